@@ -1,0 +1,38 @@
+# Build type, sanitizers, compiler cache, linker: what holds for every target of this build.
+
+get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(PROJECT_IS_TOP_LEVEL AND NOT multi_config AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_EXTENSIONS OFF)
+
+  find_program(EBB_CCACHE ccache)
+  mark_as_advanced(EBB_CCACHE)
+  if(EBB_CCACHE)
+    foreach(language IN ITEMS CXX CUDA)
+      if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+        set(CMAKE_${language}_COMPILER_LAUNCHER ${EBB_CCACHE})
+      endif()
+    endforeach()
+  endif()
+
+  find_program(EBB_MOLD mold)
+  find_program(EBB_LLD ld.lld)
+  mark_as_advanced(EBB_MOLD EBB_LLD)
+  if(EBB_MOLD AND (CMAKE_CXX_COMPILER_ID MATCHES Clang OR CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1))
+    add_link_options(-fuse-ld=mold)
+  elseif(EBB_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
+endif()
+
+if(EBB_SANITIZE)
+  set(sanitize -fsanitize=${EBB_SANITIZE} -fno-omit-frame-pointer)
+  if(EBB_SANITIZE MATCHES undefined)
+    list(APPEND sanitize -fno-sanitize-recover=undefined)
+  endif()
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize}>")
+  add_link_options(-fsanitize=${EBB_SANITIZE})
+endif()

@@ -1,0 +1,41 @@
+# The CPU kernels: the only code that sees Eigen, and the only code compiled for one instruction set, since Eigen's
+# alignment follows it. Built apart with flags of its own and folded into the library.
+#
+# -ffast-math is not among the flags: it would let results depend on how a loop is cut.
+include(CheckCXXCompilerFlag)
+include(third_party/eigen.cmake)
+
+set(EBB_ONEDNN AUTO CACHE STRING "oneDNN for CPU products: AUTO, ON or OFF")
+set_property(CACHE EBB_ONEDNN PROPERTY STRINGS AUTO ON OFF)
+
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cpu/*.cpp)
+if(sources)
+  add_library(ebb_kernels_cpu OBJECT ${sources})
+  ebb_warnings(ebb_kernels_cpu)
+  target_compile_features(ebb_kernels_cpu PRIVATE cxx_std_20)
+  set_target_properties(ebb_kernels_cpu PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(ebb_kernels_cpu PRIVATE ${EBB_INCLUDE_DIR})
+  target_link_libraries(ebb_kernels_cpu PRIVATE Eigen3::Eigen Threads::Threads)
+  target_compile_options(ebb_kernels_cpu PRIVATE -fno-math-errno -fno-trapping-math $<IF:$<CONFIG:Release>,-O3,-O2>)
+  if(EBB_CPU_ARCH)
+    check_cxx_compiler_flag(-march=${EBB_CPU_ARCH} EBB_HAS_MARCH_${EBB_CPU_ARCH})
+    if(EBB_HAS_MARCH_${EBB_CPU_ARCH})
+      target_compile_options(ebb_kernels_cpu PRIVATE -march=${EBB_CPU_ARCH})
+    else()
+      message(WARNING "ebb: the compiler does not know -march=${EBB_CPU_ARCH}; CPU kernels use its default")
+    endif()
+  endif()
+
+  if(EBB_ONEDNN)
+    include(third_party/onednn.cmake)
+    if(TARGET ebb::onednn)
+      target_compile_definitions(ebb_kernels_cpu PRIVATE EBB_HAVE_ONEDNN=1)
+      target_link_libraries(ebb_kernels_cpu PRIVATE ebb::onednn)
+      target_link_libraries(ebb PRIVATE ebb::onednn)
+    elseif(NOT EBB_ONEDNN STREQUAL AUTO)
+      message(FATAL_ERROR "ebb: oneDNN is missing: install it (Debian: apt-get install libdnnl-dev) or set EBB_ONEDNN=OFF")
+    endif()
+  endif()
+  target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cpu>)
+endif()
+unset(sources)

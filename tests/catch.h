@@ -1,0 +1,46 @@
+// Catch2, whichever of versions 2 and 3 is installed. Tests include this and nothing of Catch2 itself.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#define CATCH_CONFIG_ENABLE_BENCHMARKING
+#include <catch2/catch.hpp>
+#endif
+
+#include <cstdio>
+#include <string>
+
+namespace ebb::tests {
+
+using Catch::Approx;
+
+// "" when doing it throws a Type whose message holds text; else what happened in its place.
+template <class Type, class Function>
+std::string why_not_thrown(Function&& function, const std::string& text) {
+  try {
+    function();
+  } catch (const Type& error) {
+    const std::string message = error.what();
+    return message.find(text) != std::string::npos ? "" : "the message was: " + message;
+  } catch (const std::exception& error) {
+    return std::string("an error of another type: ") + error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace ebb::tests
+
+// The expression throws this type, and the message says this: CHECK_ERROR(matmul(a, b), ShapeError, "[2, 3]").
+#define CHECK_ERROR(expression, Type, text)                                                    \
+  CHECK(::ebb::tests::why_not_thrown<Type>([&] { static_cast<void>(expression); }, (text)) == \
+        std::string())
+
+// Leaves a test that needs a GPU where there is none, with one line to say so.
+#define EBB_SKIP_WITHOUT_GPU(device_count)                                               \
+  do {                                                                                   \
+    if ((device_count) == 0) {                                                           \
+      std::printf("skipped: no GPU: %s\n", Catch::getResultCapture().getCurrentTestName().c_str()); \
+      return;                                                                            \
+    }                                                                                    \
+  } while (false)
