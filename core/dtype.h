@@ -1,0 +1,38 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace ebb {
+
+// The element types a tensor can have. Arithmetic is defined on f32 and f64; the others are stored,
+// copied and used as indices, counts and flags.
+enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean };
+
+constexpr std::size_t size_of(DType type) noexcept {
+  constexpr std::size_t sizes[] = {4, 8, 2, 2, 4, 8, 1, 1};
+  return sizes[static_cast<std::size_t>(type)];
+}
+
+constexpr const char* name(DType type) noexcept {
+  constexpr const char* names[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+constexpr bool is_floating(DType type) noexcept { return type <= DType::bf16; }
+
+namespace detail {
+template <class T>
+struct DTypeOf;
+template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
+template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
+template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
+template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::i64; };
+template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::u8; };
+template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
+}  // namespace detail
+
+// The DType of a C++ type: dtype_of<float> is DType::f32.
+template <class T>
+inline constexpr DType dtype_of = detail::DTypeOf<T>::value;
+
+}  // namespace ebb

@@ -1,0 +1,37 @@
+#pragma once
+#include "ebb/core/kernel.h"
+
+namespace ebb {
+
+enum class Activation : std::int32_t { none, relu, tanh, sigmoid };
+
+struct MatmulAttributes {
+  std::uint8_t transpose_a = 0;
+  std::uint8_t transpose_b = 0;
+  std::uint8_t reserved[6] = {};
+};
+
+struct DenseAttributes {
+  Activation activation = Activation::none;
+  std::int32_t bias = 1;  // whether there is an input 2, the bias
+};
+
+// wants: bit 0 dx, bit 1 dw, bit 2 db. An output that is not wanted has no data.
+struct DenseBackwardAttributes {
+  Activation activation = Activation::none;
+  std::uint32_t wants = 7;
+};
+
+namespace cpu {
+// out[m, n] = op(a) op(b), two-dimensional; f32, f64.
+void matmul(const KernelContext&);
+// Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
+void dense(const KernelContext&);
+// Inputs x, w, y, dy (x has data if dw is wanted, w if dx is, y if there is an activation; else null
+// data); outputs dx, dw, db. The workspace holds dy times the activation's derivative.
+void dense_backward(const KernelContext&);
+MemoryNeeds matmul_memory(const MemoryQuery&);
+MemoryNeeds dense_memory(const MemoryQuery&);
+MemoryNeeds dense_backward_memory(const MemoryQuery&);
+}  // namespace cpu
+}  // namespace ebb

@@ -1,0 +1,11 @@
+#pragma once
+#include "ebb/core/kernel.h"
+
+namespace ebb::cpu {
+// Inputs scores [n, classes] (f32, f64), labels [n] (i32, i64); output the mean of
+// logsumexp(scores[i]) - scores[i][labels[i]], a scalar. A label out of range makes the loss NaN.
+void softmax_cross_entropy(const KernelContext&);
+// Inputs scores, labels, dy (scalar); output [n, classes] = dy (softmax(scores) - onehot) / n.
+void softmax_cross_entropy_backward(const KernelContext&);
+MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
+}  // namespace ebb::cpu

@@ -1,0 +1,35 @@
+#pragma once
+#include "ebb/core/kernel.h"
+
+namespace ebb {
+
+// A stack of LSTM layers over a whole sequence. Gates in the order i, f, g, o (PyTorch's):
+//   a = x_t W + h_{t-1} R + b;  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g);  h_t = sigmoid(o) tanh(c_t)
+struct LstmAttributes {
+  std::int32_t layers = 1;
+  std::int32_t hidden = 0;
+  std::int32_t has_state = 0;     // inputs h0, c0 are there; otherwise zeros
+  std::uint32_t wants = ~0u;      // backward: bit i: the gradient of forward input i is wanted
+  double dropout = 0;             // between layers; > 0: an input `draw` i64[2] is there
+  std::int32_t d_given = 0;       // backward: bit 0 d_sequence, 1 d_hidden, 2 d_cell are given
+  std::int32_t reserved = 0;
+};
+
+// Forward inputs:  x [batch, time, in], (h0, c0 [layers, batch, hidden])?, (draw i64[2])?,
+//                  then per layer W [in_l, 4 hidden], R [hidden, 4 hidden], b [4 hidden].
+// Forward outputs: sequence [batch, time, hidden] (of the last layer), hidden and cell
+//                  [layers, batch, hidden] (after the last step), reserve u8[n] (optional: null
+//                  data when no gradient will be asked for).
+// Backward inputs: the forward inputs, then sequence, reserve, then those of d_sequence, d_hidden,
+//                  d_cell that d_given names.
+// Backward outputs: one per forward input except draw (in the order of the forward inputs); those
+//                  not wanted have no data. Weight gradients are set, not added.
+// Dropout of layer l > 0's input draws elements from Philox with counter + l (dropout.h's rule).
+namespace cpu {
+void lstm(const KernelContext&);
+void lstm_backward(const KernelContext&);
+// workspace_bytes, and reserve_bytes for the reserve.
+MemoryNeeds lstm_memory(const MemoryQuery&);
+MemoryNeeds lstm_backward_memory(const MemoryQuery&);
+}  // namespace cpu
+}  // namespace ebb

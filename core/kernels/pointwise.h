@@ -1,0 +1,32 @@
+#pragma once
+#include "ebb/core/kernel.h"
+
+namespace ebb {
+
+// The attributes of a pointwise operator of two operands, one of which may be a plain number.
+struct NumberOperand {
+  enum Position : std::int64_t { none, left, right };
+  double value = 0;
+  Position position = none;  // none: both operands are tensors (two inputs)
+};
+
+struct FillAttributes {
+  double value = 0;
+};
+
+namespace cpu {
+// out[i] = F()(in[i]); f32 and f64. out may be in.
+template <class F>
+void map(const KernelContext&);
+// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand; f32 and f64. out may be an
+// input of out's own shape.
+template <class F>
+void zip(const KernelContext&);
+// out[i] = value, attributes FillAttributes; every dtype. Inputs are ignored (fill_like).
+void fill(const KernelContext&);
+// out = in, same dtype and number of elements. out may be in.
+void copy(const KernelContext&);
+// out[i] = in[i] converted; between f32, f64, i32, i64, u8, boolean.
+void cast(const KernelContext&);
+}  // namespace cpu
+}  // namespace ebb

@@ -1,0 +1,23 @@
+#pragma once
+#include "ebb/core/kernel.h"
+
+namespace ebb {
+
+// A draw is named by an i64[2] tensor {key, counter}; element i takes word i % 4 of
+// Philox::draw(key, counter, i / 4), so a draw can be repeated anywhere (philox.h).
+struct RandomAttributes {
+  double a = 0;  // uniform: low; normal: mean; bernoulli and dropout: the probability of a one / zero
+  double b = 1;  // uniform: high; normal: standard deviation
+};
+
+namespace cpu {
+// Input: draw; output f32 or f64. uniform in [a, b); normal by Box-Muller on the words of a pair;
+// bernoulli 1 with probability a.
+void uniform(const KernelContext&);
+void normal(const KernelContext&);
+void bernoulli(const KernelContext&);
+// Inputs x, draw; out = x / (1 - a) where unit_interval(word) >= a, else 0. out may be x. The
+// gradient is the same kernel on dy.
+void dropout(const KernelContext&);
+}  // namespace cpu
+}  // namespace ebb

@@ -1,0 +1,27 @@
+#pragma once
+#include "ebb/core/kernel.h"
+
+namespace ebb {
+
+// Bit i of axes: axis i of the larger shape is reduced. keep: reduced axes stay, with size 1.
+struct Reduction {
+  std::uint32_t axes = 0;
+  std::uint8_t keep = 0;
+  std::uint8_t mean = 0;
+  std::uint8_t reserved[2] = {};
+};
+
+namespace cpu {
+// out = the sum (or mean) of in over Reduction::axes; f32, f64. Summation is pairwise or blocked in
+// an order fixed by the shape; f32 sums may accumulate in f64 where that is as fast.
+void sum(const KernelContext&);
+// out = in summed to the shape of out, which broadcasts to that of in (NumPy's rules). Input 1, the
+// tensor whose shape this is, has no data.
+void sum_like(const KernelContext&);
+// The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided by the number
+// of elements of those axes if mean. Input 1, whose shape out has, has no data.
+void broadcast_like(const KernelContext&);
+MemoryNeeds sum_memory(const MemoryQuery&);
+MemoryNeeds sum_like_memory(const MemoryQuery&);
+}  // namespace cpu
+}  // namespace ebb

@@ -1,0 +1,88 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ebb/core/call_site.h"
+#include "ebb/core/inline_vector.h"
+#include "ebb/core/kernel.h"
+#include "ebb/core/tensor.h"
+
+namespace ebb {
+
+struct OpDef;
+class GradientContext;
+
+using Specs = InlineVector<Spec, 4>;
+
+// What a shape rule sees and fills in. It is the only check of an operator's inputs, and runs when a
+// node is built (dimensions may be open) and again when shapes are fed.
+struct Inference {
+  const OpDef& op;
+  std::span<const Spec> inputs;
+  const Attributes& attributes;
+  CallSite site;
+  Specs& outputs;
+
+  template <class T>
+  const T& attribute() const noexcept {
+    return attributes.get<T>();
+  }
+  void output(DType dtype, const Shape& shape) { outputs.emplace_back(Spec{dtype, shape}); }
+  // Throws ShapeError "[op] text; inputs are f32[2, 3], f32[4] (file:line)".
+  [[noreturn]] void fail(const std::string& text) const;
+  void require(bool condition, const char* text) const {
+    if (!condition) fail(text);
+  }
+};
+
+// A set of inputs or outputs, as bits.
+using Mask = std::uint32_t;
+constexpr Mask bit(int i) noexcept { return Mask{1} << i; }
+inline constexpr Mask kAll = ~Mask{0};
+
+// What a gradient rule reads again.
+struct Keeps {
+  Mask inputs = 0;
+  Mask outputs = 0;
+};
+constexpr Keeps input(int i) noexcept { return {bit(i), 0}; }
+constexpr Keeps output(int i) noexcept { return {0, bit(i)}; }
+constexpr Keeps operator|(Keeps a, Keeps b) noexcept {
+  return {a.inputs | b.inputs, a.outputs | b.outputs};
+}
+
+// An operator: constant data, from which both executors, reverse mode, the planner and the tests
+// work. One definition per operator, in the file of its family in core/ops/.
+struct OpDef {
+  const char* name;
+  // The shape rule.
+  void (*infer)(Inference&);
+  // The gradient rule: one tensor per input, not defined() where there is nothing to pass on. It is
+  // written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not differentiable
+  // unless `compose` is there.
+  Tensors (*gradient)(const GradientContext&) = nullptr;
+  // The same outputs from differentiable operators, for an operator without gradient rule (a fused
+  // backward): reverse mode goes through this instead. The tape then keeps every input.
+  Tensors (*compose)(std::span<const Tensor> inputs, const Attributes&) = nullptr;
+  Keeps keeps = {};
+  // The same where it depends on which inputs want a gradient (a bit each); null: always `keeps`.
+  Keeps (*keeps_for)(Mask wants) = nullptr;
+  // Inputs of which only the shape is needed: their memory is not read, and not kept alive.
+  Mask shape_only = 0;
+  // Inputs whose memory output 0 may take over, when it has their size and nobody else needs them.
+  Mask takes_over = 0;
+  // Inputs that are written in place. Output 0 is then the first of them, in its new version.
+  Mask updates = 0;
+  // Outputs that exist for the gradient only, left out where no gradient is asked for.
+  Mask optional_outputs = 0;
+  // Random, update, statistics: never merged, folded, repeated or reordered.
+  bool stateful = false;
+  // Output 0 is a view of input 0, at this byte offset. No kernel runs.
+  std::size_t (*view)(const MemoryQuery&) = nullptr;
+  // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.
+  bool (*is_identity)(const MemoryQuery&) = nullptr;
+  DeviceKernel cpu = {};
+};
+
+}  // namespace ebb

@@ -1,0 +1,36 @@
+#pragma once
+#include <type_traits>
+
+#include "ebb/core/call_site.h"
+#include "ebb/core/tensor.h"
+
+namespace ebb {
+
+// What an operator takes: a tensor or a plain number (which takes the other operand's dtype), with
+// the user's source line. Lives no longer than the call it is an argument of. A temporary tensor
+// is marked as such: an operator may take its memory over.
+class Operand {
+ public:
+  Operand(const Tensor& tensor, EBB_CALL_SITE) noexcept  // NOLINT: implicit is the point
+      : tensor_(&tensor), site_{file, line} {}
+  Operand(Tensor&& tensor, EBB_CALL_SITE) noexcept  // NOLINT
+      : tensor_(&tensor), expiring_(true), site_{file, line} {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T number, EBB_CALL_SITE) noexcept  // NOLINT
+      : number_(static_cast<double>(number)), site_{file, line} {}
+
+  bool is_number() const noexcept { return tensor_ == nullptr; }
+  double number() const noexcept { return number_; }
+  const Tensor& tensor() const noexcept { return *tensor_; }
+  bool expiring() const noexcept { return expiring_; }
+  CallSite site() const noexcept { return site_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  double number_ = 0;
+  bool expiring_ = false;
+  CallSite site_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+
+#include "ebb/core/device.h"
+#include "ebb/core/reference.h"
+#include "ebb/core/runtime.h"
+
+namespace ebb::detail {
+
+// The memory of one or more tensors (views share it): a block of the device's allocator, given back
+// when the last handle goes.
+class Storage final : public Counted {
+ public:
+  // Throws OutOfMemory, with nothing changed.
+  Storage(Device device, const memory::Request& request)
+      : device_(std::move(device)), block_(device_.runtime().allocator().allocate(request)) {}
+  ~Storage() { device_.runtime().allocator().free(block_); }
+
+  const Device& device() const noexcept { return device_; }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
+  std::size_t bytes() const noexcept { return block_->requested_bytes(); }
+  memory::Category category() const noexcept { return block_->category(); }
+  void recategorise(memory::Category category) const noexcept {
+    device_.runtime().allocator().recategorise(block_, category);
+  }
+
+  // Counts updates in place, so that a backward pass notices when what it kept has changed.
+  std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+
+  // A gradient keeps this memory from keep() to unkeep(): a temporary is an activation meanwhile.
+  void keep() noexcept;
+  void unkeep() noexcept;
+
+ private:
+  const Device device_;
+  memory::Block* const block_;
+  std::atomic<std::uint32_t> version_{0};
+  std::atomic<std::uint32_t> keepers_{0};
+};
+
+}  // namespace ebb::detail

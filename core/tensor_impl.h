@@ -1,0 +1,39 @@
+#pragma once
+#include "ebb/core/node.h"
+#include "ebb/core/recorder.h"
+#include "ebb/core/storage.h"
+#include "ebb/core/tensor.h"
+
+namespace ebb::detail {
+
+// What a handle points to. Concrete: storage is set. Symbolic: recorder and node are. Neither: only
+// the shape is known (a gradient rule's stand-in for an input that was not kept).
+struct TensorImpl final : Counted {
+  Spec spec;
+  Ref<Storage> storage;
+  std::size_t offset = 0;      // bytes into storage
+  Ref<Node> node;              // the record or node that made this; null: a constant
+  std::uint32_t output = 0;    // which of its outputs
+  Ref<Recorder> recorder;
+};
+
+inline Tensor adopt(TensorImpl* impl) noexcept {
+  impl->retain();
+  return Tensor(impl);
+}
+
+// A concrete tensor over existing memory.
+Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0);
+// A concrete tensor with memory of its own, not initialised. Throws OutOfMemory.
+Tensor allocate(const Spec& spec, const Device& device, memory::Category category,
+                const memory::Tag& tag);
+Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
+                     std::uint32_t output);
+Tensor shape_only(const Spec& spec);
+
+inline bool is_shape_only(const TensorImpl& t) noexcept { return !t.storage && !t.recorder; }
+inline void* data(const Tensor& tensor) noexcept {
+  return tensor.impl()->storage ? tensor.impl()->storage->data() + tensor.impl()->offset : nullptr;
+}
+
+}  // namespace ebb::detail

@@ -1,0 +1,48 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ebb/core/data_set.h"
+
+namespace ebb {
+
+struct TimeSeriesCsvOptions {
+  std::string value;  // the column to read; required
+};
+
+struct WindowOptions {
+  std::int64_t length = 48;   // steps a model sees
+  std::int64_t horizon = 1;   // how many steps after the window the target lies
+  double validation = 0.2;    // the last part of the series, held out
+};
+
+// A scale fitted on the training part: scaled = (value - mean) / deviation.
+struct Scale {
+  double mean = 0;
+  double deviation = 1;
+};
+
+// Windows of a series: samples are past [length, 1] f32, next [1] f32, both scaled.
+struct Windows {
+  DataSet training;    // windows whose target lies in the first part
+  DataSet validation;  // windows whose target lies in the held-out part (their past may reach back)
+  Scale scale;
+};
+
+// A series of numbers at equal intervals, on the host.
+class TimeSeries {
+ public:
+  explicit TimeSeries(std::vector<double> values) : values_(std::move(values)) {}
+  // One column of a CSV with a header. Throws FileError with file, line and column.
+  static TimeSeries csv(const std::string& file, const TimeSeriesCsvOptions& options);
+
+  const std::vector<double>& values() const noexcept { return values_; }
+  std::int64_t size() const noexcept { return static_cast<std::int64_t>(values_.size()); }
+  // Throws Error for a series too short for one window in each part, or options out of range.
+  Windows windows(const WindowOptions& options = {}) const;
+
+ private:
+  std::vector<double> values_;
+};
+
+}  // namespace ebb
