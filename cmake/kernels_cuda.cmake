@@ -41,7 +41,8 @@ if(EBB_HAVE_CUDA)
   list(FILTER sources EXCLUDE REGEX "/kernels/cuda/none\\.cpp$")
   add_library(ebb_kernels_cuda OBJECT ${sources})
   ebb_warnings(ebb_kernels_cuda)
-  set_target_properties(ebb_kernels_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # CUDA_EXTENSIONS ON is nvcc's default; otherwise CMake would add a -std of its own after ours.
+  set_target_properties(ebb_kernels_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_EXTENSIONS ON)
   target_include_directories(ebb_kernels_cuda PRIVATE ${EBB_INCLUDE_DIR})
   # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20.
   target_compile_options(ebb_kernels_cuda PRIVATE -std=c++20)
