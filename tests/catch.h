@@ -1,4 +1,5 @@
-// Catch2, whichever of versions 2 and 3 is installed. Tests include this and nothing of Catch2 itself.
+// Catch2, whichever of versions 2 and 3 is installed. Tests include this and nothing of Catch2
+// itself.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)
@@ -31,16 +32,18 @@ std::string why_not_thrown(Function&& function, const std::string& text) {
 
 }  // namespace ebb::tests
 
-// The expression throws this type, and the message says this: CHECK_ERROR(matmul(a, b), ShapeError, "[2, 3]").
-#define CHECK_ERROR(expression, Type, text)                                                    \
+// The expression throws this type, and the message says this: CHECK_ERROR(matmul(a, b), ShapeError,
+// "[2, 3]").
+#define CHECK_ERROR(expression, Type, text)                                                   \
   CHECK(::ebb::tests::why_not_thrown<Type>([&] { static_cast<void>(expression); }, (text)) == \
         std::string())
 
 // Leaves a test that needs a GPU where there is none, with one line to say so.
-#define EBB_SKIP_WITHOUT_GPU(device_count)                                               \
-  do {                                                                                   \
-    if ((device_count) == 0) {                                                           \
-      std::printf("skipped: no GPU: %s\n", Catch::getResultCapture().getCurrentTestName().c_str()); \
-      return;                                                                            \
-    }                                                                                    \
+#define EBB_SKIP_WITHOUT_GPU(device_count)                                 \
+  do {                                                                     \
+    if ((device_count) == 0) {                                             \
+      std::printf("skipped: no GPU: %s\n",                                 \
+                  Catch::getResultCapture().getCurrentTestName().c_str()); \
+      return;                                                              \
+    }                                                                      \
   } while (false)

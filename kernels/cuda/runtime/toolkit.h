@@ -14,7 +14,8 @@ struct Toolkit {
 // Never throws, and leaves no error behind on a machine without a driver.
 Toolkit toolkit() noexcept;
 
-// One line for people: "built without CUDA", "CUDA 13.0, no driver here", "CUDA 13.0, driver for 13.0, 1 device".
+// One line for people: "built without CUDA", "CUDA 13.0, no driver here", "CUDA 13.0, driver
+// for 13.0, 1 device".
 std::string describe(const Toolkit& toolkit);
 
 }  // namespace ebb::cuda

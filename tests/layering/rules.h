@@ -1,0 +1,88 @@
+// Who may know whom: the arrows of the house, as data.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace ebb::tests {
+
+struct Room {
+  std::string_view path;  // a folder; "" is the root. A file is in the longest that holds it
+  std::vector<std::string_view>
+      knows;               // prefixes of the files that it may include, beside its own folder's
+  bool is_public = false;  // its headers are installed
+  bool is_part = true;     // of the library
+};
+
+// What a kernel may see of core: pointers, shapes, attributes, and how work is cut.
+inline const std::vector<std::string_view> kKernelFacing = {
+    "core/kernel.h", "core/kernels/", "core/attributes.h", "core/shape.h",
+    "core/dtype.h",  "core/philox.h", "core/workers.h"};
+
+inline std::vector<Room> rooms() {
+  std::vector<std::string_view> for_cuda = kKernelFacing;
+  for_cuda.insert(for_cuda.end(), {"allocator/", "allocator/cuda/"});
+  const std::vector<std::string_view> all_public = {
+      "allocator/", "core/", "eager/", "graph/", "optim/", "models/", "ebb.h", "custom_operator.h"};
+  std::vector<std::string_view> everything = all_public;
+  everything.insert(everything.end(), {"kernels/", "examples/", "tests/"});
+  std::vector<std::string_view> for_benchmarks = all_public;
+  for_benchmarks.push_back("kernels/");
+  return {
+      {"allocator", {}, true},
+      {"allocator/cuda", {"allocator/"}},
+      {"core", {"allocator/"}, true},
+      {"eager", {"core/", "allocator/"}, true},
+      {"graph", {"core/", "allocator/"}, true},
+      {"optim", {"core/", "allocator/"}, true},
+      {"models", {"core/", "allocator/"}, true},
+      {"kernels/cpu", kKernelFacing},
+      {"kernels/cuda", for_cuda},
+      {"", all_public, true},
+      {"examples", all_public, false, false},
+      {"benchmarks", for_benchmarks, false, false},
+      {"tests", everything, false, false},
+  };
+}
+
+// A library of others: the headers it is known by, and the only places that may include them.
+struct Outsider {
+  std::string_view name;
+  std::vector<std::string_view> headers;  // prefixes
+  std::vector<std::string_view> places;   // prefixes
+  bool in_public_headers = false;
+};
+
+inline std::vector<Outsider> outsiders() {
+  return {
+      {"Eigen", {"Eigen/", "unsupported/Eigen/"}, {"kernels/cpu/"}},
+      {"oneDNN", {"dnnl", "oneapi/"}, {"kernels/cpu/"}},
+      {"CUDA",
+       {"cuda", "cublas", "cudnn", "nvrtc", "nvtx", "curand", "cusolver", "cusparse", "cub/",
+        "thrust/", "cooperative_groups", "mma.h", "driver_types.h", "vector_types.h"},
+       {"kernels/cuda/", "allocator/cuda/"}},
+      {"spdlog", {"spdlog/", "fmt/"}, {""}},
+      {"nlohmann/json", {"nlohmann/"}, {"core/", "graph/", "examples/", "benchmarks/", "tests/"}},
+      {"CLI11", {"CLI/"}, {"examples/", "benchmarks/"}},
+      {"Catch2", {"catch2/"}, {"tests/catch.h", "tests/main.cpp"}},
+      {"Google Benchmark", {"benchmark/"}, {"benchmarks/"}},
+  };
+}
+
+// Core reaches up through exactly these, which it declares and others define. Recorder is the
+// third: a class that Graph derives from, so nothing of it is left for the linker.
+struct Seam {
+  std::string_view name;
+  std::string_view symbol;      // how the linker's name begins; "" where there is none
+  std::string_view defined_in;  // the folder
+};
+
+inline constexpr std::array<Seam, 4> kSeams = {{
+    {"run_now", "ebb::detail::run_now(", "eager"},
+    {"Recorder", "", "graph"},
+    {"the kernel templates", "ebb::cpu::", "kernels"},
+    {"the kernel templates", "ebb::cuda::", "kernels"},
+}};
+
+}  // namespace ebb::tests

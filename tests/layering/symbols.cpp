@@ -1,0 +1,87 @@
+#include "ebb/tests/layering/symbols.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "ebb/tests/layering/includes.h"
+#include "ebb/tests/layering/rules.h"
+
+namespace ebb::tests {
+namespace {
+
+// "kernels/cpu" may define what "kernels" is said to define.
+bool inside(const std::string& folder, std::string_view path) {
+  return folder == path || (folder.starts_with(path) && folder[path.size()] == '/');
+}
+
+// The folders whose symbols a folder may take: those whose headers it may include, and all below
+// those.
+std::set<std::string> known_to(const std::string& folder) {
+  const std::vector<Room> all = rooms();
+  std::set<std::string> known = {folder};
+  for (const Room& room : all) {
+    if (room.path != folder) continue;
+    for (const std::string_view prefix : room.knows)
+      known.insert(room_of(std::string(prefix) + "/x"));
+  }
+  // Down the arrows: allocator belongs to what core's headers stand for.
+  if (known.contains("core")) known.insert("allocator");
+  return known;
+}
+
+bool is_seam(const std::string& symbol, const std::string& defined_in) {
+  return std::any_of(kSeams.begin(), kSeams.end(), [&](const Seam& seam) {
+    if (seam.symbol.empty() || !inside(defined_in, seam.defined_in)) return false;
+    // A template's name begins with what it returns.
+    const size_t at = symbol.find(seam.symbol);
+    return at != std::string::npos && at < symbol.find('(') && (at == 0 || symbol[at - 1] == ' ');
+  });
+}
+
+}  // namespace
+
+std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
+                                            const std::string& build_dir) {
+  std::map<std::string, Symbols> folders;
+  std::istringstream stream(nm_output);
+  for (std::string line; std::getline(stream, line);) {
+    // "<object>:<address or blanks> <kind> <name>"
+    const size_t colon = line.find(".o:");
+    if (colon == std::string::npos || line.size() < colon + 22) continue;
+    std::string object = line.substr(0, colon + 2);
+    const char kind = line[colon + 20];
+    const std::string name = line.substr(colon + 22);
+    if (object.starts_with(build_dir)) object.erase(0, build_dir.size());
+    if (const size_t dir = object.find(".dir/"); dir != std::string::npos) object.erase(0, dir + 5);
+    if (object.starts_with("./")) object.erase(0, 2);
+
+    Symbols& symbols = folders[room_of(object)];
+    if (kind == 'U' || kind == 'w' || kind == 'v')
+      symbols.needed.emplace(name, object);
+    else if (kind == 'u' || (kind >= 'A' && kind <= 'Z'))
+      symbols.defined.insert(name);
+  }
+  return folders;
+}
+
+std::vector<std::string> symbol_offences(const std::map<std::string, Symbols>& by_folder) {
+  std::vector<std::string> offences;
+  for (const auto& [folder, symbols] : by_folder) {
+    const std::set<std::string> known = known_to(folder);
+    for (const auto& [name, object] : symbols.needed) {
+      std::string offender;
+      bool fine = false;
+      for (const auto& [other, theirs] : by_folder) {
+        if (!theirs.defined.contains(name)) continue;
+        if (known.contains(other) || (folder == "core" && is_seam(name, other))) fine = true;
+        offender = other;
+      }
+      if (!fine && !offender.empty())
+        offences.push_back(object + ": " + folder + " may not call " + name + ", which " +
+                           offender + " defines");
+    }
+  }
+  return offences;
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,62 @@
+#include "ebb/tests/layering/symbols.h"
+
+#include <array>
+#include <fstream>
+
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer{};
+  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe))
+    text.append(buffer.data(), count);
+  REQUIRE(pclose(pipe) == 0);
+  return text;
+}
+
+TEST_CASE(
+    "no folder of the library takes a symbol from one that it may not know, but for core's seams") {
+  // The objects of the library, one a line, written by the build; nm reads their names from there.
+  const std::string nm_output =
+      output_of(std::string("xargs -a '") + EBB_OBJECT_LIST + "' '" + EBB_NM + "' -C -A");
+  const auto by_folder = read_symbols(nm_output, EBB_BINARY_DIR "/");
+  REQUIRE(by_folder.at("allocator").defined.size() > 10);
+  const std::vector<std::string> offences = symbol_offences(by_folder);
+  INFO(joined(offences));
+  CHECK(offences.empty());
+}
+
+TEST_CASE(
+    "the reader of symbols sees a call that a declaration of one's own hides from the includes") {
+  const std::string nm_output =
+      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:0000000000000000 T ebb::apply(int)\n"
+      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U ebb::detail::run_now(int)\n"
+      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U ebb::eager_secret()\n"
+      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U void "
+      "ebb::cpu::map<ebb::Tanh>(ebb::K const&)\n"
+      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U malloc\n"
+      "/b/CMakeFiles/ebb.dir/eager/run_now.cpp.o:0000000000000000 T ebb::detail::run_now(int)\n"
+      "/b/CMakeFiles/ebb.dir/eager/run_now.cpp.o:0000000000000010 T ebb::eager_secret()\n"
+      "/b/CMakeFiles/ebb.dir/eager/run_now.cpp.o:                 U ebb::apply(int)\n"
+      "/b/CMakeFiles/ebb.dir/graph/graph.cpp.o:                 U ebb::eager_secret()\n"
+      "/b/CMakeFiles/k.dir/kernels/cpu/map.cpp.o:0000000000000000 W void "
+      "ebb::cpu::map<ebb::Tanh>(ebb::K const&)\n"
+      "/b/CMakeFiles/k.dir/kernels/cpu/map.cpp.o:                 U ebb::apply(int)\n";
+  CHECK(joined(symbol_offences(read_symbols(nm_output, "/b/"))) ==
+        "core/apply.cpp.o: core may not call ebb::eager_secret(), which eager defines\n"
+        "graph/graph.cpp.o: graph may not call ebb::eager_secret(), which eager defines\n");
+}
+
+}  // namespace
+}  // namespace ebb::tests
