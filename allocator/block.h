@@ -1,0 +1,45 @@
+// A request for memory, and the block that answers it.
+#pragma once
+
+#include <cstddef>
+
+#include "ebb/allocator/category.h"
+
+namespace ebb::memory {
+
+struct Request {
+  std::size_t bytes = 0;
+  Category category = Category::temporary;
+  Tag tag = {};
+};
+
+/// The handle of a live piece of memory. It stays where it is until it is freed, so whoever owns
+/// the memory keeps the pointer: freeing needs no map from addresses. Made and destroyed by an
+/// allocator or a pool only, and freed exactly once by the one that made it.
+///
+/// Reading is free of locks. A change of category is seen by other threads once the caller has made
+/// it happen before their reading, like a change of any plain value.
+class Block {
+ public:
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  /// Aligned to the profile's rounding; null for a block of zero bytes.
+  void* data() const noexcept { return data_; }
+  std::size_t requested_bytes() const noexcept { return requested_bytes_; }
+  std::size_t allocated_bytes() const noexcept { return allocated_bytes_; }
+  Category category() const noexcept { return category_; }
+  const Tag& tag() const noexcept { return tag_; }
+
+ protected:
+  Block() = default;
+  ~Block() = default;
+
+  std::byte* data_ = nullptr;
+  std::size_t allocated_bytes_ = 0;
+  std::size_t requested_bytes_ = 0;
+  Tag tag_ = {};
+  Category category_ = Category::temporary;
+};
+
+}  // namespace ebb::memory

@@ -1,0 +1,73 @@
+// One device's memory: segments from a source, cut into blocks, counted.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ebb/allocator/block.h"
+#include "ebb/allocator/error.h"
+#include "ebb/allocator/memory_source.h"
+#include "ebb/allocator/pool.h"
+#include "ebb/allocator/profile.h"
+#include "ebb/allocator/statistics.h"
+
+namespace ebb::memory {
+
+/// The only allocator of a device. Every function may be called from any thread.
+///
+/// Placement is best fit, then the oldest segment, then the lowest offset, and free neighbours are
+/// always merged: where a block goes is a function of the blocks that live and of the segments
+/// held, not of what was freed in which order. A step that starts from the same blocks therefore
+/// ends with the same figures, on the device and on its simulated twin alike.
+class CachingAllocator {
+ public:
+  /// Throws Error when the profile contradicts itself or the source's pages.
+  CachingAllocator(std::unique_ptr<MemorySource> source, Profile profile);
+  /// All blocks have been freed and all pools destroyed before.
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  /// Searches the cache; then, if the limit or the device is in the way, returns free segments to
+  /// the device, searches again and maps a new segment; then throws OutOfMemory. Zero bytes are
+  /// legal.
+  Block* allocate(const Request& request);
+  void free(Block* block) noexcept;  ///< null is allowed
+  /// For instance temporary -> activation, when a tape keeps the block.
+  void recategorise(Block* block, Category category) noexcept;
+
+  /// Gives every segment without a live block back to the device.
+  ReleaseReport release_cached() noexcept;
+  /// Bounds the reserved bytes of the device, its pools included. Lowered below what is in use, it
+  /// releases free segments, leaves live blocks alone and refuses only new segments.
+  void set_limit(std::optional<std::size_t> reserved_bytes) noexcept;
+
+  /// Pools included, here and below.
+  Stats stats() const;
+  void reset_peaks() noexcept;
+  std::size_t allocated_bytes() const noexcept;  ///< without a lock: cheap, never torn
+  std::size_t reserved_bytes() const noexcept;   ///< likewise
+  /// The tags that hold most allocated bytes, largest first. Walks every block.
+  std::vector<Holder> holders(std::size_t most) const;
+
+  /// Has to be destroyed before the allocator.
+  std::unique_ptr<Pool> make_pool(std::string name, std::optional<std::size_t> limit = {});
+
+  const Profile& profile() const noexcept;
+
+  /// For tests: the next `successes` allocations pass, pools' included, and the one after them
+  /// throws OutOfMemory, once.
+  void fail_allocation_after(std::size_t successes) noexcept;
+
+  friend Ledger& ledger_of(const CachingAllocator& allocator) noexcept;
+
+ private:
+  Block* allocate_slowly(const Request& request);
+
+  std::unique_ptr<detail::Shared> shared_;
+};
+
+}  // namespace ebb::memory

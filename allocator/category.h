@@ -1,0 +1,50 @@
+// What a block of memory is for, and who asked for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ebb::memory {
+
+/// Every block is in exactly one category; it comes from who asks, and may change while it lives.
+enum class Category : std::uint8_t {
+  parameter,
+  gradient,
+  optimizer_state,
+  activation,
+  input,
+  workspace,
+  temporary,
+};
+
+inline constexpr std::size_t kCategoryCount = 7;
+
+constexpr const char* name(Category category) noexcept {
+  switch (category) {
+    case Category::parameter:
+      return "parameter";
+    case Category::gradient:
+      return "gradient";
+    case Category::optimizer_state:
+      return "optimizer_state";
+    case Category::activation:
+      return "activation";
+    case Category::input:
+      return "input";
+    case Category::workspace:
+      return "workspace";
+    case Category::temporary:
+      return "temporary";
+  }
+  return "unknown";
+}
+
+/// The operator and the user's source line that asked for a block. The strings are never copied, so
+/// they have to outlive every block: literals, operator definitions, __builtin_FILE().
+struct Tag {
+  const char* operator_name = "";
+  const char* file = "";
+  unsigned line = 0;
+};
+
+}  // namespace ebb::memory

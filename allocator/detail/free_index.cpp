@@ -1,0 +1,106 @@
+#include "ebb/allocator/detail/free_index.h"
+
+namespace ebb::memory::detail {
+namespace {
+
+bool precedes(const Node* a, const Node* b) noexcept {
+  if (a->bytes() != b->bytes()) return a->bytes() < b->bytes();
+  if (a->segment != b->segment) return a->segment->age < b->segment->age;
+  return a->data() < b->data();
+}
+
+// A treap: ordered by precedes(), heap-ordered by priority. Its shape decides the cost only.
+
+void treap_insert(Node*& root, Node* node) noexcept {
+  Node** at = &root;
+  while (*at && (*at)->priority >= node->priority) {
+    at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
+  }
+  Node* rest = *at;  // goes below the node: split it into what precedes and what follows
+  *at = node;
+  Node** left = &node->left;
+  Node** right = &node->right;
+  while (rest) {
+    if (precedes(rest, node)) {
+      *left = rest;
+      left = &rest->right;
+      rest = rest->right;
+    } else {
+      *right = rest;
+      right = &rest->left;
+      rest = rest->left;
+    }
+  }
+  *left = *right = nullptr;
+}
+
+void treap_erase(Node*& root, Node* node) noexcept {
+  Node** at = &root;
+  while (*at != node) at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
+  Node* left = node->left;  // join both sides in its place
+  Node* right = node->right;
+  while (left && right) {
+    if (left->priority >= right->priority) {
+      *at = left;
+      at = &left->right;
+      left = left->right;
+    } else {
+      *at = right;
+      at = &right->left;
+      right = right->left;
+    }
+  }
+  *at = left ? left : right;
+}
+
+Node* treap_first_of_at_least(Node* root, std::size_t bytes) noexcept {
+  Node* found = nullptr;
+  while (root) {
+    if (root->bytes() >= bytes) {
+      found = root;
+      root = root->left;
+    } else {
+      root = root->right;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+void FreeIndex::insert(Node* node) noexcept {
+  const std::size_t bin = bin_of(node->bytes());
+  random_ = random_ * 1664525u + 1013904223u;
+  node->priority = random_;
+  treap_insert(roots_[bin], node);
+  filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  filled_words_ |= std::uint64_t{1} << (bin / 64);
+}
+
+void FreeIndex::erase(Node* node) noexcept {
+  const std::size_t bin = bin_of(node->bytes());
+  treap_erase(roots_[bin], node);
+  if (roots_[bin]) return;
+  filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+  if (filled_[bin / 64] == 0) filled_words_ &= ~(std::uint64_t{1} << (bin / 64));
+}
+
+Node* FreeIndex::best_fit(std::size_t bytes) const noexcept {
+  const std::size_t bin = bin_of(bytes);
+  if (Node* found = treap_first_of_at_least(roots_[bin], bytes)) return found;
+  const std::size_t next = next_filled_bin(bin + 1);
+  return next < kBins ? treap_first_of_at_least(roots_[next], bytes) : nullptr;
+}
+
+std::size_t FreeIndex::next_filled_bin(std::size_t from) const noexcept {
+  const std::size_t word = from / 64;
+  if (word >= kWords) return kBins;
+  const std::uint64_t here = filled_[word] & (~std::uint64_t{0} << (from % 64));
+  if (here != 0) return word * 64 + static_cast<std::size_t>(std::countr_zero(here));
+  const std::uint64_t words = filled_words_ & ~((std::uint64_t{2} << word) - 1);
+  if (words == 0) return kBins;
+  const auto next = static_cast<std::size_t>(std::countr_zero(words));
+  return next * 64 + static_cast<std::size_t>(std::countr_zero(filled_[next]));
+}
+
+}  // namespace ebb::memory::detail

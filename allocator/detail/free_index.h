@@ -1,0 +1,47 @@
+// Finds the best free node.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "ebb/allocator/detail/node.h"
+
+namespace ebb::memory::detail {
+
+/// Free nodes in the order (bytes, age of segment, offset), which is total and independent of
+/// addresses and history.
+///
+/// Bins split each power of two into 32, so that a bin rarely holds more than a few nodes; two
+/// levels of bitmap find the next bin that holds any. Within a bin a treap keeps the order, so that
+/// the answer is exact, and logarithmic when thousands of nodes share a bin. No call allocates.
+class FreeIndex {
+ public:
+  void insert(Node* node) noexcept;
+  void erase(Node* node) noexcept;
+  /// The first node, in the order above, of at least so many bytes; null if there is none.
+  Node* best_fit(std::size_t bytes) const noexcept;
+
+ private:
+  static constexpr unsigned kFractionBits = 5;
+  static constexpr std::size_t kBins = (64 - kFractionBits + 1) << kFractionBits;
+  static constexpr std::size_t kWords = kBins / 64;
+
+  // Monotone in bytes: the position of the leading one, then the bits behind it.
+  static std::size_t bin_of(std::size_t bytes) noexcept {
+    constexpr std::size_t kExact = std::size_t{1} << kFractionBits;
+    if (bytes < kExact) return bytes;
+    const unsigned shift = static_cast<unsigned>(std::bit_width(bytes)) - 1 - kFractionBits;
+    return (std::size_t{shift} << kFractionBits) + (bytes >> shift);
+  }
+  std::size_t next_filled_bin(std::size_t from) const noexcept;  // kBins if there is none
+
+  std::array<Node*, kBins> roots_{};
+  std::array<std::uint64_t, kWords> filled_{};  // a bit for each bin
+  std::uint64_t filled_words_ = 0;              // a bit for each word of filled_
+  std::uint32_t random_ = 1;
+  static_assert(kWords <= 64);
+};
+
+}  // namespace ebb::memory::detail

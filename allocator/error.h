@@ -1,0 +1,52 @@
+// The root of ebb's exceptions, and the one that this folder throws.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ebb/allocator/block.h"
+#include "ebb/allocator/statistics.h"
+
+namespace ebb {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A request that could not be served. When it is thrown nothing has changed, except that free
+/// segments may have gone back to the device.
+class OutOfMemory : public Error {
+ public:
+  enum class Reason { device_refused, device_limit, pool_limit, injected };
+
+  struct Facts {
+    Reason reason = Reason::device_refused;
+    memory::Request request;
+    std::size_t segment_bytes = 0;  ///< the least that would have had to be reserved
+    std::string device;             ///< the profile's name
+    std::string pool;               ///< empty: the device's shared cache
+    memory::Stats stats;            ///< of the device, its pools included
+    std::optional<memory::Stats> pool_stats;
+    std::vector<memory::Holder> holders;  ///< of the device, largest first, a few
+  };
+
+  explicit OutOfMemory(Facts facts);
+
+  const Facts& facts() const noexcept { return *facts_; }
+  Reason reason() const noexcept { return facts_->reason; }
+  std::size_t requested_bytes() const noexcept { return facts_->request.bytes; }
+  /// The limit that refused, else the device's; memory::kNoLimit where there is none.
+  std::size_t limit_bytes() const noexcept;
+  std::size_t device_free_bytes() const noexcept { return facts_->stats.device_free; }
+  const memory::Stats& stats() const noexcept { return facts_->stats; }
+
+ private:
+  std::shared_ptr<const Facts> facts_;  // shared, so that copying the exception cannot throw
+};
+
+}  // namespace ebb

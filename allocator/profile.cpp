@@ -1,0 +1,42 @@
+#include "ebb/allocator/profile.h"
+
+#include <bit>
+
+#include "ebb/allocator/error.h"
+
+namespace ebb::memory {
+namespace {
+
+std::size_t round_up(std::size_t bytes, std::size_t multiple) noexcept {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+std::size_t Profile::segment_bytes(std::size_t bytes) const noexcept {
+  if (bytes <= small_request) return small_segment;
+  if (bytes <= medium_request) return medium_segment;
+  return round_up(bytes, large_multiple);
+}
+
+std::size_t Profile::exact_segment_bytes(std::size_t bytes) const noexcept {
+  return round_up(bytes, page_bytes);
+}
+
+void Profile::check() const {
+  const auto require = [this](bool holds, const char* what) {
+    if (!holds) throw Error("profile " + name + ": " + what);
+  };
+  require(std::has_single_bit(rounding), "rounding has to be a power of two");
+  require(page_bytes > 0 && page_bytes % rounding == 0,
+          "page_bytes has to be a multiple of the rounding");
+  require(small_request <= small_segment, "small_request has to fit in a small_segment");
+  require(small_request <= medium_request, "small_request has to be at most medium_request");
+  require(medium_request <= medium_segment, "medium_request has to fit in a medium_segment");
+  for (const std::size_t segment : {small_segment, medium_segment, large_multiple}) {
+    require(segment > 0 && segment % page_bytes == 0,
+            "segments have to be multiples of page_bytes");
+  }
+}
+
+}  // namespace ebb::memory

@@ -1,0 +1,36 @@
+#include "ebb/allocator/statistics.h"
+
+#include <cstdio>
+
+namespace ebb::memory {
+
+std::string format_bytes(std::size_t bytes) {
+  constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.1f %s", value, kUnits[unit]);
+  std::string result = text.data();
+  if (const auto at = result.find(".0 "); at != std::string::npos) result.erase(at, 2);
+  return result;
+}
+
+std::string describe(const ReleaseReport& report) {
+  const auto in_segments = [](std::size_t count) {
+    return " in " + std::to_string(count) + (count == 1 ? " segment" : " segments");
+  };
+  std::string line =
+      format_bytes(report.returned_bytes) + " returned" + in_segments(report.returned_segments);
+  if (report.kept_bytes > 0) {
+    line += "; " + format_bytes(report.kept_bytes) + " free but kept" +
+            in_segments(report.kept_segments) + " that live blocks still use";
+  }
+  return line;
+}
+
+}  // namespace ebb::memory
