@@ -1,0 +1,16 @@
+#pragma once
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+
+namespace ebb {
+
+// x in memory of its own; any dtype. Unlike clone(), recorded: gradients pass through.
+Tensor copy(const Operand& x);
+// x converted to dtype: f32, f64, i32, i64, u8 and bool among each other; x itself where it has it
+// already. Towards integers values are cut, not rounded. The gradient passes between floating
+// dtypes. Throws ShapeError for f16 and bf16.
+Tensor cast(const Operand& x, DType dtype);
+
+extern const OpDef copy_op, cast_op;
+
+}  // namespace ebb

@@ -1,0 +1,12 @@
+#pragma once
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+
+namespace ebb {
+
+// A tensor of x's shape and dtype filled with `value`. Reads nothing of x but its shape.
+Tensor fill_like(const Operand& x, double value);
+
+extern const OpDef fill_like_op;
+
+}  // namespace ebb

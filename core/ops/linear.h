@@ -1,0 +1,27 @@
+#pragma once
+#include "ebb/core/kernels/linear.h"
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+
+namespace ebb {
+
+struct MatmulOptions {
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+
+// The product of matrices a [m, k] and b [k, n], each transposed first where the options say so;
+// [m, n], of their dtype (f32 or f64). Throws ShapeError.
+Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options = {});
+
+// A fully connected layer: activation(x w + b) for x [..., in], weight w [in, out], bias b [out];
+// [..., out], of their dtype (f32 or f64). One kernel forward, one backward. Throws ShapeError.
+Tensor dense(const Operand& x, const Operand& w, const Operand& b,
+             Activation activation = Activation::none);
+// The same without a bias.
+Tensor dense(const Operand& x, const Operand& w, Activation activation = Activation::none);
+
+// dense keeps its result for the gradient only with an activation, so there are two definitions.
+extern const OpDef matmul_op, dense_op, dense_activated_op, dense_backward_op;
+
+}  // namespace ebb

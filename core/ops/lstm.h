@@ -1,0 +1,42 @@
+#pragma once
+#include <span>
+
+#include "ebb/core/kernels/lstm.h"
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+#include "ebb/core/ops/random.h"
+
+namespace ebb {
+
+// One layer's weights; the gates stand side by side in the order i, f, g, o.
+struct LstmWeights {
+  Tensor input;      // [in, 4 hidden]
+  Tensor recurrent;  // [hidden, 4 hidden]
+  Tensor bias;       // [4 hidden]
+};
+
+struct LstmOptions {
+  double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
+  Phase phase = Phase::inference;
+  Tensor hidden = {};  // the state before the first step, [layers, batch, hidden]: both or neither;
+  Tensor cell = {};    // zeros where not given
+};
+
+struct LstmResult {
+  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step
+  Tensor hidden;    // [layers, batch, hidden]: the state after the last step
+  Tensor cell;      // [layers, batch, hidden]
+};
+
+// A stack of LSTM layers over whole sequences x [batch, time, in]; f32, f64. For each layer
+//   a = x_t W + h_{t-1} R + b,  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),  h_t = sigmoid(o)
+//   tanh(c_t)
+// (Hochreiter & Schmidhuber 1997, with Gers's forget gate). One operator, and one for its gradient,
+// which has no derivative of its own. Throws ShapeError; Error for no layer, more than 9, or a
+// dropout outside [0, 1).
+LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
+                const LstmOptions& options = {});
+
+extern const OpDef lstm_op, lstm_backward_op;
+
+}  // namespace ebb

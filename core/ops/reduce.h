@@ -1,0 +1,31 @@
+#pragma once
+#include "ebb/core/kernels/reduce.h"
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+
+namespace ebb {
+
+struct ReduceOptions {
+  InlineVector<int, kMaxRank> axes = {};  // negative: from the end; none: all of them
+  bool keep = false;                      // reduced axes stay, with size 1
+};
+
+// The sum or mean over axes; f32, f64. The sum over nothing is 0, the mean NaN. Throw ShapeError
+// for an axis out of range or named twice.
+Tensor sum(const Operand& x, const ReduceOptions& options = {});
+Tensor mean(const Operand& x, const ReduceOptions& options = {});
+
+// x summed to the shape of `like`, which broadcasts to x's by NumPy's rules: what the gradient of a
+// broadcast operand needs. x itself where the shapes are known to be equal. Of `like` only the
+// shape is read.
+Tensor sum_like(const Operand& x, const Operand& like);
+
+namespace detail {
+// The transpose of a sum or mean of a tensor of the shape of `like`: dy repeated along the reduced
+// axes, divided by their number of elements for a mean. Of `like` only the shape is read.
+Tensor broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction);
+}  // namespace detail
+
+extern const OpDef sum_op, sum_like_op, broadcast_like_op;
+
+}  // namespace ebb

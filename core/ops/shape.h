@@ -1,0 +1,39 @@
+#pragma once
+#include <limits>
+
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+
+namespace ebb {
+
+// The same elements in another shape; one dimension may be -1: what is left. Shares x's memory. Any
+// dtype. Throws ShapeError where the numbers of elements differ.
+Tensor reshape(const Operand& x, const Shape& shape);
+// x [n, ...] as [n, the rest]. Shares x's memory. Any dtype; at least one axis.
+Tensor flatten(const Operand& x);
+
+inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+
+// x[begin:end] of the leading axis. Negative bounds count from the end; nothing is clamped. Shares
+// x's memory. Any dtype. Throws ShapeError for bounds out of range.
+Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end = kEnd);
+
+// x at `index` along `axis`, which disappears; a copy. Both may be negative: from the end. Any
+// dtype. Throws ShapeError where one is out of range.
+Tensor select(const Operand& x, int axis, std::int64_t index);
+// The last step of x [batch, time, feature]: [batch, feature].
+Tensor last_step(const Operand& x);
+
+// The size of x's leading axis, an i64 scalar on x's device: the number of samples of a batch whose
+// size is not known before a graph runs. Has no derivative.
+Tensor rows(const Operand& x);
+
+namespace detail {
+// x in the shape of `like`, of which nothing else is read. Shares x's memory.
+Tensor reshape_like(const Operand& x, const Operand& like);
+}  // namespace detail
+
+extern const OpDef reshape_op, reshape_like_op, flatten_op, slice_op, slice_backward_op, select_op,
+    select_backward_op, rows_op;
+
+}  // namespace ebb
