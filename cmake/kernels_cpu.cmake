@@ -31,7 +31,7 @@ if(sources)
     if(TARGET ebb::onednn)
       target_compile_definitions(ebb_kernels_cpu PRIVATE EBB_HAVE_ONEDNN=1)
       target_link_libraries(ebb_kernels_cpu PRIVATE ebb::onednn)
-      target_link_libraries(ebb PRIVATE ebb::onednn)
+      target_link_libraries(ebb PRIVATE $<LINK_ONLY:ebb::onednn>)  # its headers stay with the kernels
     elseif(NOT EBB_ONEDNN STREQUAL AUTO)
       message(FATAL_ERROR "ebb: oneDNN is missing: install it (Debian: apt-get install libdnnl-dev) or set EBB_ONEDNN=OFF")
     endif()

@@ -48,7 +48,7 @@ if(EBB_HAVE_CUDA)
   target_compile_options(ebb_kernels_cuda PRIVATE -std=c++20)
   target_link_libraries(ebb_kernels_cuda PRIVATE CUDA::cudart_static)
   target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cuda>)
-  target_link_libraries(ebb PRIVATE CUDA::cudart_static)
+  target_link_libraries(ebb PRIVATE $<LINK_ONLY:CUDA::cudart_static>)  # its headers stay with the kernels
   unset(sources)
 else()
   target_sources(ebb PRIVATE kernels/cuda/none.cpp kernels/cuda/runtime/describe.cpp)
