@@ -16,10 +16,18 @@ std::string describe(const memory::Tag& tag) {
   return text;
 }
 
-std::string row(const char* label, const std::string& text) {
-  std::string line = "\n  " + std::string(label);
-  line.resize(std::max<std::size_t>(line.size() + 1, 16), ' ');
-  return line + text;
+// A labelled row, broken at its commas where it would pass the last column.
+std::string row(const char* label, std::string text) {
+  constexpr std::size_t kIndent = 15, kColumns = 100;
+  std::string rows = "\n  " + std::string(label);
+  rows.resize(1 + kIndent, ' ');
+  while (text.size() > kColumns - kIndent) {
+    const std::size_t comma = text.rfind(", ", kColumns - kIndent - 1);
+    if (comma == std::string::npos) break;
+    rows += text.substr(0, comma + 1) + "\n" + std::string(kIndent, ' ');
+    text.erase(0, comma + 2);
+  }
+  return rows + text;
 }
 
 std::string limit_of(const memory::Stats& stats) {
@@ -48,10 +56,9 @@ std::string why(const OutOfMemory::Facts& facts) {
 }
 
 std::string way_out(const OutOfMemory::Facts& facts) {
-  const std::string less = "a smaller batch, gradient accumulation or recompute lowers the peak";
-  if (facts.reason == Reason::device_refused) return less + "; a limit finds the bound earlier";
   if (facts.reason == Reason::injected) return "nothing is wrong with the memory";
-  return "raise the limit; or " + less;
+  const std::string less = "lower the peak: smaller batch, gradient accumulation, recompute";
+  return facts.reason == Reason::device_refused ? less : "raise the limit, or " + less;
 }
 
 // "activation 200 MiB, parameter 12 MiB": largest first, none that are empty.
@@ -74,8 +81,8 @@ std::string message(const OutOfMemory::Facts& facts) {
   const memory::Stats& stats = facts.stats;
   std::string text = "out of memory on " + facts.device;
   if (!facts.pool.empty()) text += ", pool " + facts.pool;
-  text += ": " + format_bytes(facts.request.bytes) + " asked by " + describe(facts.request.tag) +
-          " as " + name(facts.request.category);
+  text += ": no room for " + format_bytes(facts.request.bytes);
+  text += row("asked by", describe(facts.request.tag) + " as " + name(facts.request.category));
   text += row("why", why(facts));
   text += row("device",
               format_bytes(stats.device_free) + " free of " + format_bytes(stats.device_total));

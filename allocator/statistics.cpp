@@ -7,17 +7,14 @@ namespace ebb::memory {
 std::string format_bytes(std::size_t bytes) {
   constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-  double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
+  std::size_t unit_bytes = 1024;
+  for (; unit + 1 < kUnits.size() && bytes / 1024 >= unit_bytes; unit_bytes *= 1024) ++unit;
+  const bool exact = bytes % unit_bytes == 0;
+  const double value = static_cast<double>(bytes) / static_cast<double>(unit_bytes);
   std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f %s", value, kUnits[unit]);
-  std::string result = text.data();
-  if (const auto at = result.find(".0 "); at != std::string::npos) result.erase(at, 2);
-  return result;
+  std::snprintf(text.data(), text.size(), exact ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text.data();
 }
 
 std::string describe(const ReleaseReport& report) {

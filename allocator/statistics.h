@@ -62,7 +62,7 @@ struct CloseReport {
   std::size_t returned_bytes = 0;  ///< reserved bytes that went back to the device
 };
 
-/// "512 bytes", "1.5 KiB", "20 MiB".
+/// "512 bytes", "20 MiB", "1.5 KiB": a decimal says that the figure is rounded.
 std::string format_bytes(std::size_t bytes);
 
 /// One line for people: how much went, how much stayed, and why.

@@ -1,0 +1,182 @@
+#include <array>
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/fault_source.h"
+#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using namespace memory;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// An allocator whose source can be told to fail.
+struct Faulty {
+  FaultInjectingSource* source;
+  CachingAllocator allocator;
+
+  Faulty()
+      : Faulty(std::make_unique<FaultInjectingSource>(
+            std::make_unique<SimulatedSource>(1024 * kMiB, 4096))) {}
+
+ private:
+  explicit Faulty(std::unique_ptr<FaultInjectingSource> faults)
+      : source(faults.get()), allocator(std::move(faults), Profile{}) {}
+};
+
+Stats without_reserved(Stats stats) {
+  stats.reserved = {};
+  stats.device_free = stats.segments = 0;
+  return stats;
+}
+
+TEST_CASE(
+    "a limit lowered below what is in use trims the cache and then refuses only new segments") {
+  Faulty faulty;
+  CachingAllocator& allocator = faulty.allocator;
+  Block* kept = allocator.allocate({.bytes = 30 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 40 * kMiB}));
+  Block* small = allocator.allocate({.bytes = 100});
+  CHECK(allocator.reserved_bytes() == 72 * kMiB);
+
+  allocator.set_limit(10 * kMiB);
+  CHECK(allocator.reserved_bytes() == 32 * kMiB);  // the cached 40 MiB went, the blocks did not
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 2 * kMiB}), OutOfMemory);
+  Block* from_cache = allocator.allocate({.bytes = kMiB});  // needs no new segment
+  CHECK(allocator.stats().limit == 10 * kMiB);
+
+  allocator.set_limit({});
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  for (Block* block : {kept, small, from_cache}) allocator.free(block);
+}
+
+TEST_CASE("a limit trims no more of the cache than it has to") {
+  Faulty faulty;
+  CachingAllocator& allocator = faulty.allocator;
+  std::array<Block*, 3> blocks;
+  for (Block*& block : blocks) block = allocator.allocate({.bytes = 12 * kMiB});
+  for (Block* block : blocks) allocator.free(block);
+  allocator.set_limit(30 * kMiB);
+  CHECK(allocator.reserved_bytes() == 24 * kMiB);
+}
+
+TEST_CASE(
+    "a request is served from a smaller segment when the limit leaves no room for the usual one") {
+  Faulty faulty;
+  faulty.allocator.set_limit(3 * kMiB);
+  Block* block = faulty.allocator.allocate({.bytes = 2 * kMiB + 1});
+  CHECK(faulty.allocator.reserved_bytes() == 2 * kMiB + 4096);
+  faulty.allocator.free(block);
+}
+
+TEST_CASE(
+    "segments are 2 MiB for small requests, 20 MiB for medium ones, else multiples of 2 MiB") {
+  const auto [bytes, segment] = GENERATE(table<std::size_t, std::size_t>({
+      {1, 2 * kMiB},
+      {kMiB, 2 * kMiB},
+      {kMiB + 1, 20 * kMiB},
+      {10 * kMiB, 20 * kMiB},
+      {10 * kMiB + 1, 12 * kMiB},
+      {50 * kMiB, 50 * kMiB},
+  }));
+  Faulty faulty;
+  Block* block = faulty.allocator.allocate({.bytes = bytes});
+  CHECK(faulty.allocator.reserved_bytes() == segment);
+  faulty.allocator.free(block);
+}
+
+TEST_CASE("a device that refuses is asked again after free segments went back to it") {
+  Faulty faulty;
+  CachingAllocator& allocator = faulty.allocator;
+  faulty.source->bound(40 * kMiB);
+  allocator.free(allocator.allocate({.bytes = 30 * kMiB}));
+  Block* block = allocator.allocate({.bytes = 36 * kMiB});
+  CHECK(allocator.reserved_bytes() == 36 * kMiB);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 8 * kMiB}), OutOfMemory);
+  allocator.free(block);
+}
+
+// What a step does: some blocks, some of them in a pool, all gone at its end.
+void random_step(CachingAllocator& allocator, Pool& pool, std::uint64_t seed) {
+  struct Owned {
+    CachingAllocator& allocator;
+    Pool& pool;
+    std::vector<Block*> blocks, pooled;
+    ~Owned() {
+      for (Block* block : blocks) allocator.free(block);
+      for (Block* block : pooled) pool.free(block);
+    }
+  } owned{allocator, pool, {}, {}};
+  owned.blocks.reserve(100);
+  owned.pooled.reserve(100);
+  Random random(seed);
+  for (int i = 0; i < 60; ++i) {
+    if (random.one_in(4))
+      owned.pooled.push_back(pool.allocate({.bytes = random.bytes()}));
+    else
+      owned.blocks.push_back(allocator.allocate({.bytes = random.bytes()}));
+  }
+}
+
+TEST_CASE("every map of a step fails once and is survived or reported, and nothing leaks") {
+  Faulty faulty;
+  const auto pool = faulty.allocator.make_pool("session");
+  std::size_t failed_steps = 0;
+  for (std::size_t fail = 0;; ++fail) {
+    const std::size_t maps = faulty.source->maps();
+    const std::size_t live = faulty.allocator.stats().allocations;
+    faulty.source->fail_map_after(fail);
+    try {
+      random_step(faulty.allocator, *pool, 7);
+    } catch (const OutOfMemory& error) {
+      ++failed_steps;
+      CHECK(error.reason() == OutOfMemory::Reason::device_refused);
+    }
+    CHECK(faulty.allocator.allocated_bytes() == 0);
+    CHECK(faulty.allocator.stats().allocations == live);
+    CHECK(faulty.allocator.reserved_bytes() == faulty.source->mapped_bytes());
+    if (faulty.source->maps() - maps <= fail) break;  // the step makes no more maps than that
+    faulty.allocator.release_cached();
+  }
+  CHECK(failed_steps > 0);
+}
+
+TEST_CASE("every allocation of a step fails once, throws, and leaves the figures as they were") {
+  Faulty faulty;
+  const auto pool = faulty.allocator.make_pool("session");
+  std::size_t failed_steps = 0;
+  for (;; ++failed_steps) {
+    faulty.allocator.fail_allocation_after(failed_steps);
+    try {
+      random_step(faulty.allocator, *pool, 8);
+      break;
+    } catch (const OutOfMemory& error) {
+      CHECK(error.reason() == OutOfMemory::Reason::injected);
+    }
+    CHECK(faulty.allocator.stats().allocations == 0);
+    CHECK(faulty.allocator.allocated_bytes() == 0);
+  }
+  CHECK(failed_steps == 60);
+}
+
+TEST_CASE("a refused request changes no figure") {
+  Faulty faulty;
+  Block* block = faulty.allocator.allocate({.bytes = 5 * kMiB, .category = Category::gradient});
+  const auto pool = faulty.allocator.make_pool("session", 3 * kMiB);
+  const Stats before = without_reserved(faulty.allocator.stats());
+  faulty.source->refuse_all(true);
+  const auto bytes = GENERATE(std::size_t{21 * kMiB}, std::size_t{1}, std::size_t{1} << 63,
+                              ~std::size_t{0}, ~std::size_t{0} - 511);
+  CHECK_THROWS_AS(faulty.allocator.allocate({.bytes = bytes}), OutOfMemory);
+  CHECK_THROWS_AS(pool->allocate({.bytes = bytes}), OutOfMemory);
+  CHECK(without_reserved(faulty.allocator.stats()) == before);
+  CHECK(pool->stats().allocations == 0);
+  faulty.allocator.free(block);
+}
+
+}  // namespace
+}  // namespace ebb::tests

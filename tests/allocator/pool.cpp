@@ -1,0 +1,165 @@
+#include "ebb/allocator/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/host_source.h"
+#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using namespace memory;
+
+std::unique_ptr<CachingAllocator> simulated() {
+  return std::make_unique<CachingAllocator>(
+      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
+}
+
+TEST_CASE("a thousand small pools reserve what they use, rounded to a page each") {
+  const auto allocator = simulated();
+  std::vector<std::unique_ptr<Pool>> pools;
+  for (int i = 0; i < 1000; ++i) {
+    pools.push_back(allocator->make_pool("small"));
+    pools.back()->allocate({.bytes = 5000});
+  }
+  CHECK(allocator->reserved_bytes() == 1000 * 8192);
+  CHECK(allocator->allocated_bytes() == 1000 * 5120);
+  pools.clear();
+  CHECK(allocator->reserved_bytes() == 0);
+}
+
+TEST_CASE("pools close in any order and give back exactly their own bytes") {
+  Random random(9);
+  for (int round = 0; round < 20; ++round) {
+    const auto allocator = simulated();
+    Block* shared = allocator->allocate({.bytes = 1000});
+    std::vector<std::unique_ptr<Pool>> pools;
+    std::vector<std::vector<Block*>> blocks(8);
+    for (auto& of_pool : blocks) {
+      pools.push_back(allocator->make_pool("session"));
+      for (int i = 0; i < 10; ++i) {
+        of_pool.push_back(pools.back()->allocate({.bytes = random.bytes()}));
+        if (random.one_in(3)) {
+          pools.back()->free(of_pool.back());
+          of_pool.pop_back();
+        }
+      }
+    }
+    while (!pools.empty()) {
+      const std::size_t which = random.below(pools.size());
+      std::swap(pools[which], pools.back());
+      std::swap(blocks[which], blocks[pools.size() - 1]);
+      const Stats own = pools.back()->stats();
+      const Stats before = allocator->stats();
+      const CloseReport report = pools.back()->close();
+      CHECK(report.freed_blocks == blocks[pools.size() - 1].size());
+      CHECK(report.freed_bytes == own.allocated.current);
+      CHECK(report.returned_bytes == own.reserved.current);
+      const Stats after = allocator->stats();
+      CHECK(before.reserved.current - after.reserved.current == own.reserved.current);
+      CHECK(before.allocated.current - after.allocated.current == own.allocated.current);
+      CHECK(pools.back()->close().returned_bytes == 0);
+      CHECK_ERROR(pools.back()->allocate({.bytes = 1}), Error, "pool session is closed");
+      pools.pop_back();
+      for (std::size_t i = 0; i < pools.size(); ++i) {
+        for (const Block* block : blocks[i]) {
+          CHECK((block->data() != nullptr) == (block->requested_bytes() > 0));
+        }
+      }
+    }
+    CHECK(allocator->allocated_bytes() == 1024);
+    allocator->free(shared);
+  }
+}
+
+TEST_CASE("the figures of a device are the sums over its pools and its cache") {
+  const auto allocator = simulated();
+  const auto a = allocator->make_pool("a");
+  const auto b = allocator->make_pool("b");
+  Model device, of_a, of_b;
+  Random random(10);
+  struct Owned {
+    Block* block;
+    int owner;
+  };
+  std::vector<Owned> live;
+  for (int i = 0; i < 20'000; ++i) {
+    if (random.below(60) < live.size()) {
+      std::swap(live[random.below(live.size())], live.back());
+      const auto [block, owner] = live.back();
+      live.pop_back();
+      const std::size_t bytes = block->requested_bytes();
+      const Category to = random.category();
+      for (Model* model : {&device, owner == 1 ? &of_a : &of_b}) {
+        if (model == &device || owner > 0) {
+          model->recategorise(bytes, block->category(), to);
+          model->free(bytes, to);
+        }
+      }
+      if (owner == 0) allocator->recategorise(block, to), allocator->free(block);
+      if (owner == 1) a->recategorise(block, to), a->free(block);
+      if (owner == 2) b->recategorise(block, to), b->free(block);
+    } else {
+      const Request request{.bytes = random.bytes(), .category = random.category()};
+      const int owner = static_cast<int>(random.below(3));
+      device.allocate(request.bytes, request.category);
+      if (owner == 1) of_a.allocate(request.bytes, request.category);
+      if (owner == 2) of_b.allocate(request.bytes, request.category);
+      live.push_back({owner == 0   ? allocator->allocate(request)
+                      : owner == 1 ? a->allocate(request)
+                                   : b->allocate(request),
+                      owner});
+    }
+    if (!device.agrees_with(allocator->stats())) FAIL("the device's figures are wrong");
+    if (!of_a.agrees_with(a->stats())) FAIL("a's figures are wrong");
+    if (!of_b.agrees_with(b->stats())) FAIL("b's figures are wrong");
+  }
+  for (const auto& [block, owner] : live) {
+    if (owner == 0) allocator->free(block);
+  }
+  a->close();
+  b->close();
+  allocator->release_cached();
+  CHECK(allocator->stats().reserved.current == 0);
+}
+
+TEST_CASE("a pool's limit and the device's limit both hold") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session", 64 << 10);
+  pool->allocate({.bytes = 60 << 10});
+  try {
+    pool->allocate({.bytes = 8 << 10});
+    FAIL("the pool's limit did not hold");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.reason() == OutOfMemory::Reason::pool_limit);
+    CHECK(error.limit_bytes() == 64 << 10);
+  }
+  pool->set_limit({});
+  pool->allocate({.bytes = 8 << 10});
+  allocator->set_limit(pool->reserved_bytes() + 4096);
+  pool->allocate({.bytes = 1});
+  try {
+    pool->allocate({.bytes = 1});
+    FAIL("the device's limit did not hold");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.reason() == OutOfMemory::Reason::device_limit);
+  }
+}
+
+TEST_CASE("a pool takes room from the shared cache when the device's limit is in the way") {
+  const auto allocator = simulated();
+  allocator->set_limit(4 << 20);
+  allocator->free(allocator->allocate({.bytes = 1000}));
+  CHECK(allocator->reserved_bytes() == 2 << 20);
+  const auto pool = allocator->make_pool("session");
+  pool->allocate({.bytes = 3 << 20});
+  CHECK(allocator->reserved_bytes() == 3 << 20);
+}
+
+}  // namespace
+}  // namespace ebb::tests

@@ -1,0 +1,128 @@
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/host_source.h"
+#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using namespace memory;
+
+bool is_mapped(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) == 2 && begin <= wanted &&
+        wanted < end) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST_CASE("host ranges are gone from /proc/self/maps after a release and after a close") {
+  CachingAllocator allocator(std::make_unique<HostSource>(), Profile{});
+  Block* cached = allocator.allocate({.bytes = 24 << 20});
+  const void* in_cache = cached->data();
+  const auto pool = allocator.make_pool("session");
+  const void* in_pool = pool->allocate({.bytes = 100 << 10})->data();
+  CHECK(is_mapped(in_cache));
+  CHECK(is_mapped(in_pool));
+  allocator.free(cached);
+  CHECK(is_mapped(in_cache));  // the cache keeps it
+  allocator.release_cached();
+  CHECK_FALSE(is_mapped(in_cache));
+  pool->close();
+  CHECK_FALSE(is_mapped(in_pool));
+}
+
+TEST_CASE("a release says what a live block keeps in the cache") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096),
+                             Profile{});
+  Block* live = allocator.allocate({.bytes = 512});
+  allocator.free(allocator.allocate({.bytes = 5 << 20}));
+  const ReleaseReport report = allocator.release_cached();
+  CHECK(report.returned_bytes == 20 << 20);
+  CHECK(report.kept_bytes == (2 << 20) - 512);
+  CHECK(describe(report) ==
+        "20 MiB returned in 1 segment; 2.0 MiB free but kept in 1 segment that live blocks still "
+        "use");
+  allocator.free(live);
+}
+
+TEST_CASE("the host knows how much memory it has") {
+  const DeviceMemory memory = HostSource().device_memory();
+  CHECK(memory.total > 0);
+  CHECK(memory.free > 0);
+  CHECK(memory.free <= memory.total);
+}
+
+TEST_CASE("a simulated device goes past its capacity and remembers") {
+  SimulatedSource source(1 << 20, 4096);
+  void* a = source.map(1 << 20);
+  CHECK(source.fits());
+  CHECK(source.device_memory().free == 0);
+  void* b = source.map(4096);
+  CHECK(b != nullptr);
+  CHECK_FALSE(source.fits());
+  source.unmap(a, 1 << 20);
+  source.unmap(b, 4096);
+  CHECK_FALSE(source.fits());
+  CHECK(source.most_mapped_bytes() == (1 << 20) + 4096);
+  CHECK(source.device_memory().free == 1 << 20);
+}
+
+TEST_CASE("simulated segments never overlap, however often the address range is used up") {
+  constexpr std::size_t kHuge = std::size_t{1} << 57;  // a few of these exhaust it
+  SimulatedSource source(1 << 20, 4096);
+  std::map<std::uintptr_t, std::size_t> live;
+  Random random(12);
+  std::size_t served = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    if (random.below(40) < live.size()) {
+      auto victim = std::next(live.begin(), static_cast<std::ptrdiff_t>(random.below(live.size())));
+      source.unmap(reinterpret_cast<void*>(victim->first), victim->second);
+      live.erase(victim);
+      continue;
+    }
+    const std::size_t bytes = 4096 * (1 + random.below(random.one_in(8) ? kHuge / 4096 : 100));
+    void* base = source.map(bytes);
+    if (!base) continue;
+    ++served;
+    const auto begin = reinterpret_cast<std::uintptr_t>(base);
+    const auto next = live.lower_bound(begin);
+    if (next != live.end() && begin + bytes > next->first) FAIL("overlaps");
+    if (next != live.begin() && std::prev(next)->first + std::prev(next)->second > begin) {
+      FAIL("overlaps");
+    }
+    live.emplace(begin, bytes);
+  }
+  CHECK(served > 8'000);
+}
+
+TEST_CASE("a profile that contradicts itself or its source is refused") {
+  const auto with = [](Profile profile, std::size_t page_bytes) {
+    CachingAllocator(std::make_unique<SimulatedSource>(1 << 20, page_bytes), std::move(profile));
+  };
+  with(Profile{}, 4096);
+  Profile odd_rounding, odd_page, small_segment;
+  odd_rounding.rounding = 500;
+  odd_page.page_bytes = 1000;
+  small_segment.small_segment = 4096;
+  CHECK_ERROR(with(odd_rounding, 4096), Error, "rounding has to be a power of two");
+  CHECK_ERROR(with(odd_page, 4096), Error, "page_bytes");
+  CHECK_ERROR(with(small_segment, 4096), Error, "small_request has to fit");
+  CHECK_ERROR(with(Profile{}, 65536), Error, "no multiple of the source's 65536");
+}
+
+}  // namespace
+}  // namespace ebb::tests
