@@ -11,15 +11,19 @@
 
 namespace ebb {
 
-// A slot to be found or made: state an optimizer keeps beside a parameter, starting at zero.
+// A slot to be found or made: state an optimizer keeps, starting at zero. Its name has a '/', which
+// no parameter's has: "hidden.weight/adam.first_moment" stands beside that parameter, "adam/step" by
+// itself.
 struct SlotRequest {
-  std::string name;  // full name: "hidden.weight/adam.first_moment", "adam.step"
+  std::string name;
   Spec spec;
+  memory::Category category = memory::Category::optimizer_state;
 };
 
 // The named parameters of a model and the slots that optimizers keep with them. A handle: copies
 // and scopes share one set. Eager parameters are tensors on a device, leaves that gradients
-// accumulate in; those of a graph are declarations, of which each session has values of its own.
+// accumulate in; those of a graph are declarations, of which each session has values of its own. Used
+// by one thread at a time.
 class Parameters {
  public:
   struct Entry {
@@ -54,8 +58,12 @@ class Parameters {
   std::int64_t count() const noexcept;
 
   // The slots of these names, made (zero) where they do not exist yet. All or nothing: if memory
-  // runs out, none has been made. Throws Error if one exists with another shape or dtype.
+  // runs out, none has been made. Throws Error if one exists with another shape or dtype, or for a
+  // name without '/'.
   Tensors find_or_make_slots(std::span<const SlotRequest> requests, CallSite site) const;
+  // Takes back the slots made after the first `count` of slots(): what a step that failed half-way
+  // leaves nothing with. Nothing to do for a graph, whose declarations stay.
+  void drop_slots_after(std::size_t count) const noexcept;
 
   // Frees the accumulated gradients. Nothing to do for a graph.
   void zero_grad() const;
@@ -64,9 +72,10 @@ class Parameters {
   // name and renamed when complete. Eager only (a graph's values belong to a session). Throws
   // FileError.
   void save(const std::string& file) const;
-  // Reads what save, or a session's, wrote: every parameter's values, in place; slots are made as
-  // needed. Throws FileError naming the first parameter that is missing or has another shape or
-  // dtype; then nothing has changed.
+  // Reads what save, or a session's, wrote: every parameter's values, in place. Slots become those of
+  // the file: made as needed, zero where it has none. The file's parameters of other names, and their
+  // slots, are left alone. Throws FileError naming the first parameter that is missing or has another
+  // shape or dtype, OutOfMemory; then nothing has changed.
   void load(const std::string& file) const;
 
  private:

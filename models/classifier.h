@@ -1,0 +1,27 @@
+#pragma once
+#include "ebb/models/mlp.h"
+
+namespace ebb::models {
+
+struct ClassifierOptions {
+  std::int64_t hidden = 128;                 // units of each hidden layer
+  std::int64_t layers = 1;                   // hidden layers
+  Activation activation = Activation::relu;  // after each of them
+};
+
+// An Mlp that gives each class a score; its loss is softmax_cross_entropy.
+class Classifier {
+ public:
+  // `in` features, `classes` scores. Parameters are those of Mlp. Throws as Mlp, and for layers <
+  // 0.
+  Classifier(const Parameters& parameters, std::int64_t in, std::int64_t classes,
+             const ClassifierOptions& options = {}, EBB_CALL_SITE);
+
+  // x [batch, in] to scores [batch, classes]. Throws ShapeError.
+  Tensor operator()(const Tensor& x, EBB_CALL_SITE) const;
+
+ private:
+  Mlp mlp_;
+};
+
+}  // namespace ebb::models

@@ -1,0 +1,24 @@
+#pragma once
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/parameters.h"
+
+namespace ebb::models {
+
+// A fully connected layer, activation(x w + b). Parameters "weight" [in, out], which starts normal
+// with deviation sqrt(2 / in) before a relu (He et al. 2015), otherwise uniform within
+// sqrt(6 / (in + out)) (Glorot & Bengio 2010), and "bias" [out], zero.
+class Dense {
+ public:
+  // Throws Error for a size below 1, or names that `parameters` has already.
+  Dense(const Parameters& parameters, std::int64_t in, std::int64_t out,
+        Activation activation = Activation::none, EBB_CALL_SITE);
+
+  // x [..., in] to [..., out], of the parameters' dtype. Throws ShapeError.
+  Tensor operator()(const Tensor& x, EBB_CALL_SITE) const;
+
+ private:
+  Tensor weight_, bias_;
+  Activation activation_;
+};
+
+}  // namespace ebb::models

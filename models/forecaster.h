@@ -1,0 +1,23 @@
+#pragma once
+#include "ebb/models/dense.h"
+#include "ebb/models/lstm.h"
+
+namespace ebb::models {
+
+// Predicts one number from a window of a series: an Lstm ("lstm") and a Dense head ("head") on the
+// last step of its sequence.
+class Forecaster {
+ public:
+  // `in` features per step. Throws as Lstm.
+  Forecaster(const Parameters& parameters, std::int64_t in, const LstmOptions& options = {},
+             EBB_CALL_SITE);
+
+  // x [batch, time, in] to [batch, 1]. Throws ShapeError.
+  Tensor operator()(const Tensor& x, Phase phase = Phase::inference, EBB_CALL_SITE) const;
+
+ private:
+  Lstm lstm_;
+  Dense head_;
+};
+
+}  // namespace ebb::models

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+
+#include "ebb/optim/optimizer.h"
+
+namespace ebb::optim {
+
+struct AccumulatorOptions {
+  std::int64_t samples = 1;  // of the batch that one update stands for
+};
+
+// Accumulates the gradients of micro-batches and updates once per `samples` samples, as the whole
+// batch would have: to float rounding, for losses that are means over samples, dropout excepted.
+// Sums and count are slots in Parameters ("hidden.weight/accumulated", "accumulated/samples"), and
+// whether an update is due is decided on the device: each micro-step is the same program.
+//
+//   optim::Accumulator accumulate(optim::Adam(), {.samples = 512});
+//   Tensor micro_step = accumulate.minimize(loss, params, rows(y));
+class Accumulator {
+ public:
+  // With any optimizer. Throws Error for samples < 1.
+  explicit Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options = {});
+
+  // Adds `samples` times the gradient of `loss`, the mean over that many samples (i64[], which is
+  // rows() of a batch), to the sums. Where the count reaches the option's, the parameters are
+  // updated with sums / count, and sums and count start again at zero. Otherwise like
+  // Optimizer::minimize, whose result this returns.
+  Tensor minimize(const Tensor& loss, const Parameters& parameters, const Tensor& samples,
+                  EBB_CALL_SITE) const;
+
+  // Updates the parameters with what has been accumulated of an incomplete group, if anything.
+  // Returns the number of its samples, i64[]: eager, it has happened; in a graph, a run that
+  // fetches the result makes it happen. Throws Error where nothing has ever been accumulated;
+  // OutOfMemory.
+  Tensor flush(const Parameters& parameters, EBB_CALL_SITE) const;
+
+ private:
+  Optimizer optimizer_;
+  AccumulatorOptions options_;
+};
+
+}  // namespace ebb::optim

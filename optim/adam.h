@@ -1,0 +1,41 @@
+#pragma once
+#include "ebb/optim/optimizer.h"
+
+namespace ebb::optim {
+
+struct AdamOptions {
+  LearningRate learning_rate = 1e-3;
+  double beta1 = 0.9;       // decay of the first moment, in [0, 1)
+  double beta2 = 0.999;     // decay of the second moment, in [0, 1)
+  double epsilon = 1e-8;    // added to the root of the corrected second moment
+  double weight_decay = 0;  // times the parameter, added to the gradient
+};
+
+// Adam (Kingma & Ba, ICLR 2015), as PyTorch's torch.optim.Adam computes it:
+//   g += weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+//   p -= rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
+// Two slots per parameter, "adam.first_moment" and "adam.second_moment".
+class Adam : public Optimizer {
+ public:
+  // Throws Error for an option out of range.
+  explicit Adam(const AdamOptions& options = {});
+};
+
+struct AdamWOptions {
+  LearningRate learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 1e-2;  // times rate and parameter, taken from the parameter
+};
+
+// Adam with decoupled weight decay (Loshchilov & Hutter, ICLR 2019), as torch.optim.AdamW: the
+// decay bypasses the moments, p -= rate weight_decay p. Slots "adamw.first_moment",
+// "adamw.second_moment".
+class AdamW : public Optimizer {
+ public:
+  // Throws Error for an option out of range.
+  explicit AdamW(const AdamWOptions& options = {});
+};
+
+}  // namespace ebb::optim

@@ -1,0 +1,22 @@
+#pragma once
+#include "ebb/optim/optimizer.h"
+
+namespace ebb::optim {
+
+struct SgdOptions {
+  LearningRate learning_rate = 1e-2;
+  double momentum = 0;      // in [0, 1)
+  bool nesterov = false;    // needs momentum
+  double weight_decay = 0;  // times the parameter, added to the gradient
+};
+
+// Stochastic gradient descent, as PyTorch's torch.optim.SGD computes it (dampening 0):
+//   g += weight_decay p;  v = momentum v + g;  p -= rate (nesterov ? g + momentum v : v)
+// One slot per parameter, "sgd.velocity", where there is momentum.
+class Sgd : public Optimizer {
+ public:
+  // Throws Error for an option out of range.
+  explicit Sgd(const SgdOptions& options = {});
+};
+
+}  // namespace ebb::optim
