@@ -39,11 +39,10 @@ std::string why_not_thrown(Function&& function, const std::string& text) {
         std::string())
 
 // Leaves a test that needs a GPU where there is none, with one line to say so.
-#define EBB_SKIP_WITHOUT_GPU(device_count)                                 \
-  do {                                                                     \
-    if ((device_count) == 0) {                                             \
-      std::printf("skipped: no GPU: %s\n",                                 \
-                  Catch::getResultCapture().getCurrentTestName().c_str()); \
-      return;                                                              \
-    }                                                                      \
+#define EBB_SKIP_WITHOUT_GPU(device_count)                         \
+  do {                                                             \
+    if ((device_count) == 0) {                                     \
+      std::printf("skipped: no GPU: %s:%d\n", __FILE__, __LINE__); \
+      return;                                                      \
+    }                                                              \
   } while (false)

@@ -45,20 +45,24 @@ std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
   std::map<std::string, Symbols> folders;
   std::istringstream stream(nm_output);
   for (std::string line; std::getline(stream, line);) {
-    // "<object>:<address or blanks> <kind> <name>"
+    // "<object>:<address or nothing> <kind> <name>", with blanks as each nm likes them.
     const size_t colon = line.find(".o:");
-    if (colon == std::string::npos || line.size() < colon + 22) continue;
+    if (colon == std::string::npos) continue;
     std::string object = line.substr(0, colon + 2);
-    const char kind = line[colon + 20];
-    const std::string name = line.substr(colon + 22);
+    std::istringstream rest(line.substr(colon + 3));
+    std::string kind, name;
+    rest >> kind;
+    if (kind.size() > 1) rest >> kind;
+    std::getline(rest >> std::ws, name);
+    if (kind.size() != 1 || name.empty()) continue;
     if (object.starts_with(build_dir)) object.erase(0, build_dir.size());
     if (const size_t dir = object.find(".dir/"); dir != std::string::npos) object.erase(0, dir + 5);
     if (object.starts_with("./")) object.erase(0, 2);
 
     Symbols& symbols = folders[room_of(object)];
-    if (kind == 'U' || kind == 'w' || kind == 'v')
+    if (kind == "U" || kind == "w" || kind == "v")
       symbols.needed.emplace(name, object);
-    else if (kind == 'u' || (kind >= 'A' && kind <= 'Z'))
+    else if (kind == "u" || (kind[0] >= 'A' && kind[0] <= 'Z'))
       symbols.defined.insert(name);
   }
   return folders;
