@@ -85,6 +85,7 @@ class Node final : public detail::Counted {
   InlineVector<Source, 3> inputs;
   InlineVector<Result, 1> outputs;
   std::unique_ptr<Extra> extra;
+  memory::Category category = memory::Category::temporary;  // who asked: reverse mode, or not
   std::uint32_t region = 0;  // a graph's recompute region this node belongs to; 0: none
   bool released = false;     // a backward pass has freed this record
 

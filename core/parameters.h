@@ -12,8 +12,8 @@
 namespace ebb {
 
 // A slot to be found or made: state an optimizer keeps, starting at zero. Its name has a '/', which
-// no parameter's has: "hidden.weight/adam.first_moment" stands beside that parameter, "adam/step" by
-// itself.
+// no parameter's has: "hidden.weight/adam.first_moment" stands beside that parameter, "adam/step"
+// by itself.
 struct SlotRequest {
   std::string name;
   Spec spec;
@@ -22,8 +22,8 @@ struct SlotRequest {
 
 // The named parameters of a model and the slots that optimizers keep with them. A handle: copies
 // and scopes share one set. Eager parameters are tensors on a device, leaves that gradients
-// accumulate in; those of a graph are declarations, of which each session has values of its own. Used
-// by one thread at a time.
+// accumulate in; those of a graph are declarations, of which each session has values of its own.
+// Used by one thread at a time.
 class Parameters {
  public:
   struct Entry {
@@ -72,10 +72,10 @@ class Parameters {
   // name and renamed when complete. Eager only (a graph's values belong to a session). Throws
   // FileError.
   void save(const std::string& file) const;
-  // Reads what save, or a session's, wrote: every parameter's values, in place. Slots become those of
-  // the file: made as needed, zero where it has none. The file's parameters of other names, and their
-  // slots, are left alone. Throws FileError naming the first parameter that is missing or has another
-  // shape or dtype, OutOfMemory; then nothing has changed.
+  // Reads what save, or a session's, wrote: every parameter's values, in place. Slots become those
+  // of the file: made as needed, zero where it has none. The file's parameters of other names, and
+  // their slots, are left alone. Throws FileError naming the first parameter that is missing or has
+  // another shape or dtype, OutOfMemory; then nothing has changed.
   void load(const std::string& file) const;
 
  private:

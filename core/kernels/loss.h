@@ -2,6 +2,8 @@
 #include "ebb/core/kernel.h"
 
 namespace ebb::cpu {
+// Input x [..., classes] (f32, f64); out = exp(x) / the sum of exp(x) over the last axis. out may be x.
+void softmax(const KernelContext&);
 // Inputs scores [n, classes] (f32, f64), labels [n] (i32, i64); output the mean of
 // logsumexp(scores[i]) - scores[i][labels[i]], a scalar. A label out of range makes the loss NaN.
 void softmax_cross_entropy(const KernelContext&);

@@ -10,7 +10,15 @@ struct RandomAttributes {
   double b = 1;  // uniform: high; normal: standard deviation
 };
 
+// Which random node of a graph draws, and under which key.
+struct DrawAttributes {
+  std::uint64_t key = 0;
+  std::uint64_t node = 0;
+};
+
 namespace cpu {
+// Input: the run count (i64 scalar); output i64[2] = {key, (run count << 32) | node}.
+void draw(const KernelContext&);
 // Input: draw; output f32 or f64. uniform in [a, b); normal by Box-Muller on the words of a pair;
 // bernoulli 1 with probability a.
 void uniform(const KernelContext&);

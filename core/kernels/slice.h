@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+
 #include "ebb/core/kernel.h"
 
 namespace ebb {
@@ -9,11 +11,30 @@ struct SelectAttributes {
   std::int64_t index = 0;
 };
 
+// Rows begin .. end of the leading axis; negative bounds count from the end, `end` at its limit is
+// the end.
+struct SliceAttributes {
+  std::int64_t begin = 0;
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+
+  // The first row, and the one after the last, of `rows`.
+  constexpr std::int64_t first(std::int64_t rows) const noexcept {
+    return begin < 0 ? begin + rows : begin;
+  }
+  constexpr std::int64_t last(std::int64_t rows) const noexcept {
+    if (end == std::numeric_limits<std::int64_t>::max()) return rows;
+    return end < 0 ? end + rows : end;
+  }
+};
+
 namespace cpu {
 // out = in[..., index, ...]; any dtype.
 void select(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 written at the index: the gradient of select.
 void select_backward(const KernelContext&);
+// out = zeros like input 1 (no data) with input 0 as its rows SliceAttributes: the gradient of slice,
+// which itself is a view; any dtype.
+void slice_backward(const KernelContext&);
 // out, an i64 scalar, = the leading dimension of input 0 (no data).
 void rows(const KernelContext&);
 }  // namespace cpu

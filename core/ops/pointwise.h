@@ -27,7 +27,7 @@ Tensor relu(const Operand& x);     // max(x, 0); NaN stays NaN, the gradient at 
 Tensor relu_gradient(const Operand& dy, const Operand& y);
 
 extern const OpDef add_op, add_number_op;
-extern const OpDef subtract_op, subtract_from_number_op;
+extern const OpDef subtract_op, subtract_number_op, subtract_from_number_op;
 extern const OpDef multiply_op, multiply_number_op;
 extern const OpDef divide_op, divide_by_number_op, divide_number_op;
 extern const OpDef negate_op, square_op, sqrt_op, exp_op, log_op, tanh_op, sigmoid_op, relu_op,

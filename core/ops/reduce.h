@@ -26,6 +26,6 @@ namespace detail {
 Tensor broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction);
 }  // namespace detail
 
-extern const OpDef sum_op, sum_like_op, broadcast_like_op;
+extern const OpDef sum_op, mean_op, sum_like_op, broadcast_like_op;
 
 }  // namespace ebb

@@ -31,9 +31,11 @@ Tensor rows(const Operand& x);
 namespace detail {
 // x in the shape of `like`, of which nothing else is read. Shares x's memory.
 Tensor reshape_like(const Operand& x, const Operand& like);
+// x [..., n] as [the rest, n]. Shares x's memory.
+Tensor as_matrix(const Operand& x);
 }  // namespace detail
 
-extern const OpDef reshape_op, reshape_like_op, flatten_op, slice_op, slice_backward_op, select_op,
+extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, slice_op, slice_backward_op, select_op,
     select_backward_op, rows_op;
 
 }  // namespace ebb

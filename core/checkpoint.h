@@ -1,0 +1,20 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "ebb/core/safetensors.h"
+
+namespace ebb::detail {
+
+// The one form of a checkpoint, written by Parameters::save and by Session::save and read by either:
+// a safetensors file of parameters and slots by full name, with the format's version and the calling
+// thread's random state as metadata. Throws FileError.
+void write_checkpoint(const std::string& file, std::span<const safetensors::View> values);
+
+// Throws FileError for a file that is no checkpoint, or of a later version.
+safetensors::File open_checkpoint(const std::string& file);
+
+// Sets the calling thread's random state to the file's, where it has one.
+void restore_generator(const safetensors::File& checkpoint);
+
+}  // namespace ebb::detail

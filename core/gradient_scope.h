@@ -1,0 +1,57 @@
+#pragma once
+#include <map>
+
+#include "ebb/core/gradient_context.h"
+#include "ebb/core/recorder.h"
+
+namespace ebb::detail {
+
+// The nodes of a graph's recompute regions, recorded once more where a gradient reads them, so that
+// the first results need not stay alive.
+class RegionClones {
+ public:
+  explicit RegionClones(Ref<Recorder> recorder) : recorder_(std::move(recorder)) {}
+  // The output of `node` as the gradient is to read it: from a clone if the node is in a region.
+  Tensor read(const Ref<Node>& node, std::uint32_t output);
+  const Ref<Recorder>& recorder() const noexcept { return recorder_; }
+
+ private:
+  Tensor original(const Ref<Node>& node, std::uint32_t output) const;
+  const Ref<Recorder> recorder_;
+  std::map<const Node*, Tensors> clones_;
+};
+
+// The context of a record of the tape: tensors are rebuilt over the memory that was kept.
+class TapeGradient final : public GradientContext {
+ public:
+  TapeGradient(Node& node, std::span<const Tensor> dys, Mask wants) noexcept
+      : GradientContext(node), dys_(dys), wants_(wants) {}
+  bool wants(int i) const noexcept override { return (wants_ & bit(i)) != 0; }
+  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
+  Tensor x(int i) const override;
+  Tensor y(int i) const override;
+
+ private:
+  Tensor rebuild(const Spec& spec, const Kept& kept, const Ref<Node>& producer,
+                 std::uint32_t output, const char* which) const;
+  const std::span<const Tensor> dys_;
+  const Mask wants_;
+};
+
+// The context of a node of a graph: tensors are symbolic.
+class GraphGradient final : public GradientContext {
+ public:
+  GraphGradient(Node& node, std::span<const Tensor> dys, Mask wants, RegionClones& clones) noexcept
+      : GradientContext(node), dys_(dys), wants_(wants), clones_(clones) {}
+  bool wants(int i) const noexcept override { return (wants_ & bit(i)) != 0; }
+  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
+  Tensor x(int i) const override;
+  Tensor y(int i) const override;
+
+ private:
+  const std::span<const Tensor> dys_;
+  const Mask wants_;
+  RegionClones& clones_;
+};
+
+}  // namespace ebb::detail

@@ -1,0 +1,117 @@
+// The gradient face of Tensor: leaves, history, backward() and gradients().
+#include <vector>
+
+#include "ebb/core/error.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/reverse.h"
+#include "ebb/core/tape_mode.h"
+#include "ebb/core/tensor_impl.h"
+
+namespace ebb {
+
+using detail::message;
+using detail::Ref;
+
+namespace {
+
+const Tensor& concrete(const Tensor& tensor, const char* what) {
+  if (!tensor.defined() || !tensor.impl()->storage)
+    throw Error(std::string("[") + what + "] takes a concrete tensor, not " + tensor.to_string());
+  return tensor;
+}
+
+Node* leaf_of(const Tensor& tensor) {
+  Node* node = tensor.defined() ? tensor.impl()->node.get() : nullptr;
+  return node && node->op == &leaf_op ? node : nullptr;
+}
+
+// The gradient that reverse mode starts from; the output must be one number.
+Tensor one_like(const Tensor& output, const char* what, CallSite site) {
+  const Shape& shape = output.shape();
+  if (shape.is_open() || shape.elements() != 1)
+    throw Error(message(what,
+                        "takes a one-element tensor, a loss, not " + output.to_string() +
+                            "; reduce it first, with sum or mean",
+                        site));
+  detail::TapeMode mode = detail::tape_mode();
+  mode.category = memory::Category::gradient;
+  const detail::TapeModeScope scope(mode);
+  return fill_like(Operand(output, site.file, site.line), 1);
+}
+
+}  // namespace
+
+Tensor Tensor::with_grad() const {
+  concrete(*this, "with_grad");
+  if (!is_floating(dtype()))
+    throw Error("[with_grad] a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
+  Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
+  auto node = detail::make_ref<Node>(leaf_op, Attributes(), CallSite());
+  node->outputs.emplace_back().spec = impl_->spec;
+  node->extra = std::make_unique<Node::Extra>();
+  leaf.impl_->node = std::move(node);
+  return leaf;
+}
+
+Tensor Tensor::detach() const {
+  concrete(*this, "detach");
+  return detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
+}
+
+bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }
+
+const Tensor& Tensor::grad() const {
+  static const Tensor none;
+  const Node* leaf = leaf_of(*this);
+  return leaf ? leaf->extra->tensor : none;
+}
+
+void Tensor::zero_grad() const {
+  if (Node* leaf = leaf_of(*this)) leaf->extra->tensor = Tensor();
+}
+
+void Tensor::backward(BackwardOptions options, const char* file, unsigned line) const {
+  const CallSite site{file, line};
+  if (is_symbolic())
+    throw Error(message("backward",
+                        "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
+                        site));
+  concrete(*this, "backward");
+  if (!impl_->node)
+    throw Error(message("backward",
+                        "this tensor has no history: nothing below it was made with_grad(), or it "
+                        "was computed under NoGrad",
+                        site));
+  const Tensor dy = one_like(*this, "backward", site);
+  detail::reverse_into_leaves({this, 1}, {&dy, 1},
+                              {.retain_graph = options.retain_graph,
+                               .create_graph = options.create_graph,
+                               .site = site});
+}
+
+Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
+                  const char* file, unsigned line) {
+  const CallSite site{file, line};
+  if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
+  std::vector<detail::Edge> targets;
+  for (const Tensor& input : inputs) {
+    if (!input.defined() || !input.impl()->node)
+      throw Error(message("gradients",
+                          "an input has no history: make it with_grad() before using it", site));
+    if (input.is_symbolic() != output.is_symbolic())
+      throw Error(message("gradients", "mixes concrete and symbolic tensors", site));
+    targets.push_back({input.impl()->node.get(), input.impl()->output});
+  }
+  if (!output.impl()->node)
+    throw Error(message("gradients", "the output has no history", site));
+  const Tensor dy = one_like(output, "gradients", site);
+  Tensors result = detail::reverse({&output, 1}, {&dy, 1}, targets,
+                                   {.retain_graph = options.retain_graph,
+                                    .create_graph = options.create_graph,
+                                    .site = site});
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (!result[i].defined()) result[i] = fill_like(inputs[i], 0);
+  return result;
+}
+
+}  // namespace ebb

@@ -1,0 +1,48 @@
+#include "ebb/core/ops/copy.h"
+
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+struct CastAttributes {
+  std::int64_t dtype = 0;
+};
+
+void infer_cast(Inference& inference) {
+  const auto to = static_cast<DType>(inference.attribute<CastAttributes>().dtype);
+  for (const DType type : {inference.inputs[0].dtype, to})
+    if (type == DType::f16 || type == DType::bf16)
+      inference.fail(std::string("cannot convert to ") + name(to));
+  inference.output(to, inference.inputs[0].shape);
+}
+
+}  // namespace
+
+Tensor copy(const Operand& x) { return detail::apply_to(copy_op, x); }
+
+Tensor cast(const Operand& x, DType dtype) {
+  const Tensor& tensor = detail::tensor_of(cast_op, x);
+  if (tensor.dtype() == dtype) return tensor;
+  return detail::apply_to(cast_op, x, CastAttributes{static_cast<std::int64_t>(dtype)});
+}
+
+constinit const OpDef copy_op{
+    .name = "copy",
+    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+    .gradient = [](const GradientContext& g) -> Tensors { return {g.dy()}; },
+    .takes_over = bit(0),
+    .cpu = {cpu::copy}};
+
+constinit const OpDef cast_op{
+    .name = "cast",
+    .infer = infer_cast,
+    .gradient = [](const GradientContext& g) -> Tensors {
+      const DType from = g.node().inputs[0].spec.dtype;
+      const bool flows = is_floating(from) && is_floating(g.node().outputs[0].spec.dtype);
+      return {flows ? cast(g.dy(), from) : Tensor()};
+    },
+    .cpu = {cpu::cast}};
+
+}  // namespace ebb

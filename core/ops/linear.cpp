@@ -1,0 +1,175 @@
+#include "ebb/core/ops/linear.h"
+
+#include <array>
+
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+void infer_matmul(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const auto& attributes = inference.attribute<MatmulAttributes>();
+  const Shape& a = inference.inputs[0].shape;
+  const Shape& b = inference.inputs[1].shape;
+  inference.require(a.rank() == 2 && b.rank() == 2, "takes two matrices");
+  const int inner_a = attributes.transpose_a ? 0 : 1;
+  const int inner_b = attributes.transpose_b ? 1 : 0;
+  if (!detail::may_equal(a[inner_a], b[inner_b]))
+    inference.fail("axis " + std::to_string(inner_a) + " of the first matrix and axis " +
+                   std::to_string(inner_b) + " of the second must have one size");
+  inference.output(inference.inputs[0].dtype, {a[1 - inner_a], b[1 - inner_b]});
+}
+
+// With A = op(a), B = op(b): dA = dy B^T, dB = A^T dy, each transposed again where op transposes.
+Tensors matmul_gradient(Gradient g) {
+  const auto& attributes = g.attribute<MatmulAttributes>();
+  const bool ta = attributes.transpose_a;
+  const bool tb = attributes.transpose_b;
+  Tensor da, db;
+  if (g.wants(0))
+    da = ta ? matmul(g.x(1), g.dy(), {.transpose_a = tb, .transpose_b = true})
+            : matmul(g.dy(), g.x(1), {.transpose_b = !tb});
+  if (g.wants(1))
+    db = tb ? matmul(g.dy(), g.x(0), {.transpose_a = true, .transpose_b = ta})
+            : matmul(g.x(0), g.dy(), {.transpose_a = !ta});
+  return {da, db};
+}
+
+// The gradient of a factor reads the other one.
+Mask other_factor(Mask wants) { return (wants & bit(0)) << 1 | (wants & bit(1)) >> 1; }
+
+void infer_dense(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Shape& x = inference.inputs[0].shape;
+  const Shape& w = inference.inputs[1].shape;
+  inference.require(x.rank() >= 1 && w.rank() == 2, "takes x [..., in] and a weight [in, out]");
+  inference.require(detail::may_equal(x[-1], w[0]),
+                    "the last axis of x must have the size of the weight's first");
+  if (inference.attribute<DenseAttributes>().bias) {
+    const Shape& b = inference.inputs[2].shape;
+    inference.require(b.rank() == 1 && detail::may_equal(b[0], w[1]),
+                      "the bias must be [out] for a weight [in, out]");
+  }
+  Shape y = x;
+  y.set(-1, w[1]);
+  inference.output(inference.inputs[0].dtype, y);
+}
+
+void infer_dense_backward(Inference& inference) {
+  const auto& attributes = inference.attribute<DenseBackwardAttributes>();
+  const Spec& x = inference.inputs[0];
+  const Spec& w = inference.inputs[1];
+  const Shape shapes[] = {x.shape, w.shape, Shape{w.shape[1]}};
+  for (int i = 0; i < 3; ++i)
+    inference.output(x.dtype, attributes.wants & bit(i) ? shapes[i] : Shape{0});
+}
+
+Tensors dense_gradient(Gradient g) {
+  const Activation activation = g.attribute<DenseAttributes>().activation;
+  DenseBackwardAttributes attributes{activation, 0};
+  for (int i = 0; i < g.inputs(); ++i)
+    if (g.wants(i)) attributes.wants |= bit(i);
+  const Tensor x = g.x(0), w = g.x(1), y = g.y();
+  const std::array<Input, 4> inputs{x, w, y, g.dy()};
+  Tensors all = apply(activation == Activation::none ? dense_backward_op
+                                                     : dense_activated_backward_op,
+                      inputs, attributes, g.site());
+  Tensors wanted(static_cast<std::size_t>(g.inputs()));
+  for (int i = 0; i < g.inputs(); ++i)
+    if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)];
+  return wanted;
+}
+
+Tensor through_activation(Activation activation, const Tensor& dy, const Tensor& y) {
+  switch (activation) {
+    case Activation::relu: return relu_gradient(dy, y);
+    case Activation::tanh: return dy * (1 - square(y));
+    case Activation::sigmoid: return dy * (y * (1 - y));
+    case Activation::none: break;
+  }
+  return dy;
+}
+
+// dense_backward out of differentiable operators, on x and dy as matrices.
+Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes& given) {
+  const auto& attributes = given.get<DenseBackwardAttributes>();
+  const Tensor& x = inputs[0];
+  const Tensor& w = inputs[1];
+  const Tensor da = detail::as_matrix(
+      through_activation(attributes.activation, inputs[3], inputs[2]));
+  Tensors outputs(3);
+  if (attributes.wants & bit(0))
+    outputs[0] = detail::reshape_like(matmul(da, w, {.transpose_b = true}), x);
+  if (attributes.wants & bit(1))
+    outputs[1] = matmul(detail::as_matrix(x), da, {.transpose_a = true});
+  if (attributes.wants & bit(2)) outputs[2] = sum(da, {.axes = {0}});
+  return outputs;
+}
+
+Tensor apply_dense(std::span<const Input> inputs, Activation activation, CallSite site) {
+  const DenseAttributes attributes{activation, inputs.size() == 3};
+  return std::move(
+      apply(activation == Activation::none ? dense_op : dense_activated_op, inputs, attributes,
+            site)[0]);
+}
+
+}  // namespace
+
+Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
+  detail::tensor_of(matmul_op, a);
+  detail::tensor_of(matmul_op, b);
+  return apply_one(matmul_op, {a, b}, MatmulAttributes{options.transpose_a, options.transpose_b},
+                   a.site());
+}
+
+Tensor dense(const Operand& x, const Operand& w, const Operand& b, Activation activation) {
+  for (const Operand* operand : {&x, &w, &b}) detail::tensor_of(dense_op, *operand);
+  return apply_dense(std::array<Input, 3>{x, w, b}, activation, x.site());
+}
+
+Tensor dense(const Operand& x, const Operand& w, Activation activation) {
+  for (const Operand* operand : {&x, &w}) detail::tensor_of(dense_op, *operand);
+  return apply_dense(std::array<Input, 2>{x, w}, activation, x.site());
+}
+
+constinit const OpDef matmul_op{
+    .name = "matmul",
+    .infer = infer_matmul,
+    .gradient = matmul_gradient,
+    .keeps_for = [](Mask wants) -> Keeps { return {other_factor(wants), 0}; },
+    .cpu = {cpu::matmul, cpu::matmul_memory}};
+
+constinit const OpDef dense_op{
+    .name = "dense",
+    .infer = infer_dense,
+    .gradient = dense_gradient,
+    .keeps_for = [](Mask wants) -> Keeps { return {other_factor(wants), 0}; },
+    .cpu = {cpu::dense, cpu::dense_memory}};
+
+constinit const OpDef dense_activated_op{
+    .name = "dense",
+    .infer = infer_dense,
+    .gradient = dense_gradient,
+    .keeps_for = [](Mask wants) -> Keeps { return {other_factor(wants), bit(0)}; },
+    .cpu = {cpu::dense, cpu::dense_memory}};
+
+constinit const OpDef dense_backward_op{
+    .name = "dense_backward",
+    .infer = infer_dense_backward,
+    .compose = compose_dense_backward,
+    .shape_only = bit(2),
+    .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
+
+constinit const OpDef dense_activated_backward_op{
+    .name = "dense_backward",
+    .infer = infer_dense_backward,
+    .compose = compose_dense_backward,
+    .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
+
+}  // namespace ebb

@@ -1,0 +1,148 @@
+#include "ebb/core/ops/lstm.h"
+
+#include "ebb/core/error.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::int32_t kMostLayers = 9;  // their inputs have a bit each in a Mask
+
+// Where the forward operator's inputs are; x is input 0.
+struct Layout {
+  int draw = -1;    // -1: none
+  int weights = 1;  // then three per layer
+  int count = 0;
+
+  explicit Layout(const LstmAttributes& attributes) {
+    if (attributes.has_state) weights += 2;
+    if (attributes.dropout > 0) draw = weights++;
+    count = weights + 3 * attributes.layers;
+  }
+};
+
+using Values = InlineVector<Tensor, 16>;
+using ValueInputs = InlineVector<Input, 16>;
+
+ValueInputs inputs_of(const Values& values) {
+  return ValueInputs(values.begin(), values.end());
+}
+
+bool fits(const Spec& spec, const Shape& shape) { return detail::may_equal(spec.shape, shape); }
+
+void infer_lstm(Inference& inference) {
+  const auto& attributes = inference.attribute<LstmAttributes>();
+  const Layout layout(attributes);
+  const std::int64_t hidden = attributes.hidden;
+  const Spec& x = inference.inputs[0];
+  inference.require(detail::is_arithmetic(x.dtype), "takes f32 or f64 (cast() converts)");
+  inference.require(x.shape.rank() == 3, "takes x [batch, time, in]");
+  for (int i = 1; i < layout.count; ++i)
+    if (i != layout.draw && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)
+      inference.fail("takes inputs of one dtype (cast() converts)");
+
+  const Shape state{attributes.layers, x.shape[0], hidden};
+  if (attributes.has_state)
+    inference.require(fits(inference.inputs[1], state) && fits(inference.inputs[2], state),
+                      "the states must be [layers, batch, hidden]");
+  for (int layer = 0; layer < attributes.layers; ++layer) {
+    const auto weights =
+        inference.inputs.subspan(static_cast<std::size_t>(layout.weights + 3 * layer), 3);
+    const std::int64_t in = layer ? hidden : x.shape[2];
+    if (!fits(weights[0], {in, 4 * hidden}) || !fits(weights[1], {hidden, 4 * hidden}) ||
+        !fits(weights[2], {4 * hidden}))
+      inference.fail("the weights of layer " + std::to_string(layer) +
+                     " must be [in, 4 hidden], [hidden, 4 hidden], [4 hidden]");
+  }
+  inference.output(x.dtype, {x.shape[0], x.shape[1], hidden});
+  inference.output(x.dtype, state);
+  inference.output(x.dtype, state);
+  inference.output(DType::u8, {kOpen});
+}
+
+// One output per forward input except the draw, empty where it is not wanted.
+void infer_lstm_backward(Inference& inference) {
+  const auto& attributes = inference.attribute<LstmAttributes>();
+  const Layout layout(attributes);
+  for (int i = 0; i < layout.count; ++i) {
+    const Spec& input = inference.inputs[static_cast<std::size_t>(i)];
+    if (i != layout.draw)
+      inference.output(input.dtype, attributes.wants & bit(i) ? input.shape : Shape{0});
+  }
+}
+
+Tensors lstm_gradient(const GradientContext& g) {
+  LstmAttributes attributes = g.attribute<LstmAttributes>();
+  const Layout layout(attributes);
+  Values values;
+  attributes.wants = 0;
+  for (int i = 0; i < layout.count; ++i) {
+    values.push_back(g.x(i));
+    if (g.wants(i)) attributes.wants |= bit(i);
+  }
+  values.push_back(g.y(0));
+  values.push_back(g.y(3));
+  for (int i = 0; i < 3; ++i) {
+    if (!g.dy(i).defined()) continue;
+    values.push_back(g.dy(i));
+    attributes.d_given |= 1 << i;
+  }
+  const ValueInputs inputs = inputs_of(values);
+  const Tensors all =
+      apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site());
+  Tensors wanted(static_cast<std::size_t>(layout.count));
+  std::size_t from = 0;
+  for (int i = 0; i < layout.count; ++i) {
+    if (i == layout.draw) continue;
+    if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[from];
+    ++from;
+  }
+  return wanted;
+}
+
+}  // namespace
+
+LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
+                const LstmOptions& options) {
+  const auto require = [&](bool condition, const char* text) {
+    if (!condition) throw Error(detail::message("lstm", text, x.site()));
+  };
+  const Tensor& first = detail::tensor_of(lstm_op, x);
+  require(!layers.empty() && layers.size() <= kMostLayers, "takes one to nine layers");
+  require(options.dropout >= 0 && options.dropout < 1, "takes a dropout in [0, 1)");
+  require(options.hidden.defined() == options.cell.defined(), "takes both states or neither");
+  require(layers[0].recurrent.defined() && layers[0].recurrent.rank() == 2,
+          "the recurrent weight must be [hidden, 4 hidden]");
+
+  LstmAttributes attributes{.layers = static_cast<std::int32_t>(layers.size()),
+                            .hidden = static_cast<std::int32_t>(layers[0].recurrent.shape()[0]),
+                            .has_state = options.hidden.defined()};
+  Values values{first};
+  if (attributes.has_state) {
+    values.push_back(options.hidden);
+    values.push_back(options.cell);
+  }
+  if (layers.size() > 1 && options.phase == Phase::training && options.dropout > 0) {
+    attributes.dropout = options.dropout;
+    values.push_back(detail::next_draw(first, x.site()));
+  }
+  for (const LstmWeights& layer : layers)
+    for (const Tensor* weight : {&layer.input, &layer.recurrent, &layer.bias})
+      values.push_back(*weight);
+  const ValueInputs inputs = inputs_of(values);
+  Tensors outputs = apply(lstm_op, {inputs.data(), inputs.size()}, attributes, x.site());
+  return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
+}
+
+constinit const OpDef lstm_op{.name = "lstm",
+                              .infer = infer_lstm,
+                              .gradient = lstm_gradient,
+                              .keeps = {kAll, bit(0) | bit(3)},
+                              .optional_outputs = bit(3),
+                              .cpu = {cpu::lstm, cpu::lstm_memory}};
+
+constinit const OpDef lstm_backward_op{.name = "lstm_backward",
+                                       .infer = infer_lstm_backward,
+                                       .cpu = {cpu::lstm_backward, cpu::lstm_backward_memory}};
+
+}  // namespace ebb

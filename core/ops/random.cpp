@@ -1,0 +1,107 @@
+#include "ebb/core/ops/random.h"
+
+#include "ebb/core/error.h"
+#include "ebb/core/kernels/random.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+// RandomAttributes, which is what kernels read, and the shape and dtype of the output.
+struct CreationAttributes {
+  RandomAttributes random;
+  std::int64_t dims[kMaxRank] = {};
+  std::int32_t rank = 0;
+  std::int32_t dtype = 0;
+};
+
+bool is_draw(const Spec& spec) { return spec.dtype == DType::i64 && spec.shape == Shape{2}; }
+
+void infer_creation(Inference& inference) {
+  const auto& attributes = inference.attribute<CreationAttributes>();
+  const auto dtype = static_cast<DType>(attributes.dtype);
+  inference.require(is_draw(inference.inputs[0]), "the draw must be i64[2]");
+  if (!detail::is_arithmetic(dtype))
+    inference.fail(std::string("makes f32 or f64, not ") + name(dtype));
+  inference.output(dtype, Shape(std::span(attributes.dims,
+                                          static_cast<std::size_t>(attributes.rank))));
+}
+
+Tensor create(const OpDef& op, RandomAttributes random, const Shape& shape, DType dtype,
+              const Device& device, CallSite site) {
+  if (shape.is_open())
+    throw ShapeError(detail::message(op.name, "takes no open shape " + shape.to_string(), site));
+  CreationAttributes attributes{.random = random};
+  attributes.rank = shape.rank();
+  attributes.dtype = static_cast<std::int32_t>(dtype);
+  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
+  const Tensor draw = detail::next_draw(device, site);
+  return apply_one(op, {draw}, attributes, site);
+}
+
+void infer_dropout(Inference& inference) {
+  detail::same_shape(inference);
+  inference.require(is_draw(inference.inputs[1]), "the draw must be i64[2]");
+}
+
+}  // namespace
+
+Tensor uniform(const Shape& shape, const UniformOptions& options, const char* file,
+               unsigned line) {
+  return create(uniform_op, {options.low, options.high}, shape, options.dtype, options.device,
+                {file, line});
+}
+
+Tensor normal(const Shape& shape, const NormalOptions& options, const char* file, unsigned line) {
+  return create(normal_op, {options.mean, options.standard_deviation}, shape, options.dtype,
+                options.device, {file, line});
+}
+
+Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, const char* file,
+                 unsigned line) {
+  if (!(options.probability >= 0 && options.probability <= 1))
+    throw Error(detail::message("bernoulli", "takes a probability in [0, 1]", {file, line}));
+  return create(bernoulli_op, {.a = options.probability}, shape, options.dtype, options.device,
+                {file, line});
+}
+
+Tensor dropout(const Operand& x, double probability, Phase phase) {
+  const Tensor& tensor = detail::tensor_of(dropout_op, x);
+  if (!(probability >= 0 && probability < 1))
+    throw Error(detail::message("dropout", "takes a probability in [0, 1)", x.site()));
+  if (phase == Phase::inference || probability == 0) return tensor;
+  const Tensor draw = detail::next_draw(tensor, x.site());
+  return apply_one(dropout_op, {x, draw}, RandomAttributes{.a = probability}, x.site());
+}
+
+// None of these is stateful: what is random about them is the draw, an input.
+
+constinit const OpDef uniform_op{
+    .name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}};
+
+constinit const OpDef normal_op{.name = "normal", .infer = infer_creation, .cpu = {cpu::normal}};
+
+constinit const OpDef bernoulli_op{
+    .name = "bernoulli", .infer = infer_creation, .cpu = {cpu::bernoulli}};
+
+constinit const OpDef dropout_op{
+    .name = "dropout",
+    .infer = infer_dropout,
+    .gradient = [](const GradientContext& g) -> Tensors {
+      const Tensor draw = g.x(1);
+      return {apply_one(dropout_op, {g.dy(), draw}, g.node().attributes, g.site()), {}};
+    },
+    .keeps = input(1),
+    .takes_over = bit(0),
+    .cpu = {cpu::dropout}};
+
+constinit const OpDef draw_op{
+    .name = "draw",
+    .infer = [](Inference& inference) {
+      inference.require(detail::is_scalar(inference.inputs[0], DType::i64),
+                        "the run count must be an i64 scalar");
+      inference.output(DType::i64, {2});
+    },
+    .cpu = {cpu::draw}};
+
+}  // namespace ebb

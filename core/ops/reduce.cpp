@@ -1,0 +1,126 @@
+#include "ebb/core/ops/reduce.h"
+
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+bool reduces(const Reduction& reduction, int axis) { return reduction.axes >> axis & 1; }
+
+Shape reduced(const Shape& shape, const Reduction& reduction) {
+  Shape out;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!reduces(reduction, axis))
+      out.push_back(shape[axis]);
+    else if (reduction.keep)
+      out.push_back(1);
+  }
+  return out;
+}
+
+Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, bool mean) {
+  const Tensor& tensor = detail::tensor_of(op, x);
+  const int rank = tensor.rank();
+  Reduction reduction{.axes = options.axes.empty() ? bit(rank) - 1 : 0,
+                      .keep = options.keep,
+                      .mean = mean};
+  for (const int given : options.axes) {
+    const int axis = given < 0 ? given + rank : given;
+    if (axis < 0 || axis >= rank)
+      detail::fail(op, "there is no axis " + std::to_string(given), tensor, x.site());
+    if (reduces(reduction, axis))
+      detail::fail(op, "axis " + std::to_string(given) + " is given twice", tensor, x.site());
+    reduction.axes |= bit(axis);
+  }
+  return detail::apply_to(op, x, reduction);
+}
+
+void infer_reduce(Inference& inference) {
+  detail::require_arithmetic(inference);
+  inference.output(inference.inputs[0].dtype,
+                   reduced(inference.inputs[0].shape, inference.attribute<Reduction>()));
+}
+
+Tensors reduce_gradient(Gradient g) {
+  return {detail::broadcast_like(g.dy(), g.x(0), g.attribute<Reduction>())};
+}
+
+void infer_sum_like(Inference& inference) {
+  detail::require_arithmetic(inference, 1);
+  const Shape& shape = inference.inputs[0].shape;
+  const Shape& like = inference.inputs[1].shape;
+  bool fits = like.rank() <= shape.rank();
+  for (int i = -1; fits && i >= -like.rank(); --i)
+    fits = like[i] == 1 || detail::may_equal(like[i], shape[i]);
+  inference.require(fits, "the second shape does not broadcast to the first");
+  inference.output(inference.inputs[0].dtype, like);
+}
+
+void infer_broadcast_like(Inference& inference) {
+  detail::require_arithmetic(inference, 1);
+  const Shape& like = inference.inputs[1].shape;
+  inference.require(
+      detail::may_equal(inference.inputs[0].shape, reduced(like, inference.attribute<Reduction>())),
+      "the first shape is not the second one reduced");
+  inference.output(inference.inputs[0].dtype, like);
+}
+
+}  // namespace
+
+Tensor sum(const Operand& x, const ReduceOptions& options) {
+  return reduce(sum_op, x, options, false);
+}
+Tensor mean(const Operand& x, const ReduceOptions& options) {
+  return reduce(mean_op, x, options, true);
+}
+
+Tensor sum_like(const Operand& x, const Operand& like) {
+  const Shape& shape = detail::tensor_of(sum_like_op, x).shape();
+  if (shape == detail::tensor_of(sum_like_op, like).shape() && !shape.is_open()) return x.tensor();
+  return apply_one(sum_like_op, {x, like}, {}, x.site());
+}
+
+Tensor detail::broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction) {
+  tensor_of(broadcast_like_op, dy);
+  tensor_of(broadcast_like_op, like);
+  return apply_one(broadcast_like_op, {dy, like}, reduction, dy.site());
+}
+
+constinit const OpDef sum_op{.name = "sum",
+                             .infer = infer_reduce,
+                             .gradient = reduce_gradient,
+                             .is_identity = detail::keeps_shape,
+                             .cpu = {cpu::sum, cpu::sum_memory}};
+
+constinit const OpDef mean_op{.name = "mean",
+                              .infer = infer_reduce,
+                              .gradient = reduce_gradient,
+                              .is_identity = detail::keeps_shape,
+                              .cpu = {cpu::sum, cpu::sum_memory}};
+
+constinit const OpDef sum_like_op{
+    .name = "sum_like",
+    .infer = infer_sum_like,
+    // dy broadcast to x: which axes those are is not known before shapes are fed.
+    .gradient = [](Gradient g) -> Tensors { return {fill_like(g.x(0), 1) * g.dy(), {}}; },
+    .shape_only = bit(1),
+    .is_identity = detail::keeps_shape,
+    .cpu = {cpu::sum_like, cpu::sum_like_memory}};
+
+constinit const OpDef broadcast_like_op{
+    .name = "broadcast_like",
+    .infer = infer_broadcast_like,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& reduction = g.attribute<Reduction>();
+      const Tensor& dy = g.dy();
+      return {apply_one(reduction.mean ? mean_op : sum_op, {dy}, reduction, g.site()), {}};
+    },
+    .shape_only = bit(1),
+    .is_identity = detail::keeps_shape,
+    .cpu = {cpu::broadcast_like}};
+
+}  // namespace ebb

@@ -1,0 +1,123 @@
+#include "ebb/core/ops/shape.h"
+
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+// dims[0 .. rank): the shape asked for, with at most one -1.
+struct ReshapeAttributes {
+  std::int64_t dims[kMaxRank] = {};
+  std::int64_t rank = 0;
+};
+
+// The product of the sizes of axes [begin, end), or kOpen where one of them is.
+std::int64_t product(const Shape& shape, int begin, int end) {
+  std::int64_t result = 1;
+  for (int i = begin; i < end; ++i) {
+    if (shape[i] == kOpen) return kOpen;
+    result *= shape[i];
+  }
+  return result;
+}
+
+void infer_reshape(Inference& inference) {
+  const auto& attributes = inference.attribute<ReshapeAttributes>();
+  const Shape& from = inference.inputs[0].shape;
+  Shape to;
+  int inferred = -1;  // the axis whose size is what is left
+  std::int64_t others = 1;
+  for (int i = 0; i < attributes.rank; ++i) {
+    to.push_back(attributes.dims[i]);
+    if (attributes.dims[i] != -1) {
+      others *= attributes.dims[i];
+    } else {
+      inference.require(inferred < 0, "takes -1 for one dimension only");
+      inferred = i;
+    }
+  }
+  const std::int64_t elements = product(from, 0, from.rank());
+  if (elements != kOpen) {  // otherwise the numbers are compared when shapes are fed
+    if (inferred >= 0 && others == 0)
+      inference.fail("cannot tell the -1 of " + to.to_string() + ", which has a size of 0");
+    if (inferred >= 0 ? elements % others != 0 : elements != others)
+      inference.fail("does not fit the shape " + to.to_string());
+    if (inferred >= 0) to.set(inferred, elements / others);
+  }
+  inference.output(inference.inputs[0].dtype, to);
+}
+
+void infer_reshape_like(Inference& inference) {
+  const Shape& from = inference.inputs[0].shape;
+  const Shape& to = inference.inputs[1].shape;
+  inference.require(
+      detail::may_equal(product(from, 0, from.rank()), product(to, 0, to.rank())),
+      "the shapes have different numbers of elements");
+  inference.output(inference.inputs[0].dtype, to);
+}
+
+void infer_flatten(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
+  inference.output(x.dtype, {x.shape[0], product(x.shape, 1, x.shape.rank())});
+}
+
+void infer_as_matrix(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
+  inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape[-1]});
+}
+
+// The same memory from its beginning.
+std::size_t at_start(const MemoryQuery&) { return 0; }
+
+Tensors reshape_gradient(Gradient g) { return {detail::reshape_like(g.dy(), g.x(0))}; }
+
+}  // namespace
+
+Tensor reshape(const Operand& x, const Shape& shape) {
+  ReshapeAttributes attributes;
+  attributes.rank = shape.rank();
+  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
+  return detail::apply_to(reshape_op, x, attributes);
+}
+
+Tensor flatten(const Operand& x) { return detail::apply_to(flatten_op, x); }
+
+Tensor detail::as_matrix(const Operand& x) { return apply_to(as_matrix_op, x); }
+
+Tensor detail::reshape_like(const Operand& x, const Operand& like) {
+  tensor_of(reshape_like_op, x);
+  tensor_of(reshape_like_op, like);
+  return apply_one(reshape_like_op, {x, like}, {}, x.site());
+}
+
+constinit const OpDef reshape_op{.name = "reshape",
+                                 .infer = infer_reshape,
+                                 .gradient = reshape_gradient,
+                                 .view = at_start,
+                                 .is_identity = detail::keeps_shape};
+
+constinit const OpDef reshape_like_op{
+    .name = "reshape_like",
+    .infer = infer_reshape_like,
+    .gradient = [](Gradient g) -> Tensors { return {detail::reshape_like(g.dy(), g.x(0)), {}}; },
+    .shape_only = bit(1),
+    .view = at_start,
+    .is_identity = detail::keeps_shape};
+
+constinit const OpDef flatten_op{.name = "flatten",
+                                 .infer = infer_flatten,
+                                 .gradient = reshape_gradient,
+                                 .view = at_start,
+                                 .is_identity = detail::keeps_shape};
+
+constinit const OpDef as_matrix_op{.name = "as_matrix",
+                                   .infer = infer_as_matrix,
+                                   .gradient = reshape_gradient,
+                                   .view = at_start,
+                                   .is_identity = detail::keeps_shape};
+
+}  // namespace ebb

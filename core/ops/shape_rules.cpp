@@ -1,0 +1,75 @@
+#include "ebb/core/ops/shape_rules.h"
+
+#include "ebb/core/error.h"
+
+namespace ebb::detail {
+
+void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite site) {
+  const Spec spec{x.dtype(), x.shape()};
+  const Attributes none;
+  Specs outputs;
+  Inference{op, {&spec, 1}, none, site, outputs}.fail(text);
+}
+
+const Tensor& tensor_of(const OpDef& op, const Operand& operand) {
+  if (operand.is_number())
+    throw Error(message(op.name, "takes a tensor here, not a number", operand.site()));
+  if (!operand.tensor().defined())
+    throw Error(message(op.name, "an input is a tensor that holds nothing", operand.site()));
+  return operand.tensor();
+}
+
+Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes) {
+  tensor_of(op, x);
+  return apply_one(op, {x}, attributes, x.site());
+}
+
+bool may_equal(const Shape& a, const Shape& b) noexcept {
+  if (a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i)
+    if (!may_equal(a[i], b[i])) return false;
+  return true;
+}
+
+Shape merge(const Shape& a, const Shape& b) noexcept {
+  Shape merged = a;
+  for (int i = 0; i < a.rank(); ++i)
+    if (a[i] == kOpen) merged.set(i, b[i]);
+  return merged;
+}
+
+Shape broadcast(const Inference& inference, const Shape& a, const Shape& b) {
+  Shape out = a.rank() >= b.rank() ? a : b;
+  const Shape& small = a.rank() >= b.rank() ? b : a;
+  for (int i = -1; i >= -small.rank(); --i) {
+    const std::int64_t x = out[i];
+    const std::int64_t y = small[i];
+    // A size beside 1 or beside an open dimension is that of the result, unless it is 1 itself.
+    if (x == y || y == 1) continue;
+    if (x == 1 || x == kOpen)
+      out.set(i, y);
+    else if (y != kOpen)
+      inference.fail("shapes do not broadcast");
+  }
+  return out;
+}
+
+void require_arithmetic(const Inference& inference, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_arithmetic(inference.inputs[i].dtype))
+      inference.fail("takes f32 or f64 (cast() converts)");
+    if (inference.inputs[i].dtype != inference.inputs[0].dtype)
+      inference.fail("takes inputs of one dtype (cast() converts)");
+  }
+}
+
+void same_shape(Inference& inference) {
+  require_arithmetic(inference, 1);
+  inference.output(inference.inputs[0].dtype, inference.inputs[0].shape);
+}
+
+bool keeps_shape(const MemoryQuery& query) {
+  return query.inputs[0].shape == query.outputs[0].shape;
+}
+
+}  // namespace ebb::detail

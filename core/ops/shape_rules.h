@@ -1,0 +1,48 @@
+// What the shape rules and public functions of several families share.
+#pragma once
+#include "ebb/core/apply.h"
+#include "ebb/core/gradient_context.h"
+#include "ebb/core/op_def.h"
+#include "ebb/core/operand.h"
+
+namespace ebb::detail {
+
+// Throws the ShapeError of a shape rule for what a public function finds before it applies `op`.
+[[noreturn]] void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite site);
+
+// The operand's tensor. Throws Error where it is a number, or a tensor that holds nothing.
+const Tensor& tensor_of(const OpDef& op, const Operand& operand);
+
+// An operator of one tensor operand.
+Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
+
+// Whether two sizes, one of them possibly open, can turn out equal.
+constexpr bool may_equal(std::int64_t a, std::int64_t b) noexcept {
+  return a == b || a == kOpen || b == kOpen;
+}
+bool may_equal(const Shape& a, const Shape& b) noexcept;
+
+// What is known of a shape that a and b both describe; may_equal(a, b) holds.
+Shape merge(const Shape& a, const Shape& b) noexcept;
+
+// The shape to which a and b broadcast by NumPy's rules. Open dimensions stay open unless the other
+// operand's size decides.
+Shape broadcast(const Inference& inference, const Shape& a, const Shape& b);
+
+// Throws unless the first `count` inputs are f32 or f64, all of one dtype.
+void require_arithmetic(const Inference& inference, std::size_t count);
+inline void require_arithmetic(const Inference& inference) {
+  require_arithmetic(inference, inference.inputs.size());
+}
+inline bool is_arithmetic(DType type) noexcept { return type == DType::f32 || type == DType::f64; }
+inline bool is_scalar(const Spec& spec, DType type) noexcept {
+  return spec.dtype == type && spec.shape.rank() == 0;
+}
+
+// The shape rule of an operator whose output is like its first input; f32, f64.
+void same_shape(Inference& inference);
+
+// is_identity where equal shapes mean equal values.
+bool keeps_shape(const MemoryQuery& query);
+
+}  // namespace ebb::detail

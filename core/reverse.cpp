@@ -1,0 +1,230 @@
+#include "ebb/core/reverse.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "ebb/core/error.h"
+#include "ebb/core/gradient_scope.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/tape_mode.h"
+#include "ebb/core/tensor_impl.h"
+
+namespace ebb::detail {
+
+namespace {
+
+// What the pass knows of one node.
+struct State {
+  Tensors dys;                  // gradients of its outputs that have arrived
+  std::uint32_t consumers = 0;  // nodes on the way that have not passed theirs on
+  Mask wants = 0;               // inputs that lead to a target
+  bool leads = false;           // to a target, or is one
+  bool is_target = false;
+};
+
+class Reverse {
+ public:
+  Reverse(std::span<const Edge> targets, bool into_leaves, const ReverseOptions& options)
+      : targets_(targets), into_leaves_(into_leaves), options_(options), results_(targets.size()) {}
+
+  Tensors run(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients) {
+    if (Recorder* recorder = outputs[0].impl()->recorder.get())
+      clones_ = std::make_unique<RegionClones>(Ref<Recorder>(recorder));
+    discover(outputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorImpl& impl = *outputs[i].impl();
+      if (impl.node) arrive(impl.node.get(), impl.output, output_gradients[i]);
+    }
+    TapeMode mode = tape_mode();
+    mode.records = options_.create_graph;
+    mode.category = memory::Category::gradient;
+    const TapeModeScope scope(mode);
+    for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
+      pass(**node);
+      *node = nullptr;  // the record itself may go now
+    }
+    return std::move(results_);
+  }
+
+ private:
+  bool is_border(const Node& node) const {
+    return options_.stop_at_targets && states_.at(&node).is_target;
+  }
+
+  // All nodes below the outputs, inputs before what uses them, and which of them lead to a target.
+  void discover(std::span<const Tensor> outputs) {
+    for (const Edge& target : targets_) states_[target.node].is_target = true;
+    std::vector<Ref<Node>> open;
+    std::unordered_map<const Node*, bool> seen;
+    const auto visit = [&](const Ref<Node>& node) {
+      if (node && !std::exchange(seen[node.get()], true)) open.push_back(node);
+    };
+    for (const Tensor& output : outputs) visit(output.impl()->node);
+    while (!open.empty()) {
+      Ref<Node> node = std::move(open.back());
+      open.pop_back();
+      if (node->released)
+        throw Error(message("backward",
+                            "the tape below this tensor was freed by an earlier backward pass; "
+                            "pass {.retain_graph = true} to that one to keep it",
+                            options_.site));
+      State& state = states_[node.get()];
+      if (into_leaves_ && node->op == &leaf_op) state.is_target = true;
+      if (!is_border(*node))
+        for (const Node::Source& source : node->inputs) visit(source.producer);
+      order_.push_back(std::move(node));
+    }
+    std::sort(order_.begin(), order_.end(),
+              [](const auto& a, const auto& b) { return a->number < b->number; });
+    for (const Ref<Node>& node : order_) {
+      State& state = states_[node.get()];
+      state.leads = state.is_target;
+      if (is_border(*node)) continue;
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+        Node* producer = node->inputs[i].producer.get();
+        if (!producer || (node->op->shape_only & bit(static_cast<int>(i)))) continue;
+        State& below = states_[producer];
+        if (!below.leads) continue;
+        state.leads = true;
+        state.wants |= bit(static_cast<int>(i));
+        ++below.consumers;
+      }
+    }
+  }
+
+  void arrive(Node* node, std::uint32_t output, Tensor dy) {
+    Tensors& dys = states_[node].dys;
+    if (dys.size() <= output) dys.resize(output + 1);
+    Tensor& sum = dys[output];
+    sum = sum.defined() ? std::move(sum) + std::move(dy) : std::move(dy);
+  }
+
+  void pass(Node& node) {
+    State& state = states_[&node];
+    if (!state.leads) return;
+    if (state.is_target) {
+      if (node.op == &leaf_op && into_leaves_) {
+        if (state.consumers == 0) settle_leaf(node);
+        return;
+      }
+      for (std::size_t i = 0; i < targets_.size(); ++i)
+        if (targets_[i].node == &node && targets_[i].output < state.dys.size())
+          results_[i] = state.dys[targets_[i].output];
+    }
+    if (state.wants == 0 || is_border(node)) {
+      state.dys.clear();
+      return;
+    }
+    const bool arrived = std::any_of(state.dys.begin(), state.dys.end(),
+                                     [](const Tensor& dy) { return dy.defined(); });
+    Tensors dxs = arrived ? differentiate(node, state) : Tensors(node.inputs.size());
+    state.dys.clear();
+
+    // The sources outlive release_tape, which drops this record's own references.
+    InlineVector<Ref<Node>, 4> producers;
+    for (const Node::Source& source : node.inputs) producers.push_back(source.producer);
+    if (!clones_ && !options_.retain_graph && !options_.create_graph) node.release_tape();
+    for (std::size_t i = 0; i < producers.size(); ++i) {
+      if (!(state.wants & bit(static_cast<int>(i)))) continue;
+      Node* producer = producers[i].get();
+      if (dxs[i].defined()) arrive(producer, node.inputs[i].output, std::move(dxs[i]));
+      if (--states_[producer].consumers == 0 && into_leaves_ && producer->op == &leaf_op)
+        settle_leaf(*producer);
+    }
+  }
+
+  Tensors differentiate(Node& node, State& state) {
+    state.dys.resize(node.outputs.size());
+    const std::span<const Tensor> dys(state.dys.data(), state.dys.size());
+    if (clones_) return differentiate(node, GraphGradient(node, dys, state.wants, *clones_));
+    return differentiate(node, TapeGradient(node, dys, state.wants));
+  }
+
+  Tensors differentiate(Node& node, const GradientContext& context) {
+    if (node.op->gradient) return node.op->gradient(context);
+    if (node.op->compose) return through_composed(node, context);
+    throw NotDifferentiable(message(node.op->name, "has no derivative", node.site));
+  }
+
+  // The gradient of a fused operator: that of its composed form, with this node's inputs as border.
+  Tensors through_composed(Node& node, const GradientContext& context) {
+    Tensors inputs;
+    std::vector<Edge> edges;
+    for (int i = 0; i < context.inputs(); ++i) {
+      inputs.push_back(context.x(i));
+      const TensorImpl& impl = *inputs.back().impl();
+      const Edge edge{impl.node.get(), impl.output};
+      const bool is_new = std::find(edges.begin(), edges.end(), edge) == edges.end();
+      edges.push_back(context.wants(i) && is_new ? edge : Edge{});
+    }
+    Tensors outputs;
+    {
+      TapeMode mode = tape_mode();
+      mode.records = true;
+      const TapeModeScope scope(mode);
+      outputs = node.op->compose({inputs.data(), inputs.size()}, node.attributes);
+    }
+    Tensors roots, dys;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].defined() || !context.dy(static_cast<int>(i)).defined()) continue;
+      roots.push_back(outputs[i]);
+      dys.push_back(context.dy(static_cast<int>(i)));
+    }
+    std::vector<Edge> targets;
+    for (const Edge& edge : edges)
+      if (edge.node) targets.push_back(edge);
+    ReverseOptions options = options_;
+    options.stop_at_targets = true;
+    outputs.clear();
+    Tensors found = reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets, options);
+    Tensors result(inputs.size());
+    for (std::size_t i = 0, next = 0; i < edges.size(); ++i)
+      if (edges[i].node) result[i] = std::move(found[next++]);
+    return result;
+  }
+
+  // Adds what has arrived at a leaf to its gradient: the first one becomes it, if nobody shares it.
+  void settle_leaf(Node& leaf) {
+    Tensors& dys = states_[&leaf].dys;
+    if (dys.empty() || !dys[0].defined()) return;
+    Tensor dy = std::move(dys[0]);
+    dys.clear();
+    Tensor& grad = leaf.extra->tensor;
+    if (!grad.defined()) {
+      const TensorImpl& impl = *dy.impl();
+      const bool own = impl.unique() && impl.storage->unique() &&
+                       impl.storage->bytes() == impl.spec.bytes();
+      grad = own || options_.create_graph ? std::move(dy) : dy.clone(options_.site.file, options_.site.line);
+    } else if (options_.create_graph) {
+      grad = grad + dy;
+    } else {
+      add_assign(grad, dy);
+    }
+  }
+
+  const std::span<const Edge> targets_;
+  const bool into_leaves_;
+  const ReverseOptions options_;
+  Tensors results_;
+  std::unique_ptr<RegionClones> clones_;  // set: this is a graph
+  std::unordered_map<const Node*, State> states_;
+  std::vector<Ref<Node>> order_;
+};
+
+}  // namespace
+
+Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
+                std::span<const Edge> targets, const ReverseOptions& options) {
+  if (outputs.empty()) return Tensors(targets.size());
+  return Reverse(targets, false, options).run(outputs, output_gradients);
+}
+
+void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
+                         const ReverseOptions& options) {
+  Reverse({}, true, options).run(outputs, output_gradients);
+}
+
+}  // namespace ebb::detail

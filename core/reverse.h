@@ -1,0 +1,37 @@
+#pragma once
+#include <span>
+
+#include "ebb/core/tensor.h"
+
+namespace ebb {
+class Node;
+}
+
+namespace ebb::detail {
+
+// One output of a node: what a gradient is taken with respect to.
+struct Edge {
+  Node* node = nullptr;
+  std::uint32_t output = 0;
+  friend bool operator==(const Edge&, const Edge&) = default;
+};
+
+struct ReverseOptions {
+  bool retain_graph = false;
+  bool create_graph = false;
+  // Targets are the border: nothing below them is looked at.
+  bool stop_at_targets = false;
+  CallSite site = {};
+};
+
+// The one reverse mode, over the nodes of a tape or of a graph: given the gradients of `outputs`,
+// those of `targets`; not defined() where no output depends on one. Records of a tape are freed as
+// they are passed, unless retained.
+Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
+                std::span<const Edge> targets, const ReverseOptions& options);
+
+// The same with every leaf of the tape as a target: gradients are added to the leaves' own.
+void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
+                         const ReverseOptions& options);
+
+}  // namespace ebb::detail

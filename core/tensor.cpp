@@ -1,0 +1,197 @@
+#include "ebb/core/tensor.h"
+
+#include <cstring>
+
+#include "ebb/core/error.h"
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/tape_mode.h"
+#include "ebb/core/tensor_impl.h"
+
+namespace ebb {
+
+using detail::message;
+using detail::TensorImpl;
+using memory::Category;
+
+namespace detail {
+
+void throw_ragged() { throw ShapeError("[from] rows of different lengths"); }
+
+Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  impl->storage = std::move(storage);
+  impl->offset = offset;
+  return adopt(impl);
+}
+
+Tensor allocate(const Spec& spec, const Device& device, Category category,
+                const memory::Tag& tag) {
+  return make_concrete(
+      spec, make_ref<Storage>(device, memory::Request{spec.bytes(), category, tag}));
+}
+
+Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
+                     std::uint32_t output) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  impl->recorder = std::move(recorder);
+  impl->node = std::move(node);
+  impl->output = output;
+  return adopt(impl);
+}
+
+Tensor shape_only(const Spec& spec) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  return adopt(impl);
+}
+
+namespace {
+// The implementation of a tensor whose values can be read on the host.
+const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, CallSite site) {
+  if (!tensor.defined()) throw Error(message(what, "of a tensor that holds nothing", site));
+  const TensorImpl& impl = *tensor.impl();
+  if (impl.recorder)
+    throw Error(message(what,
+                        "a symbolic tensor has no value before a session runs it; fetch it with "
+                        "Session::run",
+                        site));
+  if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
+  if (impl.spec.dtype != dtype)
+    throw Error(message(what,
+                        std::string("asked for ") + name(dtype) + " of a tensor of " +
+                            impl.spec.to_string(),
+                        site));
+  if (impl.storage->device().is_simulated())
+    throw SimulatedRead(message(
+        what, "a tensor of " + impl.spec.to_string() + " on " + impl.storage->device().name() +
+                  " has no values: the device is simulated", site));
+  return impl;
+}
+}  // namespace
+}  // namespace detail
+
+Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
+  if (impl_) impl_->retain();
+}
+
+void Tensor::release() noexcept {
+  if (impl_->Counted::release()) delete impl_;
+}
+
+bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
+const Shape& Tensor::shape() const noexcept { return impl_->spec.shape; }
+DType Tensor::dtype() const noexcept { return impl_->spec.dtype; }
+std::size_t Tensor::bytes() const noexcept { return impl_->spec.bytes(); }
+
+Device Tensor::device() const {
+  if (!impl_ || !impl_->storage)
+    throw Error("[device] a symbolic tensor is on no device before a session runs it");
+  return impl_->storage->device();
+}
+
+std::string Tensor::to_string() const {
+  if (!impl_) return "a tensor that holds nothing";
+  const std::string spec = impl_->spec.to_string();
+  if (impl_->recorder) return "symbolic " + spec;
+  return impl_->storage ? spec + " on " + impl_->storage->device().name() : spec;
+}
+
+Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
+                       const Device& device) {
+  if (shape.is_open() || shape.elements() != static_cast<std::int64_t>(count))
+    throw ShapeError("[from] " + std::to_string(count) + " values do not fill the shape " +
+                     shape.to_string());
+  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category, {"from"});
+  if (!device.is_simulated() && count)
+    std::memcpy(detail::data(tensor), values, count * size_of(dtype));
+  return tensor;
+}
+
+Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device, const char* file,
+                    unsigned line) {
+  if (shape.is_open())
+    throw ShapeError(message("full", "the shape " + shape.to_string() + " is open", {file, line}));
+  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category,
+                                   {"full", file, line});
+  if (!device.is_simulated()) {
+    const Attributes attributes = FillAttributes{value};
+    const Buffer out{detail::data(tensor), tensor.impl_->spec};
+    cpu::fill({.inputs = {}, .outputs = {&out, 1}, .attributes = &attributes});
+  }
+  return tensor;
+}
+
+Tensor Tensor::zeros(Shape shape, DType dtype, const Device& device, const char* file,
+                     unsigned line) {
+  return full(shape, 0, dtype, device, file, line);
+}
+
+void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
+                          CallSite site) const {
+  const TensorImpl& impl = detail::readable(*this, dtype, "item", site);
+  const Shape& shape = impl.spec.shape;
+  std::int64_t flat = 0;
+  if (index.size() == 0) {
+    if (shape.elements() != 1)
+      throw ShapeError(message(
+          "item", "without an index takes a one-element tensor, not " + impl.spec.to_string(),
+          site));
+  } else {
+    if (static_cast<int>(index.size()) != shape.rank())
+      throw ShapeError(message("item",
+                               std::to_string(index.size()) + " indices for a tensor of " +
+                                   impl.spec.to_string(),
+                               site));
+    int axis = 0;
+    for (const std::int64_t i : index) {
+      if (i < 0 || i >= shape[axis])
+        throw ShapeError(message("item",
+                                 "index " + std::to_string(i) + " is outside axis " +
+                                     std::to_string(axis) + " of " + impl.spec.to_string(),
+                                 site));
+      flat = flat * shape[axis++] + i;
+    }
+  }
+  const std::size_t size = size_of(dtype);
+  std::memcpy(value,
+              static_cast<const std::byte*>(detail::data(*this)) +
+                  static_cast<std::size_t>(flat) * size,
+              size);
+}
+
+void Tensor::copy_out(void* values, DType dtype, CallSite site) const {
+  const TensorImpl& impl = detail::readable(*this, dtype, "to_vector", site);
+  if (const std::size_t bytes = impl.spec.bytes())
+    std::memcpy(values, detail::data(*this), bytes);
+}
+
+Tensor Tensor::to(const Device& device, const char* file, unsigned line) const {
+  if (!is_symbolic() && defined() && impl_->storage && impl_->storage->device() == device)
+    return *this;
+  if (!defined() || !impl_->storage)
+    throw Error(message("to", "takes a concrete tensor, not " + to_string(), {file, line}));
+  const Device here = this->device();
+  if (here.is_simulated() && !device.is_simulated())
+    throw SimulatedRead(message(
+        "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(),
+        {file, line}));
+  Tensor copy = detail::allocate(impl_->spec, device, detail::tape_mode().category,
+                                 {"to", file, line});
+  if (!device.is_simulated() && bytes())
+    std::memcpy(detail::data(copy), detail::data(*this), bytes());
+  return copy;
+}
+
+Tensor Tensor::clone(const char* file, unsigned line) const {
+  if (!defined() || !impl_->storage)
+    throw Error(message("clone", "takes a concrete tensor, not " + to_string(), {file, line}));
+  Tensor copy = detail::allocate(impl_->spec, device(), detail::tape_mode().category,
+                                 {"clone", file, line});
+  if (!device().is_simulated() && bytes())
+    std::memcpy(detail::data(copy), detail::data(*this), bytes());
+  return copy;
+}
+
+}  // namespace ebb

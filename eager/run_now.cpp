@@ -1,0 +1,133 @@
+#include "ebb/core/error.h"
+#include "ebb/core/recompute.h"
+#include "ebb/core/tape_mode.h"
+#include "ebb/core/tensor_impl.h"
+#include "ebb/core/workers.h"
+#include "ebb/eager/tape.h"
+
+namespace ebb::detail {
+
+namespace {
+
+using Buffers = InlineVector<Buffer, 6>;
+
+// The one device of the inputs that have memory.
+const Device& common_device(const OpDef& op, Inputs inputs, CallSite site) {
+  const Device* device = nullptr;
+  for (const Input& input : inputs) {
+    const TensorImpl& impl = *input.tensor->impl();
+    if (!impl.storage) continue;
+    const Device& here = impl.storage->device();
+    if (device && !(*device == here))
+      throw Error(message(op.name,
+                          "inputs are on " + device->name() + " and on " + here.name() +
+                              "; move one with Tensor::to",
+                          site));
+    device = &here;
+  }
+  if (!device) throw Error(message(op.name, "no input has values", site));
+  return *device;
+}
+
+// Whether output 0 may live in input i's memory: a temporary that nobody else can see.
+bool can_take_over(Inputs inputs, std::size_t i, const Spec& output) {
+  if (!inputs[i].expiring) return false;
+  const TensorImpl& impl = *inputs[i].tensor->impl();
+  if (!impl.storage || impl.offset != 0 || !impl.unique() || !impl.storage->unique()) return false;
+  if (impl.storage->bytes() != output.bytes()) return false;
+  for (std::size_t j = 0; j < inputs.size(); ++j)
+    if (j != i && inputs[j].tensor->impl() == &impl) return false;
+  return true;
+}
+
+Ref<Storage> take_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output,
+                       memory::Category category) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!(op.takes_over & ~kept & bit(static_cast<int>(i)))) continue;
+    if (!can_take_over(inputs, i, output)) continue;
+    Ref<Storage> storage = inputs[i].tensor->impl()->storage;
+    if (storage->category() != category) storage->recategorise(category);
+    return storage;
+  }
+  return nullptr;
+}
+
+Tensor concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0) {
+  return make_concrete(spec, std::move(storage), offset);
+}
+
+}  // namespace
+
+// Everything is allocated before the kernel runs, so that running out of memory changes nothing.
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site) {
+  const Device& device = common_device(op, inputs, site);
+  Runtime& runtime = device.runtime();
+  const TapeMode mode = tape_mode();
+  const memory::Tag tag{op.name, site.file, site.line};
+
+  Specs in;
+  for (const Input& input : inputs) in.push_back(input.tensor->impl()->spec);
+  Specs out;
+  Inference inference{op, {in.data(), in.size()}, attributes, site, out};
+  op.infer(inference);
+
+  if (mode.collector) mode.collector->note(op, inputs);
+  const Mask wants = mode.records ? wanting_inputs(op, inputs) : 0;
+  const Keeps keeps = wants ? keeps_of(op, wants) : Keeps{};
+
+  Tensors results;
+  if (op.view) {
+    const TensorImpl& viewed = *inputs[0].tensor->impl();
+    const MemoryQuery query{{in.data(), in.size()}, {out.data(), out.size()}, &attributes};
+    results.push_back(concrete(out[0], viewed.storage, viewed.offset + op.view(query)));
+  } else {
+    const DeviceKernel& kernel = runtime.kernel(op);
+    MemoryNeeds needs;
+    if (kernel.memory)
+      needs = kernel.memory({{in.data(), in.size()}, {out.data(), out.size()}, &attributes});
+
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (i == 0 && op.updates) {
+        results.push_back(*inputs[0].tensor);
+        continue;
+      }
+      if (!wants && (op.optional_outputs & bit(static_cast<int>(i)))) {
+        results.emplace_back();
+        continue;
+      }
+      if (out[i].shape.is_open())
+        out[i].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
+      Ref<Storage> storage;
+      if (i == 0 && op.takes_over)
+        storage = take_over(op, inputs, keeps.inputs, out[0], mode.category);
+      if (!storage)
+        storage = make_ref<Storage>(device, memory::Request{out[i].bytes(), mode.category, tag});
+      results.push_back(concrete(out[i], std::move(storage)));
+    }
+    Ref<Storage> workspace;
+    if (needs.workspace_bytes)
+      workspace = make_ref<Storage>(
+          device,
+          memory::Request{needs.workspace_bytes, memory::Category::workspace, tag});
+
+    if (!runtime.is_simulated()) {
+      Buffers buffers;
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        buffers.push_back({data(*inputs[i].tensor), in[i]});
+      for (std::size_t i = 0; i < results.size(); ++i)
+        buffers.push_back({results[i].defined() ? data(results[i]) : nullptr, out[i]});
+      flush_denormals_on_this_thread();
+      kernel.run({.inputs = {buffers.data(), inputs.size()},
+                  .outputs = {buffers.data() + inputs.size(), results.size()},
+                  .attributes = &attributes,
+                  .workspace = workspace ? workspace->data() : nullptr});
+    }
+    for (std::size_t i = 0; op.updates >> i; ++i)
+      if (op.updates >> i & 1) inputs[i].tensor->impl()->storage->bump_version();
+  }
+
+  if (wants) record_on_tape(op, inputs, attributes, site, wants, keeps, results);
+  return results;
+}
+
+}  // namespace ebb::detail

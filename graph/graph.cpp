@@ -1,0 +1,24 @@
+#include "ebb/graph/graph.h"
+
+#include "ebb/graph/graph_state.h"
+#include "ebb/graph/program.h"
+
+namespace ebb {
+
+Graph::Graph() : recorder_(detail::make_ref<GraphState>()) {}
+
+GraphState& Graph::state() const noexcept { return static_cast<GraphState&>(*recorder_); }
+
+Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape, const char* file,
+                          unsigned line) {
+  return state().placeholder(name, {dtype, shape}, {file, line});
+}
+
+memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes,
+                         const Device& device) const {
+  return detail::make_program(state(), fetches, shapes, device.runtime(), {}).plan;
+}
+
+std::size_t Graph::size() const noexcept { return state().nodes().size(); }
+
+}  // namespace ebb

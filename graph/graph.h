@@ -1,0 +1,48 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ebb/core/memory/plan.h"
+#include "ebb/core/recorder.h"
+#include "ebb/core/tensor.h"
+
+namespace ebb {
+
+class GraphState;
+
+// The shape that a placeholder will be fed with.
+struct FedShape {
+  Tensor placeholder;
+  Shape shape;
+};
+using FedShapes = std::vector<FedShape>;
+
+// A program under construction: applying operators to its tensors adds nodes, and nothing runs before
+// a Session does. A handle; its tensors, Parameters and sessions share the graph, so that it lives as
+// long as any of them. Concrete tensors that are used with its own are captured by reference.
+//
+// Built by one thread at a time, and not while a session runs it.
+class Graph {
+ public:
+  Graph();
+
+  // A tensor to be fed. Dimensions may be open (-1). Throws Error for a name used twice or empty.
+  Tensor placeholder(std::string_view name, DType dtype, const Shape& shape, EBB_CALL_SITE);
+
+  // What a session would take that runs `fetches` with placeholders of these shapes on `device`
+  // (whose profile alone matters). Throws what Session::run throws for the same fetches and shapes.
+  memory::Plan plan(const Tensors& fetches, const FedShapes& shapes, const Device& device) const;
+
+  // The number of nodes so far.
+  std::size_t size() const noexcept;
+
+  // What Parameters takes.
+  operator detail::Ref<Recorder>() const { return recorder_; }  // NOLINT: implicit by design
+  GraphState& state() const noexcept;
+
+ private:
+  detail::Ref<Recorder> recorder_;  // a GraphState
+};
+
+}  // namespace ebb

@@ -1,0 +1,27 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace ebb::detail {
+
+// A buffer that lives from step `first` to step `last`, both included.
+struct BufferLife {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  std::size_t bytes = 0;
+};
+
+struct Placed {
+  std::vector<std::size_t> offsets;  // one per buffer
+  std::size_t total_bytes = 0;
+  std::size_t lower_bound_bytes = 0;  // the most bytes alive at once
+  std::size_t peak_step = 0;          // where that is
+};
+
+// Offsets in one arena such that buffers alive at the same step do not overlap: largest first, each
+// into the smallest gap left by those placed before it. Sizes are multiples of the alignment.
+// The same lives give the same offsets everywhere.
+Placed place(std::span<const BufferLife> buffers);
+
+}  // namespace ebb::detail

@@ -1,0 +1,70 @@
+#include "ebb/graph/session.h"
+
+#include "ebb/core/error.h"
+#include "ebb/graph/session_impl.h"
+
+namespace ebb {
+
+Session::Session(const Graph& graph, const SessionOptions& options)
+    : impl_(std::make_shared<Impl>(graph, options)) {}
+
+Session::~Session() {
+  if (impl_) impl_->close();
+}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept {
+  if (impl_ && impl_ != other.impl_) impl_->close();
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+
+Tensor Session::run(const Tensor& fetch, const Feeds& feeds) {
+  return std::move(impl_->run(Tensors{fetch}, feeds)[0]);
+}
+Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
+  return impl_->run(fetches, feeds);
+}
+
+memory::Breakdown Session::memory() const { return impl_->memory(); }
+memory::Stats Session::stats() const { return impl_->pool->stats(); }
+void Session::set_memory_limit(std::optional<std::size_t> bytes) { impl_->pool->set_limit(bytes); }
+const Device& Session::device() const noexcept { return impl_->device; }
+memory::CloseReport Session::close() { return impl_->close(); }
+
+std::size_t Session::plans() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->plans.size();
+}
+bool Session::closed() const noexcept {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->closed;
+}
+
+struct PreparedStep::State {
+  std::shared_ptr<Session::Impl> session;
+  Tensors fetch;
+  Tensors placeholders;
+  std::shared_ptr<Session::Impl::Entry> entry;
+};
+
+PreparedStep::PreparedStep(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PreparedStep::~PreparedStep() = default;
+PreparedStep::PreparedStep(PreparedStep&&) noexcept = default;
+PreparedStep& PreparedStep::operator=(PreparedStep&&) noexcept = default;
+
+PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders) {
+  const GraphState& graph = impl_->graph.state();
+  if (!graph.owns(fetch)) throw Error("[prepare] the fetch is not a tensor of this graph");
+  for (const Tensor& placeholder : placeholders)
+    if (!graph.owns(placeholder) || placeholder.impl()->node->op != &placeholder_op)
+      throw Error("[prepare] only placeholders of this graph can be fed");
+  return PreparedStep(std::make_unique<PreparedStep::State>(
+      PreparedStep::State{impl_, Tensors{fetch}, placeholders, nullptr}));
+}
+
+Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
+  return state_->session->run_prepared(state_->fetch, state_->placeholders, {values, count},
+                                       state_->entry);
+}
+
+}  // namespace ebb

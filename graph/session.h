@@ -1,0 +1,140 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ebb/allocator/statistics.h"
+#include "ebb/core/parameters.h"
+#include "ebb/graph/graph.h"
+
+namespace ebb {
+
+namespace memory {
+// What a session holds, in allocated bytes.
+struct Breakdown {
+  std::size_t parameter_bytes = 0;
+  std::size_t optimizer_state_bytes = 0;  // and other slots
+  std::size_t feed_bytes = 0;
+  std::size_t arena_bytes = 0;            // kept between runs, though nothing lives in it then
+  std::size_t workspace_bytes = 0;        // the largest workspace of the plans kept, inside the arena
+  std::size_t total_bytes = 0;            // workspace not counted twice
+  std::size_t reserved_bytes = 0;         // the same in pages of the device
+};
+}  // namespace memory
+
+struct SessionOptions {
+  Device device = Device::cpu();
+  std::optional<std::size_t> memory_limit = {};  // bytes, on what the session's pool reserves
+  std::size_t max_plans = 16;                    // kept; the least recently used goes first
+  // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
+  // runs as it was written and each result has memory of its own.
+  bool passes = true;
+};
+
+// A value for a placeholder.
+struct Feed {
+  Tensor placeholder;
+  Tensor value;
+};
+using Feeds = std::vector<Feed>;
+
+class PreparedStep;
+
+// Runs a graph on a device, and keeps the graph's variables and the memory of its plans until
+// close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
+// session are serialised; every function may be called from any thread.
+//
+// All throw SessionClosed once the session is closed, and OutOfMemory, with every variable as it was,
+// where memory does not suffice.
+class Session {
+ public:
+  explicit Session(const Graph& graph, const SessionOptions& options = {});
+  ~Session();  // closes
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Draws the initial values of these parameters; their slots start at zero. Throws Error for
+  // parameters of another graph.
+  void initialize(const Parameters& parameters);
+  // All variables of the graph.
+  void initialize();
+
+  // Computes the fetches: what the lines that built them would have computed eagerly, pruned to what
+  // the fetches need. Updates run only as ancestors of a fetch. Fetched tensors are in the device's
+  // shared memory, belong to the caller and outlive the session. Throws Error for a placeholder that
+  // is needed and not fed or fed with another dtype, a variable never initialised, tensors of another
+  // graph; ShapeError for fed shapes that do not fit.
+  Tensor run(const Tensor& fetch, const Feeds& feeds = {});
+  Tensors run(const Tensors& fetches, const Feeds& feeds = {});
+  // auto [loss, scores] = session.run({a, b}, feeds);
+  template <std::size_t N>
+  std::array<Tensor, N> run(const Tensor (&fetches)[N], const Feeds& feeds = {});
+
+  // A run whose fetches and placeholders are looked up once: step(value, value, ...).
+  PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders);
+
+  // A copy of a variable's value. Throws Error where it has none.
+  Tensor value(const Tensor& variable);
+  // Sets a variable's value. Throws ShapeError for another shape or dtype.
+  void assign(const Tensor& variable, const Tensor& value);
+  // All values, slots, counts and random state; either mode reads the file. Throws FileError, Error
+  // for variables without value.
+  void save(const std::string& file);
+  // Reads what save or Parameters::save wrote. Slots that the file lacks start at zero, entries
+  // that the graph lacks are left alone. Throws FileError naming the first parameter that is missing or
+  // differs; then nothing has changed.
+  void restore(const std::string& file);
+
+  memory::Breakdown memory() const;
+  // The figures of the session's pool.
+  memory::Stats stats() const;
+  // At any time; lowered below what is held, it refuses only what is asked for anew.
+  void set_memory_limit(std::optional<std::size_t> bytes);
+  std::size_t plans() const noexcept;
+  const Device& device() const noexcept;
+
+  // Waits for a run in progress and gives everything back to the device: afterwards the session holds
+  // no byte. Closing twice is harmless.
+  memory::CloseReport close();
+  bool closed() const noexcept;
+
+ private:
+  class Impl;
+  friend class PreparedStep;
+  std::shared_ptr<Impl> impl_;
+};
+
+// From Session::prepare. Holds nothing of the session's memory; running it after close() throws
+// SessionClosed. Not for two threads at once.
+class PreparedStep {
+ public:
+  // The values of the placeholders, in their order.
+  template <class... Values>
+  Tensor operator()(const Values&... values) {
+    const Tensor* const pointers[] = {&values..., nullptr};
+    return run(pointers, sizeof...(values));
+  }
+  ~PreparedStep();
+  PreparedStep(PreparedStep&&) noexcept;
+  PreparedStep& operator=(PreparedStep&&) noexcept;
+
+ private:
+  friend class Session;
+  struct State;
+  explicit PreparedStep(std::unique_ptr<State> state);
+  Tensor run(const Tensor* const* values, std::size_t count);
+  std::unique_ptr<State> state_;
+};
+
+template <std::size_t N>
+std::array<Tensor, N> Session::run(const Tensor (&fetches)[N], const Feeds& feeds) {
+  Tensors results = run(Tensors(fetches, fetches + N), feeds);
+  std::array<Tensor, N> array;
+  for (std::size_t i = 0; i < N; ++i) array[i] = std::move(results[i]);
+  return array;
+}
+
+}  // namespace ebb

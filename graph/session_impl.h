@@ -1,0 +1,60 @@
+#pragma once
+#include <list>
+#include <mutex>
+
+#include "ebb/graph/executable.h"
+#include "ebb/graph/session.h"
+
+namespace ebb {
+
+// What Session and its prepared steps share. Functions without a lock argument take the lock.
+class Session::Impl {
+ public:
+  Impl(const Graph& graph, const SessionOptions& options);
+  ~Impl() { close(); }
+
+  // A plan and what it was made for.
+  struct Entry {
+    std::vector<std::pair<const Node*, std::uint32_t>> fetches;
+    FedShapes shapes;
+    detail::Executable executable;
+  };
+
+  Tensors run(const Tensors& fetches, const Feeds& feeds);
+  // The values of `placeholders`, in order; `entry` remembers the plan from call to call.
+  Tensor run_prepared(const Tensors& fetch, const Tensors& placeholders, std::span<const Tensor* const> values,
+                      std::shared_ptr<Entry>& entry);
+
+  // For the operations on variables: the lock, with the session open and all variables in memory.
+  std::unique_lock<std::mutex> open_variables();
+  std::size_t variable_index(const Tensor& variable, const char* what) const;
+
+  memory::Breakdown memory() const;
+  memory::CloseReport close();
+
+  const Graph graph;
+  const SessionOptions options;
+  Device device;
+  const std::unique_ptr<memory::Pool> pool;
+  detail::SessionVariables variables;
+
+  mutable std::mutex mutex;  // guards what follows, and runs
+  std::list<std::shared_ptr<Entry>> plans;  // most recently used first
+  bool closed = false;
+
+ private:
+  void require_open() const;
+  std::shared_ptr<Entry> find_or_make_plan(const Tensors& fetches, FedShapes shapes);
+  // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
+  void provide_arena(std::size_t bytes);
+  Tensors execute(Entry& entry, std::span<void* const> feeds);
+
+  memory::Block* arena_ = nullptr;
+};
+
+namespace detail {
+// The address of a value fed for a placeholder of `spec`, checked. Throws ShapeError, Error.
+void* check_feed(const Node& placeholder, const Tensor& value, const Device& device);
+}  // namespace detail
+
+}  // namespace ebb

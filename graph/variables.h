@@ -1,0 +1,49 @@
+#pragma once
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/core/runtime.h"
+#include "ebb/graph/graph_state.h"
+
+namespace ebb::detail {
+
+// The values of a graph's variables in one session: laid out in segments of the session's pool, one
+// for parameters and one for slots; variables declared later get further ones.
+class SessionVariables {
+ public:
+  SessionVariables(GraphState& graph, Runtime& runtime, memory::Pool& pool)
+      : graph_(graph), runtime_(runtime), pool_(pool) {}
+
+  // Memory for every variable declared so far. Throws OutOfMemory, with nothing changed.
+  void allocate();
+  // The session's pool is closed: nothing is left to be freed.
+  void forget() noexcept { values_.clear(); }
+
+  void* data(std::size_t index) const noexcept { return values_[index].data; }
+  bool is_initialized(std::size_t index) const noexcept {
+    return index < values_.size() && values_[index].initialized;
+  }
+  const VariableDeclaration& declaration(std::size_t index) const {
+    return graph_.variables()[index];
+  }
+  std::size_t size() const noexcept { return values_.size(); }
+
+  void draw_initial(std::size_t index);
+  // Writes a value of the declared spec.
+  void write(std::size_t index, const void* value) noexcept;
+  void zero(std::size_t index) noexcept;
+  // Adds one to the count that random draws of the next run depend on, if the graph draws.
+  void count_run() noexcept;
+
+ private:
+  struct Value {
+    std::byte* data = nullptr;
+    bool initialized = false;
+  };
+  GraphState& graph_;
+  Runtime& runtime_;
+  memory::Pool& pool_;
+  std::vector<Value> values_;
+};
+
+}  // namespace ebb::detail
