@@ -35,14 +35,14 @@ constinit const OpDef copy_op{
     .takes_over = bit(0),
     .cpu = {cpu::copy}};
 
-constinit const OpDef cast_op{
-    .name = "cast",
-    .infer = infer_cast,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      const DType from = g.node().inputs[0].spec.dtype;
-      const bool flows = is_floating(from) && is_floating(g.node().outputs[0].spec.dtype);
-      return {flows ? cast(g.dy(), from) : Tensor()};
-    },
-    .cpu = {cpu::cast}};
+constinit const OpDef cast_op{.name = "cast",
+                              .infer = infer_cast,
+                              .gradient = [](const GradientContext& g) -> Tensors {
+                                const DType from = g.node().inputs[0].spec.dtype;
+                                const bool flows = is_floating(from) &&
+                                                   is_floating(g.node().outputs[0].spec.dtype);
+                                return {flows ? cast(g.dy(), from) : Tensor()};
+                              },
+                              .cpu = {cpu::cast}};
 
 }  // namespace ebb

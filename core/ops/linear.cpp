@@ -77,9 +77,9 @@ Tensors dense_gradient(Gradient g) {
     if (g.wants(i)) attributes.wants |= bit(i);
   const Tensor x = g.x(0), w = g.x(1), y = g.y();
   const std::array<Input, 4> inputs{x, w, y, g.dy()};
-  Tensors all = apply(activation == Activation::none ? dense_backward_op
-                                                     : dense_activated_backward_op,
-                      inputs, attributes, g.site());
+  Tensors all =
+      apply(activation == Activation::none ? dense_backward_op : dense_activated_backward_op,
+            inputs, attributes, g.site());
   Tensors wanted(static_cast<std::size_t>(g.inputs()));
   for (int i = 0; i < g.inputs(); ++i)
     if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)];
@@ -88,10 +88,14 @@ Tensors dense_gradient(Gradient g) {
 
 Tensor through_activation(Activation activation, const Tensor& dy, const Tensor& y) {
   switch (activation) {
-    case Activation::relu: return relu_gradient(dy, y);
-    case Activation::tanh: return dy * (1 - square(y));
-    case Activation::sigmoid: return dy * (y * (1 - y));
-    case Activation::none: break;
+    case Activation::relu:
+      return relu_gradient(dy, y);
+    case Activation::tanh:
+      return dy * (1 - square(y));
+    case Activation::sigmoid:
+      return dy * (y * (1 - y));
+    case Activation::none:
+      break;
   }
   return dy;
 }
@@ -101,8 +105,8 @@ Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&
   const auto& attributes = given.get<DenseBackwardAttributes>();
   const Tensor& x = inputs[0];
   const Tensor& w = inputs[1];
-  const Tensor da = detail::as_matrix(
-      through_activation(attributes.activation, inputs[3], inputs[2]));
+  const Tensor da =
+      detail::as_matrix(through_activation(attributes.activation, inputs[3], inputs[2]));
   Tensors outputs(3);
   if (attributes.wants & bit(0))
     outputs[0] = detail::reshape_like(matmul(da, w, {.transpose_b = true}), x);
@@ -114,9 +118,8 @@ Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&
 
 Tensor apply_dense(std::span<const Input> inputs, Activation activation, CallSite site) {
   const DenseAttributes attributes{activation, inputs.size() == 3};
-  return std::move(
-      apply(activation == Activation::none ? dense_op : dense_activated_op, inputs, attributes,
-            site)[0]);
+  return std::move(apply(activation == Activation::none ? dense_op : dense_activated_op, inputs,
+                         attributes, site)[0]);
 }
 
 }  // namespace
@@ -138,33 +141,35 @@ Tensor dense(const Operand& x, const Operand& w, Activation activation) {
   return apply_dense(std::array<Input, 2>{x, w}, activation, x.site());
 }
 
-constinit const OpDef matmul_op{
-    .name = "matmul",
-    .infer = infer_matmul,
-    .gradient = matmul_gradient,
-    .keeps_for = [](Mask wants) -> Keeps { return {other_factor(wants), 0}; },
-    .cpu = {cpu::matmul, cpu::matmul_memory}};
+constinit const OpDef matmul_op{.name = "matmul",
+                                .infer = infer_matmul,
+                                .gradient = matmul_gradient,
+                                .keeps_for = [](Mask wants) -> Keeps {
+                                  return {other_factor(wants), 0};
+                                },
+                                .cpu = {cpu::matmul, cpu::matmul_memory}};
 
-constinit const OpDef dense_op{
-    .name = "dense",
-    .infer = infer_dense,
-    .gradient = dense_gradient,
-    .keeps_for = [](Mask wants) -> Keeps { return {other_factor(wants), 0}; },
-    .cpu = {cpu::dense, cpu::dense_memory}};
+constinit const OpDef dense_op{.name = "dense",
+                               .infer = infer_dense,
+                               .gradient = dense_gradient,
+                               .keeps_for = [](Mask wants) -> Keeps {
+                                 return {other_factor(wants), 0};
+                               },
+                               .cpu = {cpu::dense, cpu::dense_memory}};
 
-constinit const OpDef dense_activated_op{
-    .name = "dense",
-    .infer = infer_dense,
-    .gradient = dense_gradient,
-    .keeps_for = [](Mask wants) -> Keeps { return {other_factor(wants), bit(0)}; },
-    .cpu = {cpu::dense, cpu::dense_memory}};
+constinit const OpDef dense_activated_op{.name = "dense",
+                                         .infer = infer_dense,
+                                         .gradient = dense_gradient,
+                                         .keeps_for = [](Mask wants) -> Keeps {
+                                           return {other_factor(wants), bit(0)};
+                                         },
+                                         .cpu = {cpu::dense, cpu::dense_memory}};
 
-constinit const OpDef dense_backward_op{
-    .name = "dense_backward",
-    .infer = infer_dense_backward,
-    .compose = compose_dense_backward,
-    .shape_only = bit(2),
-    .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
+constinit const OpDef dense_backward_op{.name = "dense_backward",
+                                        .infer = infer_dense_backward,
+                                        .compose = compose_dense_backward,
+                                        .shape_only = bit(2),
+                                        .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
 
 constinit const OpDef dense_activated_backward_op{
     .name = "dense_backward",

@@ -24,9 +24,7 @@ struct Layout {
 using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
 
-ValueInputs inputs_of(const Values& values) {
-  return ValueInputs(values.begin(), values.end());
-}
+ValueInputs inputs_of(const Values& values) { return ValueInputs(values.begin(), values.end()); }
 
 bool fits(const Spec& spec, const Shape& shape) { return detail::may_equal(spec.shape, shape); }
 
@@ -88,8 +86,7 @@ Tensors lstm_gradient(const GradientContext& g) {
     attributes.d_given |= 1 << i;
   }
   const ValueInputs inputs = inputs_of(values);
-  const Tensors all =
-      apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site());
+  const Tensors all = apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site());
   Tensors wanted(static_cast<std::size_t>(layout.count));
   std::size_t from = 0;
   for (int i = 0; i < layout.count; ++i) {
@@ -102,8 +99,7 @@ Tensors lstm_gradient(const GradientContext& g) {
 
 }  // namespace
 
-LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
-                const LstmOptions& options) {
+LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers, const LstmOptions& options) {
   const auto require = [&](bool condition, const char* text) {
     if (!condition) throw Error(detail::message("lstm", text, x.site()));
   };

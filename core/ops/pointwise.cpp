@@ -15,9 +15,9 @@ using Gradient = const GradientContext&;
 // Two tensors, broadcast.
 void infer_zip(Inference& inference) {
   detail::require_arithmetic(inference);
-  inference.output(inference.inputs[0].dtype,
-                   detail::broadcast(inference, inference.inputs[0].shape,
-                                     inference.inputs[1].shape));
+  inference.output(
+      inference.inputs[0].dtype,
+      detail::broadcast(inference, inference.inputs[0].shape, inference.inputs[1].shape));
 }
 
 void infer_equal_shapes(Inference& inference) {
@@ -29,9 +29,7 @@ void infer_equal_shapes(Inference& inference) {
 }
 
 // Each factor's gradient reads the other factor.
-Keeps other_input(Mask wants) {
-  return {(wants & bit(0)) << 1 | (wants & bit(1)) >> 1, 0};
-}
+Keeps other_input(Mask wants) { return {(wants & bit(0)) << 1 | (wants & bit(1)) >> 1, 0}; }
 
 double number(Gradient g) { return g.attribute<NumberOperand>().value; }
 
@@ -75,39 +73,35 @@ Tensor relu_gradient(const Operand& dy, const Operand& y) {
   return apply_one(relu_gradient_op, {dy, y}, NumberOperand{}, dy.site());
 }
 
-constinit const OpDef add_op{
-    .name = "add",
-    .infer = infer_zip,
-    .gradient = [](Gradient g) -> Tensors {
-      return {g.wants(0) ? sum_like(g.dy(), g.x(0)) : Tensor(),
-              g.wants(1) ? sum_like(g.dy(), g.x(1)) : Tensor()};
-    },
-    .takes_over = bit(0) | bit(1),
-    .cpu = {cpu::zip<functors::Add>}};
+constinit const OpDef add_op{.name = "add",
+                             .infer = infer_zip,
+                             .gradient = [](Gradient g) -> Tensors {
+                               return {g.wants(0) ? sum_like(g.dy(), g.x(0)) : Tensor(),
+                                       g.wants(1) ? sum_like(g.dy(), g.x(1)) : Tensor()};
+                             },
+                             .takes_over = bit(0) | bit(1),
+                             .cpu = {cpu::zip<functors::Add>}};
 
-constinit const OpDef add_number_op{
-    .name = "add",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy()}; },
-    .takes_over = bit(0),
-    .cpu = {cpu::zip<functors::Add>}};
+constinit const OpDef add_number_op{.name = "add",
+                                    .infer = same_shape,
+                                    .gradient = [](Gradient g) -> Tensors { return {g.dy()}; },
+                                    .takes_over = bit(0),
+                                    .cpu = {cpu::zip<functors::Add>}};
 
-constinit const OpDef subtract_op{
-    .name = "subtract",
-    .infer = infer_zip,
-    .gradient = [](Gradient g) -> Tensors {
-      return {g.wants(0) ? sum_like(g.dy(), g.x(0)) : Tensor(),
-              g.wants(1) ? -sum_like(g.dy(), g.x(1)) : Tensor()};
-    },
-    .takes_over = bit(0) | bit(1),
-    .cpu = {cpu::zip<functors::Subtract>}};
+constinit const OpDef subtract_op{.name = "subtract",
+                                  .infer = infer_zip,
+                                  .gradient = [](Gradient g) -> Tensors {
+                                    return {g.wants(0) ? sum_like(g.dy(), g.x(0)) : Tensor(),
+                                            g.wants(1) ? -sum_like(g.dy(), g.x(1)) : Tensor()};
+                                  },
+                                  .takes_over = bit(0) | bit(1),
+                                  .cpu = {cpu::zip<functors::Subtract>}};
 
-constinit const OpDef subtract_number_op{
-    .name = "subtract",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy()}; },
-    .takes_over = bit(0),
-    .cpu = {cpu::zip<functors::Subtract>}};
+constinit const OpDef subtract_number_op{.name = "subtract",
+                                         .infer = same_shape,
+                                         .gradient = [](Gradient g) -> Tensors { return {g.dy()}; },
+                                         .takes_over = bit(0),
+                                         .cpu = {cpu::zip<functors::Subtract>}};
 
 constinit const OpDef subtract_from_number_op{
     .name = "subtract",
@@ -116,16 +110,16 @@ constinit const OpDef subtract_from_number_op{
     .takes_over = bit(0),
     .cpu = {cpu::zip<functors::Subtract>}};
 
-constinit const OpDef multiply_op{
-    .name = "multiply",
-    .infer = infer_zip,
-    .gradient = [](Gradient g) -> Tensors {
-      return {g.wants(0) ? sum_like(g.dy() * g.x(1), g.x(0)) : Tensor(),
-              g.wants(1) ? sum_like(g.dy() * g.x(0), g.x(1)) : Tensor()};
-    },
-    .keeps_for = other_input,
-    .takes_over = bit(0) | bit(1),
-    .cpu = {cpu::zip<functors::Multiply>}};
+constinit const OpDef multiply_op{.name = "multiply",
+                                  .infer = infer_zip,
+                                  .gradient = [](Gradient g) -> Tensors {
+                                    return {
+                                        g.wants(0) ? sum_like(g.dy() * g.x(1), g.x(0)) : Tensor(),
+                                        g.wants(1) ? sum_like(g.dy() * g.x(0), g.x(1)) : Tensor()};
+                                  },
+                                  .keeps_for = other_input,
+                                  .takes_over = bit(0) | bit(1),
+                                  .cpu = {cpu::zip<functors::Multiply>}};
 
 constinit const OpDef multiply_number_op{
     .name = "multiply",
@@ -156,19 +150,16 @@ constinit const OpDef divide_by_number_op{
 constinit const OpDef divide_number_op{
     .name = "divide",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors {
-      return {g.dy() * (-number(g) / g.x(0)) / g.x(0)};
-    },
+    .gradient = [](Gradient g) -> Tensors { return {g.dy() * (-number(g) / g.x(0)) / g.x(0)}; },
     .keeps = input(0),
     .takes_over = bit(0),
     .cpu = {cpu::zip<functors::Divide>}};
 
-constinit const OpDef negate_op{
-    .name = "negate",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {-g.dy()}; },
-    .takes_over = bit(0),
-    .cpu = {cpu::map<functors::Negate>}};
+constinit const OpDef negate_op{.name = "negate",
+                                .infer = same_shape,
+                                .gradient = [](Gradient g) -> Tensors { return {-g.dy()}; },
+                                .takes_over = bit(0),
+                                .cpu = {cpu::map<functors::Negate>}};
 
 constinit const OpDef square_op{
     .name = "square",
@@ -186,21 +177,19 @@ constinit const OpDef sqrt_op{
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Sqrt>}};
 
-constinit const OpDef exp_op{
-    .name = "exp",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() * g.y()}; },
-    .keeps = output(0),
-    .takes_over = bit(0),
-    .cpu = {cpu::map<functors::Exp>}};
+constinit const OpDef exp_op{.name = "exp",
+                             .infer = same_shape,
+                             .gradient = [](Gradient g) -> Tensors { return {g.dy() * g.y()}; },
+                             .keeps = output(0),
+                             .takes_over = bit(0),
+                             .cpu = {cpu::map<functors::Exp>}};
 
-constinit const OpDef log_op{
-    .name = "log",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() / g.x(0)}; },
-    .keeps = input(0),
-    .takes_over = bit(0),
-    .cpu = {cpu::map<functors::Log>}};
+constinit const OpDef log_op{.name = "log",
+                             .infer = same_shape,
+                             .gradient = [](Gradient g) -> Tensors { return {g.dy() / g.x(0)}; },
+                             .keeps = input(0),
+                             .takes_over = bit(0),
+                             .cpu = {cpu::map<functors::Log>}};
 
 constinit const OpDef tanh_op{
     .name = "tanh",
@@ -226,12 +215,13 @@ constinit const OpDef relu_op{
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Relu>}};
 
-constinit const OpDef relu_gradient_op{
-    .name = "relu_gradient",
-    .infer = infer_equal_shapes,
-    .gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.dy(), g.x(1)), {}}; },
-    .keeps = input(1),
-    .takes_over = bit(0) | bit(1),
-    .cpu = {cpu::zip<functors::ReluGradient>}};
+constinit const OpDef relu_gradient_op{.name = "relu_gradient",
+                                       .infer = infer_equal_shapes,
+                                       .gradient = [](Gradient g) -> Tensors {
+                                         return {relu_gradient(g.dy(), g.x(1)), {}};
+                                       },
+                                       .keeps = input(1),
+                                       .takes_over = bit(0) | bit(1),
+                                       .cpu = {cpu::zip<functors::ReluGradient>}};
 
 }  // namespace ebb

@@ -23,8 +23,8 @@ void infer_creation(Inference& inference) {
   inference.require(is_draw(inference.inputs[0]), "the draw must be i64[2]");
   if (!detail::is_arithmetic(dtype))
     inference.fail(std::string("makes f32 or f64, not ") + name(dtype));
-  inference.output(dtype, Shape(std::span(attributes.dims,
-                                          static_cast<std::size_t>(attributes.rank))));
+  inference.output(dtype,
+                   Shape(std::span(attributes.dims, static_cast<std::size_t>(attributes.rank))));
 }
 
 Tensor create(const OpDef& op, RandomAttributes random, const Shape& shape, DType dtype,
@@ -46,8 +46,7 @@ void infer_dropout(Inference& inference) {
 
 }  // namespace
 
-Tensor uniform(const Shape& shape, const UniformOptions& options, const char* file,
-               unsigned line) {
+Tensor uniform(const Shape& shape, const UniformOptions& options, const char* file, unsigned line) {
   return create(uniform_op, {options.low, options.high}, shape, options.dtype, options.device,
                 {file, line});
 }
@@ -76,8 +75,7 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
 
 // None of these is stateful: what is random about them is the draw, an input.
 
-constinit const OpDef uniform_op{
-    .name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}};
+constinit const OpDef uniform_op{.name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}};
 
 constinit const OpDef normal_op{.name = "normal", .infer = infer_creation, .cpu = {cpu::normal}};
 
@@ -95,13 +93,14 @@ constinit const OpDef dropout_op{
     .takes_over = bit(0),
     .cpu = {cpu::dropout}};
 
-constinit const OpDef draw_op{
-    .name = "draw",
-    .infer = [](Inference& inference) {
-      inference.require(detail::is_scalar(inference.inputs[0], DType::i64),
-                        "the run count must be an i64 scalar");
-      inference.output(DType::i64, {2});
-    },
-    .cpu = {cpu::draw}};
+constinit const OpDef draw_op{.name = "draw",
+                              .infer =
+                                  [](Inference& inference) {
+                                    inference.require(
+                                        detail::is_scalar(inference.inputs[0], DType::i64),
+                                        "the run count must be an i64 scalar");
+                                    inference.output(DType::i64, {2});
+                                  },
+                              .cpu = {cpu::draw}};
 
 }  // namespace ebb

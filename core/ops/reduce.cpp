@@ -25,9 +25,8 @@ Shape reduced(const Shape& shape, const Reduction& reduction) {
 Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, bool mean) {
   const Tensor& tensor = detail::tensor_of(op, x);
   const int rank = tensor.rank();
-  Reduction reduction{.axes = options.axes.empty() ? bit(rank) - 1 : 0,
-                      .keep = options.keep,
-                      .mean = mean};
+  Reduction reduction{
+      .axes = options.axes.empty() ? bit(rank) - 1 : 0, .keep = options.keep, .mean = mean};
   for (const int given : options.axes) {
     const int axis = given < 0 ? given + rank : given;
     if (axis < 0 || axis >= rank)
@@ -106,7 +105,9 @@ constinit const OpDef sum_like_op{
     .name = "sum_like",
     .infer = infer_sum_like,
     // dy broadcast to x: which axes those are is not known before shapes are fed.
-    .gradient = [](Gradient g) -> Tensors { return {fill_like(g.x(0), 1) * g.dy(), {}}; },
+    .gradient = [](Gradient g) -> Tensors {
+      return {fill_like(g.x(0), 1) * g.dy(), {}};
+    },
     .shape_only = bit(1),
     .is_identity = detail::keeps_shape,
     .cpu = {cpu::sum_like, cpu::sum_like_memory}};

@@ -52,9 +52,8 @@ void infer_reshape(Inference& inference) {
 void infer_reshape_like(Inference& inference) {
   const Shape& from = inference.inputs[0].shape;
   const Shape& to = inference.inputs[1].shape;
-  inference.require(
-      detail::may_equal(product(from, 0, from.rank()), product(to, 0, to.rank())),
-      "the shapes have different numbers of elements");
+  inference.require(detail::may_equal(product(from, 0, from.rank()), product(to, 0, to.rank())),
+                    "the shapes have different numbers of elements");
   inference.output(inference.inputs[0].dtype, to);
 }
 
@@ -100,13 +99,14 @@ constinit const OpDef reshape_op{.name = "reshape",
                                  .view = at_start,
                                  .is_identity = detail::keeps_shape};
 
-constinit const OpDef reshape_like_op{
-    .name = "reshape_like",
-    .infer = infer_reshape_like,
-    .gradient = [](Gradient g) -> Tensors { return {detail::reshape_like(g.dy(), g.x(0)), {}}; },
-    .shape_only = bit(1),
-    .view = at_start,
-    .is_identity = detail::keeps_shape};
+constinit const OpDef reshape_like_op{.name = "reshape_like",
+                                      .infer = infer_reshape_like,
+                                      .gradient = [](Gradient g) -> Tensors {
+                                        return {detail::reshape_like(g.dy(), g.x(0)), {}};
+                                      },
+                                      .shape_only = bit(1),
+                                      .view = at_start,
+                                      .is_identity = detail::keeps_shape};
 
 constinit const OpDef flatten_op{.name = "flatten",
                                  .infer = infer_flatten,

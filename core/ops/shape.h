@@ -35,7 +35,7 @@ Tensor reshape_like(const Operand& x, const Operand& like);
 Tensor as_matrix(const Operand& x);
 }  // namespace detail
 
-extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, slice_op, slice_backward_op, select_op,
-    select_backward_op, rows_op;
+extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, slice_op,
+    slice_backward_op, select_op, select_backward_op, rows_op;
 
 }  // namespace ebb

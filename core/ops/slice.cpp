@@ -57,8 +57,8 @@ void infer_select(Inference& inference) {
 template <void (*Forward)(Inference&)>
 void infer_placing(Inference& inference) {
   Specs parts;
-  Inference forward{inference.op, inference.inputs.subspan(1), inference.attributes,
-                    inference.site, parts};
+  Inference forward{inference.op, inference.inputs.subspan(1), inference.attributes, inference.site,
+                    parts};
   Forward(forward);
   const Spec& dy = inference.inputs[0];
   inference.require(detail::may_equal(dy.shape, parts[0].shape),
@@ -124,14 +124,14 @@ constinit const OpDef select_backward_op{
     .shape_only = bit(1),
     .cpu = {cpu::select_backward}};
 
-constinit const OpDef rows_op{
-    .name = "rows",
-    .infer = [](Inference& inference) {
-      inference.require(inference.inputs[0].shape.rank() >= 1,
-                        "takes a tensor of at least one axis");
-      inference.output(DType::i64, {});
-    },
-    .shape_only = bit(0),
-    .cpu = {cpu::rows}};
+constinit const OpDef rows_op{.name = "rows",
+                              .infer =
+                                  [](Inference& inference) {
+                                    inference.require(inference.inputs[0].shape.rank() >= 1,
+                                                      "takes a tensor of at least one axis");
+                                    inference.output(DType::i64, {});
+                                  },
+                              .shape_only = bit(0),
+                              .cpu = {cpu::rows}};
 
 }  // namespace ebb

@@ -20,9 +20,8 @@ void require_equal(const Inference& inference, std::size_t count) {
   for (std::size_t i = 1; i < count; ++i) {
     const Spec& first = inference.inputs[0];
     const Spec& other = inference.inputs[i];
-    inference.require(
-        other.dtype == first.dtype && detail::may_equal(other.shape, first.shape),
-        "takes tensors of one shape and dtype");
+    inference.require(other.dtype == first.dtype && detail::may_equal(other.shape, first.shape),
+                      "takes tensors of one shape and dtype");
   }
 }
 
@@ -98,8 +97,8 @@ Tensor update(const OpDef& op, const Tensor (&values)[N], const Attributes& attr
 Tensor write(const OpDef& op, const Operand& target, const Operand& value) {
   const Tensor& written = detail::tensor_of(op, target);
   if (!value.is_number()) return apply_one(op, {written, value}, {}, target.site());
-  const Tensor filled = fill_like({written, target.site().file, target.site().line},
-                                  value.number());
+  const Tensor filled =
+      fill_like({written, target.site().file, target.site().line}, value.number());
   return apply_one(op, {written, filled}, {}, target.site());
 }
 
@@ -135,8 +134,7 @@ Tensor schedule(const Tensor& step, const ScheduleAttributes& attributes, CallSi
 }
 
 Tensor increment(const Tensor& n, std::int64_t value, const Tensor& ready, CallSite site) {
-  return update(increment_op, {n}, CountAttributes{value, ready.defined()}, {.ready = ready},
-                site);
+  return update(increment_op, {n}, CountAttributes{value, ready.defined()}, {.ready = ready}, site);
 }
 
 Tensor add_count(const Tensor& n, const Tensor& rows, CallSite site) {
@@ -194,10 +192,11 @@ constinit const OpDef adam_update_op{.name = "adam_update",
                                      .cpu = {cpu::adam_update}};
 
 constinit const OpDef schedule_op{.name = "schedule",
-                                  .infer = [](Inference& inference) {
-                                    require_scalar(inference, 0, DType::i64, "the step");
-                                    inference.output(DType::f64, {});
-                                  },
+                                  .infer =
+                                      [](Inference& inference) {
+                                        require_scalar(inference, 0, DType::i64, "the step");
+                                        inference.output(DType::f64, {});
+                                      },
                                   .cpu = {cpu::schedule}};
 
 constinit const OpDef increment_op{.name = "increment",
@@ -207,20 +206,22 @@ constinit const OpDef increment_op{.name = "increment",
                                    .cpu = {cpu::increment}};
 
 constinit const OpDef add_count_op{.name = "add_count",
-                                   .infer = [](Inference& inference) {
-                                     require_scalar(inference, 0, DType::i64, "n");
-                                     require_scalar(inference, 1, DType::i64, "rows");
-                                     output_first(inference);
-                                   },
+                                   .infer =
+                                       [](Inference& inference) {
+                                         require_scalar(inference, 0, DType::i64, "n");
+                                         require_scalar(inference, 1, DType::i64, "rows");
+                                         output_first(inference);
+                                       },
                                    .updates = bit(0),
                                    .stateful = true,
                                    .cpu = {cpu::add_count}};
 
 constinit const OpDef at_least_op{.name = "at_least",
-                                  .infer = [](Inference& inference) {
-                                    require_scalar(inference, 0, DType::i64, "n");
-                                    inference.output(DType::boolean, {});
-                                  },
+                                  .infer =
+                                      [](Inference& inference) {
+                                        require_scalar(inference, 0, DType::i64, "n");
+                                        inference.output(DType::boolean, {});
+                                      },
                                   .cpu = {cpu::at_least}};
 
 constinit const OpDef accumulate_op{.name = "accumulate",
@@ -231,28 +232,28 @@ constinit const OpDef accumulate_op{.name = "accumulate",
 
 constinit const OpDef clear_if_op{
     .name = "clear_if",
-    .infer = [](Inference& inference) {
-      const DType dtype = inference.inputs[0].dtype;
-      inference.require(detail::is_arithmetic(dtype) || dtype == DType::i64,
-                        "clears f32, f64 and i64");
-      inference.require(is_scalar(inference.inputs[1], DType::boolean),
-                        "`ready` must be a bool scalar");
-      output_first(inference);
-    },
+    .infer =
+        [](Inference& inference) {
+          const DType dtype = inference.inputs[0].dtype;
+          inference.require(detail::is_arithmetic(dtype) || dtype == DType::i64,
+                            "clears f32, f64 and i64");
+          inference.require(is_scalar(inference.inputs[1], DType::boolean),
+                            "`ready` must be a bool scalar");
+          output_first(inference);
+        },
     .updates = bit(0),
     .stateful = true,
     .cpu = {cpu::clear_if}};
 
-constinit const OpDef with_updates_op{
-    .name = "with_updates",
-    .infer = output_first,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      Tensors all(static_cast<std::size_t>(g.inputs()));
-      all[0] = g.dy();
-      return all;
-    },
-    .shape_only = kAll & ~bit(0),
-    .stateful = true,
-    .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
+constinit const OpDef with_updates_op{.name = "with_updates",
+                                      .infer = output_first,
+                                      .gradient = [](const GradientContext& g) -> Tensors {
+                                        Tensors all(static_cast<std::size_t>(g.inputs()));
+                                        all[0] = g.dy();
+                                        return all;
+                                      },
+                                      .shape_only = kAll & ~bit(0),
+                                      .stateful = true,
+                                      .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
 
 }  // namespace ebb

@@ -1,0 +1,47 @@
+#include "ebb/core/random.h"
+
+#include <array>
+#include <atomic>
+
+#include "ebb/core/philox.h"
+#include "ebb/core/recorder.h"
+#include "ebb/core/tensor_impl.h"
+
+namespace ebb {
+namespace detail {
+namespace {
+
+// Threads that were given no seed draw from keys of their own, in the order in which they first
+// ask; a program's first thread always has the same.
+Generator unseeded() noexcept {
+  static std::atomic<std::uint64_t> threads{0};
+  const Philox::Words words = Philox::draw(0, 0, threads.fetch_add(1, std::memory_order_relaxed));
+  return {.key = std::uint64_t{words[1]} << 32 | words[0]};
+}
+
+}  // namespace
+
+Generator& generator() noexcept {
+  thread_local Generator generator = unseeded();
+  return generator;
+}
+
+Tensor next_draw(const Tensor& like, CallSite site) {
+  if (like.is_symbolic()) return like.impl()->recorder->draw(site);
+  return next_draw(like.device(), site);
+}
+
+Tensor next_draw(const Device& device, CallSite) {
+  Generator& generator = detail::generator();
+  const std::array<std::int64_t, 2> draw = {static_cast<std::int64_t>(generator.key),
+                                            static_cast<std::int64_t>(generator.counter)};
+  Tensor tensor = Tensor::from(draw, {2}, device);
+  ++generator.counter;  // not if memory ran out
+  return tensor;
+}
+
+}  // namespace detail
+
+void set_seed(Seed seed) noexcept { detail::generator() = {.key = seed.value}; }
+
+}  // namespace ebb
