@@ -1,0 +1,31 @@
+#pragma once
+#include <cstddef>
+#include <string>
+
+namespace ebb::detail {
+
+// A file that appears whole or not at all: it is written under another name in the same folder,
+// then synced and renamed. Whatever happens before commit() returns, the old file stays as it was
+// and the other name goes.
+class OutputFile {
+ public:
+  // Throws FileError with the system's cause; also where `name` is there and no regular file.
+  explicit OutputFile(std::string name);
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile();
+
+  // Throws FileError.
+  void write(const void* from, std::size_t bytes);
+  // Throws FileError. Nothing is written afterwards.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+
+  const std::string name_;
+  std::string temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace ebb::detail
