@@ -1,5 +1,8 @@
 #pragma once
+#include <cstddef>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/data_set.h"
@@ -22,12 +25,19 @@ struct Scale {
   double deviation = 1;
 };
 
-// Windows of a series: samples are past [length, 1] f32, next [1] f32, both scaled.
+// Windows of a series: samples are past [length, 1] f32, next [1] f32, both scaled. Also to be taken
+// apart in two: auto [training, validation] = series.windows();
 struct Windows {
   DataSet training;    // windows whose target lies in the first part
   DataSet validation;  // windows whose target lies in the held-out part (their past may reach back)
   Scale scale;
 };
+
+template <std::size_t Part>
+DataSet get(const Windows& windows) {
+  static_assert(Part < 2);
+  return Part == 0 ? windows.training : windows.validation;
+}
 
 // A series of numbers at equal intervals, on the host.
 class TimeSeries {
@@ -46,3 +56,10 @@ class TimeSeries {
 };
 
 }  // namespace ebb
+
+template <>
+struct std::tuple_size<ebb::Windows> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t Part>
+struct std::tuple_element<Part, ebb::Windows> {
+  using type = ebb::DataSet;
+};
