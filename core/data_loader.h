@@ -23,11 +23,12 @@ struct DataLoaderOptions {
 // Batches of a data set on a device, for range-for; every pass is a new shuffle. The memory of a
 // batch is allocated when the loader is made and filled again for each batch, unless the caller
 // still holds the last one, which then stays as it is and the loader takes new memory. On a
-// simulated device batches have shapes only.
+// simulated device batches have shapes only. Passes may overlap; a pass goes on when its loader is
+// gone. One thread at a time.
 class DataLoader {
  public:
   // Throws Error for a batch below 1 or an empty data set, OutOfMemory.
-  explicit DataLoader(DataSet data, const DataLoaderOptions& options = {});
+  explicit DataLoader(DataSet data, const DataLoaderOptions& options = {}, EBB_CALL_SITE);
 
   class Iterator;
   struct End {};
@@ -54,10 +55,13 @@ class DataLoader::Iterator {
 
  private:
   friend class DataLoader;
+  struct Pass;
   explicit Iterator(std::shared_ptr<State> state);
   bool at_end() const noexcept;
   std::shared_ptr<State> state_;
-  std::int64_t position_ = 0;
+  std::shared_ptr<const Pass> pass_;  // the order of this pass's samples
+  std::int64_t position_ = 0;         // in batches
+  mutable Batch batch_;               // at this position, once it was asked for
 };
 
 }  // namespace ebb
