@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ebb/core/error.h"
+#include "ebb/core/gradient_context.h"
 #include "ebb/core/random.h"
 #include "ebb/core/tape_mode.h"
 #include "ebb/core/tensor_impl.h"
@@ -58,6 +59,19 @@ Tensors recompute_gradient(const GradientContext& g) {
 const OpDef recompute_op = {
     .name = "recompute", .infer = nullptr, .gradient = recompute_gradient, .stateful = true};
 
+// Draws as from `state` for a scope.
+class GeneratorScope {
+ public:
+  explicit GeneratorScope(detail::Generator state) noexcept
+      : previous_(std::exchange(detail::generator(), state)) {}
+  ~GeneratorScope() { detail::generator() = previous_; }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  const detail::Generator previous_;
+};
+
 class RegionScope {
  public:
   explicit RegionScope(Recorder& recorder) : recorder_(recorder) { recorder_.begin_recompute(); }
@@ -102,10 +116,8 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   }
   node->extra = std::make_unique<Node::Extra>();
   node->extra->recompute = [function = std::move(function), inputs, at_start] {
-    const detail::Generator now = std::exchange(detail::generator(), at_start);
-    Tensors again = function(inputs);
-    detail::generator() = now;
-    return again;
+    const GeneratorScope rewound(at_start);
+    return function(inputs);
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     // A result that is an outer tensor handed through keeps its own history.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ebb/core/apply.h"
+#include "ebb/core/node.h"
 #include "ebb/core/reverse.h"
 
 namespace ebb {

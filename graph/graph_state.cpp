@@ -1,6 +1,7 @@
 #include "ebb/graph/graph_state.h"
 
 #include "ebb/core/error.h"
+#include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tape_mode.h"
 
@@ -75,6 +76,7 @@ Tensor GraphState::draw(CallSite site) {
     const Tensor variable = declare({.name = "random/run_count",
                                      .spec = {DType::i64, {}},
                                      .initializer = initializers::zeros(),
+                                     .seed = {},
                                      .category = memory::Category::optimizer_state,
                                      .site = site});
     run_count_ = index;
