@@ -3,63 +3,47 @@
 #include <charconv>
 
 #include "ebb/core/error.h"
+#include "ebb/core/random.h"
 
 namespace ebb::detail {
 
 namespace {
+constexpr const char* kFormat = "ebb.format";
+constexpr const char* kVersion = "1";
+constexpr const char* kKey = "random.key";
+constexpr const char* kCounter = "random.counter";
 
-[[noreturn]] void fail(const std::string& file, const std::string& text) {
-  throw FileError("[load] " + file + ": " + text);
-}
-
-std::uint64_t number(const safetensors::Metadata& metadata, const std::string& key,
-                     const std::string& file) {
-  const auto found = metadata.find(key);
-  if (found == metadata.end()) fail(file, "the metadata lacks \"" + key + '"');
+bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_t& value) {
+  const auto found = metadata.find(name);
+  if (found == metadata.end()) return false;
   const std::string& text = found->second;
-  std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail(file, "the metadata's \"" + key + "\" is not a number: \"" + text + '"');
-  return value;
+  return error == std::errc() && end == text.data() + text.size();
 }
-
 }  // namespace
 
-safetensors::Metadata checkpoint_metadata(const Generator& generator) {
-  return {{"ebb.format", kCheckpointFormat},
-          {"random.key", std::to_string(generator.key)},
-          {"random.counter", std::to_string(generator.counter)}};
+void write_checkpoint(const std::string& file, std::span<const safetensors::View> values) {
+  safetensors::write(file, values,
+                     {{kFormat, kVersion},
+                      {kKey, std::to_string(generator().key)},
+                      {kCounter, std::to_string(generator().counter)}});
 }
 
-Checkpoint::Checkpoint(const std::string& file) : name_(file), file_(file) {
-  const safetensors::Metadata& metadata = file_.metadata();
-  const auto format = metadata.find("ebb.format");
-  if (format == metadata.end()) return;
-  if (format->second != kCheckpointFormat)
-    fail(file, "was written in format " + format->second + "; this ebb reads format " +
-                   kCheckpointFormat);
-  generator_ =
-      Generator{number(metadata, "random.key", file), number(metadata, "random.counter", file)};
+safetensors::File open_checkpoint(const std::string& file) {
+  safetensors::File checkpoint(file);
+  const auto version = checkpoint.metadata().find(kFormat);
+  // A file of another program has no version; its tensors are as good as ours.
+  if (version != checkpoint.metadata().end() && version->second != kVersion)
+    throw FileError(file + " is an ebb checkpoint of version " + version->second +
+                    "; this ebb reads version " + kVersion);
+  return checkpoint;
 }
 
-void Checkpoint::require(const std::string& name, const Spec& spec) const {
-  const safetensors::File::Entry* entry = file_.find(name);
-  if (!entry) fail(name_, "has no tensor \"" + name + "\", which should be " + spec.to_string());
-  if (!(entry->spec == spec))
-    fail(name_,
-         '"' + name + "\" is " + entry->spec.to_string() + ", but should be " + spec.to_string());
-}
-
-std::vector<safetensors::File::Entry> Checkpoint::slots(
-    const std::function<bool(const std::string&)>& has_parameter) const {
-  std::vector<safetensors::File::Entry> slots;
-  for (const safetensors::File::Entry& entry : file_.entries()) {
-    if (!is_slot(entry.name)) continue;
-    const std::string owner = entry.name.substr(0, entry.name.find('/'));
-    if (has_parameter(owner) || !file_.find(owner)) slots.push_back(entry);
-  }
-  return slots;
+void restore_generator(const safetensors::File& checkpoint) {
+  Generator state;
+  if (parse(checkpoint.metadata(), kKey, state.key) &&
+      parse(checkpoint.metadata(), kCounter, state.counter))
+    generator() = state;
 }
 
 }  // namespace ebb::detail

@@ -11,10 +11,15 @@ namespace ebb {
 namespace initializers {
 
 Initializer zeros() { return {}; }
-Initializer constant(double value) { return {Initializer::constant, value}; }
-Initializer uniform(double low, double high) { return {Initializer::uniform, low, high}; }
+Initializer constant(double value) { return {.kind = Initializer::constant, .a = value}; }
+Initializer uniform(double low, double high) {
+  return {.kind = Initializer::uniform, .a = low, .b = high};
+}
 Initializer normal(double mean, double standard_deviation) {
-  return {Initializer::normal, mean, standard_deviation};
+  return {.kind = Initializer::normal, .a = mean, .b = standard_deviation};
+}
+Initializer lstm_bias(double bound) {
+  return {.kind = Initializer::uniform, .a = -bound, .b = bound, .second_quarter = 1};
 }
 Initializer glorot_uniform(std::int64_t fan_in, std::int64_t fan_out) {
   const double limit = std::sqrt(6.0 / static_cast<double>(fan_in + fan_out));
@@ -64,8 +69,11 @@ double value_of(const Initializer& initializer, std::uint64_t key, std::uint64_t
 
 template <class T>
 void draw(const Initializer& initializer, std::uint64_t key, std::int64_t count, T* values) {
-  for (std::int64_t i = 0; i < count; ++i)
-    values[i] = static_cast<T>(value_of(initializer, key, static_cast<std::uint64_t>(i)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = value_of(initializer, key, static_cast<std::uint64_t>(i));
+    const bool raised = i >= count / 4 && i < count / 2;
+    values[i] = static_cast<T>(raised ? value + initializer.second_quarter : value);
+  }
 }
 
 }  // namespace

@@ -12,8 +12,9 @@ namespace ebb {
 struct Initializer {
   enum Kind { constant, uniform, normal };
   Kind kind = constant;
-  double a = 0;  // constant: the value; uniform: low; normal: mean
-  double b = 0;  // uniform: high; normal: standard deviation
+  double a = 0;               // constant: the value; uniform: low; normal: mean
+  double b = 0;               // uniform: high; normal: standard deviation
+  double second_quarter = 0;  // added to the second quarter of the values
 };
 
 namespace initializers {
@@ -23,6 +24,9 @@ Initializer uniform(double low, double high);
 Initializer normal(double mean, double standard_deviation);
 // Uniform in +-sqrt(6 / (fan_in + fan_out)): Glorot & Bengio, AISTATS 2010.
 Initializer glorot_uniform(std::int64_t fan_in, std::int64_t fan_out);
+// For the bias of an LSTM's gates i, f, g, o: uniform in [-bound, bound), and 1 more for the forget
+// gate f (Jozefowicz, Zaremba & Sutskever, ICML 2015).
+Initializer lstm_bias(double bound);
 // Normal with deviation sqrt(2 / fan_in): He et al., ICCV 2015.
 Initializer he_normal(std::int64_t fan_in);
 }  // namespace initializers

@@ -62,6 +62,9 @@ void fill_zero(const Tensor& tensor) {
     std::memset(detail::data(tensor), 0, tensor.bytes());
 }
 
+// Slots have a '/' in their name, parameters have none.
+bool is_slot(std::string_view name) noexcept { return name.find('/') != std::string_view::npos; }
+
 std::string quoted(std::string_view name) { return '"' + std::string(name) + '"'; }
 
 }  // namespace
@@ -133,7 +136,7 @@ Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, DType dtype)
 }
 
 Parameters Parameters::scope(std::string_view name) const {
-  if (name.empty() || detail::is_slot(name))
+  if (name.empty() || is_slot(name))
     throw Error("[parameters] " + quoted(name) + " cannot name a scope: it is empty or has a '/'");
   return Parameters(state_, prefix_ + std::string(name) + '.');
 }
@@ -141,7 +144,7 @@ Parameters Parameters::scope(std::string_view name) const {
 Tensor Parameters::declare(std::string_view name, const Shape& shape,
                            const Initializer& initializer, const char* file, unsigned line) const {
   const CallSite site{file, line};
-  if (name.empty() || detail::is_slot(name))
+  if (name.empty() || is_slot(name))
     throw Error(message("parameters",
                         quoted(name) + " cannot name a parameter: it is empty or has a '/'", site));
   const std::string full = prefix_ + std::string(name);
@@ -210,7 +213,7 @@ Tensors Parameters::find_or_make_slots(std::span<const SlotRequest> requests, Ca
   Tensors found;
   std::vector<Entry> made;
   for (const SlotRequest& request : requests) {
-    if (!detail::is_slot(request.name))
+    if (!is_slot(request.name))
       throw Error(
           message("slots", quoted(request.name) + " cannot name a slot: it has no '/'", site));
     const Tensor* slot = state_->slots.find(request.name);
@@ -251,36 +254,53 @@ void Parameters::save(const std::string& file) const {
   for (const auto* named : {&entries(), &slots()})
     for (const Entry& entry : *named)
       views.push_back({entry.name, entry.tensor.impl()->spec, detail::data(entry.tensor)});
-  safetensors::write(file, views, detail::checkpoint_metadata(detail::generator()));
+  detail::write_checkpoint(file, views);
 }
 
 void Parameters::load(const std::string& file) const {
   state_->require_concrete("load");
-  const detail::Checkpoint checkpoint(file);
-  for (const Entry& entry : entries()) checkpoint.require(entry.name, entry.tensor.impl()->spec);
-  const auto stored = checkpoint.slots(
-      [&](const std::string& name) { return state_->parameters.find(name) != nullptr; });
-  std::vector<SlotRequest> requests;
-  for (const safetensors::File::Entry& slot : stored) {
-    const Tensor* here = state_->slots.find(slot.name);
-    if (here) checkpoint.require(slot.name, here->impl()->spec);
-    requests.push_back(
-        {slot.name, slot.spec,
-         here ? here->impl()->storage->category() : memory::Category::optimizer_state});
-  }
-  find_or_make_slots(requests, {});
+  const safetensors::File checkpoint = detail::open_checkpoint(file);
+  const auto require = [&](const Entry& here, const safetensors::File::Entry* there) {
+    const Spec& spec = here.tensor.impl()->spec;
+    if (!there)
+      throw FileError("[load] " + file + " has no parameter " + quoted(here.name) + ", which is " +
+                      spec.to_string() + " here");
+    if (!(there->spec == spec))
+      throw FileError("[load] " + quoted(here.name) + " is " + there->spec.to_string() + " in " +
+                      file + ", but " + spec.to_string() + " here");
+  };
+  for (const Entry& entry : entries()) require(entry, checkpoint.find(entry.name));
 
-  // Only a medium that fails while it is read can end this half-way.
+  // Slots that are not here yet: beside one of our parameters, or beside none of the file's.
+  std::vector<SlotRequest> missing;
+  for (const safetensors::File::Entry& there : checkpoint.entries()) {
+    if (!is_slot(there.name)) continue;
+    const std::string owner = there.name.substr(0, there.name.find('/'));
+    if (const Tensor* here = state_->slots.find(there.name))
+      require({there.name, *here}, &there);
+    else if (state_->parameters.find(owner) || !checkpoint.find(owner))
+      missing.push_back({there.name, there.spec});
+  }
+
+  // Read twice, so that a file that fails half-way changes nothing.
+  std::size_t largest = 0;
+  for (const safetensors::File::Entry& there : checkpoint.entries())
+    largest = std::max(largest, there.spec.bytes());
+  std::vector<std::byte> values(largest);
+  for (const safetensors::File::Entry& there : checkpoint.entries())
+    checkpoint.read(there.name, values.data());
+  find_or_make_slots(missing, {});
   for (const auto* named : {&entries(), &slots()}) {
     for (const Entry& entry : *named) {
       entry.tensor.impl()->storage->bump_version();
-      if (!checkpoint.file().find(entry.name))
-        fill_zero(entry.tensor);
-      else if (!state_->device->is_simulated())
-        checkpoint.file().read(entry.name, detail::data(entry.tensor));
+      if (state_->device->is_simulated()) continue;
+      std::fill(values.begin(), values.end(), std::byte{});
+      if (checkpoint.find(entry.name)) checkpoint.read(entry.name, values.data());
+      if (const std::size_t bytes = entry.tensor.bytes())
+        std::memcpy(detail::data(entry.tensor), values.data(), bytes);
     }
   }
-  if (checkpoint.generator()) detail::generator() = *checkpoint.generator();
+  detail::restore_generator(checkpoint);
 }
 
 }  // namespace ebb

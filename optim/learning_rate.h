@@ -21,7 +21,7 @@ class LearningRate {
   Tensor after(const Tensor& step, CallSite site) const;
 
  private:
-  friend struct Schedules;
+  friend LearningRate cosine(double peak, const struct CosineOptions& options);
   explicit LearningRate(const ScheduleAttributes& schedule) noexcept : schedule_(schedule) {}
 
   ScheduleAttributes schedule_;

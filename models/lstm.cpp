@@ -1,0 +1,44 @@
+#include "ebb/models/lstm.h"
+
+#include <cmath>
+
+#include "ebb/models/detail/sizes.h"
+
+namespace ebb::models {
+
+Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options,
+           const char* file, unsigned line)
+    : dropout_(options.dropout) {
+  const CallSite site{file, line};
+  require_size("lstm", "in", in, site);
+  require_size("lstm", "hidden", options.hidden, site);
+  require_size("lstm", "layers", options.layers, site);
+  if (!(dropout_ >= 0 && dropout_ < 1))
+    throw Error(ebb::detail::message(
+        "lstm", "dropout = " + std::to_string(dropout_) + " is outside [0, 1)", site));
+  const std::int64_t gates = 4 * options.hidden;
+  const double bound = 1 / std::sqrt(static_cast<double>(options.hidden));
+  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
+    const std::string name = std::to_string(layer) + '.';
+    const auto declare = [&](const char* what, const Shape& shape, const Initializer& initializer) {
+      return parameters.declare(name + what, shape, initializer, file, line);
+    };
+    layers_.push_back({
+        .input = declare("input", {layer ? options.hidden : in, gates},
+                         initializers::uniform(-bound, bound)),
+        .recurrent =
+            declare("recurrent", {options.hidden, gates}, initializers::uniform(-bound, bound)),
+        .bias = declare("bias", {gates}, initializers::lstm_bias(bound)),
+    });
+  }
+}
+
+LstmOutput Lstm::operator()(const Tensor& x, Phase phase, const LstmState& initial,
+                            const char* file, unsigned line) const {
+  LstmResult result =
+      lstm({x, file, line}, layers_,
+           {.dropout = dropout_, .phase = phase, .hidden = initial.hidden, .cell = initial.cell});
+  return {std::move(result.sequence), std::move(result.hidden), std::move(result.cell)};
+}
+
+}  // namespace ebb::models

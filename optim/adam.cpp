@@ -1,0 +1,54 @@
+#include "ebb/optim/adam.h"
+
+#include <array>
+
+#include "ebb/optim/detail/options.h"
+
+namespace ebb::optim {
+
+namespace {
+
+// Adam and AdamW, which differ in where the weight decay goes.
+class AdamRule final : public Rule {
+ public:
+  AdamRule(const char* name, const AdamAttributes& attributes)
+      : name_(name), attributes_(attributes) {
+    require_fraction(name, "beta1", attributes.beta1);
+    require_fraction(name, "beta2", attributes.beta2);
+    require_not_negative(name, "epsilon", attributes.epsilon);
+    require_not_negative(name, "weight_decay", attributes.weight_decay);
+  }
+
+  const char* name() const noexcept override { return name_; }
+  std::span<const char* const> slots() const noexcept override {
+    static constexpr std::array kSlots = {"first_moment", "second_moment"};
+    return kSlots;
+  }
+  Tensor update(const RuleInput& in) const override {
+    return ebb::detail::adam_update(in.parameter, in.slots[0], in.slots[1], in.gradient, in.step,
+                                    in.rate, attributes_, in.gate, in.site);
+  }
+
+ private:
+  const char* const name_;
+  const AdamAttributes attributes_;
+};
+
+template <class Options>
+std::shared_ptr<const Rule> make_rule(const char* name, const Options& options, bool decoupled) {
+  return std::make_shared<AdamRule>(name, AdamAttributes{.beta1 = options.beta1,
+                                                         .beta2 = options.beta2,
+                                                         .epsilon = options.epsilon,
+                                                         .weight_decay = options.weight_decay,
+                                                         .decoupled = decoupled});
+}
+
+}  // namespace
+
+Adam::Adam(const AdamOptions& options)
+    : Optimizer(make_rule("adam", options, false), options.learning_rate) {}
+
+AdamW::AdamW(const AdamWOptions& options)
+    : Optimizer(make_rule("adamw", options, true), options.learning_rate) {}
+
+}  // namespace ebb::optim

@@ -1,0 +1,22 @@
+#pragma once
+#include <cmath>
+#include <string>
+
+#include "ebb/core/error.h"
+
+namespace ebb::optim {
+
+// Checks of options, which throw Error "[adam] beta1 = 1.5 is outside [0, 1)".
+[[noreturn]] inline void reject(const char* what, const char* option, double value,
+                                const char* why) {
+  std::string number = std::to_string(value);
+  throw Error(std::string("[") + what + "] " + option + " = " + number + " is " + why);
+}
+inline void require_fraction(const char* what, const char* option, double value) {
+  if (!(value >= 0 && value < 1)) reject(what, option, value, "outside [0, 1)");
+}
+inline void require_not_negative(const char* what, const char* option, double value) {
+  if (!(std::isfinite(value) && value >= 0)) reject(what, option, value, "not finite and >= 0");
+}
+
+}  // namespace ebb::optim
