@@ -19,7 +19,8 @@ namespace ebb {
 namespace {
 
 // How long a thread looks for work, or for the end of work, before it sleeps. Longer than the gap
-// between two kernels, so that a training step wakes nobody; short enough to leave an idle CPU idle.
+// between two kernels, so that a training step wakes nobody; short enough to leave an idle CPU
+// idle.
 constexpr std::chrono::microseconds kSpin{30};
 
 inline void pause() noexcept {
@@ -54,7 +55,8 @@ int initial_threads() noexcept {
   if (const char* text = std::getenv("EBB_THREADS")) {
     char* end = nullptr;
     const long threads = std::strtol(text, &end, 10);
-    if (end != text && *end == '\0' && threads >= 1 && threads <= 4096) return static_cast<int>(threads);
+    if (end != text && *end == '\0' && threads >= 1 && threads <= 4096)
+      return static_cast<int>(threads);
   }
   return available_processors();
 }
@@ -62,8 +64,8 @@ int initial_threads() noexcept {
 }  // namespace
 
 // Each thread has a share of a job's pieces, contiguous and always the same one for a given number
-// of pieces, so that what a piece reads again in the next job is in that thread's cache; a thread that is
-// done takes from the shares of others.
+// of pieces, so that what a piece reads again in the next job is in that thread's cache; a thread
+// that is done takes from the shares of others.
 //
 // A share is one word: the job's number in the upper half, the pieces not yet taken in the lower.
 // Taking a piece is a compare-and-swap on it. It succeeds only while the job is the current one
@@ -84,11 +86,11 @@ struct Workers::Impl {
   std::atomic<const void*> context{nullptr};
   alignas(64) std::atomic<std::uint32_t> job{0};  // what sleeping threads wait on
   std::atomic<bool> stopping{false};
-  alignas(64) std::atomic<std::int64_t> unfinished{0};
+  alignas(64) std::atomic<std::uint32_t> unfinished{0};
 
   // Takes and does pieces of a job until none is left; returns how many.
-  std::int64_t work(std::uint32_t number, std::size_t self) {
-    std::int64_t done = 0;
+  std::uint32_t work(std::uint32_t number, std::size_t self) {
+    std::uint32_t done = 0;
     for (std::size_t i = 0; i < shares.size(); ++i) {
       Share& share = shares[(self + i) % shares.size()];
       std::uint64_t state = share.state.load(std::memory_order_acquire);
@@ -108,7 +110,7 @@ struct Workers::Impl {
     return done;
   }
 
-  void finish(std::int64_t pieces) {
+  void finish(std::uint32_t pieces) {
     if (pieces > 0 && unfinished.fetch_sub(pieces, std::memory_order_acq_rel) == pieces)
       unfinished.notify_one();
   }
@@ -176,7 +178,7 @@ void Workers::run_pieces(std::int64_t pieces, void (*call)(const void*, std::int
   const auto threads = static_cast<std::int64_t>(impl.shares.size());
   impl.call.store(call, std::memory_order_relaxed);
   impl.context.store(context, std::memory_order_relaxed);
-  impl.unfinished.store(pieces, std::memory_order_relaxed);
+  impl.unfinished.store(static_cast<std::uint32_t>(pieces), std::memory_order_relaxed);
   for (std::int64_t i = 0; i < threads; ++i) {
     const std::int64_t begin = pieces * i / threads, end = pieces * (i + 1) / threads;
     Impl::Share& share = impl.shares[static_cast<std::size_t>(i)];
@@ -187,11 +189,11 @@ void Workers::run_pieces(std::int64_t pieces, void (*call)(const void*, std::int
   impl.job.store(number, std::memory_order_release);
   impl.job.notify_all();
 
-  const std::int64_t done = impl.work(number, 0);
+  const std::uint32_t done = impl.work(number, 0);
   impl.unfinished.fetch_sub(done, std::memory_order_acq_rel);
   wait_until([&] { return impl.unfinished.load(std::memory_order_acquire) == 0; },
              [&] {
-               const std::int64_t left = impl.unfinished.load(std::memory_order_acquire);
+               const std::uint32_t left = impl.unfinished.load(std::memory_order_acquire);
                if (left != 0) impl.unfinished.wait(left, std::memory_order_acquire);
              });
   impl.busy.store(false, std::memory_order_release);

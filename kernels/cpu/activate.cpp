@@ -1,0 +1,103 @@
+#include "ebb/kernels/cpu/activate.h"
+
+#include "ebb/kernels/cpu/evaluate.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+namespace ebb::cpu {
+namespace {
+
+struct Identity {
+  template <class X>
+  const X& operator()(const X& x) const {
+    return x;
+  }
+};
+
+struct TanhDerivative {
+  template <class X>
+  auto operator()(const X& dy, const X& y) const {
+    return dy * (1 - y * y);
+  }
+};
+struct SigmoidDerivative {
+  template <class X>
+  auto operator()(const X& dy, const X& y) const {
+    return dy * (y * (1 - y));
+  }
+};
+
+template <class F, class T>
+void activate(T* y, const T* bias, std::int64_t count) noexcept {
+  const F f;
+  std::int64_t i = 0;
+  if (bias != nullptr) {
+    for (; i + kBlock<T> <= count; i += kBlock<T>) {
+      const Block<T> sum = load(y + i) + load(bias + i);
+      store<T>(y + i, evaluate<F, T>(f, sum));
+    }
+    if (i < count) {
+      const Block<T> sum = load_tail(y + i, count - i) + load_tail(bias + i, count - i);
+      store_tail<T>(y + i, evaluate<F, T>(f, sum), count - i);
+    }
+  } else {
+    for (; i + kBlock<T> <= count; i += kBlock<T>) store<T>(y + i, evaluate<F, T>(f, load(y + i)));
+    if (i < count) store_tail<T>(y + i, evaluate<F, T>(f, load_tail(y + i, count - i)), count - i);
+  }
+}
+
+template <class F, class T>
+void differentiate(const T* y, const T* dy, T* out, std::int64_t count) {
+  for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+    const F f;
+    std::int64_t i = begin;
+    for (; i + kBlock<T> <= end; i += kBlock<T>) {
+      const Block<T> a = load(dy + i), b = load(y + i);
+      store<T>(out + i, evaluate<F, T>(f, a, b));
+    }
+    if (i < end) {
+      const Block<T> a = load_tail(dy + i, end - i), b = load_tail(y + i, end - i);
+      store_tail<T>(out + i, evaluate<F, T>(f, a, b), end - i);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void add_bias_and_activate(Activation activation, T* y, const T* bias,
+                           std::int64_t count) noexcept {
+  switch (activation) {
+    case Activation::none:
+      if (bias != nullptr) activate<Identity>(y, bias, count);
+      return;
+    case Activation::relu:
+      return activate<functors::Relu>(y, bias, count);
+    case Activation::tanh:
+      return activate<functors::Tanh>(y, bias, count);
+    case Activation::sigmoid:
+      return activate<functors::Sigmoid>(y, bias, count);
+  }
+}
+
+template <class T>
+void multiply_by_derivative(Activation activation, const T* y, const T* dy, T* out,
+                            std::int64_t count) {
+  switch (activation) {
+    case Activation::none:
+      return;
+    case Activation::relu:
+      return differentiate<functors::ReluGradient>(y, dy, out, count);
+    case Activation::tanh:
+      return differentiate<TanhDerivative>(y, dy, out, count);
+    case Activation::sigmoid:
+      return differentiate<SigmoidDerivative>(y, dy, out, count);
+  }
+}
+
+template void add_bias_and_activate(Activation, float*, const float*, std::int64_t) noexcept;
+template void add_bias_and_activate(Activation, double*, const double*, std::int64_t) noexcept;
+template void multiply_by_derivative(Activation, const float*, const float*, float*, std::int64_t);
+template void multiply_by_derivative(Activation, const double*, const double*, double*,
+                                     std::int64_t);
+
+}  // namespace ebb::cpu

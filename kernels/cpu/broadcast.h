@@ -1,0 +1,123 @@
+#pragma once
+#include "ebb/core/shape.h"
+#include "ebb/kernels/cpu/evaluate.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+namespace ebb::cpu {
+
+// out[i] = f(a[i], b[i]) for count elements; a or b may be one element that stands for all.
+template <class F, bool kOneA, bool kOneB, class T>
+inline void zip_run(const T* a, const T* b, T* out, std::int64_t count) noexcept {
+  const F f;
+  if constexpr (kExact<F>) {
+    // In place or apart, never shifted: iterations do not depend on each other.
+    const T first_a = *a, first_b = *b;
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+    for (std::int64_t i = 0; i < count; ++i)
+      out[i] = f(kOneA ? first_a : a[i], kOneB ? first_b : b[i]);
+  } else {
+    const auto at = [](const T* x, bool one, std::int64_t i, std::int64_t rest) -> Block<T> {
+      if (one) return Block<T>::Constant(*x);
+      return rest >= kBlock<T> ? load(x + i) : load_tail(x + i, rest);
+    };
+    for (std::int64_t i = 0; i < count; i += kBlock<T>) {
+      const std::int64_t rest = count - i;
+      const Block<T> result = evaluate<F, T>(f, at(a, kOneA, i, rest), at(b, kOneB, i, rest));
+      if (rest >= kBlock<T>) {
+        store(out + i, result);
+      } else {
+        store_tail(out + i, result, rest);
+      }
+    }
+  }
+}
+
+template <class F, class T>
+inline void zip_run(const T* a, bool one_a, const T* b, bool one_b, T* out,
+                    std::int64_t count) noexcept {
+  if (count <= 0) return;
+  if (!one_a && !one_b) return zip_run<F, false, false>(a, b, out, count);
+  if (!one_a) return zip_run<F, false, true>(a, b, out, count);
+  if (!one_b) return zip_run<F, true, false>(a, b, out, count);
+  zip_run<F, true, true>(a, b, out, count);
+}
+
+// The walk through an output and two inputs that broadcast to it, in its simplest form: axes of
+// size 1 dropped, neighbours along which both inputs advance alike merged.
+class BroadcastWalk {
+ public:
+  BroadcastWalk(const Shape& out, const Shape& a, const Shape& b) noexcept {
+    std::int64_t step_a = 1, step_b = 1;
+    for (int back = 1; back <= out.rank(); ++back) {
+      const std::int64_t n = out[-back];
+      const std::int64_t n_a = back <= a.rank() ? a[-back] : 1,
+                         n_b = back <= b.rank() ? b[-back] : 1;
+      const std::int64_t along_a = n_a == 1 ? 0 : step_a, along_b = n_b == 1 ? 0 : step_b;
+      step_a *= n_a;
+      step_b *= n_b;
+      if (n == 1) continue;
+      if (axes_ > 0 && along_a == a_[axes_ - 1] * size_[axes_ - 1] &&
+          along_b == b_[axes_ - 1] * size_[axes_ - 1]) {
+        size_[axes_ - 1] *= n;
+        continue;
+      }
+      size_[axes_] = n;
+      a_[axes_] = along_a;
+      b_[axes_++] = along_b;
+    }
+    if (axes_ == 0) axes_ = 1;  // one element
+    for (int axis = 1; axis < axes_; ++axis) rows_ *= size_[axis];
+  }
+
+  // Rows are contiguous in the output; in an input they are contiguous or one element.
+  std::int64_t rows() const noexcept { return rows_; }
+  std::int64_t row_elements() const noexcept { return size_[0]; }
+  bool one_a() const noexcept { return a_[0] == 0; }
+  bool one_b() const noexcept { return b_[0] == 0; }
+  void row(std::int64_t index, std::int64_t& a, std::int64_t& b) const noexcept {
+    a = b = 0;
+    for (int axis = 1; axis < axes_; ++axis) {
+      const std::int64_t i = axis + 1 == axes_ ? index : index % size_[axis];
+      a += i * a_[axis];
+      b += i * b_[axis];
+      index /= size_[axis];
+    }
+  }
+
+ private:
+  std::int64_t size_[kMaxRank] = {1, 1, 1, 1, 1, 1};
+  std::int64_t a_[kMaxRank] = {}, b_[kMaxRank] = {};
+  std::int64_t rows_ = 1;
+  int axes_ = 0;
+};
+
+template <class F, class T>
+inline void zip_flat(const T* a, bool one_a, const T* b, bool one_b, T* out, std::int64_t count) {
+  for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+    zip_run<F>(a + (one_a ? 0 : begin), one_a, b + (one_b ? 0 : begin), one_b, out + begin,
+               end - begin);
+  });
+}
+
+// out = f(a, b) with NumPy's broadcasting; out may be an input of out's own shape.
+template <class F, class T>
+inline void broadcast(const T* a, const Shape& shape_a, const T* b, const Shape& shape_b, T* out,
+                      const Shape& shape) {
+  const BroadcastWalk walk(shape, shape_a, shape_b);
+  const std::int64_t n = walk.row_elements();
+  if (walk.rows() == 1) return zip_flat<F>(a, walk.one_a(), b, walk.one_b(), out, n);
+  if (n == 0) return;
+  for_pieces(walk.rows(), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::int64_t from_a, from_b;
+      walk.row(row, from_a, from_b);
+      zip_run<F>(a + from_a, walk.one_a(), b + from_b, walk.one_b(), out + row * n, n);
+    }
+  });
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,109 @@
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/kernels/cpu/half.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Bytes that one thread copies or sets alone.
+constexpr std::int64_t kPieceBytes = 256 * 1024;
+
+template <class T>
+void fill_with(const Buffer& out, T value) {
+  T* to = out.as<T>();
+  for_pieces(out.elements(), kPieceElements,
+             [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, value); });
+}
+
+// NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
+template <class To>
+To to_integer(double value) noexcept {
+  constexpr double kLow = static_cast<double>(std::numeric_limits<To>::min());
+  constexpr double kHigh = static_cast<double>(std::numeric_limits<To>::max());
+  if (!(value == value)) return 0;
+  if (value <= kLow) return std::numeric_limits<To>::min();
+  if (value >= kHigh) return std::numeric_limits<To>::max();
+  return static_cast<To>(value);
+}
+
+template <class To, class From>
+To convert(From value) noexcept {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return to_integer<To>(static_cast<double>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <class From, class To>
+void cast_run(const Buffer& in, const Buffer& out) {
+  const From* from = in.as<const From>();
+  To* to = out.as<To>();
+  for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] = convert<To>(from[i]);
+  });
+}
+
+template <class Body>
+void for_number(DType type, const Body& body) {
+  switch (type) {
+    case DType::f32:
+      return body(float{});
+    case DType::f64:
+      return body(double{});
+    case DType::i32:
+      return body(std::int32_t{});
+    case DType::i64:
+      return body(std::int64_t{});
+    case DType::u8:
+      return body(std::uint8_t{});
+    case DType::boolean:
+      return body(bool{});
+    case DType::f16:
+    case DType::bf16:
+      return;
+  }
+}
+
+}  // namespace
+
+void fill(const KernelContext& context) {
+  const Buffer& out = context.outputs[0];
+  const double value = context.attribute<FillAttributes>().value;
+  switch (out.spec.dtype) {
+    case DType::f16:
+      return fill_with(out, half_bits(static_cast<float>(value)));
+    case DType::bf16:
+      return fill_with(out, bfloat_bits(static_cast<float>(value)));
+    default:
+      break;
+  }
+  for_number(out.spec.dtype, [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
+}
+
+void copy(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (in.data == out.data) return;
+  const auto* from = in.as<const std::byte>();
+  auto* to = out.as<std::byte>();
+  for_pieces(static_cast<std::int64_t>(out.spec.bytes()), kPieceBytes,
+             [=](std::int64_t begin, std::int64_t end) {
+               std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
+             });
+}
+
+void cast(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (in.spec.dtype == out.spec.dtype) return copy(context);
+  for_number(in.spec.dtype, [&](auto from) {
+    for_number(out.spec.dtype, [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
+  });
+}
+
+}  // namespace ebb::cpu

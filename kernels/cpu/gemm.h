@@ -1,0 +1,65 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "ebb/kernels/cpu/pieces.h"
+
+namespace ebb::cpu {
+
+// A row-major matrix as a product reads it: stride elements from row to row, and whether its
+// transpose is meant.
+template <class T>
+struct Factor {
+  const T* data = nullptr;
+  std::int64_t stride = 0;
+  bool transposed = false;
+
+  // The part that begins at (row, column) of what is meant.
+  Factor at(std::int64_t row, std::int64_t column) const noexcept {
+    if (transposed) std::swap(row, column);
+    return {data + row * stride + column, stride, transposed};
+  }
+};
+
+// c[m, n] = a[m, k] b[k, n], or += with accumulate, on the calling thread alone. f32 through oneDNN
+// where it was found, through Eigen otherwise; both may allocate packing buffers of their own.
+template <class T>
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
+              std::int64_t c_stride, bool accumulate) noexcept;
+
+// How a product is cut for several threads: by its shape alone. Pieces are blocks of the result,
+// large enough that packing the factors again for each costs little (measured: 128 columns, and
+// 512 rows, lose less than a tenth), small enough to keep several threads busy.
+struct Cut {
+  std::int64_t row_block = 1, column_block = 1;
+  std::int64_t row_blocks = 0, column_blocks = 0;
+
+  Cut(std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
+  std::int64_t pieces() const noexcept { return row_blocks * column_blocks; }
+};
+
+// The product cut into pieces, over all threads; then epilogue(row, rows, column, columns) for each
+// piece while it is still in cache.
+template <class T, class Epilogue>
+inline void multiply_with(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b,
+                          T* c, std::int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
+  const Cut cut(m, n, k);
+  Workers::instance().run(cut.pieces(), [&](std::int64_t piece) {
+    const std::int64_t row = piece / cut.column_blocks * cut.row_block;
+    const std::int64_t column = piece % cut.column_blocks * cut.column_block;
+    const std::int64_t rows = std::min(cut.row_block, m - row);
+    const std::int64_t columns = std::min(cut.column_block, n - column);
+    multiply(rows, columns, k, a.at(row, 0), b.at(0, column), c + row * c_stride + column, c_stride,
+             accumulate);
+    epilogue(row, rows, column, columns);
+  });
+}
+
+template <class T>
+inline void multiply_all(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b,
+                         T* c, std::int64_t c_stride, bool accumulate = false) {
+  multiply_with(m, n, k, a, b, c, c_stride, accumulate,
+                [](std::int64_t, std::int64_t, std::int64_t, std::int64_t) {});
+}
+
+}  // namespace ebb::cpu

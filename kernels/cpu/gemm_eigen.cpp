@@ -1,0 +1,53 @@
+#include "ebb/kernels/cpu/gemm_library.h"
+#include "ebb/kernels/cpu/vector_block.h"
+
+namespace ebb::cpu {
+namespace {
+
+template <class T>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class T>
+using ConstView = Eigen::Map<const Matrix<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
+template <class T>
+using View = Eigen::Map<Matrix<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
+
+template <class T>
+ConstView<T> stored(Factor<T> f, std::int64_t rows, std::int64_t columns) {
+  return ConstView<T>(f.data, f.transposed ? columns : rows, f.transposed ? rows : columns,
+                      Eigen::OuterStride<>(f.stride));
+}
+
+template <class T>
+void eigen_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
+                    std::int64_t c_stride, bool accumulate) noexcept {
+  View<T> result(c, m, n, Eigen::OuterStride<>(c_stride));
+  const auto store = [&](const auto& product) {
+    if (accumulate) {
+      result.noalias() += product;
+    } else {
+      result.noalias() = product;
+    }
+  };
+  const ConstView<T> x = stored(a, m, k), y = stored(b, k, n);
+  if (a.transposed && b.transposed) return store(x.transpose() * y.transpose());
+  if (a.transposed) return store(x.transpose() * y);
+  if (b.transposed) return store(x * y.transpose());
+  store(x * y);
+}
+
+}  // namespace
+
+#ifndef EBB_HAVE_ONEDNN
+void library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
+                      Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
+  eigen_multiply(m, n, k, a, b, c, c_stride, accumulate);
+}
+#endif
+
+void library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<double> a,
+                      Factor<double> b, double* c, std::int64_t c_stride,
+                      bool accumulate) noexcept {
+  eigen_multiply(m, n, k, a, b, c, c_stride, accumulate);
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,95 @@
+#include "ebb/core/kernels/linear.h"
+
+#include "ebb/kernels/cpu/activate.h"
+#include "ebb/kernels/cpu/column_sum.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/gemm.h"
+
+namespace ebb::cpu {
+namespace {
+
+struct DenseSizes {
+  std::int64_t rows, in, out;
+
+  DenseSizes(const Spec& x, const Spec& w) noexcept : in(w.shape[0]), out(w.shape[1]) {
+    rows = 1;
+    for (int axis = 0; axis + 1 < x.shape.rank(); ++axis) rows *= x.shape[axis];
+  }
+};
+
+}  // namespace
+
+void matmul(const KernelContext& context) {
+  const auto& attributes = context.attribute<MatmulAttributes>();
+  const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
+  const bool transpose_a = attributes.transpose_a != 0, transpose_b = attributes.transpose_b != 0;
+  for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const std::int64_t n = out.spec.shape[1];
+    multiply_all<T>(out.spec.shape[0], n, a.spec.shape[transpose_a ? 0 : 1],
+                    {a.as<const T>(), a.spec.shape[1], transpose_a},
+                    {b.as<const T>(), b.spec.shape[1], transpose_b}, out.as<T>(), n);
+  });
+}
+
+MemoryNeeds matmul_memory(const MemoryQuery&) { return {}; }
+
+void dense(const KernelContext& context) {
+  const auto& attributes = context.attribute<DenseAttributes>();
+  const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
+  const DenseSizes size(x.spec, w.spec);
+  for_floating(y.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
+    T* out = y.as<T>();
+    multiply_with<T>(
+        size.rows, size.out, size.in, {x.as<const T>(), size.in}, {w.as<const T>(), size.out}, out,
+        size.out, false,
+        [&](std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+          for (std::int64_t i = row; i < row + rows; ++i)
+            add_bias_and_activate(attributes.activation, out + i * size.out + column,
+                                  bias == nullptr ? nullptr : bias + column, columns);
+        });
+  });
+}
+
+MemoryNeeds dense_memory(const MemoryQuery&) { return {}; }
+
+// Workspace: [rows, out] dy times the derivative (only with an activation), then what column_sum
+// takes.
+MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
+  const auto& attributes = query.attribute<DenseBackwardAttributes>();
+  const DenseSizes size(query.inputs[0], query.inputs[1]);
+  const bool derivative = attributes.activation != Activation::none;
+  return {.workspace_bytes = (derivative ? aligned_bytes(query.inputs[3].bytes()) : 0) +
+                             column_sum_bytes(size.rows, size.out)};
+}
+
+void dense_backward(const KernelContext& context) {
+  const auto& attributes = context.attribute<DenseBackwardAttributes>();
+  const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.inputs[2],
+               &dy = context.inputs[3];
+  const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
+  const DenseSizes size(x.spec, w.spec);
+  for_floating(dy.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* dz = dy.as<const T>();
+    auto* scratch = static_cast<std::byte*>(context.workspace);
+    if (attributes.activation != Activation::none) {
+      T* product = static_cast<T*>(context.workspace);
+      multiply_by_derivative(attributes.activation, y.as<const T>(), dz, product,
+                             size.rows * size.out);
+      dz = product;
+      scratch += aligned_bytes(dy.spec.bytes());
+    }
+    if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), scratch);
+    if (dw.data != nullptr)
+      multiply_all<T>(size.in, size.out, size.rows, {x.as<const T>(), size.in, true},
+                      {dz, size.out}, dw.as<T>(), size.out);
+    if (dx.data != nullptr)
+      multiply_all<T>(size.rows, size.in, size.out, {dz, size.out},
+                      {w.as<const T>(), size.out, true}, dx.as<T>(), size.in);
+  });
+}
+
+}  // namespace ebb::cpu

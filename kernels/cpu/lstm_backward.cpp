@@ -1,0 +1,305 @@
+#include <cstring>
+
+#include "ebb/core/kernels/lstm.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/lstm_cell.h"
+#include "ebb/kernels/cpu/lstm_layout.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Workspace of backward, independent of the length of the sequence.
+template <class T>
+struct BackwardSpace {
+  T* recurrent;  // the transpose of R of every layer, in strips [strip][4 hidden, units]
+  T* d_gates;    // [chunk, batch, 4, hidden]
+  T* input;      // [chunk, batch, in]: a layer's input or the gradient of x, time-major
+  T* before;     // [chunk, batch, hidden]: hidden states of the last layer, a step behind
+  T* d_output;   // [chunk, batch, hidden]: the gradient of a layer's output, from the layer above
+  T* d_hidden;  // [layers, batch, hidden]: what a step hands to the step before, in strips of units
+  T* d_cell;    // [layers, batch, hidden]
+  void* sums;   // of column_sum
+  std::size_t bytes;
+
+  BackwardSpace(const LstmSizes& size, void* base) noexcept {
+    Carver carver(base);
+    recurrent = carver.take<T>(size.layers * size.hidden * size.gates());
+    d_gates = carver.take<T>(size.chunk * 4 * size.state());
+    input = carver.take<T>(size.chunk * size.batch *
+                           (size.has_dropout ? size.widest_input() : size.in));
+    before = carver.take<T>(size.chunk * size.state());
+    d_output = carver.take<T>(size.layers > 1 ? size.chunk * size.state() : 0);
+    d_hidden = carver.take<T>(size.layers * size.state());
+    d_cell = carver.take<T>(size.layers * size.state());
+    std::size_t sum_bytes = 0;  // of any number of rows up to a chunk's: the last may be shorter
+    for (std::int64_t steps = 1; steps <= size.chunk; ++steps)
+      sum_bytes = std::max(sum_bytes, column_sum_bytes(steps * size.batch, size.gates()));
+    sums = carver.take<std::byte>(static_cast<std::int64_t>(sum_bytes));
+    bytes = carver.bytes();
+  }
+};
+
+template <class T>
+class Backward {
+ public:
+  explicit Backward(const KernelContext& context) noexcept
+      : context_(context),
+        attributes_(context.attribute<LstmAttributes>()),
+        size_(context.inputs[0].spec.shape, attributes_),
+        at_(attributes_),
+        reserve_(size_, context.inputs[static_cast<std::size_t>(at_.count) + 1].data),
+        space_(size_, context.workspace) {
+    std::size_t next = static_cast<std::size_t>(at_.count);
+    sequence_ = in(next);
+    next += 2;
+    if ((attributes_.d_given & 1) != 0) d_sequence_ = in(next++);
+    if ((attributes_.d_given & 2) != 0) d_hidden_ = in(next++);
+    if ((attributes_.d_given & 4) != 0) d_cell_ = in(next++);
+    while (lowest_ + 1 < size_.layers && !wanted_up_to(lowest_)) ++lowest_;
+  }
+
+  void run() {
+    for (std::int64_t layer = lowest_; layer < size_.layers; ++layer) {
+      pack(layer);
+      begin(space_.d_hidden, d_hidden_, layer);
+      begin(space_.d_cell, d_cell_, layer);
+    }
+    if (size_.time == 0 || size_.batch == 0) clear_gradients();
+    const std::int64_t last = (size_.time - 1) / size_.chunk * size_.chunk;
+    for (std::int64_t t = last; t >= 0 && size_.time > 0; t -= size_.chunk)
+      for (std::int64_t layer = size_.layers - 1; layer >= lowest_; --layer)
+        run_chunk(layer, t, std::min(size_.chunk, size_.time - t));
+    for (std::int64_t layer = lowest_; layer < size_.layers && at_.h0 >= 0; ++layer) {
+      end(at_.h0, space_.d_hidden, layer);
+      end(at_.c0, space_.d_cell, layer);
+    }
+  }
+
+ private:
+  const T* in(std::size_t index) const noexcept {
+    return context_.inputs[index].template as<const T>();
+  }
+  // Where the gradient of a forward input goes, or null.
+  T* gradient(std::size_t input) const noexcept {
+    if (input < 32 && (attributes_.wants >> input & 1u) == 0) return nullptr;
+    return context_.outputs[at_.gradient(input)].template as<T>();
+  }
+  // Whether a gradient is wanted that needs this layer: its own weights', a state's, or one below.
+  bool wanted_up_to(std::int64_t layer) const noexcept {
+    if (gradient(0) != nullptr) return true;
+    if (at_.h0 >= 0 && (gradient(static_cast<std::size_t>(at_.h0)) != nullptr ||
+                        gradient(static_cast<std::size_t>(at_.c0)) != nullptr))
+      return true;
+    for (std::int64_t l = 0; l <= layer; ++l)
+      if (gradient(at_.w(l)) != nullptr || gradient(at_.r(l)) != nullptr ||
+          gradient(at_.b(l)) != nullptr)
+        return true;
+    return false;
+  }
+
+  void clear_gradients() const noexcept {
+    for (std::size_t i = static_cast<std::size_t>(at_.weights);
+         i < static_cast<std::size_t>(at_.count); ++i)
+      if (T* to = gradient(i)) std::memset(to, 0, context_.inputs[i].spec.bytes());
+    if (T* dx = gradient(0)) std::fill_n(dx, context_.inputs[0].elements(), T(0));
+  }
+
+  // The transpose of R, cut into strips: it is the right factor of every step's product, and read
+  // row by row it takes a product half the time.
+  T* packed(std::int64_t layer, std::int64_t unit) const noexcept {
+    return space_.recurrent + (layer * size_.hidden + unit) * size_.gates();
+  }
+  void pack(std::int64_t layer) const {
+    const T* from = in(at_.r(layer));
+    const LstmSizes& size = size_;
+    constexpr std::int64_t kTile = 16;
+    const std::int64_t tiles = divide_up(size.hidden, kTile);
+    for_pieces(
+        tiles, rows_per_piece(size.gates() * kTile), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t tile = begin; tile < end; ++tile) {
+            const std::int64_t first = tile * kTile, count = std::min(kTile, size.hidden - first);
+            const std::int64_t unit = first / size.strip * size.strip;  // strips are whole tiles
+            const std::int64_t units = std::min(size.strip, size.hidden - unit);
+            T* to = packed(layer, unit) + (first - unit);
+            for (std::int64_t gate = 0; gate < size.gates(); ++gate)
+              for (std::int64_t j = 0; j < count; ++j)
+                to[gate * units + j] = from[(first + j) * size.gates() + gate];
+          }
+        });
+  }
+
+  // The state's gradients are kept in strips, as steps write them: [strip][batch, units].
+  template <class Copy>
+  void for_strips(const Copy& copy) const {
+    for (std::int64_t unit = 0; unit < size_.hidden; unit += size_.strip) {
+      const std::int64_t units = std::min(size_.strip, size_.hidden - unit);
+      for (std::int64_t b = 0; b < size_.batch; ++b)
+        copy(unit * size_.batch + b * units, b * size_.hidden + unit, units);
+    }
+  }
+  void begin(T* state, const T* given, std::int64_t layer) const {
+    T* to = state + layer * size_.state();
+    for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
+      if (given == nullptr) {
+        std::fill_n(to + strip, units, T(0));
+      } else {
+        std::copy_n(given + layer * size_.state() + plain, units, to + strip);
+      }
+    });
+  }
+  void end(std::int64_t input, const T* state, std::int64_t layer) const {
+    T* to = gradient(static_cast<std::size_t>(input));
+    if (to == nullptr) return;
+    for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
+      std::copy_n(state + layer * size_.state() + strip, units, to + layer * size_.state() + plain);
+    });
+  }
+
+  void run_chunk(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
+    const bool last_chunk = first + steps == size_.time;
+    for (std::int64_t t = first + steps - 1; t >= first; --t)
+      step(layer, t, space_.d_gates + (t - first) * 4 * size_.state());
+    const std::int64_t rows = steps * size_.batch;
+    if (T* db = gradient(at_.b(layer)))
+      column_sum(space_.d_gates, rows, size_.gates(), db, space_.sums, !last_chunk);
+    if (T* dr = gradient(at_.r(layer))) recurrent_gradient(layer, first, steps, dr, !last_chunk);
+    if (T* dw = gradient(at_.w(layer))) {
+      const std::int64_t width = size_.input(layer);
+      multiply_all<T>(width, size_.gates(), rows, {chunk_input(layer, first, steps), width, true},
+                      {space_.d_gates, size_.gates()}, dw, size_.gates(), !last_chunk);
+    }
+    input_gradient(layer, first, steps);
+  }
+
+  // d_gates of step t, then what they hand to step t - 1. All strips of d_gates must be there
+  // before that product: hence the product of step t + 1 first, in the piece of its own strip.
+  void step(std::int64_t layer, std::int64_t t, T* d_gates) const {
+    const bool is_last_layer = layer + 1 == size_.layers;
+    const T* cell_before = t > 0 ? reserve_.cells_at(layer, t - 1)
+                           : at_.c0 < 0
+                               ? nullptr
+                               : in(static_cast<std::size_t>(at_.c0)) + layer * size_.state();
+    const T* gates = reserve_.gates_at(layer, t);
+    const T* cell = reserve_.cells_at(layer, t);
+    T* d_hidden = space_.d_hidden + layer * size_.state();
+    T* d_cell = space_.d_cell + layer * size_.state();
+    const LstmSizes& size = size_;
+    size.for_step_pieces([&](std::int64_t row, std::int64_t rows, std::int64_t unit,
+                             std::int64_t units) {
+      const std::int64_t strip = unit * size.batch;
+      for (std::int64_t b = row; b < row + rows; ++b) {
+        const std::int64_t at = b * size.hidden + unit;
+        const T* d_output = is_last_layer ? d_sequence_ : space_.d_output;
+        if (d_output != nullptr)
+          d_output +=
+              (is_last_layer ? b * size.time + t : t % size.chunk * size.batch + b) * size.hidden +
+              unit;
+        cell_backward<T>({.gates = gates + b * size.gates() + unit,
+                          .cell = cell + at,
+                          .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
+                          .d_hidden = d_hidden + strip + b * units,
+                          .d_output = d_output,
+                          .d_cell = d_cell + strip + b * units,
+                          .d_gates = d_gates + b * size.gates() + unit,
+                          .stride = size.hidden},
+                         units);
+      }
+    });
+    if (t == 0 && (at_.h0 < 0 || gradient(static_cast<std::size_t>(at_.h0)) == nullptr)) return;
+    size.for_step_pieces(
+        [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
+          multiply<T>(rows, units, size.gates(), {d_gates + row * size.gates(), size.gates()},
+                      {packed(layer, unit), units}, d_hidden + unit * size.batch + row * units,
+                      units, false);
+        });
+  }
+
+  // dR += the sum over steps of h_{t-1}^T d_gates_t, as one product over the chunk.
+  void recurrent_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps, T* dr,
+                          bool accumulate) const {
+    const auto add = [&](const T* hidden, const T* d_gates, std::int64_t rows) {
+      multiply_all<T>(size_.hidden, size_.gates(), rows, {hidden, size_.hidden, true},
+                      {d_gates, size_.gates()}, dr, size_.gates(), accumulate);
+      accumulate = true;
+    };
+    const T* d_gates = space_.d_gates;
+    if (first == 0) {
+      const T* h0 =
+          at_.h0 < 0 ? nullptr : in(static_cast<std::size_t>(at_.h0)) + layer * size_.state();
+      add(h0, d_gates, h0 == nullptr ? 0 : size_.batch);
+      d_gates += 4 * size_.state();
+      --steps;
+      if (steps == 0) return;
+      ++first;
+    }
+    const T* before;
+    if (layer + 1 == size_.layers) {
+      to_time_major(size_, sequence_, size_.hidden, first - 1, steps, space_.before);
+      before = space_.before;
+    } else {
+      before = reserve_.hidden_at(layer, first - 1);
+    }
+    add(before, d_gates, steps * size_.batch);
+  }
+
+  std::uint64_t draw(int word) const noexcept {
+    return static_cast<std::uint64_t>(context_.inputs[static_cast<std::size_t>(at_.draw)]
+                                          .template as<const std::int64_t>()[word]);
+  }
+
+  const T* chunk_input(std::int64_t layer, std::int64_t t, std::int64_t steps) const {
+    if (layer == 0) {
+      if (size_.batch == 1) return in(0) + t * size_.in;
+      to_time_major(size_, in(0), size_.in, t, steps, space_.input);
+      return space_.input;
+    }
+    const T* below = reserve_.hidden_at(layer - 1, t);
+    if (!size_.drops(layer)) return below;
+    drop_steps(size_, below, space_.input, t, steps, attributes_.dropout, draw(0),
+               draw(1) + static_cast<std::uint64_t>(layer));
+    return space_.input;
+  }
+
+  void input_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
+    T* dx = layer == 0 ? gradient(0) : nullptr;
+    if (layer == lowest_ && dx == nullptr) return;
+    T* to = layer == 0 ? space_.input : space_.d_output;
+    const std::int64_t width = size_.input(layer);
+    multiply_all<T>(steps * size_.batch, width, size_.gates(), {space_.d_gates, size_.gates()},
+                    {in(at_.w(layer)), size_.gates(), true}, to, width);
+    if (dx != nullptr) {
+      from_time_major(size_, to, width, first, steps, dx);
+    } else if (size_.drops(layer)) {
+      drop_steps(size_, to, to, first, steps, attributes_.dropout, draw(0),
+                 draw(1) + static_cast<std::uint64_t>(layer));
+    }
+  }
+
+  const KernelContext& context_;
+  const LstmAttributes& attributes_;
+  LstmSizes size_;
+  LstmOperands at_;
+  LstmReserve<T> reserve_;
+  BackwardSpace<T> space_;
+  const T *sequence_ = nullptr, *d_sequence_ = nullptr, *d_hidden_ = nullptr, *d_cell_ = nullptr;
+  std::int64_t lowest_ = 0;  // the lowest layer that must be gone through
+};
+
+}  // namespace
+
+void lstm_backward(const KernelContext& context) {
+  for_floating(context.inputs[0].spec.dtype,
+               [&](auto type) { Backward<decltype(type)>(context).run(); });
+}
+
+MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
+  MemoryNeeds needs;
+  for_floating(query.inputs[0].dtype, [&](auto type) {
+    const LstmSizes size(query.inputs[0].shape, query.attribute<LstmAttributes>());
+    needs.workspace_bytes = BackwardSpace<decltype(type)>(size, nullptr).bytes;
+  });
+  return needs;
+}
+
+}  // namespace ebb::cpu

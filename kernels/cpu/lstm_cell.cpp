@@ -1,0 +1,106 @@
+#include "ebb/kernels/cpu/lstm_cell.h"
+
+#include "ebb/kernels/cpu/lstm_layout.h"
+#include "ebb/kernels/cpu/philox_words.h"
+#include "ebb/kernels/cpu/vector_block.h"
+
+namespace ebb::cpu {
+namespace {
+
+// A whole block, or the first count elements of one.
+template <class T>
+struct Whole {
+  Block<T> get(const T* from) const noexcept { return load(from); }
+  void put(T* to, const Block<T>& block) const noexcept { store(to, block); }
+};
+template <class T>
+struct Part {
+  std::int64_t count;
+  Block<T> get(const T* from) const noexcept { return load_tail(from, count); }
+  void put(T* to, const Block<T>& block) const noexcept { store_tail(to, block, count); }
+};
+
+template <class T, class Access>
+inline void forward_block(const CellForward<T>& row, std::int64_t j,
+                          const Access& access) noexcept {
+  const auto preactivation = [&](std::int64_t gate) -> Block<T> {
+    const Block<T> sum = access.get(row.gates + gate * row.stride + j) +
+                         access.get(row.bias + gate * row.stride + j);
+    if (row.recurrent == nullptr) return sum;
+    return sum + access.get(row.recurrent + gate * row.recurrent_stride + j);
+  };
+  const Block<T> i = preactivation(0).logistic(), f = preactivation(1).logistic();
+  const Block<T> g = preactivation(2).tanh(), o = preactivation(3).logistic();
+  Block<T> c = i * g;
+  if (row.cell_before != nullptr) c += f * access.get(row.cell_before + j);
+  const Block<T> h = o * c.tanh();
+  access.put(row.cell + j, c);
+  access.put(row.hidden + j, h);
+  if (row.sequence != nullptr) access.put(row.sequence + j, h);
+  if (!row.keep) return;
+  access.put(row.gates + j, i);
+  access.put(row.gates + row.stride + j, f);
+  access.put(row.gates + 2 * row.stride + j, g);
+  access.put(row.gates + 3 * row.stride + j, o);
+}
+
+template <class T, class Access>
+inline void backward_block(const CellBackward<T>& row, std::int64_t j,
+                           const Access& access) noexcept {
+  const Block<T> i = access.get(row.gates + j), f = access.get(row.gates + row.stride + j);
+  const Block<T> g = access.get(row.gates + 2 * row.stride + j),
+                 o = access.get(row.gates + 3 * row.stride + j);
+  const Block<T> tanh_c = access.get(row.cell + j).tanh();
+  Block<T> dh = Block<T>::Zero();
+  if (row.d_hidden != nullptr) dh = access.get(row.d_hidden + j);
+  if (row.d_output != nullptr) dh += access.get(row.d_output + j);
+  const Block<T> dc = access.get(row.d_cell + j) + dh * o * (1 - tanh_c * tanh_c);
+  Block<T> df = Block<T>::Zero();
+  if (row.cell_before != nullptr) df = dc * access.get(row.cell_before + j) * (f * (1 - f));
+  access.put(row.d_cell + j, dc * f);
+  access.put(row.d_gates + j, dc * g * (i * (1 - i)));
+  access.put(row.d_gates + row.stride + j, df);
+  access.put(row.d_gates + 2 * row.stride + j, dc * i * (1 - g * g));
+  access.put(row.d_gates + 3 * row.stride + j, dh * tanh_c * (o * (1 - o)));
+}
+
+}  // namespace
+
+template <class T>
+void cell_forward(const CellForward<T>& row, std::int64_t units) noexcept {
+  std::int64_t j = 0;
+  for (; j + kBlock<T> <= units; j += kBlock<T>) forward_block(row, j, Whole<T>{});
+  if (j < units) forward_block(row, j, Part<T>{units - j});
+}
+
+template <class T>
+void cell_backward(const CellBackward<T>& row, std::int64_t units) noexcept {
+  std::int64_t j = 0;
+  for (; j + kBlock<T> <= units; j += kBlock<T>) backward_block(row, j, Whole<T>{});
+  if (j < units) backward_block(row, j, Part<T>{units - j});
+}
+
+template <class T>
+void drop_steps(const LstmSizes& size, const T* from, T* to, std::int64_t t, std::int64_t steps,
+                double probability, std::uint64_t key, std::uint64_t counter) {
+  const std::int64_t width = size.hidden;
+  for_pieces(
+      size.batch * steps, rows_per_piece(width), [=, &size](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int64_t element =
+              (row % size.batch * size.time + t + row / size.batch) * width;
+          drop(from + row * width, to + row * width, width, probability, key, counter, element);
+        }
+      });
+}
+
+template void cell_forward(const CellForward<float>&, std::int64_t) noexcept;
+template void cell_forward(const CellForward<double>&, std::int64_t) noexcept;
+template void cell_backward(const CellBackward<float>&, std::int64_t) noexcept;
+template void cell_backward(const CellBackward<double>&, std::int64_t) noexcept;
+template void drop_steps(const LstmSizes&, const float*, float*, std::int64_t, std::int64_t, double,
+                         std::uint64_t, std::uint64_t);
+template void drop_steps(const LstmSizes&, const double*, double*, std::int64_t, std::int64_t,
+                         double, std::uint64_t, std::uint64_t);
+
+}  // namespace ebb::cpu

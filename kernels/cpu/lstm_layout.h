@@ -1,0 +1,163 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ebb/core/kernels/lstm.h"
+#include "ebb/kernels/cpu/column_sum.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+// The sizes of an LSTM and where its pieces lie. Inside, everything is time-major: row t * batch +
+// b.
+//
+// The sequence is worked through in chunks of steps, each through all layers, so that the workspace
+// does not grow with the sequence, and a chunk's gates are still in cache when its steps run. A
+// chunk's products (inputs by W, and the weight gradients) are one each, over all of its steps.
+namespace ebb::cpu {
+
+struct LstmSizes {
+  std::int64_t batch, time, in, hidden, layers;
+  bool has_state, has_dropout;
+  std::int64_t chunk;  // steps
+  std::int64_t
+      strip;  // hidden units that one piece of a step computes: its columns of all four gates
+  std::int64_t strips;
+  std::int64_t rows;  // of the batch in one piece of a step
+  std::int64_t row_blocks;
+
+  LstmSizes(const Shape& x, const LstmAttributes& attributes) noexcept
+      : batch(x[0]),
+        time(x[1]),
+        in(x[2]),
+        hidden(attributes.hidden),
+        layers(attributes.layers),
+        has_state(attributes.has_state != 0),
+        has_dropout(attributes.dropout > 0) {
+    constexpr std::int64_t kChunkRows = 512, kStripUnits = 128, kRows = 64;
+    chunk = std::max<std::int64_t>(
+        1, std::min(time, divide_up(kChunkRows, std::max<std::int64_t>(1, batch))));
+    strips = std::max<std::int64_t>(1, divide_up(hidden, kStripUnits));
+    strip = round_up(divide_up(hidden, strips), 16);
+    strips = std::max<std::int64_t>(1, divide_up(hidden, strip));
+    row_blocks = std::max<std::int64_t>(1, divide_up(batch, kRows));
+    rows = divide_up(batch, row_blocks);
+  }
+
+  std::int64_t gates() const noexcept { return 4 * hidden; }
+  std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
+  std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
+  std::int64_t widest_input() const noexcept { return layers > 1 ? std::max(in, hidden) : in; }
+  // Dropout is applied to the inputs of the layers above the first.
+  bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
+
+  // Calls body(row, rows, unit, units) for each piece of a step, over all threads.
+  template <class Body>
+  void for_step_pieces(const Body& body) const {
+    Workers::instance().run(row_blocks * strips, [&](std::int64_t piece) {
+      const std::int64_t row = piece / strips * rows, unit = piece % strips * strip;
+      body(row, std::min(rows, batch - row), unit, std::min(strip, hidden - unit));
+    });
+  }
+};
+
+// Where forward inputs and backward outputs are. The outputs leave out `draw`.
+struct LstmOperands {
+  std::int64_t h0 = -1, c0 = -1, draw = -1, weights, count;
+
+  explicit LstmOperands(const LstmAttributes& attributes) noexcept {
+    std::int64_t next = 1;
+    if (attributes.has_state != 0) {
+      h0 = next++;
+      c0 = next++;
+    }
+    if (attributes.dropout > 0) draw = next++;
+    weights = next;
+    count = weights + 3 * attributes.layers;
+  }
+  std::size_t w(std::int64_t layer) const noexcept {
+    return static_cast<std::size_t>(weights + 3 * layer);
+  }
+  std::size_t r(std::int64_t layer) const noexcept { return w(layer) + 1; }
+  std::size_t b(std::int64_t layer) const noexcept { return w(layer) + 2; }
+  // The place among backward's outputs of the gradient of a forward input.
+  std::size_t gradient(std::size_t input) const noexcept {
+    return draw >= 0 && input > static_cast<std::size_t>(draw) ? input - 1 : input;
+  }
+};
+
+// Cuts memory into arrays one after the other; with a null base it only counts.
+class Carver {
+ public:
+  explicit Carver(void* base) noexcept : base_(static_cast<std::byte*>(base)) {}
+  template <class T>
+  T* take(std::int64_t elements) noexcept {
+    T* at = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + bytes_);
+    bytes_ += aligned_bytes(static_cast<std::size_t>(elements) * sizeof(T));
+    return at;
+  }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::byte* base_;
+  std::size_t bytes_ = 0;
+};
+
+// What forward leaves for backward: of every layer the activated gates i, f, g, o [time, batch, 4,
+// hidden] and the cells [time, batch, hidden]; of all layers but the last (whose output is
+// `sequence`) the hidden states [time, batch, hidden]. tanh of the cells and dropout's masks are
+// computed again.
+template <class T>
+struct LstmReserve {
+  LstmSizes size;
+  T* gates;
+  T* cells;
+  T* hidden;
+  std::size_t bytes;
+
+  LstmReserve(const LstmSizes& sizes, void* base) noexcept : size(sizes) {
+    Carver carver(base);
+    gates = carver.take<T>(size.layers * size.time * 4 * size.state());
+    cells = carver.take<T>(size.layers * size.time * size.state());
+    hidden = carver.take<T>((size.layers - 1) * size.time * size.state());
+    bytes = carver.bytes();
+  }
+  T* gates_at(std::int64_t layer, std::int64_t t) const noexcept {
+    return gates + (layer * size.time + t) * 4 * size.state();
+  }
+  T* cells_at(std::int64_t layer, std::int64_t t) const noexcept {
+    return cells + (layer * size.time + t) * size.state();
+  }
+  T* hidden_at(std::int64_t layer, std::int64_t t) const noexcept {
+    return hidden + (layer * size.time + t) * size.state();
+  }
+};
+
+// steps steps of [batch, time, width] from step t, to and from time-major rows. Over all threads.
+template <class T>
+inline void to_time_major(const LstmSizes& size, const T* from, std::int64_t width, std::int64_t t,
+                          std::int64_t steps, T* to) {
+  for_pieces(size.batch * steps, rows_per_piece(width),
+             [=, &size](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row)
+                 std::copy_n(from + (row % size.batch * size.time + t + row / size.batch) * width,
+                             width, to + row * width);
+             });
+}
+template <class T>
+inline void from_time_major(const LstmSizes& size, const T* from, std::int64_t width,
+                            std::int64_t t, std::int64_t steps, T* to) {
+  for_pieces(size.batch * steps, rows_per_piece(width),
+             [=, &size](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row)
+                 std::copy_n(from + row * width, width,
+                             to + (row % size.batch * size.time + t + row / size.batch) * width);
+             });
+}
+
+// Dropout of steps steps from step t of time-major rows: element (b, s, j) of a [batch, time,
+// hidden] draw. to may be from. Over all threads.
+template <class T>
+void drop_steps(const LstmSizes& size, const T* from, T* to, std::int64_t t, std::int64_t steps,
+                double probability, std::uint64_t key, std::uint64_t counter);
+
+}  // namespace ebb::cpu

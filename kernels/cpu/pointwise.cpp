@@ -1,0 +1,83 @@
+#include "ebb/core/kernels/pointwise.h"
+
+#include "ebb/kernels/cpu/broadcast.h"
+#include "ebb/kernels/cpu/dispatch.h"
+
+namespace ebb::cpu {
+namespace {
+
+template <class F, class T>
+void map_run(const T* in, T* out, std::int64_t count) noexcept {
+  const F f;
+  if constexpr (kExact<F>) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+    for (std::int64_t i = 0; i < count; ++i) out[i] = f(in[i]);
+  } else {
+    std::int64_t i = 0;
+    for (; i + kBlock<T> <= count; i += kBlock<T>) store(out + i, evaluate<F, T>(f, load(in + i)));
+    if (i < count) store_tail(out + i, evaluate<F, T>(f, load_tail(in + i, count - i)), count - i);
+  }
+}
+
+}  // namespace
+
+template <class F>
+void map(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* from = in.as<const T>();
+    T* to = out.as<T>();
+    for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
+      map_run<F>(from + begin, to + begin, end - begin);
+    });
+  });
+}
+
+template <class F>
+void zip(const KernelContext& context) {
+  const auto& number = context.attribute<NumberOperand>();
+  const Buffer &out = context.outputs[0], &left = context.inputs[0];
+  const std::int64_t count = out.elements();
+  for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* a = left.as<const T>();
+    T* to = out.as<T>();
+    if (number.position != NumberOperand::none) {
+      const T value = static_cast<T>(number.value);
+      if (number.position == NumberOperand::right) {
+        zip_flat<F>(a, false, &value, true, to, count);
+      } else {
+        zip_flat<F>(&value, true, a, false, to, count);
+      }
+      return;
+    }
+    const Buffer& right = context.inputs[1];
+    const T* b = right.as<const T>();
+    if (left.elements() == count && right.elements() == count) {
+      zip_flat<F>(a, false, b, false, to, count);
+    } else {
+      broadcast<F>(a, left.spec.shape, b, right.spec.shape, to, out.spec.shape);
+    }
+  });
+}
+
+template void map<functors::Negate>(const KernelContext&);
+template void map<functors::Square>(const KernelContext&);
+template void map<functors::Sqrt>(const KernelContext&);
+template void map<functors::Exp>(const KernelContext&);
+template void map<functors::Log>(const KernelContext&);
+template void map<functors::Tanh>(const KernelContext&);
+template void map<functors::Sigmoid>(const KernelContext&);
+template void map<functors::Relu>(const KernelContext&);
+template void zip<functors::Add>(const KernelContext&);
+template void zip<functors::Subtract>(const KernelContext&);
+template void zip<functors::Multiply>(const KernelContext&);
+template void zip<functors::Divide>(const KernelContext&);
+template void zip<functors::ReluGradient>(const KernelContext&);
+
+}  // namespace ebb::cpu

@@ -1,0 +1,197 @@
+#include "ebb/core/kernels/reduce.h"
+
+#include <cstring>
+
+#include "ebb/kernels/cpu/broadcast.h"
+#include "ebb/kernels/cpu/column_sum.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/reduce_loops.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Elements of a sum over everything that are worth a piece.
+constexpr std::int64_t kSumPiece = 64 * 1024;
+
+// A reduction in its simplest form: axes of size 1 dropped, neighbours of one kind merged. Kinds
+// then alternate; the innermost is `inner`, and what is outside it is walked by index.
+struct Plan {
+  std::int64_t inner = 1;  // the innermost group, contiguous
+  bool inner_reduced = true;
+  int groups = 0;  // outside of it, innermost first
+  std::int64_t size[kMaxRank] = {};
+  std::int64_t stride[kMaxRank] = {};
+  bool reduced[kMaxRank] = {};
+  std::int64_t outer_kept = 1, outer_reduced = 1;
+
+  Plan(const Shape& shape, std::uint32_t axes) noexcept {
+    std::int64_t step = 1;
+    bool started = false;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      const std::int64_t n = shape[axis];
+      const bool is_reduced = (axes >> axis & 1u) != 0;
+      if (n == 1) continue;
+      if (!started) {
+        started = true;
+        inner = n;
+        inner_reduced = is_reduced;
+      } else if (groups == 0 && is_reduced == inner_reduced) {
+        inner *= n;
+      } else if (groups > 0 && reduced[groups - 1] == is_reduced) {
+        size[groups - 1] *= n;
+      } else {
+        size[groups] = n;
+        stride[groups] = step;
+        reduced[groups++] = is_reduced;
+      }
+      step *= n;
+    }
+    for (int g = 0; g < groups; ++g) (reduced[g] ? outer_reduced : outer_kept) *= size[g];
+  }
+
+  // Where the index-th combination of the outer groups of one kind begins.
+  std::int64_t offset(std::int64_t index, bool kind) const noexcept {
+    std::int64_t at = 0;
+    for (int g = 0; g < groups; ++g) {
+      if (reduced[g] != kind) continue;
+      at += index % size[g] * stride[g];
+      index /= size[g];
+    }
+    return at;
+  }
+};
+
+template <class T>
+void reduce(const T* in, T* out, const Plan& plan, double divisor, void* workspace) {
+  const auto result = [=](double total) { return static_cast<T>(total / divisor); };
+  if (plan.inner_reduced && plan.groups == 0) {
+    double* partial = static_cast<double*>(workspace);
+    if (plan.inner <= kSumPiece) {
+      *out = result(add_contiguous(in, plan.inner));
+      return;
+    }
+    for_pieces(plan.inner, kSumPiece, [&](std::int64_t begin, std::int64_t end) {
+      partial[begin / kSumPiece] = add_contiguous(in + begin, end - begin);
+    });
+    double total = 0;
+    for (std::int64_t i = 0; i < divide_up(plan.inner, kSumPiece); ++i) total += partial[i];
+    *out = result(total);
+  } else if (plan.inner_reduced) {
+    const std::int64_t rows = rows_per_piece(plan.inner * plan.outer_reduced);
+    for_pieces(plan.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) {
+        const T* base = in + plan.offset(o, false);
+        double total = 0;
+        for (std::int64_t r = 0; r < plan.outer_reduced; ++r)
+          total += add_contiguous(base + plan.offset(r, true), plan.inner);
+        out[o] = result(total);
+      }
+    });
+  } else if (plan.groups == 1 && divisor == 1) {
+    column_sum(in, plan.outer_reduced, plan.inner, out, workspace);
+  } else {
+    const std::int64_t strips = divide_up(plan.inner, kStrip);
+    const std::int64_t width = std::min(plan.inner, kStrip);
+    const bool simple = plan.groups <= 2;  // then reduced rows lie evenly
+    for_pieces(plan.outer_kept * strips, rows_per_piece(plan.outer_reduced * width),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t o = i / strips, column = i % strips * kStrip;
+                   const std::int64_t count = std::min(kStrip, plan.inner - column);
+                   const T* base = in + plan.offset(o, false) + column;
+                   double totals[kStrip] = {};
+                   if (simple) {
+                     add_rows(
+                         base, plan.outer_reduced, count,
+                         [&](std::int64_t r) { return r * plan.inner; }, totals);
+                   } else {
+                     add_rows(
+                         base, plan.outer_reduced, count,
+                         [&](std::int64_t r) { return plan.offset(r, true); }, totals);
+                   }
+                   for (std::int64_t j = 0; j < count; ++j)
+                     out[o * plan.inner + column + j] = result(totals[j]);
+                 }
+               });
+  }
+}
+
+void reduce(const Buffer& in, const Buffer& out, std::uint32_t axes, bool mean, void* workspace) {
+  const std::int64_t count = in.elements(), results = out.elements();
+  if (results == 0) return;
+  const double divisor = mean ? static_cast<double>(count) / static_cast<double>(results) : 1;
+  for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    if (count == 0) {
+      for (std::int64_t i = 0; i < results; ++i) out.as<T>()[i] = static_cast<T>(0.0 / divisor);
+    } else if (count == results) {
+      if (out.data != in.data) std::memcpy(out.data, in.data, in.spec.bytes());
+    } else {
+      reduce(in.as<const T>(), out.as<T>(), Plan(in.spec.shape, axes), divisor, workspace);
+    }
+  });
+}
+
+MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
+  if (shape.elements() == 0) return {};
+  const Plan plan(shape, axes);
+  if (plan.inner_reduced && plan.groups == 0)
+    return {.workspace_bytes =
+                plan.inner <= kSumPiece
+                    ? 0
+                    : static_cast<std::size_t>(divide_up(plan.inner, kSumPiece)) * 8};
+  if (!plan.inner_reduced && plan.groups == 1)
+    return {.workspace_bytes = column_sum_bytes(plan.outer_reduced, plan.inner)};
+  return {};
+}
+
+// The axes of shape that are reduced to reach `to`, which broadcasts to it.
+std::uint32_t axes_between(const Shape& shape, const Shape& to) noexcept {
+  std::uint32_t axes = 0;
+  const int missing = shape.rank() - to.rank();
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (axis < missing || (to[axis - missing] == 1 && shape[axis] != 1)) axes |= 1u << axis;
+  return axes;
+}
+
+}  // namespace
+
+void sum(const KernelContext& context) {
+  const auto& reduction = context.attribute<Reduction>();
+  reduce(context.inputs[0], context.outputs[0], reduction.axes, reduction.mean != 0,
+         context.workspace);
+}
+
+void sum_like(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  reduce(in, out, axes_between(in.spec.shape, out.spec.shape), false, context.workspace);
+}
+
+MemoryNeeds sum_memory(const MemoryQuery& query) {
+  return needs(query.inputs[0].shape, query.attribute<Reduction>().axes);
+}
+
+MemoryNeeds sum_like_memory(const MemoryQuery& query) {
+  return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
+}
+
+void broadcast_like(const KernelContext& context) {
+  const auto& reduction = context.attribute<Reduction>();
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const Shape& shape = out.spec.shape;
+  Shape kept = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
+  const double divisor =
+      reduction.mean != 0 && in.elements() > 0
+          ? static_cast<double>(out.elements()) / static_cast<double>(in.elements())
+          : 1;
+  for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T number = static_cast<T>(divisor);
+    broadcast<functors::Divide>(in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);
+  });
+}
+
+}  // namespace ebb::cpu
