@@ -72,19 +72,22 @@ void Session::save(const std::string& file) {
       throw Error("[save] variable '" + declaration.name + "' has no value");
     views.push_back({declaration.name, declaration.spec, impl_->variables.data(i)});
   }
-  safetensors::write(file, views, detail::checkpoint_metadata(detail::generator()));
+  detail::write_checkpoint(file, views);
 }
 
 void Session::restore(const std::string& file) {
   const auto lock = impl_->open_variables();
-  const detail::Checkpoint checkpoint(file);
+  const safetensors::File checkpoint = detail::open_checkpoint(file);
   detail::SessionVariables& variables = impl_->variables;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const VariableDeclaration& declaration = variables.declaration(i);
-    if (checkpoint.file().find(declaration.name) ||
-        declaration.category == memory::Category::parameter)
-      checkpoint.require(declaration.name, declaration.spec);
+    const safetensors::File::Entry* entry = checkpoint.find(declaration.name);
+    if (!entry && declaration.category == memory::Category::parameter)
+      throw FileError("[restore] " + file + " has no parameter '" + declaration.name + "'");
+    if (entry && !(entry->spec == declaration.spec))
+      throw FileError("[restore] '" + declaration.name + "' is " + declaration.spec.to_string() +
+                      " in the graph and " + entry->spec.to_string() + " in " + file);
     largest = std::max(largest, declaration.spec.bytes());
   }
   // Read twice, so that a file that fails half-way changes nothing.
@@ -92,11 +95,11 @@ void Session::restore(const std::string& file) {
   for (const bool write : {false, true})
     for (std::size_t i = 0; i < variables.size(); ++i) {
       const VariableDeclaration& declaration = variables.declaration(i);
-      if (!checkpoint.file().find(declaration.name)) {
+      if (!checkpoint.find(declaration.name)) {
         if (write) variables.zero(i);
         continue;
       }
-      checkpoint.file().read(declaration.name, values.data());
+      checkpoint.read(declaration.name, values.data());
       if (write) variables.write(i, values.data());
     }
 }
