@@ -1,0 +1,196 @@
+#include "ebb/core/memory/comparison_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+
+#include "ebb/core/memory/figures.h"
+#include "ebb/core/runtime.h"
+
+namespace ebb::memory::detail {
+
+namespace {
+
+using Cell = std::optional<std::size_t>;  // none: the program has no such figure
+
+// A figure of every program, as predicted and as measured.
+struct Row {
+  std::string label;
+  std::vector<std::pair<Cell, Cell>> cells;
+  bool opens_group = false;  // an empty line stands before it
+};
+
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kGap = 2;        // between the columns
+constexpr std::size_t kFigure = 10;    // "1023.9 KiB"
+constexpr std::size_t kWideCell = 26;  // from here on there is room for the exact bytes as well
+
+std::string right(std::string text, std::size_t width) {
+  if (text.size() > width) text.resize(width);
+  return std::string(width - text.size(), ' ') + text;
+}
+
+std::string left(std::string text, std::size_t width) {
+  text.resize(width, ' ');
+  return text;
+}
+
+Cell moment(const Footprint& footprint, const std::string& name) {
+  for (const Moment& each : footprint.moments)
+    if (each.name == name) return each.bytes;
+  return {};
+}
+
+template <class Figure>
+Row make_row(std::string label, std::span<const Measurement> results, const Figure& figure) {
+  Row row{std::move(label), {}};
+  for (const Measurement& result : results)
+    row.cells.emplace_back(figure(result.predicted), figure(result.measured));
+  return row;
+}
+
+void add_moments(std::vector<Row>& rows, std::span<const Measurement> results, bool before_steps) {
+  const std::size_t first = rows.size();
+  for (const Measurement& result : results)
+    for (const Moment& each : result.measured.moments) {
+      if (each.before_steps != before_steps) continue;
+      const bool known = std::any_of(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
+                                     [&](const Row& row) { return row.label == each.name; });
+      if (!known)
+        rows.push_back(make_row(each.name, results, [&](const Footprint& footprint) {
+          return moment(footprint, each.name);
+        }));
+    }
+}
+
+void add_peak(std::vector<Row>& rows, std::span<const Measurement> results) {
+  rows.push_back(make_row("peak in all", results,
+                          [](const Footprint& footprint) -> Cell { return footprint.peak_bytes; }));
+  rows.back().opens_group = true;
+  for (std::size_t i = 0; i < kCategoryCount; ++i) {
+    const auto held = [i](const Footprint& footprint) -> Cell { return footprint.by_category[i]; };
+    Row row = make_row("  " + std::string(name(static_cast<Category>(i))), results, held);
+    const bool any = std::any_of(row.cells.begin(), row.cells.end(), [](const auto& cell) {
+      return *cell.first != 0 || *cell.second != 0;
+    });
+    std::replace(row.label.begin(), row.label.end(), '_', ' ');
+    if (any) rows.push_back(std::move(row));
+  }
+}
+
+std::vector<Row> make_rows(std::span<const Measurement> results) {
+  std::vector<Row> rows;
+  add_moments(rows, results, true);
+  const auto add = [&](const char* label, const auto& figure) {
+    rows.push_back(make_row(label, results, figure));
+  };
+  const auto of_steps = [](std::size_t Footprint::*figure) {
+    return [figure](const Footprint& footprint) -> Cell {
+      return footprint.steps ? Cell(footprint.*figure) : Cell();
+    };
+  };
+  if (std::any_of(results.begin(), results.end(),
+                  [](const Measurement& result) { return result.measured.steps > 0; })) {
+    add("peak in a step", of_steps(&Footprint::step_peak_bytes));
+    add("held between steps", of_steps(&Footprint::held_between_steps_bytes));
+  }
+  add_moments(rows, results, false);
+  add("after close or scope end",
+      [](const Footprint& footprint) -> Cell { return footprint.end_bytes; });
+  add("not back at the device",
+      [](const Footprint& footprint) -> Cell { return footprint.reserved_released_bytes; });
+  add_peak(rows, results);
+  return rows;
+}
+
+std::string cell_text(const Cell& cell, std::size_t width) {
+  if (!cell) return right("-", width);
+  if (width < kWideCell) return right(figure(*cell), width);
+  return right(figure(*cell), width - kFigure - 4) + right(exact_figure(*cell), kFigure + 4);
+}
+
+// The rows, for the programs [begin, end).
+std::string block(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
+                  std::size_t begin, std::size_t end) {
+  const std::size_t parts = simulated ? 1 : 2;
+  std::size_t label = 24;
+  for (const Row& row : rows) label = std::max(label, std::min<std::size_t>(row.label.size(), 28));
+  const std::size_t width =
+      std::min<std::size_t>((kColumns - label) / ((end - begin) * parts), kWideCell);
+
+  std::string text = left("", label), second = left("", label);
+  for (std::size_t i = begin; i < end; ++i) {
+    text += right(" " + results[i].name, width * parts);
+    second += right("predicted", width) + (simulated ? "" : right("measured", width));
+  }
+  text += "\n" + second + "\n";
+  for (const Row& row : rows) {
+    if (row.opens_group) text += "\n";
+    text += left(row.label, label);
+    for (std::size_t i = begin; i < end; ++i) {
+      text += cell_text(row.cells[i].first, width);
+      if (!simulated) text += cell_text(row.cells[i].second, width);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// How far the prediction was off.
+std::string verdict(std::span<const Row> rows, std::span<const Measurement> results) {
+  std::size_t figures = 0, off = 0, most = 0;
+  std::string where;
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      const std::size_t predicted = row.cells[i].first.value_or(0);
+      const std::size_t measured = row.cells[i].second.value_or(0);
+      ++figures;
+      if (predicted == measured) continue;
+      ++off;
+      const std::size_t by = std::max(predicted, measured) - std::min(predicted, measured);
+      if (by <= most) continue;
+      most = by;
+      const std::size_t begin = row.label.find_first_not_of(' ');
+      where = results[i].name + ", " + row.label.substr(begin);
+    }
+  if (off == 0) return "Predicted and measured are equal, byte for byte.\n";
+  return "Predicted and measured differ in " + std::to_string(off) + " of " +
+         std::to_string(figures) + " figures, most by " + exact_figure(most) + " bytes:\n" + where +
+         ".\n";
+}
+
+std::string about(const Measurement& result, const Device& device) {
+  std::string text;
+  if (!result.fits)
+    text += result.name + " does not fit: " + device.name() + " has " +
+            figure(device.runtime().capacity_bytes()) + ".\n";
+  if (result.measured.steps == 0) return text;
+  std::array<char, 96> steps;
+  std::snprintf(steps.data(), steps.size(), ": %lld steps in %.1f s",
+                static_cast<long long>(result.measured.steps), result.seconds);
+  text += result.name + steps.data();
+  if (!result.losses.empty()) {
+    std::snprintf(steps.data(), steps.size(), ", last loss %.6g", result.losses.back());
+    text += steps.data();
+  }
+  return text + ".\n";
+}
+
+}  // namespace
+
+std::string comparison_table(const Device& device, std::span<const Measurement> results) {
+  const bool simulated = device.is_simulated();
+  std::string text = "Allocated bytes on " + device.name() + ", above what it held before\n";
+  const std::vector<Row> rows = make_rows(results);
+  const std::size_t at_once = simulated ? 4 : 2;
+  for (std::size_t begin = 0; begin < results.size(); begin += at_once)
+    text +=
+        "\n" + block(rows, results, simulated, begin, std::min(begin + at_once, results.size()));
+  text += "\n";
+  for (const Measurement& result : results) text += about(result, device);
+  return text + (simulated ? "The device is simulated: nothing was computed, every byte counted.\n"
+                           : verdict(rows, results));
+}
+
+}  // namespace ebb::memory::detail

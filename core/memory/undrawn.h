@@ -1,0 +1,19 @@
+#pragma once
+#include "ebb/core/random.h"
+
+namespace ebb::memory::detail {
+
+// While one is alive, what the calling thread draws at random counts for nothing: a prediction must
+// not change what the program computes afterwards.
+class Undrawn {
+ public:
+  Undrawn() noexcept : before_(ebb::detail::generator()) {}
+  ~Undrawn() { ebb::detail::generator() = before_; }
+  Undrawn(const Undrawn&) = delete;
+  Undrawn& operator=(const Undrawn&) = delete;
+
+ private:
+  const ebb::detail::Generator before_;
+};
+
+}  // namespace ebb::memory::detail
