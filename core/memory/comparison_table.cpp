@@ -22,7 +22,6 @@ struct Row {
 };
 
 constexpr std::size_t kColumns = 80;
-constexpr std::size_t kGap = 2;        // between the columns
 constexpr std::size_t kFigure = 10;    // "1023.9 KiB"
 constexpr std::size_t kWideCell = 26;  // from here on there is room for the exact bytes as well
 
