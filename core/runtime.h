@@ -1,4 +1,5 @@
 #pragma once
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -10,7 +11,18 @@
 
 namespace ebb {
 
+#ifndef EBB_POISON
+#define EBB_POISON 0
+#endif
+
 struct OpDef;
+
+namespace detail {
+// Every byte 0xFF: NaN in any floating type, an absurd index or count in any other.
+inline void poison(void* memory, std::size_t bytes) noexcept {
+  if (bytes) std::memset(memory, 0xFF, bytes);
+}
+}  // namespace detail
 
 // What stands behind a Device: its allocator, and which kernels and memory rules serve it. The CPU's
 // lives as long as the process, a simulated one as long as its handles and tensors.
@@ -26,6 +38,10 @@ class Runtime final : public detail::Counted {
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
   // Whether what was asked of a simulated device stayed within its capacity; true on a real one.
   bool fits() const noexcept;
+  // Whether memory is filled with NaNs when it is handed out and when its life ends, so that whoever
+  // reads it too early or too late shows. Initially the build's EBB_POISON; results never change.
+  bool poisons() const noexcept { return poisons_ && !simulated_; }
+  void set_poisons(bool poisons) noexcept { poisons_ = poisons; }
   // The kernel and memory rule of an operator on this device. Throws Error where it has none.
   const DeviceKernel& kernel(const OpDef& op) const;
 
@@ -38,6 +54,7 @@ class Runtime final : public detail::Counted {
   const memory::Profile profile_;
   const bool simulated_;
   const std::size_t capacity_bytes_;
+  bool poisons_ = EBB_POISON;
   const memory::MemorySource* source_;
   std::unique_ptr<memory::CachingAllocator> allocator_;
 };

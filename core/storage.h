@@ -13,8 +13,13 @@ class Storage final : public Counted {
  public:
   // Throws OutOfMemory, with nothing changed.
   Storage(Device device, const memory::Request& request)
-      : device_(std::move(device)), block_(device_.runtime().allocator().allocate(request)) {}
-  ~Storage() { device_.runtime().allocator().free(block_); }
+      : device_(std::move(device)), block_(device_.runtime().allocator().allocate(request)) {
+    if (device_.runtime().poisons()) poison(data(), bytes());
+  }
+  ~Storage() {
+    if (device_.runtime().poisons()) poison(data(), bytes());
+    device_.runtime().allocator().free(block_);
+  }
 
   const Device& device() const noexcept { return device_; }
   std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }

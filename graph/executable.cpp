@@ -35,12 +35,13 @@ void* Executable::address(const Place& place) const noexcept {
 }
 
 void Executable::bind(std::byte* arena, const SessionVariables& variables, const Device& device) {
-  if (bound_ && arena == arena_) return;
+  if (bound_ && arena == arena_ && poisons_ == device.runtime().poisons()) return;
   for (const std::uint32_t index : program_.variables)
     if (!variables.is_initialized(index))
       throw Error("[run] variable '" + variables.declaration(index).name +
                   "' has no value; call initialize or restore first");
   simulated_ = device.is_simulated();
+  poisons_ = device.runtime().poisons();
   for (const Node* node : program_.captured) {
     const Device& where = node->extra->tensor.impl()->storage->device();
     if (!(where == device) && !simulated_)
@@ -63,6 +64,8 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
   for (const Patch& patch : fetch_patches_)
     buffers_[patch.value].data = static_cast<std::byte*>(fetches[patch.index]) + patch.offset;
   flush_denormals_on_this_thread();
+  if (poisons_) poison(arena_, program_.plan.arena_bytes);
+  auto dying = program_.arena_lives.begin();
   for (const Step& step : program_.steps) {
     const Buffer* values = buffers_.data() + step.first_value;
     step.run({.inputs = {values, step.inputs},
@@ -72,6 +75,10 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
                                ? nullptr
                                : arena_ + program_.arena_offsets[static_cast<std::size_t>(
                                               step.workspace)]});
+    if (!poisons_) continue;
+    const auto now = static_cast<std::size_t>(&step - program_.steps.data());
+    for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)
+      poison(arena_ + dying->offset, dying->bytes);
   }
   for (const std::uint32_t index : program_.updated_captured)
     program_.captured[index]->extra->tensor.impl()->storage->bump_version();

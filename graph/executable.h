@@ -32,7 +32,7 @@ class Executable {
   std::vector<Patch> feed_patches_, fetch_patches_;
   std::byte* arena_ = nullptr;
   const SessionVariables* variables_ = nullptr;
-  bool bound_ = false, simulated_ = false;
+  bool bound_ = false, simulated_ = false, poisons_ = false;
 };
 
 }  // namespace ebb::detail

@@ -286,6 +286,11 @@ class ProgramMaker {
       program_.arena_offsets[placed_buffers[i]] = placed.offsets[i];
     for (std::uint32_t b = 0; b < buffers_.size(); ++b)
       program_.arena_offsets[b] = program_.arena_offsets[owner_[b]];
+    for (std::size_t i = 0; i < lives.size(); ++i)
+      program_.arena_lives.push_back(
+          {placed.offsets[i], lives[i].bytes, lives[i].first, lives[i].last});
+    std::stable_sort(program_.arena_lives.begin(), program_.arena_lives.end(),
+                     [](const ArenaLife& a, const ArenaLife& b) { return a.last < b.last; });
     for (Value& value : program_.values) redirect(value.place);
     for (Fetch& fetch : program_.fetches) redirect(fetch.copied_from);
     account(lives, placed_buffers, placed);

@@ -39,6 +39,12 @@ struct Step {
   std::int32_t workspace = -1;      // a buffer of the arena
 };
 
+// A piece of the arena and the last step that needs it.
+struct ArenaLife {
+  std::size_t offset = 0, bytes = 0;
+  std::size_t first = 0, last = 0;
+};
+
 struct Fetch {
   Spec spec;
   // Where its value is at the end, unless a step writes it straight into the fetched tensor.
@@ -58,6 +64,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Value> values;
   std::vector<std::size_t> arena_offsets;        // of each buffer
+  std::vector<ArenaLife> arena_lives;            // by the last step
   memory::Plan plan;
 };
 
