@@ -43,20 +43,35 @@ class Values {
   std::size_t bytes() const { return bytes_; }
   double at(std::int64_t i) const {
     switch (spec_.dtype) {
-      case DType::f32: return static_cast<double>(reinterpret_cast<const float*>(data_)[i]);
-      case DType::f64: return reinterpret_cast<const double*>(data_)[i];
-      case DType::i32: return reinterpret_cast<const std::int32_t*>(data_)[i];
-      case DType::i64: return static_cast<double>(reinterpret_cast<const std::int64_t*>(data_)[i]);
-      default: return static_cast<double>(reinterpret_cast<const std::uint8_t*>(data_)[i]);
+      case DType::f32:
+        return static_cast<double>(reinterpret_cast<const float*>(data_)[i]);
+      case DType::f64:
+        return reinterpret_cast<const double*>(data_)[i];
+      case DType::i32:
+        return reinterpret_cast<const std::int32_t*>(data_)[i];
+      case DType::i64:
+        return static_cast<double>(reinterpret_cast<const std::int64_t*>(data_)[i]);
+      default:
+        return static_cast<double>(reinterpret_cast<const std::uint8_t*>(data_)[i]);
     }
   }
   void set(std::int64_t i, double value) {
     switch (spec_.dtype) {
-      case DType::f32: as<float>()[i] = static_cast<float>(value); return;
-      case DType::f64: as<double>()[i] = value; return;
-      case DType::i32: as<std::int32_t>()[i] = static_cast<std::int32_t>(value); return;
-      case DType::i64: as<std::int64_t>()[i] = static_cast<std::int64_t>(value); return;
-      default: as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value); return;
+      case DType::f32:
+        as<float>()[i] = static_cast<float>(value);
+        return;
+      case DType::f64:
+        as<double>()[i] = value;
+        return;
+      case DType::i32:
+        as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+        return;
+      case DType::i64:
+        as<std::int64_t>()[i] = static_cast<std::int64_t>(value);
+        return;
+      default:
+        as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value);
+        return;
     }
   }
   std::vector<double> list() const {
@@ -84,7 +99,8 @@ class Values {
   std::byte* data_ = nullptr;
 };
 
-inline Values values(DType type, const Shape& shape, const std::function<double(std::int64_t)>& of) {
+inline Values values(DType type, const Shape& shape,
+                     const std::function<double(std::int64_t)>& of) {
   Values v({type, shape});
   for (std::int64_t i = 0; i < v.elements(); ++i) v.set(i, of(i));
   return v;
@@ -115,9 +131,9 @@ struct Call {
   Attributes attributes = {};
   std::vector<Values> inputs = {};
   std::vector<Spec> outputs = {};
-  std::uint64_t without_input = 0;   // bits: these inputs, and outputs, have no data
+  std::uint64_t without_input = 0;  // bits: these inputs, and outputs, have no data
   std::uint64_t without_output = 0;
-  std::size_t workspace_bytes = 0;   // what the memory rule said at the last run
+  std::size_t workspace_bytes = 0;  // what the memory rule said at the last run
 
   // The outputs; inputs updated in place are changed.
   std::vector<Values> run() {
@@ -129,7 +145,8 @@ struct Call {
       if ((without_input >> i & 1) != 0) in.back().data = nullptr;
     }
     MemoryNeeds needs;
-    if (memory != nullptr) needs = memory({.inputs = specs, .outputs = outputs, .attributes = &attributes});
+    if (memory != nullptr)
+      needs = memory({.inputs = specs, .outputs = outputs, .attributes = &attributes});
     workspace_bytes = needs.workspace_bytes;
     Values workspace({DType::u8, Shape{static_cast<std::int64_t>(needs.workspace_bytes)}});
     std::vector<Values> results;
@@ -192,7 +209,8 @@ inline void check_threads_agree(Call call) {
       continue;
     }
     for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i].same_bits(first[i]));
-    for (std::size_t i = 0; i < inputs.size(); ++i) CHECK(call.inputs[i].same_bits(first_inputs[i]));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      CHECK(call.inputs[i].same_bits(first_inputs[i]));
   }
 }
 

@@ -15,9 +15,9 @@ struct Case {
   bool state = false;
   double dropout = 0;
   std::string text() const {
-    return std::to_string(batch) + "x" + std::to_string(time) + "x" + std::to_string(in) + " hidden " +
-           std::to_string(hidden) + " layers " + std::to_string(layers) + (state ? " state" : "") +
-           " dropout " + std::to_string(dropout);
+    return std::to_string(batch) + "x" + std::to_string(time) + "x" + std::to_string(in) +
+           " hidden " + std::to_string(hidden) + " layers " + std::to_string(layers) +
+           (state ? " state" : "") + " dropout " + std::to_string(dropout);
   }
 };
 
@@ -47,11 +47,15 @@ std::vector<Values> inputs(const Case& c, DType type, unsigned seed) {
 }
 
 Call forward(const Case& c, std::vector<Values> in) {
-  Call call{.kernel = cpu::lstm, .memory = cpu::lstm_memory, .attributes = attributes(c), .inputs = std::move(in)};
+  Call call{.kernel = cpu::lstm,
+            .memory = cpu::lstm_memory,
+            .attributes = attributes(c),
+            .inputs = std::move(in)};
   const DType type = call.inputs[0].spec().dtype;
   std::vector<Spec> specs;
   for (const Values& v : call.inputs) specs.push_back(v.spec());
-  const auto needs = cpu::lstm_memory({.inputs = specs, .outputs = {}, .attributes = &call.attributes});
+  const auto needs =
+      cpu::lstm_memory({.inputs = specs, .outputs = {}, .attributes = &call.attributes});
   call.outputs = {{type, {c.batch, c.time, c.hidden}},
                   {type, {c.layers, c.batch, c.hidden}},
                   {type, {c.layers, c.batch, c.hidden}},
@@ -81,9 +85,11 @@ Reference reference(const Case& c, const std::vector<Values>& in) {
   for (std::int64_t l = 0; l < c.layers; ++l, next += 3) {
     if (l > 0 && c.dropout > 0)
       for (std::size_t i = 0; i < below.size(); ++i) {
-        const auto word = Philox::word(static_cast<std::uint64_t>(in[draw].at(0)),
-                                       static_cast<std::uint64_t>(in[draw].at(1) + static_cast<double>(l)), i);
-        below[i] = static_cast<double>(unit_interval(word)) >= c.dropout ? below[i] / (1 - c.dropout) : 0;
+        const auto word =
+            Philox::word(static_cast<std::uint64_t>(in[draw].at(0)),
+                         static_cast<std::uint64_t>(in[draw].at(1) + static_cast<double>(l)), i);
+        below[i] =
+            static_cast<double>(unit_interval(word)) >= c.dropout ? below[i] / (1 - c.dropout) : 0;
       }
     std::vector<double> above(static_cast<std::size_t>(c.batch * c.time * c.hidden));
     for (std::int64_t b = 0; b < c.batch; ++b) {
@@ -102,7 +108,8 @@ Reference reference(const Case& c, const std::vector<Values>& in) {
             for (std::int64_t i = 0; i < width; ++i)
               a[g] += below[at(b, t, i, width)] * in[next].at(i * 4 * c.hidden + column);
             for (std::int64_t i = 0; i < c.hidden; ++i)
-              a[g] += before[static_cast<std::size_t>(i)] * in[next + 1].at(i * 4 * c.hidden + column);
+              a[g] +=
+                  before[static_cast<std::size_t>(i)] * in[next + 1].at(i * 4 * c.hidden + column);
           }
           double& cell = s[static_cast<std::size_t>(j)];
           cell = sigmoid(a[1]) * cell + sigmoid(a[0]) * std::tanh(a[2]);
@@ -132,12 +139,14 @@ Case random_case(Dice& dice, std::int64_t largest) {
   return c;
 }
 
-Call backward(const Case& c, Call& run, const std::vector<Values>& results, int d_given, std::uint32_t wants,
-              unsigned seed) {
+Call backward(const Case& c, Call& run, const std::vector<Values>& results, int d_given,
+              std::uint32_t wants, unsigned seed) {
   LstmAttributes a = attributes(c);
   a.d_given = d_given;
   a.wants = wants;
-  Call call{.kernel = cpu::lstm_backward, .memory = cpu::lstm_backward_memory, .attributes = a,
+  Call call{.kernel = cpu::lstm_backward,
+            .memory = cpu::lstm_backward_memory,
+            .attributes = a,
             .inputs = run.inputs};
   call.inputs.push_back(results[0]);
   call.inputs.push_back(results[3]);
@@ -161,7 +170,8 @@ TEST_CASE("The lstm kernel computes the formulas of its contract, with and witho
   Dice dice(1);
   for (unsigned seed = 0; seed < 60; ++seed) {
     Case c = random_case(dice, seed < 40 ? 6 : 40);
-    if (seed >= 56) c = {.batch = 70, .time = 11, .in = 5, .hidden = 150, .layers = seed % 2 + 1, .state = true};
+    if (seed >= 56)
+      c = {.batch = 70, .time = 11, .in = 5, .hidden = 150, .layers = seed % 2 + 1, .state = true};
     INFO(c.text());
     for (DType type : {DType::f32, DType::f64}) {
       Call call = forward(c, inputs(c, type, seed));
@@ -260,25 +270,29 @@ TEST_CASE("Gradients of the lstm that are not wanted change nothing about those 
 }
 
 TEST_CASE("Gradients of long and wide lstms in f32 are those in f64") {
-  const Case cases[] = {{.batch = 32, .time = 40, .in = 20, .hidden = 150, .layers = 2, .state = true},
-                        {.batch = 130, .time = 9, .in = 1, .hidden = 33, .layers = 1},
-                        {.batch = 1, .time = 600, .in = 3, .hidden = 17, .layers = 2, .dropout = 0.2},
-                        {.batch = 600, .time = 3, .in = 7, .hidden = 24, .layers = 2}};
+  const Case cases[] = {
+      {.batch = 32, .time = 40, .in = 20, .hidden = 150, .layers = 2, .state = true},
+      {.batch = 130, .time = 9, .in = 1, .hidden = 33, .layers = 1},
+      {.batch = 1, .time = 600, .in = 3, .hidden = 17, .layers = 2, .dropout = 0.2},
+      {.batch = 600, .time = 3, .in = 7, .hidden = 24, .layers = 2}};
   for (const Case& c : cases) {
     INFO(c.text());
     std::vector<Values> in32 = inputs(c, DType::f32, 5), in64;
     for (const Values& v : in32)
-      in64.push_back(v.spec().dtype == DType::i64
-                         ? v
-                         : values(DType::f64, v.spec().shape, [&](std::int64_t i) { return v.at(i); }));
+      in64.push_back(
+          v.spec().dtype == DType::i64
+              ? v
+              : values(DType::f64, v.spec().shape, [&](std::int64_t i) { return v.at(i); }));
     Call run32 = forward(c, in32), run64 = forward(c, in64);
     const auto out32 = run32.run(), out64 = run64.run();
-    Call back32 = backward(c, run32, out32, 7, ~0u, 2), back64 = backward(c, run64, out64, 7, ~0u, 2);
+    Call back32 = backward(c, run32, out32, 7, ~0u, 2),
+         back64 = backward(c, run64, out64, 7, ~0u, 2);
     for (std::size_t i = back32.inputs.size() - 3; i < back32.inputs.size(); ++i)
       for (std::int64_t j = 0; j < back64.inputs[i].elements(); ++j)
         back64.inputs[i].set(j, back32.inputs[i].at(j));
     const auto d32 = back32.run(), d64 = back64.run();
-    for (std::size_t i = 0; i < d32.size(); ++i) CHECK(distance(d32[i].list(), d64[i].list()) < 3e-6);
+    for (std::size_t i = 0; i < d32.size(); ++i)
+      CHECK(distance(d32[i].list(), d64[i].list()) < 3e-6);
   }
 }
 
@@ -296,8 +310,9 @@ TEST_CASE("The workspace of an lstm does not grow with its sequence") {
 }
 
 TEST_CASE("The lstm gives the same bits for any number of threads") {
-  const Case cases[] = {{.batch = 32, .time = 20, .in = 16, .hidden = 256, .layers = 1, .state = true},
-                        {.batch = 100, .time = 8, .in = 3, .hidden = 140, .layers = 2, .dropout = 0.3}};
+  const Case cases[] = {
+      {.batch = 32, .time = 20, .in = 16, .hidden = 256, .layers = 1, .state = true},
+      {.batch = 100, .time = 8, .in = 3, .hidden = 140, .layers = 2, .dropout = 0.3}};
   for (const Case& c : cases) {
     INFO(c.text());
     Call run = forward(c, inputs(c, DType::f32, 3));

@@ -1,0 +1,145 @@
+#include "ebb/core/kernels/linear.h"
+
+#include <cmath>
+
+#include "ebb/tests/kernels/fixture.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+
+namespace {
+
+std::vector<double> product(const Values& a, bool transpose_a, const Values& b, bool transpose_b,
+                            std::int64_t m, std::int64_t n, std::int64_t k) {
+  std::vector<double> c;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < k; ++l)
+        sum +=
+            a.at(transpose_a ? l * m + i : i * k + l) * b.at(transpose_b ? j * k + l : l * n + j);
+      c.push_back(sum);
+    }
+  return c;
+}
+
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::relu:
+      return x > 0 ? x : 0;
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    default:
+      return x;
+  }
+}
+
+double derivative(Activation activation, double y) {
+  switch (activation) {
+    case Activation::relu:
+      return y > 0;
+    case Activation::tanh:
+      return 1 - y * y;
+    case Activation::sigmoid:
+      return y * (1 - y);
+    default:
+      return 1;
+  }
+}
+
+std::int64_t size(Dice& dice, int repeat) {
+  return dice.integer(0, 15) == 0 ? dice.integer(0, 1)
+                                  : dice.integer(1, repeat % 8 == 0 ? 150 : 20);
+}
+
+}  // namespace
+
+TEST_CASE("matmul multiplies matrices of any size, transposed or not") {
+  Dice dice(1);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const DType type = repeat % 2 == 0 ? DType::f32 : DType::f64;
+    std::int64_t m = size(dice, repeat), n = size(dice, repeat), k = size(dice, repeat);
+    if (repeat == 298 || repeat == 299) m = 520, n = 300, k = 40;
+    const bool ta = dice.integer(0, 1) == 1, tb = dice.integer(0, 1) == 1;
+    INFO(m << "x" << k << "x" << n << " " << ta << tb << " " << name(type));
+    Call call{.kernel = cpu::matmul,
+              .memory = cpu::matmul_memory,
+              .attributes = MatmulAttributes{.transpose_a = ta, .transpose_b = tb},
+              .inputs = {dice.tensor(type, ta ? Shape{k, m} : Shape{m, k}),
+                         dice.tensor(type, tb ? Shape{n, k} : Shape{k, n})},
+              .outputs = {{type, {m, n}}}};
+    const auto out = call.run();
+    CHECK(distance(out[0].list(), product(call.inputs[0], ta, call.inputs[1], tb, m, n, k)) <
+          2 * tolerance(type));
+  }
+}
+
+TEST_CASE("dense is a product, a bias and an activation; dense_backward its gradient") {
+  Dice dice(2);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const DType type = repeat % 2 == 0 ? DType::f32 : DType::f64;
+    const std::int64_t outer = size(dice, 1), inner = dice.integer(1, 5), rows = outer * inner;
+    const std::int64_t in = size(dice, repeat), width = size(dice, repeat);
+    const auto activation = static_cast<Activation>(repeat / 2 % 4);
+    const bool bias = dice.integer(0, 1) == 1;
+    INFO(rows << "x" << in << "x" << width << " activation " << repeat / 2 % 4 << " bias " << bias);
+    Call call{.kernel = cpu::dense,
+              .memory = cpu::dense_memory,
+              .attributes = DenseAttributes{.activation = activation, .bias = bias},
+              .inputs = {dice.tensor(type, {outer, inner, in}), dice.tensor(type, {in, width})},
+              .outputs = {{type, {outer, inner, width}}}};
+    if (bias) call.inputs.push_back(dice.tensor(type, {width}));
+    auto y = call.run();
+    std::vector<double> expected =
+        product(call.inputs[0], false, call.inputs[1], false, rows, width, in);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expected[i] = activated(
+          activation,
+          expected[i] + (bias ? call.inputs[2].at(static_cast<std::int64_t>(i) % width) : 0));
+    CHECK(distance(y[0].list(), expected) < 8 * tolerance(type));
+
+    const auto wants = static_cast<std::uint32_t>(dice.integer(0, 7));
+    Call back{
+        .kernel = cpu::dense_backward,
+        .memory = cpu::dense_backward_memory,
+        .attributes = DenseBackwardAttributes{.activation = activation, .wants = wants},
+        .inputs = {call.inputs[0], call.inputs[1], y[0], dice.tensor(type, {outer, inner, width})},
+        .outputs = {call.inputs[0].spec(), call.inputs[1].spec(), {type, {width}}},
+        .without_input = ((wants & 2) == 0 ? 1u : 0u) | ((wants & 1) == 0 ? 2u : 0u) |
+                         (activation == Activation::none ? 4u : 0u),
+        .without_output = ~std::uint64_t{wants}};
+    const auto d = back.run();
+    Values dz({DType::f64, {rows, width}});
+    std::vector<double> db(static_cast<std::size_t>(width));
+    for (std::int64_t i = 0; i < rows * width; ++i) {
+      dz.set(i, back.inputs[3].at(i) * derivative(activation, y[0].at(i)));
+      db[static_cast<std::size_t>(i % width)] += dz.at(i);
+    }
+    if ((wants & 1) != 0)
+      CHECK(distance(d[0].list(), product(dz, false, call.inputs[1], true, rows, in, width)) <
+            8 * tolerance(type));
+    if ((wants & 2) != 0)
+      CHECK(distance(d[1].list(), product(call.inputs[0], true, dz, false, in, width, rows)) <
+            8 * tolerance(type));
+    if ((wants & 4) != 0) CHECK(distance(d[2].list(), db) < 8 * tolerance(type));
+  }
+}
+
+TEST_CASE("Products are the same bits for any number of threads") {
+  Dice dice(3);
+  for (DType type : {DType::f32, DType::f64}) {
+    check_threads_agree({.kernel = cpu::matmul,
+                         .memory = cpu::matmul_memory,
+                         .attributes = MatmulAttributes{},
+                         .inputs = {dice.tensor(type, {700, 90}), dice.tensor(type, {90, 530})},
+                         .outputs = {{type, {700, 530}}}});
+    check_threads_agree({.kernel = cpu::dense_backward,
+                         .memory = cpu::dense_backward_memory,
+                         .attributes = DenseBackwardAttributes{.activation = Activation::tanh},
+                         .inputs = {dice.tensor(type, {9000, 20}), dice.tensor(type, {20, 30}),
+                                    dice.tensor(type, {9000, 30}), dice.tensor(type, {9000, 30})},
+                         .outputs = {{type, {9000, 20}}, {type, {20, 30}}, {type, {30}}}});
+  }
+}

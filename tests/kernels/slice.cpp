@@ -1,0 +1,56 @@
+#include "ebb/core/kernels/slice.h"
+
+#include "ebb/tests/kernels/fixture.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+
+TEST_CASE("select takes an index along an axis, and select_backward puts it back among zeros") {
+  Dice dice(1);
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const DType types[] = {DType::f32, DType::f64, DType::i32, DType::u8};
+    const DType type = types[repeat % 4];
+    Shape shape;
+    for (std::int64_t axes = dice.integer(1, 5); axes > 0; --axes)
+      shape.push_back(dice.integer(1, 6));
+    if (repeat % 20 == 3) shape = {400, 3, 200};
+    const std::int64_t axis = dice.integer(0, shape.rank() - 1);
+    const std::int64_t n = shape[static_cast<int>(axis)], index = dice.integer(0, n - 1);
+    Shape rest;
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (i != axis) rest.push_back(shape[i]);
+      if (i < axis) outer *= shape[i];
+      if (i > axis) inner *= shape[i];
+    }
+    const bool from_end = dice.integer(0, 1) == 1;
+    Call call{.kernel = cpu::select,
+              .attributes = SelectAttributes{from_end ? axis - shape.rank() : axis,
+                                             from_end ? index - n : index},
+              .inputs = {dice.tensor(type, shape, 0, 100)},
+              .outputs = {{type, rest}}};
+    const auto out = call.run();
+    Call back = call;
+    back.kernel = cpu::select_backward;
+    back.inputs = {out[0], Values(call.inputs[0].spec())};
+    back.without_input = 2;
+    back.outputs = {call.inputs[0].spec()};
+    const auto zeros = back.run();
+    bool right = true;
+    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+      const bool chosen = i / inner % n == index;
+      right = right && zeros[0].at(i) == (chosen ? call.inputs[0].at(i) : 0);
+      if (chosen)
+        right = right && out[0].at(i / (inner * n) * inner + i % inner) == call.inputs[0].at(i);
+    }
+    CHECK(right);
+  }
+}
+
+TEST_CASE("rows is the leading dimension of a tensor whose values it does not need") {
+  Call call{.kernel = cpu::rows,
+            .inputs = {Values({DType::f32, {7, 3}})},
+            .outputs = {{DType::i64, {}}},
+            .without_input = 1};
+  CHECK(call.run()[0].at(0) == 7);
+}
