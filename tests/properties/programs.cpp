@@ -1,0 +1,188 @@
+// Random programs, hundreds a run: the two executors agree, plans and twins are exact, nothing stays.
+#include <cstring>
+
+#include "ebb/allocator/peak_scope.h"
+#include "ebb/core/runtime.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/properties/random_program.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using namespace ebb::tests;
+
+namespace {
+
+constexpr int kPrograms = 300;
+constexpr int kSteps = 4;
+
+// What a program shows: losses (none on a simulated device), the final parameters, and its bytes.
+struct Outcome {
+  std::vector<float> losses;
+  std::vector<float> values;
+  std::size_t peak_bytes = 0;
+  std::size_t total_bytes = 0;
+  std::size_t left_bytes = 0;
+  memory::Plan plan;
+  memory::Stats session;
+};
+
+class Measured {
+ public:
+  explicit Measured(const Device& device)
+      : allocator_(device.runtime().allocator()), before_(allocator_.stats()), peak_(allocator_) {}
+  void read(Outcome& outcome) const {
+    const memory::Stats now = allocator_.stats();
+    outcome.peak_bytes = peak_.bytes() - before_.allocated.current;
+    outcome.total_bytes = now.allocated.total - before_.allocated.total;
+    outcome.left_bytes = now.allocated.current - before_.allocated.current;
+  }
+
+ private:
+  memory::CachingAllocator& allocator_;
+  const memory::Stats before_;
+  const memory::PeakScope peak_;
+};
+
+void take(std::vector<float>& into, const Tensor& tensor) {
+  if (tensor.device().is_simulated()) return;
+  for (const float value : tensor.to_vector<float>()) into.push_back(value);
+}
+
+std::int64_t rows_of_step(const Recipe& recipe, int step) {
+  return step % 3 == 2 ? recipe.smaller_batch : recipe.batch;
+}
+
+Outcome run_eagerly(const Recipe& recipe, const Device& device) {
+  Outcome outcome;
+  const Measured measured(device);
+  {
+    Parameters parameters(device, Seed{recipe.seed});
+    const RandomModel model(recipe, parameters);
+    for (int step = 0; step < kSteps; ++step) {
+      const Samples samples = draw_samples(recipe, rows_of_step(recipe, step),
+                                           recipe.seed + static_cast<std::uint64_t>(step), device);
+      take(outcome.losses,
+           minimize(recipe, model.loss(samples.x, samples.y), samples.y, parameters));
+    }
+    for (const Parameters::Entry& entry : parameters.entries()) take(outcome.values, entry.tensor);
+  }
+  measured.read(outcome);
+  return outcome;
+}
+
+Outcome run_as_graph(const Recipe& recipe, const Device& device, bool passes) {
+  Outcome outcome;
+  const Measured measured(device);
+  {
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {-1, recipe.in});
+    const Tensor y = graph.placeholder("y", DType::i32, {-1});
+    Parameters parameters(graph, Seed{recipe.seed});
+    const RandomModel model(recipe, parameters);
+    const Tensor train = minimize(recipe, model.loss(x, y), y, parameters);
+    outcome.plan =
+        graph.plan({train}, {{x, {recipe.batch, recipe.in}}, {y, {recipe.batch}}}, device);
+    Session session(graph, {.device = device, .passes = passes});
+    session.initialize(parameters);
+    auto step = session.prepare(train, {x, y});
+    for (int i = 0; i < kSteps; ++i) {
+      const Samples samples = draw_samples(recipe, rows_of_step(recipe, i),
+                                           recipe.seed + static_cast<std::uint64_t>(i), device);
+      take(outcome.losses, step(samples.x, samples.y));
+      if (i == 0) outcome.session = session.stats();
+    }
+    for (const Parameters::Entry& entry : parameters.entries())
+      take(outcome.values, session.value(entry.tensor));
+  }
+  measured.read(outcome);
+  return outcome;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 1e-30;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+    norm += double{a[i]} * a[i];
+  }
+  return a.size() == b.size() ? std::sqrt(difference / norm) : 1;
+}
+
+class Poisoned {
+ public:
+  Poisoned() : was_(runtime().poisons()) { runtime().set_poisons(true); }
+  ~Poisoned() { runtime().set_poisons(was_); }
+
+ private:
+  static Runtime& runtime() { return Device::cpu().runtime(); }
+  const bool was_;
+};
+
+}  // namespace
+
+TEST_CASE("random programs give the same bits eagerly and as a graph") {
+  for (std::uint64_t seed = 1; seed <= kPrograms; ++seed) {
+    const Recipe recipe = draw_recipe(seed);
+    INFO(recipe.describe());
+    const Outcome eager = run_eagerly(recipe, Device::cpu());
+    const Outcome plain = run_as_graph(recipe, Device::cpu(), false);
+    const Outcome passes = run_as_graph(recipe, Device::cpu(), true);
+    REQUIRE(same_bits(eager.losses, plain.losses));
+    REQUIRE(same_bits(eager.values, plain.values));
+    REQUIRE(distance(eager.losses, passes.losses) <= 1e-6);
+    REQUIRE(distance(eager.values, passes.values) <= 1e-6);
+    REQUIRE(eager.left_bytes == 0);
+    REQUIRE(plain.left_bytes == 0);
+    REQUIRE(passes.left_bytes == 0);
+  }
+}
+
+TEST_CASE("the plan of a random program is what its session takes, byte for byte") {
+  for (std::uint64_t seed = 1001; seed <= 1000 + kPrograms; ++seed) {
+    const Recipe recipe = draw_recipe(seed);
+    INFO(recipe.describe());
+    const Outcome graph = run_as_graph(recipe, Device::cpu(), true);
+    REQUIRE(graph.plan.peak_bytes == graph.session.allocated.peak);
+    REQUIRE(graph.plan.reserved_bytes == graph.session.reserved.peak);
+    REQUIRE(graph.plan.lower_bound_bytes <= graph.plan.peak_bytes);
+    REQUIRE(graph.plan.peak_bytes <= graph.plan.naive_bytes);
+  }
+}
+
+TEST_CASE("a random program takes on a simulated twin what it takes on the device") {
+  for (std::uint64_t seed = 2001; seed <= 2000 + kPrograms; ++seed) {
+    const Recipe recipe = draw_recipe(seed);
+    INFO(recipe.describe());
+    const Device cpu = Device::cpu();
+    const Outcome eager = run_eagerly(recipe, cpu);
+    const Outcome eager_twin = run_eagerly(recipe, cpu.twin());
+    REQUIRE(eager_twin.peak_bytes == eager.peak_bytes);
+    REQUIRE(eager_twin.total_bytes == eager.total_bytes);
+    REQUIRE(eager_twin.left_bytes == 0);
+    const Outcome graph = run_as_graph(recipe, cpu, true);
+    const Outcome graph_twin = run_as_graph(recipe, cpu.twin(), true);
+    REQUIRE(graph_twin.peak_bytes == graph.peak_bytes);
+    REQUIRE(graph_twin.total_bytes == graph.total_bytes);
+    REQUIRE(graph_twin.left_bytes == 0);
+  }
+}
+
+TEST_CASE("poisoned buffers change nothing") {
+  for (std::uint64_t seed = 3001; seed <= 3000 + kPrograms / 3; ++seed) {
+    const Recipe recipe = draw_recipe(seed);
+    INFO(recipe.describe());
+    const Outcome eager = run_eagerly(recipe, Device::cpu());
+    const Outcome graph = run_as_graph(recipe, Device::cpu(), true);
+    const Poisoned poisoned;
+    const Outcome eager_again = run_eagerly(recipe, Device::cpu());
+    const Outcome graph_again = run_as_graph(recipe, Device::cpu(), true);
+    REQUIRE(same_bits(eager.losses, eager_again.losses));
+    REQUIRE(same_bits(eager.values, eager_again.values));
+    REQUIRE(same_bits(graph.losses, graph_again.losses));
+    REQUIRE(same_bits(graph.values, graph_again.values));
+  }
+}
