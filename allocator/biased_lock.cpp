@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <thread>
 
 namespace ebb::memory {
@@ -12,26 +11,24 @@ namespace {
 
 bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
-// For waits that are usually shorter than a microsecond, but as long as an munmap at worst.
+// Most waits end within a microsecond, some only with the munmap of a large segment. Never sleeps:
+// a sleeper is starved by a thread that comes back as fast as it can.
 class Backoff {
  public:
   void wait() noexcept {
-    ++waits_;
-    if (waits_ <= kPauses) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    } else if (waits_ <= kPauses + kYields) {
+    if (pauses_ == kPauses) {
       std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      return;
     }
+    ++pauses_;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
   }
 
  private:
   static constexpr int kPauses = 64;
-  static constexpr int kYields = 64;
-  int waits_ = 0;
+  int pauses_ = 0;
 };
 
 }  // namespace

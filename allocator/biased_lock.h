@@ -11,7 +11,7 @@ namespace ebb::memory {
 /// The first thread to enter becomes the *owner*. It enters by storing `inside_` and then reading
 /// `owner_` again: two plain moves. The first *visitor* revokes the bias, once and for good, and
 /// from then on everybody takes `flag_`, an ordinary test-and-test-and-set spinlock that pauses,
-/// then yields, then sleeps.
+/// then yields.
 ///
 /// Why owner and visitor are never both inside:
 ///   owner:    inside_ = true;    compiler barrier;   is owner_ still me?
@@ -59,8 +59,8 @@ class BiasedLock {
   bool enter_by_bias() noexcept {
     const char* self = this_thread();
     if (owner_.load(std::memory_order_relaxed) != self) return false;
-    (void)inside_.load(
-        std::memory_order_acquire);  // what a dead owner with our mark did comes first
+    // What an owner that has ended did under the same mark comes before us.
+    (void)inside_.load(std::memory_order_acquire);
     inside_.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (owner_.load(std::memory_order_acquire) == self) [[likely]]

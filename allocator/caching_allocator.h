@@ -31,9 +31,9 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// Searches the cache; then, if the limit or the device is in the way, returns free segments to
-  /// the device, searches again and maps a new segment; then throws OutOfMemory. Zero bytes are
-  /// legal.
+  /// Searches the cache. On a miss maps a segment of the profile's size, else one of just the page
+  /// or pages needed; where the limit or the device is in the way, free segments go back first.
+  /// Then throws OutOfMemory. Zero bytes are legal: a block without memory.
   Block* allocate(const Request& request);
   void free(Block* block) noexcept;  ///< null is allowed
   /// For instance temporary -> activation, when a tape keeps the block.

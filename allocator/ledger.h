@@ -44,14 +44,14 @@ class Ledger {
     allocated_.total += allocated;
     ++allocations_;
     if (allocated_.current > mark_.bytes) mark_now();
-    publish();
+    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
   }
   void remove(std::size_t requested, std::size_t allocated, Category category) noexcept {
     requested_.current -= requested;
     by_category_[index(category)].current -= allocated;
     allocated_.current -= allocated;
     --allocations_;
-    publish();
+    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
   }
   void move(std::size_t allocated, Category from, Category to) noexcept {
     by_category_[index(from)].current -= allocated;
@@ -60,12 +60,12 @@ class Ledger {
   void reserve(std::size_t bytes) noexcept {
     grow(reserved_, bytes);
     ++segments_;
-    publish();
+    published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
   void give_back(std::size_t bytes) noexcept {
     reserved_.current -= bytes;
     --segments_;
-    publish();
+    published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
   std::size_t reserved() const noexcept { return reserved_.current; }
   std::size_t allocated() const noexcept { return allocated_.current; }
@@ -95,10 +95,6 @@ class Ledger {
     figure.current += bytes;
     figure.total += bytes;
     figure.peak = std::max(figure.peak, figure.current);
-  }
-  void publish() noexcept {
-    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
-    published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
   void mark_now() noexcept {
     mark_.bytes = allocated_.current;

@@ -63,7 +63,7 @@ Node* Heap::take_empty() {
 }
 
 void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
-  nodes_.reserve(1);
+  nodes_.reserve(2);  // for this range, and for the remainder when a block is cut from it
   Segment& segment = segments_.try_emplace(next_age_).first->second;
   Node* node = nodes_.take();
   node->cover(static_cast<std::byte*>(base), segment_bytes);
