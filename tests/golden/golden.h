@@ -1,0 +1,64 @@
+// Reading golden files, and how far values are from theirs.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ebb/core/safetensors.h"
+#include "ebb/core/tensor.h"
+#include "ebb/core/tensor_impl.h"
+
+namespace ebb::tests {
+
+class Golden {
+ public:
+  // "mlp_f64": a file of this folder.
+  explicit Golden(const std::string& name)
+      : path_(folder() + name + ".safetensors"), file_(path_) {}
+
+  const std::string& path() const noexcept { return path_; }
+  Tensor operator[](const std::string& name) const {
+    const safetensors::File::Entry* entry = file_.find(name);
+    if (!entry) throw Error(path_ + " has no " + name);
+    Tensor tensor = Tensor::zeros(entry->spec.shape, entry->spec.dtype);
+    file_.read(name, detail::data(tensor));
+    return tensor;
+  }
+
+ private:
+  static std::string folder() { return std::string(EBB_SOURCE_DIR) + "/tests/golden/"; }
+  const std::string path_;
+  const safetensors::File file_;
+};
+
+// The values of an f32 or f64 tensor.
+inline std::vector<double> values_of(const Tensor& tensor) {
+  if (tensor.dtype() == DType::f64) return tensor.to_vector<double>();
+  const std::vector<float> values = tensor.to_vector<float>();
+  return {values.begin(), values.end()};
+}
+
+// |a - b| / |b|, in Euclidean norms; |a| where b is zero. Infinite for other sizes, and for NaN.
+inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  const double ratio = std::sqrt(norm > 0 ? difference / norm : difference);
+  return std::isnan(ratio) ? INFINITY : ratio;
+}
+inline double distance(const Tensor& a, const Tensor& b) {
+  if (!(a.shape() == b.shape())) return INFINITY;
+  return distance(values_of(a), values_of(b));
+}
+
+inline bool bit_equal(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         std::memcmp(detail::data(a), detail::data(b), a.bytes()) == 0;
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,145 @@
+// The models against PyTorch's (tests/golden/make_models.py): forward, gradients, ten steps of
+// Adam.
+#include "ebb/tests/golden/golden.h"
+
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/classifier.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr int kSteps = 10;
+
+double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-10; }
+
+struct MlpProblem {
+  static std::string file(DType dtype) { return std::string("mlp_") + name(dtype); }
+  explicit MlpProblem(const Parameters& parameters) : model(parameters, {12, 16, 8, 5}) {}
+
+  // What the golden file names, in this order; the loss is last.
+  std::vector<std::string> outputs() const { return {"scores"}; }
+  Tensors forward(const Tensor& x, const Tensor& y) const {
+    const Tensor scores = model(x);
+    return {scores, softmax_cross_entropy(scores, y)};
+  }
+  models::Mlp model;
+};
+
+struct LstmProblem {
+  static std::string file(DType dtype) { return std::string("lstm_") + name(dtype); }
+  explicit LstmProblem(const Parameters& parameters)
+      : lstm(parameters.scope("lstm"), 3, {.hidden = 8, .layers = 2}),
+        head(parameters.scope("head"), 8, 1) {}
+
+  std::vector<std::string> outputs() const { return {"sequence", "hidden", "cell", "prediction"}; }
+  Tensors forward(const Tensor& x, const Tensor& y) const {
+    const models::LstmOutput out = lstm(x, Phase::training);
+    const Tensor prediction = head(last_step(out.sequence));
+    return {out.sequence, out.hidden, out.cell, prediction, mse(prediction, y)};
+  }
+  models::Lstm lstm;
+  models::Dense head;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[models]", MlpProblem,
+                   LstmProblem) {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Golden golden(TestType::file(dtype));
+  const Tensor x = golden["x"], y = golden["y"];
+  const double near = tolerance(dtype);
+  CAPTURE(golden.path());
+
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const TestType problem(parameters);
+  parameters.load(golden.path());
+
+  const Tensors forward = problem.forward(x, y);
+  const std::vector<std::string> names = problem.outputs();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CAPTURE(names[i]);
+    CHECK(distance(forward[i], golden[names[i]]) < near);
+  }
+  forward.back().backward();
+  for (const auto& [name, tensor] : parameters.entries()) {
+    CAPTURE(name);
+    CHECK(distance(tensor.grad(), golden["gradient." + name]) < near);
+  }
+  parameters.zero_grad();
+
+  const optim::Adam adam({.learning_rate = 0.01});
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps; ++step)
+    losses.push_back(values_of(adam.minimize(problem.forward(x, y).back(), parameters))[0]);
+  CHECK(distance(losses, values_of(golden["losses"])) < near);
+  for (const auto& [name, tensor] : parameters.entries()) {
+    CAPTURE(name);
+    CHECK(distance(tensor, golden["after." + name]) < near);
+  }
+}
+
+TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[models]",
+                   MlpProblem, LstmProblem) {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Golden golden(TestType::file(dtype));
+  const double near = tolerance(dtype);
+  CAPTURE(golden.path());
+
+  Graph graph;
+  Shape x_shape = golden["x"].shape(), y_shape = golden["y"].shape();
+  x_shape.set(0, kOpen);
+  y_shape.set(0, kOpen);
+  const Tensor x = graph.placeholder("x", dtype, x_shape);
+  const Tensor y = graph.placeholder("y", golden["y"].dtype(), y_shape);
+  const Parameters parameters(graph, Seed{1}, dtype);
+  const TestType problem(parameters);
+  const Tensors forward = problem.forward(x, y);
+  Tensors inputs;
+  for (const auto& entry : parameters.entries()) inputs.push_back(entry.tensor);
+  const Tensors dparameters = gradients(forward.back(), inputs);
+  const Tensor train = optim::Adam({.learning_rate = 0.01}).minimize(forward.back(), parameters);
+
+  Session session(graph);
+  session.initialize(parameters);
+  session.restore(golden.path());
+  const Feeds feeds = {{x, golden["x"]}, {y, golden["y"]}};
+
+  const Tensors outputs = session.run(forward, feeds);
+  const std::vector<std::string> names = problem.outputs();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CAPTURE(names[i]);
+    CHECK(distance(outputs[i], golden[names[i]]) < near);
+  }
+  const Tensors computed = session.run(dparameters, feeds);
+  for (std::size_t i = 0; i < computed.size(); ++i) {
+    CAPTURE(parameters.entries()[i].name);
+    CHECK(distance(computed[i], golden["gradient." + parameters.entries()[i].name]) < near);
+  }
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps; ++step)
+    losses.push_back(values_of(session.run(train, feeds))[0]);
+  CHECK(distance(losses, values_of(golden["losses"])) < near);
+  for (const auto& [name, tensor] : parameters.entries()) {
+    CAPTURE(name);
+    CHECK(distance(session.value(tensor), golden["after." + name]) < near);
+  }
+}
+
+TEST_CASE("the gradient of a sequence's input is PyTorch's", "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Golden golden(LstmProblem::file(dtype));
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const LstmProblem problem(parameters);
+  parameters.load(golden.path());
+  const Tensor x = golden["x"].with_grad();
+  problem.forward(x, golden["y"]).back().backward();
+  CHECK(distance(x.grad(), golden["gradient.x"]) < tolerance(dtype));
+}
+
+}  // namespace ebb::tests
