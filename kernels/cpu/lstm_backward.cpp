@@ -158,8 +158,7 @@ class Backward {
 
   void run_chunk(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
     const bool last_chunk = first + steps == size_.time;
-    for (std::int64_t t = first + steps - 1; t >= first; --t)
-      step(layer, t, space_.d_gates + (t - first) * 4 * size_.state());
+    run_steps(layer, first, steps);
     const std::int64_t rows = steps * size_.batch;
     if (T* db = gradient(at_.b(layer)))
       column_sum(space_.d_gates, rows, size_.gates(), db, space_.sums, !last_chunk);
@@ -172,47 +171,64 @@ class Backward {
     input_gradient(layer, first, steps);
   }
 
-  // d_gates of step t, then what they hand to step t - 1. All strips of d_gates must be there
-  // before that product: hence the product of step t + 1 first, in the piece of its own strip.
-  void step(std::int64_t layer, std::int64_t t, T* d_gates) const {
+  // What the step after t - 1 hands to it: d_hidden = d_gates of step t by the transpose of R, for
+  // one piece. It reads all of those d_gates, which other pieces wrote.
+  void hand_back(std::int64_t layer, const T* d_gates, std::int64_t row, std::int64_t rows,
+                 std::int64_t unit, std::int64_t units) const noexcept {
+    multiply<T>(rows, units, size_.gates(), {d_gates + row * size_.gates(), size_.gates()},
+                {packed(layer, unit), units},
+                space_.d_hidden + layer * size_.state() + unit * size_.batch + row * units, units,
+                false);
+  }
+
+  // d_gates of each step of a chunk, from the last to the first. Each piece of a step begins with
+  // its own part of what the step after hands back, so that a step needs all threads to meet but
+  // once.
+  void run_steps(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
+    const std::int64_t step_elements = 4 * size_.state();
+    for (std::int64_t t = first + steps - 1; t >= first; --t) {
+      T* d_gates = space_.d_gates + (t - first) * step_elements;
+      const bool continues = t + 1 < first + steps;
+      size_.for_step_pieces(
+          [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
+            if (continues) hand_back(layer, d_gates + step_elements, row, rows, unit, units);
+            step_piece(layer, t, d_gates, row, rows, unit, units);
+          });
+    }
+    if (first == 0 && (at_.h0 < 0 || gradient(static_cast<std::size_t>(at_.h0)) == nullptr)) return;
+    size_.for_step_pieces(
+        [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
+          hand_back(layer, space_.d_gates, row, rows, unit, units);
+        });
+  }
+
+  void step_piece(std::int64_t layer, std::int64_t t, T* d_gates, std::int64_t row,
+                  std::int64_t rows, std::int64_t unit, std::int64_t units) const noexcept {
     const bool is_last_layer = layer + 1 == size_.layers;
     const T* cell_before = t > 0 ? reserve_.cells_at(layer, t - 1)
                            : at_.c0 < 0
                                ? nullptr
                                : in(static_cast<std::size_t>(at_.c0)) + layer * size_.state();
-    const T* gates = reserve_.gates_at(layer, t);
-    const T* cell = reserve_.cells_at(layer, t);
-    T* d_hidden = space_.d_hidden + layer * size_.state();
-    T* d_cell = space_.d_cell + layer * size_.state();
-    const LstmSizes& size = size_;
-    size.for_step_pieces([&](std::int64_t row, std::int64_t rows, std::int64_t unit,
-                             std::int64_t units) {
-      const std::int64_t strip = unit * size.batch;
-      for (std::int64_t b = row; b < row + rows; ++b) {
-        const std::int64_t at = b * size.hidden + unit;
-        const T* d_output = is_last_layer ? d_sequence_ : space_.d_output;
-        if (d_output != nullptr)
-          d_output +=
-              (is_last_layer ? b * size.time + t : t % size.chunk * size.batch + b) * size.hidden +
-              unit;
-        cell_backward<T>({.gates = gates + b * size.gates() + unit,
-                          .cell = cell + at,
-                          .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
-                          .d_hidden = d_hidden + strip + b * units,
-                          .d_output = d_output,
-                          .d_cell = d_cell + strip + b * units,
-                          .d_gates = d_gates + b * size.gates() + unit,
-                          .stride = size.hidden},
-                         units);
-      }
-    });
-    if (t == 0 && (at_.h0 < 0 || gradient(static_cast<std::size_t>(at_.h0)) == nullptr)) return;
-    size.for_step_pieces(
-        [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
-          multiply<T>(rows, units, size.gates(), {d_gates + row * size.gates(), size.gates()},
-                      {packed(layer, unit), units}, d_hidden + unit * size.batch + row * units,
-                      units, false);
-        });
+    const T *gates = reserve_.gates_at(layer, t), *cell = reserve_.cells_at(layer, t);
+    T* d_hidden = space_.d_hidden + layer * size_.state() + unit * size_.batch;
+    T* d_cell = space_.d_cell + layer * size_.state() + unit * size_.batch;
+    for (std::int64_t b = row; b < row + rows; ++b) {
+      const std::int64_t at = b * size_.hidden + unit;
+      const T* d_output = is_last_layer ? d_sequence_ : space_.d_output;
+      if (d_output != nullptr)
+        d_output += (is_last_layer ? b * size_.time + t : t % size_.chunk * size_.batch + b) *
+                        size_.hidden +
+                    unit;
+      cell_backward<T>({.gates = gates + b * size_.gates() + unit,
+                        .cell = cell + at,
+                        .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
+                        .d_hidden = d_hidden + b * units,
+                        .d_output = d_output,
+                        .d_cell = d_cell + b * units,
+                        .d_gates = d_gates + b * size_.gates() + unit,
+                        .stride = size_.hidden},
+                       units);
+    }
   }
 
   // dR += the sum over steps of h_{t-1}^T d_gates_t, as one product over the chunk.

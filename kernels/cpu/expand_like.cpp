@@ -1,0 +1,17 @@
+#include "ebb/core/kernels/reduce.h"
+#include "ebb/kernels/cpu/broadcast.h"
+#include "ebb/kernels/cpu/dispatch.h"
+
+namespace ebb::cpu {
+
+void expand_like(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T one = 1;
+    broadcast<functors::Multiply>(in.as<const T>(), in.spec.shape, &one, Shape(), out.as<T>(),
+                                  out.spec.shape);
+  });
+}
+
+}  // namespace ebb::cpu
