@@ -1,0 +1,203 @@
+// Gradient accumulation: MEMORY.md, row 15.
+#include "ebb/optim/accumulator.h"
+
+#include <random>
+
+#include "ebb/core/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/mlp.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr std::int64_t kSamples = 24;
+constexpr std::int64_t kIn = 6;
+
+struct Data {
+  Tensor x = Golden("mlp_f64")["x"];  // [24, 12]
+  Tensor y = Golden("mlp_f64")["y"];
+};
+
+std::vector<optim::Optimizer> optimizers() {
+  return {optim::Sgd({.learning_rate = 0.1}),
+          optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1}),
+          optim::Adam({.learning_rate = optim::cosine(0.01, {.warm_up = 2, .steps = 6})}),
+          optim::AdamW({.learning_rate = 0.01})};
+}
+
+// Sizes that add up to `total`.
+std::vector<std::int64_t> cut(std::int64_t total, std::mt19937& random) {
+  std::vector<std::int64_t> sizes;
+  while (total > 0) {
+    sizes.push_back(std::uniform_int_distribution<std::int64_t>(1, total)(random));
+    total -= sizes.back();
+  }
+  return sizes;
+}
+
+// A training program in one of the modes.
+struct Program {
+  virtual ~Program() = default;
+  virtual void whole(const Tensor& x, const Tensor& y) = 0;
+  virtual void micro(const Tensor& x, const Tensor& y) = 0;
+  virtual std::int64_t flush() = 0;
+  virtual Tensor value(const std::string& name) = 0;
+};
+
+struct Eager final : Program {
+  explicit Eager(const optim::Optimizer& optimizer)
+      : optimizer(optimizer), accumulator(optimizer, {.samples = kSamples}) {}
+  Tensor loss(const Tensor& x, const Tensor& y) { return softmax_cross_entropy(model(x), y); }
+  void whole(const Tensor& x, const Tensor& y) override {
+    optimizer.minimize(loss(x, y), parameters);
+  }
+  void micro(const Tensor& x, const Tensor& y) override {
+    accumulator.minimize(loss(x, y), parameters, rows(y));
+  }
+  std::int64_t flush() override { return accumulator.flush(parameters).item<std::int64_t>(); }
+  Tensor value(const std::string& name) override { return parameters[name]; }
+
+  const optim::Optimizer optimizer;
+  const optim::Accumulator accumulator;
+  const Parameters parameters{Device::cpu(), Seed{3}, DType::f64};
+  const models::Mlp model{parameters, {12, kIn, 5}, {.activation = Activation::tanh}};
+};
+
+struct Recorded final : Program {
+  explicit Recorded(const optim::Optimizer& optimizer) {
+    const optim::Accumulator accumulator(optimizer, {.samples = kSamples});
+    const Tensor loss = softmax_cross_entropy(model(x), y);
+    whole_step = optimizer.minimize(loss, parameters);
+    micro_step = accumulator.minimize(loss, parameters, rows(y));
+    flush_step = accumulator.flush(parameters);
+    session.initialize(parameters);
+  }
+  void whole(const Tensor& bx, const Tensor& by) override {
+    session.run(whole_step, {{x, bx}, {y, by}});
+  }
+  void micro(const Tensor& bx, const Tensor& by) override {
+    session.run(micro_step, {{x, bx}, {y, by}});
+  }
+  std::int64_t flush() override { return session.run(flush_step).item<std::int64_t>(); }
+  Tensor value(const std::string& name) override { return session.value(parameters[name]); }
+
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f64, {-1, 12});
+  const Tensor y = graph.placeholder("y", DType::i32, {-1});
+  const Parameters parameters{graph, Seed{3}, DType::f64};
+  const models::Mlp model{parameters, {12, kIn, 5}, {.activation = Activation::tanh}};
+  Tensor whole_step, micro_step, flush_step;
+  Session session{graph};
+};
+
+const std::vector<std::string> kNames = {"0.weight", "0.bias", "1.weight", "1.bias"};
+
+void check_equal(Program& a, Program& b) {
+  for (const std::string& name : kNames) {
+    CAPTURE(name);
+    CHECK(distance(a.value(name), b.value(name)) < 1e-13);
+  }
+}
+
+void run_micro(Program& program, const Data& data, const std::vector<std::int64_t>& sizes) {
+  std::int64_t at = 0;
+  for (const std::int64_t size : sizes) {
+    program.micro(slice(data.x, at, at + size), slice(data.y, at, at + size));
+    at += size;
+  }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("micro-batches of any sizes give the whole batch's update", "[optim][row15]",
+                   Eager, Recorded) {
+  const Data data;
+  std::mt19937 random(5);
+  for (const optim::Optimizer& optimizer : optimizers()) {
+    CAPTURE(optimizer.rule().name());
+    TestType whole(optimizer), micro(optimizer);
+    for (int update = 0; update < 4; ++update) {
+      whole.whole(data.x, data.y);
+      run_micro(micro, data, cut(kSamples, random));
+      check_equal(micro, whole);
+    }
+    CHECK(micro.value("accumulated/samples").template item<std::int64_t>() == 0);
+    CHECK(
+        micro.value(std::string(optimizer.rule().name()) + "/step").template item<std::int64_t>() ==
+        4);
+  }
+}
+
+TEMPLATE_TEST_CASE("a partial group waits, and is flushed as the batch it is", "[optim][row15]",
+                   Eager, Recorded) {
+  const Data data;
+  for (const optim::Optimizer& optimizer : optimizers()) {
+    TestType whole(optimizer), micro(optimizer);
+    whole.whole(data.x, data.y);
+    run_micro(micro, data, {20, 4});
+    run_micro(micro, data, {7, 3});
+    check_equal(micro, whole);
+    CHECK(micro.value("accumulated/samples").template item<std::int64_t>() == 10);
+    CHECK(micro.flush() == 10);
+    whole.whole(slice(data.x, 0, 10), slice(data.y, 0, 10));
+    check_equal(micro, whole);
+    CHECK(micro.flush() == 0);
+    check_equal(micro, whole);
+    whole.whole(data.x, data.y);
+    run_micro(micro, data, {1, 23});
+    check_equal(micro, whole);
+  }
+}
+
+TEST_CASE("accumulation is the same in both modes, bit for bit", "[optim][row15]") {
+  const Data data;
+  for (const optim::Optimizer& optimizer : optimizers()) {
+    Eager eager(optimizer);
+    Recorded recorded(optimizer);
+    for (Program* program : {static_cast<Program*>(&eager), static_cast<Program*>(&recorded)}) {
+      run_micro(*program, data, {5, 11, 8});
+      run_micro(*program, data, {3});
+    }
+    for (const std::string& name : kNames) {
+      CHECK(bit_equal(eager.value(name), recorded.value(name)));
+      CHECK(bit_equal(eager.value(name + "/accumulated"), recorded.value(name + "/accumulated")));
+    }
+  }
+}
+
+TEST_CASE("accumulated gradients are counted as gradients", "[optim][row15]") {
+  const auto gradient_bytes = [] {
+    return memory::stats(Device::cpu())
+        .by_category[static_cast<std::size_t>(memory::Category::gradient)]
+        .current;
+  };
+  const std::size_t before = gradient_bytes();
+  const Data data;
+  {
+    Eager eager{optim::Sgd()};
+    eager.micro(data.x, data.y);
+    // Two weights, two biases and the count, rounded up to 512 bytes each.
+    CHECK(gradient_bytes() - before == 1024 + 512 + 512 + 512 + 512);
+  }
+  CHECK(gradient_bytes() == before);
+}
+
+TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
+  CHECK_ERROR(optim::Accumulator(optim::Adam(), {.samples = 0}), Error, "samples = 0 is below 1");
+  Eager eager{optim::Adam()};
+  CHECK_ERROR(eager.flush(), Error, "nothing has been accumulated");
+  const Data data;
+  const Tensor f32 = Tensor::full({}, 3);
+  CHECK_ERROR(eager.accumulator.minimize(eager.loss(data.x, data.y), eager.parameters, f32),
+              ShapeError, "i64 scalar");
+  CHECK(eager.parameters.slots().empty());
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,155 @@
+// A step that runs out of memory has not happened: MEMORY.md, row 11.
+#include <functional>
+
+#include "ebb/core/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+// While one lives, the device has `blocks` free blocks of 512 bytes, none side by side, and can
+// reserve no more: of what follows, so many small allocations succeed.
+class Scarcity {
+ public:
+  explicit Scarcity(std::size_t blocks) {
+    memory::release_cached(Device::cpu());
+    memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current);
+    std::vector<Tensor> spare;
+    try {
+      for (;;) {
+        fill_.push_back(Tensor::zeros({128}));
+        if (spare.size() < blocks) spare.push_back(Tensor::zeros({128}));
+      }
+    } catch (const OutOfMemory&) {
+    }
+    enough_ = spare.size() == blocks;
+  }
+  ~Scarcity() { memory::set_limit(Device::cpu(), std::nullopt); }
+  // Whether there was as much memory.
+  bool enough() const noexcept { return enough_; }
+
+ private:
+  std::vector<Tensor> fill_;
+  bool enough_ = false;
+};
+
+// All tensors of which fit into blocks of 512 bytes.
+struct Training {
+  Training() {
+    w = parameters.declare("w", {12, 3}, initializers::uniform(-1, 1));
+    b = parameters.declare("b", {3}, initializers::zeros());
+  }
+  Tensor loss() const { return softmax_cross_entropy(dense(x, w, b, Activation::tanh), y); }
+
+  const Parameters parameters{Device::cpu(), Seed{5}};
+  Tensor w, b;
+  const Tensor x = slice(Golden("mlp_f32")["x"], 0, 2).clone();
+  const Tensor y = slice(Golden("mlp_f32")["y"], 0, 2).clone();
+};
+
+// The bits of every parameter and slot.
+std::vector<std::pair<std::string, std::vector<std::byte>>> bits(const Parameters& parameters) {
+  std::vector<std::pair<std::string, std::vector<std::byte>>> all;
+  for (const auto* list : {&parameters.entries(), &parameters.slots()})
+    for (const auto& [name, tensor] : *list) {
+      const auto* first = static_cast<const std::byte*>(detail::data(tensor));
+      all.emplace_back(name, std::vector<std::byte>(first, first + tensor.bytes()));
+    }
+  return all;
+}
+
+std::size_t allocated_now() { return memory::stats(Device::cpu()).allocated.current; }
+
+struct Method {
+  const char* name;
+  std::function<void(const Parameters&, const Tensor& loss)> step;
+};
+
+std::vector<Method> methods() {
+  const optim::Adam adam;
+  const optim::Sgd sgd({.momentum = 0.9});
+  const optim::Accumulator waits(adam, {.samples = 100}), at_once(sgd, {.samples = 2});
+  const Tensor two = rows(Tensor::zeros({2}));
+  const Tensor rate = Tensor::full({}, 0.1, DType::f64);
+  return {{"adam.minimize", [=](auto& p, auto& l) { adam.minimize(l, p); }},
+          {"sgd.minimize", [=](auto& p, auto& l) { sgd.minimize(l, p); }},
+          {"a rate of one's own",
+           [=](auto& p, auto& l) { optim::Sgd({.learning_rate = rate}).minimize(l, p); }},
+          {"accumulate", [=](auto& p, auto& l) { waits.minimize(l, p, two); }},
+          {"accumulate and update", [=](auto& p, auto& l) { at_once.minimize(l, p, two); }},
+          {"flush", [=](auto& p, auto&) { waits.flush(p); }}};
+}
+
+}  // namespace
+
+TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]") {
+  for (const Method& method : methods()) {
+    const bool flushes = std::string(method.name) == "flush";
+    for (const int steps_before : {0, 1}) {
+      if (flushes && steps_before == 0) continue;
+      CAPTURE(method.name, steps_before);
+      bool succeeded = false;
+      int failures = 0;
+      for (std::size_t blocks = 0; !succeeded; ++blocks) {
+        const Training training;
+        if (flushes) methods()[3].step(training.parameters, training.loss());
+        for (int i = 0; i < steps_before && !flushes; ++i)
+          method.step(training.parameters, training.loss());
+        const auto before = bits(training.parameters);
+        const std::size_t held = allocated_now();
+        {
+          const Tensor loss = training.loss();
+          const Scarcity scarcity(blocks);
+          REQUIRE(scarcity.enough());
+          try {
+            method.step(training.parameters, loss);
+            succeeded = true;
+          } catch (const OutOfMemory&) {
+            ++failures;
+          }
+        }
+        if (succeeded) break;
+        REQUIRE(bits(training.parameters) == before);
+        REQUIRE(allocated_now() == held);
+        method.step(training.parameters, training.loss());
+        REQUIRE(bits(training.parameters) != before);
+      }
+      CHECK(failures > 0);
+    }
+  }
+}
+
+TEST_CASE("step() that runs out of memory has changed nothing", "[optim][row11]") {
+  const optim::Adam adam;
+  int failures = 0;
+  for (std::size_t blocks = 0;; ++blocks) {
+    const Training training;
+    training.loss().backward();
+    const auto before = bits(training.parameters);
+    const std::size_t held = allocated_now();
+    {
+      const Scarcity scarcity(blocks);
+      REQUIRE(scarcity.enough());
+      try {
+        adam.step(training.parameters);
+        break;
+      } catch (const OutOfMemory&) {
+        ++failures;
+      }
+    }
+    REQUIRE(bits(training.parameters) == before);
+    REQUIRE(allocated_now() == held);
+  }
+  // Four moments, the count of steps and the learning rate.
+  CHECK(failures == 6);
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,216 @@
+// What a step means, whatever the rule.
+#include "ebb/core/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/graph/session.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+Tensor declare(const Parameters& parameters, std::string_view name) {
+  return parameters.declare(name, {4}, initializers::uniform(-1, 1));
+}
+
+std::size_t allocated_total() { return memory::stats(Device::cpu()).allocated.total; }
+std::size_t allocated_now() { return memory::stats(Device::cpu()).allocated.current; }
+
+}  // namespace
+
+TEST_CASE("minimize updates what the loss depends on and leaves the rest alone", "[optim]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Tensor used = declare(parameters, "used"), unused = declare(parameters, "unused");
+  const Tensor used_before = used.clone(), unused_before = unused.clone();
+  const Tensor loss = optim::Adam().minimize(sum(square(used)), parameters);
+  CHECK_FALSE(bit_equal(used, used_before));
+  CHECK(bit_equal(unused, unused_before));
+  CHECK(parameters.contains("used/adam.first_moment"));
+  CHECK(parameters.contains("adam/step"));
+  CHECK_FALSE(parameters.contains("unused/adam.first_moment"));
+  CHECK_FALSE(used.grad().defined());
+  CHECK_FALSE(loss.requires_grad());
+  CHECK(loss.item<float>() == sum(square(used_before)).item<float>());
+}
+
+TEST_CASE("step updates the parameters that have a gradient", "[optim]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Tensor a = declare(parameters, "a"), b = declare(parameters, "b");
+  const optim::Sgd sgd;
+  CHECK_ERROR(sgd.step(parameters), Error, "no parameter has a gradient");
+  CHECK(parameters.slots().empty());
+  const Tensor b_before = b.clone();
+  sum(a).backward();
+  sgd.step(parameters);
+  CHECK(bit_equal(b, b_before));
+  CHECK(a.grad().defined());
+  CHECK(parameters["sgd/step"].item<std::int64_t>() == 1);
+}
+
+TEST_CASE("a warm step allocates its learning rate and nothing else", "[optim]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Tensor a = declare(parameters, "a"), b = declare(parameters, "b");
+  const optim::Adam adam;
+  sum(a * b).backward();
+  adam.step(parameters);
+  const std::size_t before = allocated_total(), held = allocated_now();
+  adam.step(parameters);
+  CHECK(allocated_total() - before == 512);
+  CHECK(allocated_now() == held);
+}
+
+TEST_CASE("the first step's peak is that of every other", "[optim]") {
+  const std::size_t start = allocated_now();
+  {
+    const Parameters parameters(Device::cpu(), Seed{1});
+    const Tensor a = parameters.declare("a", {1000}, initializers::uniform(-1, 1));
+    const optim::Adam adam;
+    std::size_t peaks[3];
+    for (std::size_t& peak : peaks) {
+      memory::reset_peaks(Device::cpu());
+      adam.minimize(sum(square(a)), parameters);
+      peak = memory::stats(Device::cpu()).allocated.peak - start;
+    }
+    CHECK(peaks[0] == peaks[1]);
+    CHECK(peaks[1] == peaks[2]);
+    const auto& state =
+        memory::stats(Device::cpu())
+            .by_category[static_cast<std::size_t>(memory::Category::optimizer_state)];
+    CHECK(state.current == 2 * 4096 + 512);
+  }
+  CHECK(allocated_now() == start);
+}
+
+TEST_CASE("minimize frees the tape of the loss it returns", "[optim]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Tensor a = declare(parameters, "a");
+  const optim::Adam adam;
+  adam.minimize(sum(exp(a)), parameters);
+  const std::size_t before = allocated_now();
+  const Tensor loss = adam.minimize(sum(exp(a)), parameters);
+  CHECK(allocated_now() == before + 512);
+}
+
+TEST_CASE("the learning rate can be a tensor that the user assigns", "[optim]") {
+  const Tensor rate = Tensor::full({}, 0.5, DType::f64);
+  const optim::Sgd sgd({.learning_rate = rate});
+  SECTION("eager") {
+    const Parameters parameters(Device::cpu(), Seed{1});
+    const Tensor a = parameters.declare("a", {}, initializers::constant(1));
+    sgd.minimize(a * 1, parameters);
+    CHECK(a.item<float>() == 0.5f);
+    assign(rate, 0.125);
+    sgd.minimize(a * 1, parameters);
+    CHECK(a.item<float>() == 0.375f);
+  }
+  SECTION("graph") {
+    Graph graph;
+    const Parameters parameters(graph, Seed{1});
+    const Tensor a = parameters.declare("a", {}, initializers::constant(1));
+    const Tensor train = sgd.minimize(a * 1, parameters);
+    Session session(graph);
+    session.initialize(parameters);
+    session.run(train);
+    CHECK(session.value(a).item<float>() == 0.5f);
+    assign(rate, 0.125);
+    session.run(train);
+    CHECK(session.value(a).item<float>() == 0.375f);
+  }
+  CHECK_ERROR(optim::Sgd({.learning_rate = Tensor::full({}, 1)}), Error, "takes a tensor of f64[]");
+}
+
+TEST_CASE("a graph's step happens where its result is fetched, and nowhere else", "[optim]") {
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  // More than a with_updates node takes.
+  Tensor loss;
+  for (int i = 0; i < 40; ++i) {
+    const Tensor term = sum(square(declare(parameters, "p" + std::to_string(i))));
+    loss = loss.defined() ? loss + term : term;
+  }
+  const Tensor train = optim::Adam().minimize(loss, parameters);
+  Session session(graph);
+  session.initialize(parameters);
+  const Tensor before = session.run(loss);
+  CHECK(bit_equal(session.run(loss), before));
+  CHECK(session.value(parameters["adam/step"]).item<std::int64_t>() == 0);
+  CHECK(bit_equal(session.run(train), before));
+  CHECK(session.value(parameters["adam/step"]).item<std::int64_t>() == 1);
+  const Tensor after = session.run(loss);
+  CHECK(after.item<float>() < before.item<float>());
+  // Every parameter has moved by the learning rate, as Adam's first step does.
+  const Parameters eager(Device::cpu(), Seed{1});
+  for (const auto& [name, tensor] : parameters.entries()) {
+    if (name.find('/') != std::string::npos) continue;
+    const std::vector<double> now = values_of(session.value(tensor));
+    const std::vector<double> start = values_of(declare(eager, name));
+    for (std::size_t i = 0; i < now.size(); ++i)
+      CHECK(std::abs(std::abs(now[i] - start[i]) - 1e-3) < 1e-6);
+  }
+}
+
+TEST_CASE("training goes on where a file left it, in either mode", "[optim]") {
+  const TemporaryFolder folder;
+  const optim::AdamW adamw({.learning_rate = optim::cosine(0.1, {.warm_up = 3, .steps = 8})});
+  const auto loss_of = [](const Tensor& a) { return sum(square(a)); };
+  const auto eager = [&](const std::string& from, const std::string& to, int steps) {
+    const Parameters parameters(Device::cpu(), Seed{1});
+    const Tensor a = declare(parameters, "a");
+    if (!from.empty()) parameters.load(folder.path(from));
+    for (int i = 0; i < steps; ++i) adamw.minimize(loss_of(a), parameters);
+    parameters.save(folder.path(to));
+    return values_of(a);
+  };
+  const auto graph = [&](const std::string& from, const std::string& to, int steps) {
+    Graph graph;
+    const Parameters parameters(graph, Seed{1});
+    const Tensor a = declare(parameters, "a");
+    const Tensor train = adamw.minimize(loss_of(a), parameters);
+    Session session(graph);
+    session.initialize(parameters);
+    if (!from.empty()) session.restore(folder.path(from));
+    for (int i = 0; i < steps; ++i) session.run(train);
+    session.save(folder.path(to));
+    return values_of(session.value(a));
+  };
+  const std::vector<double> whole = eager("", "whole", 6);
+  CHECK(graph("", "whole graph", 6) == whole);
+  eager("", "eager", 2);
+  graph("", "graph", 2);
+  CHECK(eager("eager", "d", 4) == whole);
+  CHECK(graph("graph", "a", 4) == whole);
+  CHECK(graph("eager", "b", 4) == whole);
+  CHECK(eager("graph", "c", 4) == whole);
+}
+
+TEST_CASE("an optimizer says what it cannot do", "[optim]") {
+  Graph graph;
+  const Parameters parameters(Device::cpu()), symbolic(graph);
+  const Tensor a = declare(parameters, "a"), s = declare(symbolic, "s");
+  const optim::Adam adam;
+  CHECK_ERROR(adam.minimize(sum(s), parameters), Error, "the parameters are concrete");
+  CHECK_ERROR(adam.minimize(sum(a), symbolic), Error, "belong to a graph");
+  CHECK_ERROR(adam.minimize(sum(Tensor::zeros({2})), parameters), Error,
+              "depends on none of the 1");
+  CHECK_ERROR(adam.minimize(Tensor(), parameters), Error, "holds nothing");
+  CHECK_ERROR(adam.minimize(square(a), parameters), Error, "one-element");
+  CHECK_ERROR(adam.step(symbolic), Error, "use minimize()");
+  CHECK(parameters.slots().empty());
+  const Tensor loss = sum(square(a));
+  adam.minimize(loss, parameters);
+  CHECK_ERROR(adam.minimize(loss, parameters), Error, "differentiated already");
+
+  CHECK_ERROR(optim::Adam({.beta1 = 1}), Error, "[adam] beta1 = 1");
+  CHECK_ERROR(optim::AdamW({.weight_decay = -1}), Error, "[adamw] weight_decay = -1");
+  CHECK_ERROR(optim::Adam({.learning_rate = NAN}), Error, "[learning rate]");
+  CHECK_ERROR(optim::Sgd({.momentum = -0.5}), Error, "[sgd] momentum");
+  CHECK_ERROR(optim::Sgd({.nesterov = true}), Error, "nesterov needs a momentum");
+  CHECK_ERROR(optim::cosine(1, {.warm_up = 5, .steps = 5}), Error, "0 <= warm_up < steps");
+}
+
+}  // namespace ebb::tests
