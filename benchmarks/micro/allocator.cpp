@@ -1,8 +1,6 @@
 // What a free and an allocation together cost, beside malloc in the same run.
 //
-// The count of items is the count of pairs: "items_per_second" is pairs per second, and the time of
-// an iteration is that of one pair. Two threads share one allocator, as eager threads of a device
-// do.
+// "items_per_second" counts pairs. Two threads share one allocator, as eager threads of a device do.
 
 #include <benchmark/benchmark.h>
 
