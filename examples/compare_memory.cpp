@@ -1,0 +1,12 @@
+// Trains one model as a graph and eagerly, and lays the memory of the two side by side.
+#include "ebb/examples/common/run_program.h"
+
+int main(int argc, char** argv) {
+  return examples::run_program(
+      argc, argv,
+      {.name = "compare_memory",
+       .purpose = "Trains a model as a graph and eagerly, and lays their memory side by side.",
+       .model = "",
+       .compares = true},
+      examples::compare_and_report);
+}
