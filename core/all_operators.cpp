@@ -23,7 +23,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // fill, copy
       &fill_like_op, &copy_op, &cast_op,
       // reduce
-      &sum_op, &mean_op, &sum_like_op, &broadcast_like_op,
+      &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &dense_activated_backward_op,
       // loss

@@ -21,6 +21,9 @@ void sum_like(const KernelContext&);
 // The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided by the number
 // of elements of those axes if mean. Input 1, whose shape out has, has no data.
 void broadcast_like(const KernelContext&);
+// The transpose of `sum_like`: out = in broadcast to out's shape by NumPy's rules. Input 1, whose shape
+// out has, has no data.
+void expand_like(const KernelContext&);
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cpu

@@ -112,12 +112,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .name = "softmax_cross_entropy_backward",
     .infer = infer_cross_entropy_backward,
     .gradient = cross_entropy_second_gradient,
-    .keeps_for =
-        [](Mask wants) {
-          // The gradient of the scores needs dy, that of dy the labels; both need the scores.
-          const Keeps scores = (wants & bit(0)) ? input(0) | input(2) : input(0);
-          return (wants & bit(2)) ? scores | input(1) : scores;
-        },
+    .keeps = input(0) | input(1) | input(2),
     .cpu = {cpu::softmax_cross_entropy_backward}};
 
 }  // namespace ebb

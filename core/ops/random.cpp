@@ -27,16 +27,12 @@ void infer_creation(Inference& inference) {
                    Shape(std::span(attributes.dims, static_cast<std::size_t>(attributes.rank))));
 }
 
-Tensor create(const OpDef& op, RandomAttributes random, const Shape& shape, DType dtype,
+Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dtype,
               const Device& device, CallSite site) {
   if (shape.is_open())
     throw ShapeError(detail::message(op.name, "takes no open shape " + shape.to_string(), site));
-  CreationAttributes attributes{.random = random};
-  attributes.rank = shape.rank();
-  attributes.dtype = static_cast<std::int32_t>(dtype);
-  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
   const Tensor draw = detail::next_draw(device, site);
-  return apply_one(op, {draw}, attributes, site);
+  return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
 
 void infer_dropout(Inference& inference) {
@@ -46,13 +42,21 @@ void infer_dropout(Inference& inference) {
 
 }  // namespace
 
+Attributes detail::creation_attributes(double a, double b, const Shape& shape, DType dtype) {
+  CreationAttributes attributes{.random = {a, b}};
+  attributes.rank = shape.rank();
+  attributes.dtype = static_cast<std::int32_t>(dtype);
+  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
+  return attributes;
+}
+
 Tensor uniform(const Shape& shape, const UniformOptions& options, const char* file, unsigned line) {
-  return create(uniform_op, {options.low, options.high}, shape, options.dtype, options.device,
+  return create(uniform_op, options.low, options.high, shape, options.dtype, options.device,
                 {file, line});
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& options, const char* file, unsigned line) {
-  return create(normal_op, {options.mean, options.standard_deviation}, shape, options.dtype,
+  return create(normal_op, options.mean, options.standard_deviation, shape, options.dtype,
                 options.device, {file, line});
 }
 
@@ -60,7 +64,7 @@ Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, const char
                  unsigned line) {
   if (!(options.probability >= 0 && options.probability <= 1))
     throw Error(detail::message("bernoulli", "takes a probability in [0, 1]", {file, line}));
-  return create(bernoulli_op, {.a = options.probability}, shape, options.dtype, options.device,
+  return create(bernoulli_op, options.probability, 1, shape, options.dtype, options.device,
                 {file, line});
 }
 

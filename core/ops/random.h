@@ -40,6 +40,12 @@ Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {}, EBB_C
 // from the same draw. Throws Error for a probability outside [0, 1).
 Tensor dropout(const Operand& x, double probability, Phase phase);
 
+namespace detail {
+// The attributes of uniform, normal and bernoulli, whose one input is a draw i64[2]: a and b as
+// RandomAttributes has them, the shape and dtype of what they make.
+Attributes creation_attributes(double a, double b, const Shape& shape, DType dtype);
+}  // namespace detail
+
 extern const OpDef uniform_op, normal_op, bernoulli_op, dropout_op;
 // Input: a graph's run count (i64 scalar); output: the draw i64[2] {key, counter} of one random
 // node in that run (kernels/random.h).

@@ -1,7 +1,5 @@
 #include "ebb/core/ops/reduce.h"
 
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -48,14 +46,25 @@ Tensors reduce_gradient(Gradient g) {
   return {detail::broadcast_like(g.dy(), g.x(0), g.attribute<Reduction>())};
 }
 
-void infer_sum_like(Inference& inference) {
+bool broadcasts_to(const Shape& from, const Shape& to) {
+  if (from.rank() > to.rank()) return false;
+  for (int i = -1; i >= -from.rank(); --i)
+    if (from[i] != 1 && !detail::may_equal(from[i], to[i])) return false;
+  return true;
+}
+
+// Output 0 has the shape of input 1, whose dtype does not matter.
+template <bool Expands>
+void infer_like(Inference& inference) {
   detail::require_arithmetic(inference, 1);
   const Shape& shape = inference.inputs[0].shape;
   const Shape& like = inference.inputs[1].shape;
-  bool fits = like.rank() <= shape.rank();
-  for (int i = -1; fits && i >= -like.rank(); --i)
-    fits = like[i] == 1 || detail::may_equal(like[i], shape[i]);
-  inference.require(fits, "the second shape does not broadcast to the first");
+  if (Expands)
+    inference.require(broadcasts_to(shape, like),
+                      "the first shape does not broadcast to the second");
+  else
+    inference.require(broadcasts_to(like, shape),
+                      "the second shape does not broadcast to the first");
   inference.output(inference.inputs[0].dtype, like);
 }
 
@@ -89,6 +98,12 @@ Tensor detail::broadcast_like(const Operand& dy, const Operand& like, const Redu
   return apply_one(broadcast_like_op, {dy, like}, reduction, dy.site());
 }
 
+Tensor detail::expand_like(const Operand& x, const Operand& like) {
+  tensor_of(expand_like_op, x);
+  tensor_of(expand_like_op, like);
+  return apply_one(expand_like_op, {x, like}, {}, x.site());
+}
+
 constinit const OpDef sum_op{.name = "sum",
                              .infer = infer_reduce,
                              .gradient = reduce_gradient,
@@ -101,16 +116,14 @@ constinit const OpDef mean_op{.name = "mean",
                               .is_identity = detail::keeps_shape,
                               .cpu = {cpu::sum, cpu::sum_memory}};
 
-constinit const OpDef sum_like_op{
-    .name = "sum_like",
-    .infer = infer_sum_like,
-    // dy broadcast to x: which axes those are is not known before shapes are fed.
-    .gradient = [](Gradient g) -> Tensors {
-      return {fill_like(g.x(0), 1) * g.dy(), {}};
-    },
-    .shape_only = bit(1),
-    .is_identity = detail::keeps_shape,
-    .cpu = {cpu::sum_like, cpu::sum_like_memory}};
+constinit const OpDef sum_like_op{.name = "sum_like",
+                                  .infer = infer_like<false>,
+                                  .gradient = [](Gradient g) -> Tensors {
+                                    return {detail::expand_like(g.dy(), g.x(0)), {}};
+                                  },
+                                  .shape_only = bit(1),
+                                  .is_identity = detail::keeps_shape,
+                                  .cpu = {cpu::sum_like, cpu::sum_like_memory}};
 
 constinit const OpDef broadcast_like_op{
     .name = "broadcast_like",
@@ -123,5 +136,14 @@ constinit const OpDef broadcast_like_op{
     .shape_only = bit(1),
     .is_identity = detail::keeps_shape,
     .cpu = {cpu::broadcast_like}};
+
+constinit const OpDef expand_like_op{.name = "expand_like",
+                                     .infer = infer_like<true>,
+                                     .gradient = [](Gradient g) -> Tensors {
+                                       return {sum_like(g.dy(), g.x(0)), {}};
+                                     },
+                                     .shape_only = bit(1),
+                                     .is_identity = detail::keeps_shape,
+                                     .cpu = {cpu::expand_like}};
 
 }  // namespace ebb

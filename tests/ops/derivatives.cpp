@@ -1,0 +1,112 @@
+#include "ebb/core/check_gradient.h"
+#include "ebb/core/error.h"
+#include "ebb/core/kernels/functors.h"
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape_rules.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+namespace {
+
+// One number that depends on every element of every floating result, on each in its own way.
+Tensor weighted(const Tensors& results) {
+  Tensor total = Tensor::zeros({}, DType::f64);
+  double next = 0.8;  // a logistic map, in (0.5, 1.5)
+  for (const Tensor& result : results) {
+    if (!is_floating(result.dtype())) continue;
+    std::vector<double> weights(static_cast<std::size_t>(result.elements()));
+    for (double& weight : weights) weight = next = 0.5 + 3.7 * (next - 0.5) * (1.5 - next);
+    total = total + sum(result * Tensor::from(weights, result.shape()));
+  }
+  return total;
+}
+
+GradientCheck check(const Sample& sample, std::int64_t batch) {
+  const Tensors inputs = make_inputs(sample, DType::f64, batch);
+  Tensors floating;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_floating(inputs[i].dtype()) && !(sample.state >> i & 1)) floating.push_back(inputs[i]);
+  const auto function = [&](const Tensors& x) {
+    Tensors all = inputs;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (is_floating(all[i].dtype()) && !(sample.state >> i & 1)) all[i] = x[next++];
+    return weighted(run_eagerly(sample, all));
+  };
+  return check_gradient(function, floating, {.order = sample.order});
+}
+
+// A square whose gradient forgets the factor 2.
+const OpDef wrong_square_op{
+    .name = "wrong_square",
+    .infer = detail::same_shape,
+    .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * g.x(0)}; },
+    .keeps = input(0),
+    .cpu = {cpu::map<functors::Square>}};
+
+// One whose first gradient is right, and whose second one is not.
+const OpDef half_wrong_op{
+    .name = "half_wrong",
+    .infer = detail::same_shape,
+    .gradient = [](const GradientContext& g) -> Tensors {
+      return {g.dy() * 2 * g.x(0).detach()};
+    },
+    .keeps = input(0),
+    .cpu = {cpu::map<functors::Square>}};
+
+}  // namespace
+
+TEST_CASE("Every gradient rule agrees with central differences, to the order it is defined for") {
+  for (const Sample& sample : all_samples(DType::f64)) {
+    if (sample.order == 0) continue;
+    for (const std::int64_t batch : {1, 3}) {
+      INFO(sample.name << ", batch of " << batch);
+      CHECK(check(sample, batch).report == "");
+    }
+  }
+}
+
+TEST_CASE("Gradients of an empty batch are zero or empty") {
+  for (const Sample& sample : all_samples(DType::f64)) {
+    if (sample.order == 0 || sample.name.find("mean") != std::string::npos ||
+        sample.name.find("cross_entropy") != std::string::npos)
+      continue;  // the mean over nothing is NaN
+    INFO(sample.name);
+    CHECK(check(sample, 0).report == "");
+  }
+}
+
+TEST_CASE("check_gradient finds a wrong rule, of the first order and of the second") {
+  const Tensor x = Tensor::from({0.5, -1.5});
+  const auto apply_to = [](const OpDef& op) {
+    return [&op](const Tensors& in) { return detail::apply_to(op, in[0]); };
+  };
+  const GradientCheck wrong = check_gradient(apply_to(wrong_square_op), {x});
+  CHECK_FALSE(wrong);
+  CHECK(wrong.report.find("input 0, element") != std::string::npos);
+  CHECK(check_gradient(apply_to(half_wrong_op), {x}));
+  const GradientCheck second = check_gradient(apply_to(half_wrong_op), {x}, {.order = 2});
+  CHECK_FALSE(second);
+  CHECK(second.report.find("second order") != std::string::npos);
+  CHECK(check_gradient([](const Tensors& in) { return square(in[0]); }, {x}, {.order = 2}));
+}
+
+TEST_CASE("check_gradient takes f64 only") {
+  CHECK_ERROR(check_gradient([](const Tensors& in) { return in[0]; }, {Tensor::from({1.f})}),
+              Error, "[check_gradient] takes f64 inputs, not f32[1]");
+}
+
+TEST_CASE("The second derivative of lstm is refused by name") {
+  const Tensor x = Tensor::full({2, 3, 1}, 0.5, DType::f64).with_grad();
+  const LstmWeights weights[] = {{Tensor::full({1, 8}, 0.1, DType::f64),
+                                  Tensor::full({2, 8}, 0.2, DType::f64),
+                                  Tensor::full({8}, 0.3, DType::f64)}};
+  const Tensors g = gradients(sum(lstm(x, weights).sequence), {x}, {.create_graph = true});
+  CHECK_ERROR(gradients(sum(square(g[0])), {x}), NotDifferentiable, "[lstm_backward]");
+}
+
+}  // namespace ebb::tests

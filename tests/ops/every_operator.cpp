@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <set>
+
+#include "ebb/core/all_operators.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+
+TEST_CASE("Every operator has a sample") {
+  const std::vector<Sample> samples = all_samples(DType::f32);
+  for (const OpDef* op : all_operators()) {
+    INFO(op->name);
+    CHECK(std::any_of(samples.begin(), samples.end(),
+                      [&](const Sample& sample) { return sample.op == op; }));
+  }
+}
+
+TEST_CASE("Every sample is of a listed operator, and applies it") {
+  const auto all = all_operators();
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Sample& sample : all_samples(dtype)) {
+      INFO(sample.name);
+      CHECK(std::find(all.begin(), all.end(), sample.op) != all.end());
+      CHECK_NOTHROW(RecordedSample(sample, dtype, true).node());
+    }
+}
+
+TEST_CASE("No operator is listed twice, and no two samples have one name") {
+  const auto all = all_operators();
+  CHECK(std::set<const OpDef*>(all.begin(), all.end()).size() == all.size());
+  std::set<std::string> names;
+  for (const Sample& sample : all_samples(DType::f32)) {
+    INFO(sample.name);
+    CHECK(names.insert(sample.name).second);
+  }
+}
+
+TEST_CASE("Every operator is complete: a shape rule, and a kernel unless it is a view") {
+  for (const OpDef* op : all_operators()) {
+    INFO(op->name);
+    CHECK(op->infer != nullptr);
+    CHECK((op->cpu.run != nullptr) == (op->view == nullptr));
+    CHECK_FALSE((op->gradient && op->compose));
+    // What is only looked at for its shape is neither kept, taken over nor updated.
+    CHECK((op->shape_only & op->keeps.inputs) == 0);
+    CHECK((op->shape_only & (op->takes_over | op->updates)) == 0);
+    // An operator that writes in place is never merged, folded or reordered.
+    CHECK((!op->updates || op->stateful));
+  }
+}
+
+}  // namespace ebb::tests

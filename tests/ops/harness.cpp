@@ -1,0 +1,145 @@
+#include "ebb/tests/ops/harness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ebb/core/philox.h"
+#include "ebb/core/tensor_impl.h"
+#include "ebb/graph/graph_state.h"
+
+namespace ebb::tests {
+namespace {
+
+DType dtype_of_values(Values values, DType floating) {
+  switch (values) {
+    case Values::labels: return DType::i32;
+    case Values::long_labels:
+    case Values::count:
+    case Values::draw: return DType::i64;
+    case Values::rate: return DType::f64;
+    case Values::ready:
+    case Values::not_ready: return DType::boolean;
+    default: return floating;
+  }
+}
+
+double value_of(Values values, double u) {
+  switch (values) {
+    case Values::positive: return 0.5 + 1.5 * u;
+    case Values::apart_from_zero: return u < 0.5 ? -0.5 - 3 * u : 0.5 + 3 * (u - 0.5);
+    case Values::labels:
+    case Values::long_labels: return std::floor(5 * u);
+    case Values::count: return std::floor(1 + 9 * u);
+    case Values::rate: return 0.01 + 0.09 * u;
+    case Values::ready: return 1;
+    case Values::not_ready: return 0;
+    case Values::draw: return std::floor(1e9 * u);
+    case Values::any: break;
+  }
+  return 4 * u - 2;
+}
+
+template <class T>
+Tensor filled(const Shape& shape, Values values, std::uint64_t key) {
+  std::vector<T> all(static_cast<std::size_t>(shape.elements()));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<T>(
+        value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i)))));
+  return Tensor::from(all, shape);
+}
+
+Shape with_batch(Shape shape, std::int64_t batch) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] == kOpen) shape.set(i, batch);
+  return shape;
+}
+
+}  // namespace
+
+Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
+  Tensors inputs;
+  for (const SampleInput& input : sample.inputs) {
+    const Shape shape = with_batch(input.shape, batch);
+    const std::uint64_t key = 100 + inputs.size();
+    switch (dtype_of_values(input.values, dtype)) {
+      case DType::f32: inputs.push_back(filled<float>(shape, input.values, key)); break;
+      case DType::f64: inputs.push_back(filled<double>(shape, input.values, key)); break;
+      case DType::i32: inputs.push_back(filled<std::int32_t>(shape, input.values, key)); break;
+      case DType::i64: inputs.push_back(filled<std::int64_t>(shape, input.values, key)); break;
+      default: {
+        const bool value[] = {input.values == Values::ready};
+        inputs.push_back(Tensor::from(value, shape));
+      }
+    }
+  }
+  return inputs;
+}
+
+Bytes bytes_of(const Tensor& tensor) {
+  Bytes bytes(tensor.bytes());
+  if (!bytes.empty()) std::memcpy(bytes.data(), detail::data(tensor), bytes.size());
+  return bytes;
+}
+
+Tensors run_eagerly(const Sample& sample, const Tensors& inputs) {
+  Tensors own = inputs;
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (sample.state >> i & 1) own[i] = own[i].clone();
+  Tensors results = sample.call(own);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (sample.state >> i & 1) results.push_back(own[i]);
+  return results;
+}
+
+RecordedSample::RecordedSample(const Sample& sample, DType dtype, bool open, std::int64_t batch)
+    : sample_(sample), parameters_(graph_) {
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
+    const SampleInput& input = sample.inputs[i];
+    const Spec spec{dtype_of_values(input.values, dtype),
+                    open ? input.shape : with_batch(input.shape, batch)};
+    const std::string name = "input/" + std::to_string(i);
+    if (is_state(i)) {
+      const SlotRequest request[] = {{name, spec}};
+      inputs_.push_back(parameters_.find_or_make_slots(request, {})[0]);
+    } else {
+      inputs_.push_back(graph_.placeholder(name, spec.dtype, spec.shape));
+    }
+  }
+  outputs_ = sample.call(inputs_);
+}
+
+const Node& RecordedSample::node() const {
+  const Node* found = nullptr;
+  for (const auto& node : graph_.state().nodes())
+    if (node->op == sample_.op) found = node.get();
+  if (!found) throw Error("the sample '" + sample_.name + "' does not apply its operator");
+  return *found;
+}
+
+Tensors RecordedSample::node_inputs() const {
+  Tensors tensors;
+  const detail::Ref<Recorder> recorder = graph_;
+  for (const Node::Source& source : node().inputs)
+    tensors.push_back(
+        detail::make_symbolic(source.spec, recorder, source.producer, source.output));
+  return tensors;
+}
+
+Tensors RecordedSample::run(const Tensors& fetches, const Tensors& values, bool passes) const {
+  Session session(graph_, {.passes = passes});
+  session.initialize();
+  Feeds feeds;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (is_state(i))
+      session.assign(inputs_[i], values[i]);
+    else
+      feeds.push_back({inputs_[i], values[i]});
+  }
+  Tensors results = session.run(fetches, feeds);
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (is_state(i)) results.push_back(session.value(inputs_[i]));
+  return results;
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,77 @@
+// What the tests do with a sample: run it eagerly, record it in a graph, take its kernel apart.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "ebb/core/node.h"
+#include "ebb/core/parameters.h"
+#include "ebb/graph/graph.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/ops/samples.h"
+
+namespace ebb::tests {
+
+inline constexpr std::int64_t kBatch = 3;
+
+// Fresh values for the sample's inputs with this batch size; the same for the same arguments.
+Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
+
+// A tensor's values, bit for bit.
+using Bytes = std::vector<std::byte>;
+Bytes bytes_of(const Tensor& tensor);
+
+// The call on copies of the inputs that it writes, followed by those inputs' new values.
+Tensors run_eagerly(const Sample& sample, const Tensors& inputs);
+
+// A sample in a graph of its own: state inputs are variables, the others placeholders, whose batch
+// axis is open if `open`.
+class RecordedSample {
+ public:
+  RecordedSample(const Sample& sample, DType dtype, bool open, std::int64_t batch = kBatch);
+
+  const Graph& graph() const noexcept { return graph_; }
+  const Tensors& inputs() const noexcept { return inputs_; }
+  // What the call gives, then the state inputs.
+  const Tensors& outputs() const noexcept { return outputs_; }
+  // The node of the sample's operator.
+  const Node& node() const;
+  // What this node reads.
+  Tensors node_inputs() const;
+
+  // Values of `fetches`, and after them of the state, with passes or without.
+  Tensors run(const Tensors& fetches, const Tensors& values, bool passes = false) const;
+
+ private:
+  bool is_state(std::size_t i) const noexcept {
+    return (sample_.state & bit(static_cast<int>(i))) != 0;
+  }
+
+  const Sample& sample_;
+  Graph graph_;
+  Parameters parameters_;
+  Tensors inputs_;
+  Tensors outputs_;
+};
+
+// One application of a sample's operator with all that its kernel needs, outside any executor.
+struct KernelCase {
+  KernelCase(const Sample& sample, DType dtype, std::int64_t batch);
+
+  const OpDef* op;
+  Attributes attributes;
+  Specs inputs, outputs;
+  MemoryNeeds needs;
+  std::vector<Bytes> input_values;  // in the order of inputs
+
+  struct Run {
+    std::vector<Bytes> inputs;   // afterwards; those that are only looked at for their shape: empty
+    std::vector<Bytes> outputs;  // of an operator that updates in place: from output 1 on
+    bool stayed_inside = true;   // nothing around any buffer or the workspace was written
+    std::size_t allocations = 0;  // of the heap, meanwhile
+  };
+  // Runs the kernel with outputs and workspace full of `garbage`, and with output 0 in the memory of
+  // input `alias`, if that is not negative. Optional outputs get no memory if `without_optional`.
+  Run run(std::byte garbage, int alias = -1, bool without_optional = false) const;
+};
+
+}  // namespace ebb::tests

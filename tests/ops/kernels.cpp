@@ -1,0 +1,91 @@
+// Kernels by themselves: they do what their memory rule declared and nothing else.
+#include <set>
+
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+#include "ebb/tests/ops/heap_count.h"
+
+namespace ebb::tests {
+namespace {
+
+// Calls body for every sample whose operator has a kernel, in both dtypes and several batch sizes.
+template <class Body>
+void for_every_kernel(const Body& body) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Sample& sample : all_samples(dtype)) {
+      if (!sample.op->cpu.run) continue;
+      for (const std::int64_t batch : {0, 1, 3, 17}) {
+        INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
+        body(KernelCase(sample, dtype, batch));
+      }
+    }
+}
+
+constexpr std::byte kZero{0}, kNoise{0xEE};
+
+}  // namespace
+
+TEST_CASE("A kernel writes all of its outputs and nothing around any buffer") {
+  for_every_kernel([](const KernelCase& kernel) {
+    const auto first = kernel.run(kZero);
+    const auto second = kernel.run(kNoise);  // what was in its memory before must not matter
+    CHECK(first.stayed_inside);
+    CHECK(second.stayed_inside);
+    for (std::size_t i = 0; i < kernel.outputs.size(); ++i)  // gaps in what is opaque stay gaps
+      if (!(kernel.op->optional_outputs >> i & 1))
+        CHECK((first.outputs[i] == second.outputs[i]));
+    CHECK((first.inputs == second.inputs));
+  });
+}
+
+TEST_CASE("A kernel changes only those inputs that its operator updates") {
+  for_every_kernel([](const KernelCase& kernel) {
+    const auto run = kernel.run(kNoise);
+    for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
+      if (!((kernel.op->updates | kernel.op->shape_only) >> i & 1))
+        CHECK((run.inputs[i] == kernel.input_values[i]));
+  });
+}
+
+TEST_CASE("A kernel gives the same result in memory of its own and in that of an input") {
+  for_every_kernel([](const KernelCase& kernel) {
+    const auto own = kernel.run(kNoise);
+    for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
+      if (!(kernel.op->takes_over >> i & 1)) continue;
+      if (kernel.inputs[i].bytes() != kernel.outputs[0].bytes()) continue;
+      INFO("input " << i);
+      const auto shared = kernel.run(kNoise, static_cast<int>(i));
+      CHECK(shared.stayed_inside);
+      CHECK((shared.outputs == own.outputs));
+    }
+  });
+}
+
+TEST_CASE("What an operator makes for its gradient alone changes nothing else") {
+  for_every_kernel([](const KernelCase& kernel) {
+    if (!kernel.op->optional_outputs) return;
+    const auto with = kernel.run(kNoise);
+    const auto without = kernel.run(kNoise, -1, true);
+    CHECK(without.stayed_inside);
+    for (std::size_t i = 0; i < kernel.outputs.size(); ++i)
+      if (!(kernel.op->optional_outputs >> i & 1)) CHECK((without.outputs[i] == with.outputs[i]));
+  });
+}
+
+TEST_CASE("A kernel never takes memory from the heap") {
+  if (!HeapCount::works) return;
+  // Whose products a library computes, which may take scratch of its own to pack matrices into.
+  const std::set<const OpDef*> packing = {&matmul_op,         &dense_op,
+                                          &dense_activated_op, &dense_backward_op,
+                                          &dense_activated_backward_op, &lstm_op,
+                                          &lstm_backward_op};
+  for_every_kernel([&](const KernelCase& kernel) {
+    if (packing.count(kernel.op)) return;
+    kernel.run(kZero);  // the first call may make a thread's state
+    CHECK(kernel.run(kZero).allocations == 0);
+  });
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,99 @@
+// Eager and graph, by every operator.
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+namespace {
+
+// "" or which of the tensors differ.
+std::string difference(const Tensors& a, const Tensors& b) {
+  if (a.size() != b.size()) return "the numbers of results differ";
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].dtype() != b[i].dtype() || !(a[i].shape() == b[i].shape()))
+      return "result " + std::to_string(i) + " is " + a[i].to_string() + " and " +
+             b[i].to_string();
+    if (bytes_of(a[i]) != bytes_of(b[i]))
+      return "result " + std::to_string(i) + " has other values";
+  }
+  return "";
+}
+
+Tensor total(const Tensors& tensors) {
+  Tensor all;
+  for (const Tensor& tensor : tensors) {
+    if (!is_floating(tensor.dtype())) continue;
+    const Tensor part = sum(square(tensor));
+    all = all.defined() ? all + part : part;
+  }
+  return all;
+}
+
+// The gradients of the sum of the squares of all results, `order` times.
+Tensors gradients_of(const Sample& sample, const Tensors& inputs, int order) {
+  Tensors floating;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_floating(inputs[i].dtype()) && !(sample.state >> i & 1)) floating.push_back(inputs[i]);
+  Tensors results = sample.call(inputs);
+  for (int k = 1; k <= order; ++k)
+    results = gradients(total(results), floating, {.create_graph = k < order});
+  return results;
+}
+
+Tensors as_leaves(const Tensors& inputs) {
+  Tensors leaves;
+  for (const Tensor& input : inputs)
+    leaves.push_back(is_floating(input.dtype()) ? input.with_grad() : input);
+  return leaves;
+}
+
+}  // namespace
+
+TEST_CASE("Every operator gives the same in both modes, bit for bit, open or known, for any batch") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Sample& sample : all_samples(dtype))
+      for (const std::int64_t batch : {0, 1, 3}) {
+        const Tensors inputs = make_inputs(sample, dtype, batch);
+        const Tensors eager = run_eagerly(sample, inputs);
+        for (const bool open : {false, true})
+          for (const bool passes : {false, true}) {
+            INFO(sample.name << ", " << name(dtype) << ", batch of " << batch
+                             << (open ? ", open" : "") << (passes ? ", passes" : ""));
+            const RecordedSample recorded(sample, dtype, open, batch);
+            CHECK(difference(eager, recorded.run(recorded.outputs(), inputs, passes)) == "");
+          }
+      }
+}
+
+TEST_CASE("One graph with an open batch serves batches of several sizes") {
+  for (const Sample& sample : all_samples(DType::f32)) {
+    const RecordedSample recorded(sample, DType::f32, true);
+    for (const std::int64_t batch : {4, 1, 2, 4}) {
+      INFO(sample.name << ", batch of " << batch);
+      const Tensors inputs = make_inputs(sample, DType::f32, batch);
+      CHECK(difference(run_eagerly(sample, inputs), recorded.run(recorded.outputs(), inputs)) ==
+            "");
+    }
+  }
+}
+
+TEST_CASE("The gradients of every operator are the same in both modes, bit for bit") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Sample& sample : all_samples(dtype))
+      for (int order = 1; order <= sample.order; ++order)
+        for (const std::int64_t batch : {0, 1, 3}) {
+          INFO(sample.name << ", " << name(dtype) << ", order " << order << ", batch of " << batch);
+          const RecordedSample recorded(sample, dtype, true, batch);
+          const Tensors inputs = make_inputs(sample, dtype, batch);
+          const Tensors symbolic = gradients_of(sample, recorded.inputs(), order);
+          const Tensors graph = recorded.run(symbolic, inputs);
+          Tensors eager = gradients_of(sample, as_leaves(inputs), order);
+          eager.resize(symbolic.size());
+          Tensors comparable = graph;
+          comparable.resize(symbolic.size());  // without the state
+          CHECK(difference(eager, comparable) == "");
+        }
+}
+
+}  // namespace ebb::tests

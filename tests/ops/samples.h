@@ -1,0 +1,54 @@
+// How each operator is called, for the tests that loop over all of them.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ebb/core/op_def.h"
+
+namespace ebb::tests {
+
+// Random values of one kind, and with it a dtype: that of the sample, unless named.
+enum class Values {
+  any,              // in [-2, 2]
+  positive,         // in [0.5, 2]
+  apart_from_zero,  // 0.5 to 2 in size, of either sign
+  labels,           // i32 in [0, 5)
+  long_labels,      // i64 in [0, 5)
+  count,            // i64 in [1, 9]
+  rate,             // f64 in [0.01, 0.1]
+  ready,            // bool, true
+  not_ready,        // bool, false
+  draw,             // i64
+};
+
+struct SampleInput {
+  Shape shape;  // kOpen: the size of the batch
+  Values values = Values::any;
+};
+
+struct Sample {
+  const OpDef* op;
+  std::string name;
+  std::vector<SampleInput> inputs;
+  std::function<Tensors(const Tensors&)> call;
+  int order = 2;            // of the derivatives to be checked; 0: none
+  bool any_dtype = false;   // the operator takes every dtype
+  bool any_shape = false;   // and one axis more as well
+  Mask state = op->updates;  // inputs that the call writes
+};
+
+// At least one for every operator, on tensors of `dtype` (f32 or f64).
+std::vector<Sample> all_samples(DType dtype);
+
+// The families, each in a file of its own.
+void add_pointwise_samples(std::vector<Sample>& samples);
+void add_reduce_samples(std::vector<Sample>& samples);
+void add_linear_samples(std::vector<Sample>& samples);
+void add_loss_samples(std::vector<Sample>& samples);
+void add_random_samples(std::vector<Sample>& samples, DType dtype);
+void add_lstm_samples(std::vector<Sample>& samples);
+void add_shape_samples(std::vector<Sample>& samples);
+void add_update_samples(std::vector<Sample>& samples, DType dtype);
+
+}  // namespace ebb::tests

@@ -1,0 +1,71 @@
+#include "ebb/core/apply.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/tests/ops/samples.h"
+
+namespace ebb::tests {
+namespace {
+
+const char* name_of(Activation activation) {
+  constexpr const char* names[] = {"none", "relu", "tanh", "sigmoid"};
+  return names[static_cast<int>(activation)];
+}
+
+constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::tanh,
+                                       Activation::sigmoid};
+
+Sample matmul_sample(bool ta, bool tb) {
+  return {.op = &matmul_op,
+          .name = std::string("matmul") + (ta ? ", a transposed" : "") +
+                  (tb ? ", b transposed" : ""),
+          .inputs = {{ta ? Shape{4, kOpen} : Shape{kOpen, 4}}, {tb ? Shape{5, 4} : Shape{4, 5}}},
+          .call = [ta, tb](const Tensors& in) -> Tensors {
+            return {matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})};
+          }};
+}
+
+Sample dense_backward_sample(Activation activation, std::uint32_t wants, Shape x, Shape y) {
+  const OpDef& op =
+      activation == Activation::none ? dense_backward_op : dense_activated_backward_op;
+  return {.op = &op,
+          .name = std::string("dense_backward, ") + name_of(activation) + ", wants " +
+                  std::to_string(wants) + (x.rank() > 2 ? ", on sequences" : ""),
+          .inputs = {{x}, {{3, 4}}, {y, Values::apart_from_zero}, {y}},
+          .call = [&op, activation, wants](const Tensors& in) {
+            const Input inputs[] = {in[0], in[1], in[2], in[3]};
+            return apply(op, inputs, DenseBackwardAttributes{activation, wants}, {});
+          },
+          // Checked by what it is called for: the shapes come from nodes that have been checked.
+          .any_dtype = true,
+          .any_shape = true};
+}
+
+}  // namespace
+
+void add_linear_samples(std::vector<Sample>& samples) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) samples.push_back(matmul_sample(ta, tb));
+
+  for (const Activation activation : kActivations) {
+    const OpDef& op = activation == Activation::none ? dense_op : dense_activated_op;
+    const std::string name = std::string("dense, ") + name_of(activation);
+    samples.push_back({.op = &op,
+                       .name = name,
+                       .inputs = {{{kOpen, 3}}, {{3, 4}}, {{4}}},
+                       .call = [activation](const Tensors& in) -> Tensors {
+                         return {dense(in[0], in[1], in[2], activation)};
+                       },
+                       .any_shape = true});
+    samples.push_back({.op = &op,
+                       .name = name + ", without bias, on sequences",
+                       .inputs = {{{kOpen, 2, 3}}, {{3, 4}}},
+                       .call = [activation](const Tensors& in) -> Tensors {
+                         return {dense(in[0], in[1], activation)};
+                       },
+                       .any_shape = true});
+    for (std::uint32_t wants = 1; wants < 8; ++wants)
+      samples.push_back(dense_backward_sample(activation, wants, {kOpen, 3}, {kOpen, 4}));
+    samples.push_back(dense_backward_sample(activation, 7, {2, kOpen, 3}, {2, kOpen, 4}));
+  }
+}
+
+}  // namespace ebb::tests

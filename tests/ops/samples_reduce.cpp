@@ -1,0 +1,66 @@
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/ops/samples.h"
+
+namespace ebb::tests {
+
+void add_reduce_samples(std::vector<Sample>& samples) {
+  const struct {
+    const OpDef& op;
+    Tensor (*call)(const Operand&, const ReduceOptions&);
+  } reductions[] = {{sum_op, sum}, {mean_op, mean}};
+  for (const auto& kind : reductions) {
+    const OpDef& op = kind.op;
+    const auto add = [&, f = kind.call](const char* how, const Shape& shape,
+                                   const ReduceOptions& options) {
+      samples.push_back(
+          {.op = &op,
+           .name = std::string(op.name) + ", " + how,
+           .inputs = {{shape}},
+           .call = [f, options](const Tensors& in) -> Tensors { return {f(in[0], options)}; },
+           .any_shape = true});
+    };
+    add("all", {kOpen, 3}, {});
+    add("rows", {kOpen, 3}, {.axes = {0}});
+    add("the last axis, kept", {2, kOpen, 3}, {.axes = {-1}, .keep = true});
+    add("the middle axis", {kOpen, 4, 3}, {.axes = {1}});
+    add("outer and inner axes", {2, kOpen, 3, 2}, {.axes = {0, 2}});
+    add("a scalar", {}, {});
+  }
+
+  const auto add_like = [&](const char* how, const Shape& large, const Shape& small) {
+    samples.push_back({.op = &sum_like_op,
+                       .name = std::string("sum_like, ") + how,
+                       .inputs = {{large}, {small}},
+                       .call = [](const Tensors& in) -> Tensors {
+                         return {sum_like(in[0], in[1])};
+                       },
+                       .any_shape = true});
+    samples.push_back({.op = &expand_like_op,
+                       .name = std::string("expand_like, ") + how,
+                       .inputs = {{small}, {large}},
+                       .call = [](const Tensors& in) -> Tensors {
+                         return {detail::expand_like(in[0], in[1])};
+                       },
+                       .any_shape = true});
+  };
+  add_like("rows", {kOpen, 3}, {3});
+  add_like("a column", {kOpen, 3}, {kOpen, 1});
+  add_like("everything", {2, kOpen, 3}, {});
+  add_like("two axes apart", {2, kOpen, 3}, {kOpen, 1});
+
+  for (const bool mean : {false, true})
+    for (const bool keep : {false, true}) {
+      Shape small{3};
+      if (keep) small = {1, 3};
+      samples.push_back({.op = &broadcast_like_op,
+                         .name = std::string("broadcast_like") + (mean ? ", mean" : "") +
+                                 (keep ? ", kept" : ""),
+                         .inputs = {{small}, {{kOpen, 3}}},
+                         .call = [mean, keep](const Tensors& in) -> Tensors {
+                           return {detail::broadcast_like(
+                               in[0], in[1], {.axes = 1, .keep = keep, .mean = mean})};
+                         }});
+    }
+}
+
+}  // namespace ebb::tests
