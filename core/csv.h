@@ -42,7 +42,7 @@ class CsvReader {
 
   static constexpr int kEnd = -1;
 
-  const InputFile file_;
+  InputFile file_;
   std::vector<std::string> columns_;
   std::vector<char> buffer_;  // what has been read ahead
   std::size_t buffer_at_ = 0;

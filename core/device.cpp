@@ -35,11 +35,20 @@ std::size_t parse_bytes(std::string_view text) {
   if (unit.size() != 1 && unit.substr(1) != "iB") return 0;
   int shift = 0;
   switch (std::toupper(static_cast<unsigned char>(unit[0]))) {
-    case 'K': shift = 10; break;
-    case 'M': shift = 20; break;
-    case 'G': shift = 30; break;
-    case 'T': shift = 40; break;
-    default: return 0;
+    case 'K':
+      shift = 10;
+      break;
+    case 'M':
+      shift = 20;
+      break;
+    case 'G':
+      shift = 30;
+      break;
+    case 'T':
+      shift = 40;
+      break;
+    default:
+      return 0;
   }
   return value > (~std::size_t{0} >> shift) ? 0 : value << shift;
 }

@@ -14,8 +14,8 @@ constexpr std::size_t operator""_MiB(unsigned long long n) { return n << 20; }
 constexpr std::size_t operator""_GiB(unsigned long long n) { return n << 30; }
 }  // namespace literals
 
-// Where tensors live and operators run: a handle, cheap to copy. Each kind of memory has one runtime
-// behind it (allocator and statistics), which devices that compare equal share.
+// Where tensors live and operators run: a handle, cheap to copy. Each kind of memory has one
+// runtime behind it (allocator and statistics), which devices that compare equal share.
 class Device {
  public:
   // The host's memory and processors.

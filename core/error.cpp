@@ -15,7 +15,9 @@ std::string message(const char* what, const std::string& text, CallSite site) {
 void Inference::fail(const std::string& text) const {
   std::string all = text;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    all += (i ? ", " : inputs.size() == 1 ? "; the input is " : "; inputs are ") +
+    all += (i                    ? ", "
+            : inputs.size() == 1 ? "; the input is "
+                                 : "; inputs are ") +
            inputs[i].to_string();
   throw ShapeError(detail::message(op.name, all, site));
 }

@@ -27,10 +27,11 @@ Tensor RegionClones::read(const Ref<Node>& node, std::uint32_t output) {
                            : original(source.producer, source.output));
     InlineVector<Input, 4> arguments;
     for (const Tensor& input : inputs) arguments.push_back(Input(input));
-    found = clones_
-                .emplace(node.get(), recorder_->record(*node->op, {arguments.data(), arguments.size()},
-                                                       node->attributes, node->site))
-                .first;
+    found =
+        clones_
+            .emplace(node.get(), recorder_->record(*node->op, {arguments.data(), arguments.size()},
+                                                   node->attributes, node->site))
+            .first;
   }
   return found->second[output];
 }

@@ -73,9 +73,9 @@ void Tensor::zero_grad() const {
 void Tensor::backward(BackwardOptions options, const char* file, unsigned line) const {
   const CallSite site{file, line};
   if (is_symbolic())
-    throw Error(message("backward",
-                        "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
-                        site));
+    throw Error(message(
+        "backward", "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
+        site));
   concrete(*this, "backward");
   if (!impl_->node)
     throw Error(message("backward",
@@ -83,10 +83,9 @@ void Tensor::backward(BackwardOptions options, const char* file, unsigned line) 
                         "was computed under NoGrad",
                         site));
   const Tensor dy = one_like(*this, "backward", site);
-  detail::reverse_into_leaves({this, 1}, {&dy, 1},
-                              {.retain_graph = options.retain_graph,
-                               .create_graph = options.create_graph,
-                               .site = site});
+  detail::reverse_into_leaves(
+      {this, 1}, {&dy, 1},
+      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
 }
 
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
@@ -102,13 +101,11 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
       throw Error(message("gradients", "mixes concrete and symbolic tensors", site));
     targets.push_back({input.impl()->node.get(), input.impl()->output});
   }
-  if (!output.impl()->node)
-    throw Error(message("gradients", "the output has no history", site));
+  if (!output.impl()->node) throw Error(message("gradients", "the output has no history", site));
   const Tensor dy = one_like(output, "gradients", site);
-  Tensors result = detail::reverse({&output, 1}, {&dy, 1}, targets,
-                                   {.retain_graph = options.retain_graph,
-                                    .create_graph = options.create_graph,
-                                    .site = site});
+  Tensors result = detail::reverse(
+      {&output, 1}, {&dy, 1}, targets,
+      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
   for (std::size_t i = 0; i < result.size(); ++i)
     if (!result[i].defined()) result[i] = fill_like(inputs[i], 0);
   return result;

@@ -61,7 +61,7 @@ class Node final : public detail::Counted {
     detail::Ref<Node> producer;  // null on the tape: a constant as far as gradients go
     std::uint32_t output = 0;    // which output of the producer
     Spec spec;
-    detail::Kept kept;           // the tape only
+    detail::Kept kept;  // the tape only
   };
   struct Result {
     Spec spec;

@@ -15,8 +15,8 @@ class GradientContext;
 
 using Specs = InlineVector<Spec, 4>;
 
-// What a shape rule sees and fills in. It is the only check of an operator's inputs, and runs when a
-// node is built (dimensions may be open) and again when shapes are fed.
+// What a shape rule sees and fills in. It is the only check of an operator's inputs, and runs when
+// a node is built (dimensions may be open) and again when shapes are fed.
 struct Inference {
   const OpDef& op;
   std::span<const Spec> inputs;
@@ -59,8 +59,8 @@ struct OpDef {
   // The shape rule.
   void (*infer)(Inference&);
   // The gradient rule: one tensor per input, not defined() where there is nothing to pass on. It is
-  // written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not differentiable
-  // unless `compose` is there.
+  // written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not
+  // differentiable unless `compose` is there.
   Tensors (*gradient)(const GradientContext&) = nullptr;
   // The same outputs from differentiable operators, for an operator without gradient rule (a fused
   // backward): reverse mode goes through this instead. The tape then keeps every input.

@@ -16,8 +16,8 @@ class Operand {
   Operand(Tensor&& tensor, EBB_CALL_SITE) noexcept  // NOLINT
       : tensor_(&tensor), expiring_(true), site_{file, line} {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T number, EBB_CALL_SITE) noexcept  // NOLINT
+  requires std::is_arithmetic_v<T> Operand(T number, EBB_CALL_SITE)
+  noexcept  // NOLINT
       : number_(static_cast<double>(number)), site_{file, line} {}
 
   bool is_number() const noexcept { return tensor_ == nullptr; }

@@ -131,11 +131,9 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
 
 Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input,
                  const char* file, unsigned line) {
-  return recompute(
-      [function = std::move(function)](const Tensors& inputs) -> Tensors {
-        return {function(inputs[0])};
-      },
-      Tensors{input}, file, line)[0];
+  return recompute([function = std::move(function)](
+                       const Tensors& inputs) -> Tensors { return {function(inputs[0])}; },
+                   Tensors{input}, file, line)[0];
 }
 
 }  // namespace ebb

@@ -16,8 +16,7 @@ namespace ebb {
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   EBB_CALL_SITE);
 // The form for one tensor in and one out.
-Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input,
-                 EBB_CALL_SITE);
+Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input, EBB_CALL_SITE);
 
 namespace detail {
 // Finds out which tensors with a history a function reads: its arguments, and parameters that it

@@ -179,7 +179,8 @@ class Reverse {
     ReverseOptions options = options_;
     options.stop_at_targets = true;
     outputs.clear();
-    Tensors found = reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets, options);
+    Tensors found =
+        reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets, options);
     Tensors result(inputs.size());
     for (std::size_t i = 0, next = 0; i < edges.size(); ++i)
       if (edges[i].node) result[i] = std::move(found[next++]);
@@ -195,9 +196,10 @@ class Reverse {
     Tensor& grad = leaf.extra->tensor;
     if (!grad.defined()) {
       const TensorImpl& impl = *dy.impl();
-      const bool own = impl.unique() && impl.storage->unique() &&
-                       impl.storage->bytes() == impl.spec.bytes();
-      grad = own || options_.create_graph ? std::move(dy) : dy.clone(options_.site.file, options_.site.line);
+      const bool own =
+          impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();
+      grad = own || options_.create_graph ? std::move(dy)
+                                          : dy.clone(options_.site.file, options_.site.line);
     } else if (options_.create_graph) {
       grad = grad + dy;
     } else {

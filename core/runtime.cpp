@@ -46,8 +46,7 @@ bool Runtime::fits() const noexcept {
 }
 
 const DeviceKernel& Runtime::kernel(const OpDef& op) const {
-  if (!op.cpu.run)
-    throw Error("[" + std::string(op.name) + "] has no kernel for device " + name_);
+  if (!op.cpu.run) throw Error("[" + std::string(op.name) + "] has no kernel for device " + name_);
   return op.cpu;
 }
 

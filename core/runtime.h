@@ -24,8 +24,8 @@ inline void poison(void* memory, std::size_t bytes) noexcept {
 }
 }  // namespace detail
 
-// What stands behind a Device: its allocator, and which kernels and memory rules serve it. The CPU's
-// lives as long as the process, a simulated one as long as its handles and tensors.
+// What stands behind a Device: its allocator, and which kernels and memory rules serve it. The
+// CPU's lives as long as the process, a simulated one as long as its handles and tensors.
 class Runtime final : public detail::Counted {
  public:
   static Device make_simulated(const memory::Profile& profile, std::size_t capacity_bytes);
@@ -38,8 +38,9 @@ class Runtime final : public detail::Counted {
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
   // Whether what was asked of a simulated device stayed within its capacity; true on a real one.
   bool fits() const noexcept;
-  // Whether memory is filled with NaNs when it is handed out and when its life ends, so that whoever
-  // reads it too early or too late shows. Initially the build's EBB_POISON; results never change.
+  // Whether memory is filled with NaNs when it is handed out and when its life ends, so that
+  // whoever reads it too early or too late shows. Initially the build's EBB_POISON; results never
+  // change.
   bool poisons() const noexcept { return poisons_ && !simulated_; }
   void set_poisons(bool poisons) noexcept { poisons_ = poisons; }
   // The kernel and memory rule of an operator on this device. Throws Error where it has none.

@@ -54,7 +54,8 @@ class Shape {
   friend constexpr bool operator==(const Shape& a, const Shape& b) noexcept {
     if (a.rank_ != b.rank_) return false;
     for (int i = 0; i < a.rank_; ++i)
-      if (a.dims_[static_cast<std::size_t>(i)] != b.dims_[static_cast<std::size_t>(i)]) return false;
+      if (a.dims_[static_cast<std::size_t>(i)] != b.dims_[static_cast<std::size_t>(i)])
+        return false;
     return true;
   }
 

@@ -25,10 +25,9 @@ Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset)
   return adopt(impl);
 }
 
-Tensor allocate(const Spec& spec, const Device& device, Category category,
-                const memory::Tag& tag) {
-  return make_concrete(
-      spec, make_ref<Storage>(device, memory::Request{spec.bytes(), category, tag}));
+Tensor allocate(const Spec& spec, const Device& device, Category category, const memory::Tag& tag) {
+  return make_concrete(spec,
+                       make_ref<Storage>(device, memory::Request{spec.bytes(), category, tag}));
 }
 
 Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
@@ -59,14 +58,15 @@ const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, 
                         site));
   if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
   if (impl.spec.dtype != dtype)
-    throw Error(message(what,
-                        std::string("asked for ") + name(dtype) + " of a tensor of " +
-                            impl.spec.to_string(),
-                        site));
+    throw Error(message(
+        what, std::string("asked for ") + name(dtype) + " of a tensor of " + impl.spec.to_string(),
+        site));
   if (impl.storage->device().is_simulated())
-    throw SimulatedRead(message(
-        what, "a tensor of " + impl.spec.to_string() + " on " + impl.storage->device().name() +
-                  " has no values: the device is simulated", site));
+    throw SimulatedRead(message(what,
+                                "a tensor of " + impl.spec.to_string() + " on " +
+                                    impl.storage->device().name() +
+                                    " has no values: the device is simulated",
+                                site));
   return impl;
 }
 }  // namespace
@@ -113,8 +113,8 @@ Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device
                     unsigned line) {
   if (shape.is_open())
     throw ShapeError(message("full", "the shape " + shape.to_string() + " is open", {file, line}));
-  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category,
-                                   {"full", file, line});
+  Tensor tensor =
+      detail::allocate({dtype, shape}, device, detail::tape_mode().category, {"full", file, line});
   if (!device.is_simulated()) {
     const Attributes attributes = FillAttributes{value};
     const Buffer out{detail::data(tensor), tensor.impl_->spec};
@@ -140,10 +140,10 @@ void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::i
           site));
   } else {
     if (static_cast<int>(index.size()) != shape.rank())
-      throw ShapeError(message("item",
-                               std::to_string(index.size()) + " indices for a tensor of " +
-                                   impl.spec.to_string(),
-                               site));
+      throw ShapeError(message(
+          "item",
+          std::to_string(index.size()) + " indices for a tensor of " + impl.spec.to_string(),
+          site));
     int axis = 0;
     for (const std::int64_t i : index) {
       if (i < 0 || i >= shape[axis])
@@ -155,16 +155,15 @@ void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::i
     }
   }
   const std::size_t size = size_of(dtype);
-  std::memcpy(value,
-              static_cast<const std::byte*>(detail::data(*this)) +
-                  static_cast<std::size_t>(flat) * size,
-              size);
+  std::memcpy(
+      value,
+      static_cast<const std::byte*>(detail::data(*this)) + static_cast<std::size_t>(flat) * size,
+      size);
 }
 
 void Tensor::copy_out(void* values, DType dtype, CallSite site) const {
   const TensorImpl& impl = detail::readable(*this, dtype, "to_vector", site);
-  if (const std::size_t bytes = impl.spec.bytes())
-    std::memcpy(values, detail::data(*this), bytes);
+  if (const std::size_t bytes = impl.spec.bytes()) std::memcpy(values, detail::data(*this), bytes);
 }
 
 Tensor Tensor::to(const Device& device, const char* file, unsigned line) const {
@@ -174,11 +173,11 @@ Tensor Tensor::to(const Device& device, const char* file, unsigned line) const {
     throw Error(message("to", "takes a concrete tensor, not " + to_string(), {file, line}));
   const Device here = this->device();
   if (here.is_simulated() && !device.is_simulated())
-    throw SimulatedRead(message(
-        "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(),
-        {file, line}));
-  Tensor copy = detail::allocate(impl_->spec, device, detail::tape_mode().category,
-                                 {"to", file, line});
+    throw SimulatedRead(
+        message("to", "a tensor on " + here.name() + " has no values to copy to " + device.name(),
+                {file, line}));
+  Tensor copy =
+      detail::allocate(impl_->spec, device, detail::tape_mode().category, {"to", file, line});
   if (!device.is_simulated() && bytes())
     std::memcpy(detail::data(copy), detail::data(*this), bytes());
   return copy;
@@ -187,8 +186,8 @@ Tensor Tensor::to(const Device& device, const char* file, unsigned line) const {
 Tensor Tensor::clone(const char* file, unsigned line) const {
   if (!defined() || !impl_->storage)
     throw Error(message("clone", "takes a concrete tensor, not " + to_string(), {file, line}));
-  Tensor copy = detail::allocate(impl_->spec, device(), detail::tape_mode().category,
-                                 {"clone", file, line});
+  Tensor copy =
+      detail::allocate(impl_->spec, device(), detail::tape_mode().category, {"clone", file, line});
   if (!device().is_simulated() && bytes())
     std::memcpy(detail::data(copy), detail::data(*this), bytes());
   return copy;

@@ -119,9 +119,9 @@ class Tensor {
   detail::TensorImpl* impl_ = nullptr;
 };
 
-// d(sum of outputs)/d(input) for each input, in both modes and of any order: on concrete tensors the
-// gradients are computed, on symbolic ones nodes are added. An input that no output depends on gets
-// zeros. Leaves .grad() alone. Throws Error where an output is not a one-element tensor, and
+// d(sum of outputs)/d(input) for each input, in both modes and of any order: on concrete tensors
+// the gradients are computed, on symbolic ones nodes are added. An input that no output depends on
+// gets zeros. Leaves .grad() alone. Throws Error where an output is not a one-element tensor, and
 // NotDifferentiable where an operator on the way has no derivative.
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options = {},
                   EBB_CALL_SITE);

@@ -11,9 +11,9 @@ namespace ebb::detail {
 struct TensorImpl final : Counted {
   Spec spec;
   Ref<Storage> storage;
-  std::size_t offset = 0;      // bytes into storage
-  Ref<Node> node;              // the record or node that made this; null: a constant
-  std::uint32_t output = 0;    // which of its outputs
+  std::size_t offset = 0;    // bytes into storage
+  Ref<Node> node;            // the record or node that made this; null: a constant
+  std::uint32_t output = 0;  // which of its outputs
   Ref<Recorder> recorder;
 };
 

@@ -45,7 +45,9 @@ Ref<Storage> take_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& ou
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!(op.takes_over & ~kept & bit(static_cast<int>(i)))) continue;
     if (!can_take_over(inputs, i, output)) continue;
-    Ref<Storage> storage = inputs[i].tensor->impl()->storage;
+    // Out of the handle, which lives on until its full expression ends: the next operator of the
+    // expression can take it over in turn.
+    Ref<Storage> storage = std::move(inputs[i].tensor->impl()->storage);
     if (storage->category() != category) storage->recategorise(category);
     return storage;
   }
@@ -82,6 +84,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     results.push_back(concrete(out[0], viewed.storage, viewed.offset + op.view(query)));
   } else {
     const DeviceKernel& kernel = runtime.kernel(op);
+    Buffers buffers;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      buffers.push_back({data(*inputs[i].tensor), in[i]});
     MemoryNeeds needs;
     if (kernel.memory)
       needs = kernel.memory({{in.data(), in.size()}, {out.data(), out.size()}, &attributes});
@@ -107,13 +112,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     Ref<Storage> workspace;
     if (needs.workspace_bytes)
       workspace = make_ref<Storage>(
-          device,
-          memory::Request{needs.workspace_bytes, memory::Category::workspace, tag});
+          device, memory::Request{needs.workspace_bytes, memory::Category::workspace, tag});
 
     if (!runtime.is_simulated()) {
-      Buffers buffers;
-      for (std::size_t i = 0; i < inputs.size(); ++i)
-        buffers.push_back({data(*inputs[i].tensor), in[i]});
       for (std::size_t i = 0; i < results.size(); ++i)
         buffers.push_back({results[i].defined() ? data(results[i]) : nullptr, out[i]});
       flush_denormals_on_this_thread();

@@ -20,16 +20,17 @@ Executable::Executable(Program program) : program_(std::move(program)) {
 
 void* Executable::address(const Place& place) const noexcept {
   switch (place.kind) {
-    case Place::arena: return arena_ + program_.arena_offsets[place.index] + place.offset;
+    case Place::arena:
+      return arena_ + program_.arena_offsets[place.index] + place.offset;
     case Place::variable:
       return static_cast<std::byte*>(variables_->data(place.index)) + place.offset;
     case Place::captured:
-      return static_cast<std::byte*>(
-                 detail::data(program_.captured[place.index]->extra->tensor)) +
+      return static_cast<std::byte*>(detail::data(program_.captured[place.index]->extra->tensor)) +
              place.offset;
     case Place::nowhere:
     case Place::feed:
-    case Place::fetch: break;  // patched in
+    case Place::fetch:
+      break;  // patched in
   }
   return nullptr;
 }
@@ -71,10 +72,10 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
     step.run({.inputs = {values, step.inputs},
               .outputs = {values + step.inputs, step.outputs},
               .attributes = &step.node->attributes,
-              .workspace = step.workspace < 0
-                               ? nullptr
-                               : arena_ + program_.arena_offsets[static_cast<std::size_t>(
-                                              step.workspace)]});
+              .workspace =
+                  step.workspace < 0
+                      ? nullptr
+                      : arena_ + program_.arena_offsets[static_cast<std::size_t>(step.workspace)]});
     if (!poisons_) continue;
     const auto now = static_cast<std::size_t>(&step - program_.steps.data());
     for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)
@@ -86,11 +87,10 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
     const Fetch& fetch = program_.fetches[f];
     const Place& place = fetch.copied_from;
     if (place.kind == Place::nowhere || fetch.spec.bytes() == 0) continue;
-    const void* from = place.kind == Place::feed
-                           ? static_cast<std::byte*>(feeds[place.index]) + place.offset
-                       : place.kind == Place::fetch
-                           ? static_cast<std::byte*>(fetches[place.index]) + place.offset
-                           : address(place);
+    const void* from =
+        place.kind == Place::feed    ? static_cast<std::byte*>(feeds[place.index]) + place.offset
+        : place.kind == Place::fetch ? static_cast<std::byte*>(fetches[place.index]) + place.offset
+                                     : address(place);
     std::memcpy(fetches[f], from, fetch.spec.bytes());
   }
 }

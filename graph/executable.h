@@ -21,8 +21,8 @@ class Executable {
 
  private:
   struct Patch {
-    std::uint32_t value;   // into buffers_
-    std::uint32_t index;   // of the feed or fetch
+    std::uint32_t value;  // into buffers_
+    std::uint32_t index;  // of the feed or fetch
     std::size_t offset;
   };
   void* address(const Place& place) const noexcept;

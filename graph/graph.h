@@ -18,9 +18,10 @@ struct FedShape {
 };
 using FedShapes = std::vector<FedShape>;
 
-// A program under construction: applying operators to its tensors adds nodes, and nothing runs before
-// a Session does. A handle; its tensors, Parameters and sessions share the graph, so that it lives as
-// long as any of them. Concrete tensors that are used with its own are captured by reference.
+// A program under construction: applying operators to its tensors adds nodes, and nothing runs
+// before a Session does. A handle; its tensors, Parameters and sessions share the graph, so that it
+// lives as long as any of them. Concrete tensors that are used with its own are captured by
+// reference.
 //
 // Built by one thread at a time, and not while a session runs it.
 class Graph {

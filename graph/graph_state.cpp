@@ -25,8 +25,8 @@ GraphState::~GraphState() {
 
 Node& GraphState::add(Ref<Node> node) {
   if (runs_.load(std::memory_order_relaxed) > 0)
-    throw Error(message(node->op->name, "a graph cannot be extended while a session runs it",
-                        node->site));
+    throw Error(
+        message(node->op->name, "a graph cannot be extended while a session runs it", node->site));
   positions_.emplace(node.get(), nodes_.size());
   nodes_.push_back(std::move(node));
   return *nodes_.back();
@@ -90,8 +90,7 @@ Tensor GraphState::draw(CallSite site) {
 
 Ref<Node> GraphState::capture(const Tensor& tensor, const OpDef& user, CallSite site) {
   const TensorImpl& impl = *tensor.impl();
-  if (!impl.storage)
-    throw Error(message(user.name, "an input has no values to be captured", site));
+  if (!impl.storage) throw Error(message(user.name, "an input has no values to be captured", site));
   if (impl.node && impl.node->op != &leaf_op)
     throw Error(message(user.name,
                         "a concrete result of " + std::string(impl.node->op->name) +
@@ -139,8 +138,8 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   Tensors results;
   for (std::size_t i = 0; i < out.size(); ++i) {
     node->outputs.emplace_back().spec = out[i];
-    results.push_back(detail::make_symbolic(out[i], Ref<Recorder>(this), node,
-                                            static_cast<std::uint32_t>(i)));
+    results.push_back(
+        detail::make_symbolic(out[i], Ref<Recorder>(this), node, static_cast<std::uint32_t>(i)));
   }
   add(std::move(node));
   return results;

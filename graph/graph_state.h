@@ -20,8 +20,8 @@ struct VariableAttributes {
   std::int64_t index = 0;  // into GraphState::variables()
 };
 
-// What the handles of a graph share: its nodes in the order of the program, its variables and what it
-// captured. Nodes refer to earlier nodes only.
+// What the handles of a graph share: its nodes in the order of the program, its variables and what
+// it captured. Nodes refer to earlier nodes only.
 class GraphState final : public Recorder {
  public:
   ~GraphState() override;
@@ -59,7 +59,8 @@ class GraphState final : public Recorder {
 
   std::vector<detail::Ref<Node>> nodes_;
   std::unordered_map<const Node*, std::size_t> positions_;
-  std::unordered_map<const void*, detail::Ref<Node>> captured_;  // by TensorImpl, which the node pins
+  std::unordered_map<const void*, detail::Ref<Node>>
+      captured_;  // by TensorImpl, which the node pins
   std::deque<VariableDeclaration> variables_;
   std::int64_t run_count_ = -1;
   detail::Ref<Node> run_count_node_;

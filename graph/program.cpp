@@ -13,8 +13,8 @@ namespace {
 using memory::Category;
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
-// A piece of the arena while the program is made: values that are views of one another, or that took
-// its memory over, share it.
+// A piece of the arena while the program is made: values that are views of one another, or that
+// took its memory over, share it.
 struct ArenaBuffer {
   std::size_t bytes = 0;  // not rounded
   std::size_t first = kNever, last = 0;
@@ -105,7 +105,8 @@ class ProgramMaker {
         specs_[i] = {node.outputs[0].spec};
       } else {
         const Specs in = input_specs(node);
-        Inference inference{*node.op, {in.data(), in.size()}, node.attributes, node.site, specs_[i]};
+        Inference inference{
+            *node.op, {in.data(), in.size()}, node.attributes, node.site, specs_[i]};
         node.op->infer(inference);
       }
     }
@@ -140,7 +141,8 @@ class ProgramMaker {
       const auto fed = std::find(program_.feeds.begin(), program_.feeds.end(), &node);
       places.push_back({Place::feed, static_cast<std::uint32_t>(fed - program_.feeds.begin())});
     } else if (node.op == &variable_op) {
-      const auto index = static_cast<std::uint32_t>(node.attributes.get<VariableAttributes>().index);
+      const auto index =
+          static_cast<std::uint32_t>(node.attributes.get<VariableAttributes>().index);
       index_in(program_.variables, index);
       places.push_back({Place::variable, index});
     } else if (node.op == &captured_op) {
@@ -192,8 +194,8 @@ class ProgramMaker {
       program_.values.push_back({place, out[k]});
     }
     if (needs.workspace_bytes)
-      step.workspace = static_cast<std::int32_t>(
-          new_buffer(needs.workspace_bytes, now, Category::workspace));
+      step.workspace =
+          static_cast<std::int32_t>(new_buffer(needs.workspace_bytes, now, Category::workspace));
     program_.plan.workspace_bytes = std::max(program_.plan.workspace_bytes, needs.workspace_bytes);
     program_.steps.push_back(step);
   }
@@ -247,7 +249,8 @@ class ProgramMaker {
       if (output.place.kind != Place::arena || buffers_[output.place.index].fetch >= 0) continue;
       for (std::uint32_t j = 0; j < step.inputs; ++j) {
         const Value& input = program_.values[step.first_value + j];
-        if (!(op.takes_over & bit(static_cast<int>(j))) || input.place.kind != Place::arena) continue;
+        if (!(op.takes_over & bit(static_cast<int>(j))) || input.place.kind != Place::arena)
+          continue;
         const std::uint32_t owner = owner_[input.place.index];
         ArenaBuffer& from = buffers_[owner];
         ArenaBuffer& to = buffers_[output.place.index];
@@ -326,8 +329,8 @@ class ProgramMaker {
     const auto paged = [&](std::size_t bytes) {
       return (bytes + profile.page_bytes - 1) / profile.page_bytes * profile.page_bytes;
     };
-    plan.reserved_bytes = paged(plan.parameter_bytes) + paged(plan.optimizer_state_bytes) +
-                          paged(plan.arena_bytes);
+    plan.reserved_bytes =
+        paged(plan.parameter_bytes) + paged(plan.optimizer_state_bytes) + paged(plan.arena_bytes);
     plan.nodes = program_.steps.size();
 
     for (std::size_t i = 0; i < lives.size(); ++i)
@@ -347,8 +350,8 @@ class ProgramMaker {
   const ProgramOptions options_;
   Program program_;
   std::vector<bool> needed_, reached_;
-  std::vector<Specs> specs_;     // by node
-  std::vector<Places> places_;   // by node
+  std::vector<Specs> specs_;    // by node
+  std::vector<Places> places_;  // by node
   std::vector<ArenaBuffer> buffers_;
   std::vector<std::uint32_t> owner_;  // the buffer whose memory each has taken over, at last
 };

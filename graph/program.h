@@ -36,7 +36,7 @@ struct Step {
   Kernel run = nullptr;
   std::uint32_t first_value = 0;  // into Program::values: inputs, then outputs
   std::uint32_t inputs = 0, outputs = 0;
-  std::int32_t workspace = -1;      // a buffer of the arena
+  std::int32_t workspace = -1;  // a buffer of the arena
 };
 
 // A piece of the arena and the last step that needs it.
@@ -59,12 +59,12 @@ struct Program {
   std::vector<Spec> feed_specs;
   std::vector<Fetch> fetches;
   std::vector<const Node*> captured;
-  std::vector<std::uint32_t> variables;          // those it reads
-  std::vector<std::uint32_t> updated_captured;   // into captured: updated in place
+  std::vector<std::uint32_t> variables;         // those it reads
+  std::vector<std::uint32_t> updated_captured;  // into captured: updated in place
   std::vector<Step> steps;
   std::vector<Value> values;
-  std::vector<std::size_t> arena_offsets;        // of each buffer
-  std::vector<ArenaLife> arena_lives;            // by the last step
+  std::vector<std::size_t> arena_offsets;  // of each buffer
+  std::vector<ArenaLife> arena_lives;      // by the last step
   memory::Plan plan;
 };
 

@@ -18,10 +18,10 @@ struct Breakdown {
   std::size_t parameter_bytes = 0;
   std::size_t optimizer_state_bytes = 0;  // and other slots
   std::size_t feed_bytes = 0;
-  std::size_t arena_bytes = 0;            // kept between runs, though nothing lives in it then
-  std::size_t workspace_bytes = 0;        // the largest workspace of the plans kept, inside the arena
-  std::size_t total_bytes = 0;            // workspace not counted twice
-  std::size_t reserved_bytes = 0;         // the same in pages of the device
+  std::size_t arena_bytes = 0;      // kept between runs, though nothing lives in it then
+  std::size_t workspace_bytes = 0;  // the largest workspace of the plans kept, inside the arena
+  std::size_t total_bytes = 0;      // workspace not counted twice
+  std::size_t reserved_bytes = 0;   // the same in pages of the device
 };
 }  // namespace memory
 
@@ -47,8 +47,8 @@ class PreparedStep;
 // close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
 // session are serialised; every function may be called from any thread.
 //
-// All throw SessionClosed once the session is closed, and OutOfMemory, with every variable as it was,
-// where memory does not suffice.
+// All throw SessionClosed once the session is closed, and OutOfMemory, with every variable as it
+// was, where memory does not suffice.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});
@@ -62,11 +62,11 @@ class Session {
   // All variables of the graph.
   void initialize();
 
-  // Computes the fetches: what the lines that built them would have computed eagerly, pruned to what
-  // the fetches need. Updates run only as ancestors of a fetch. Fetched tensors are in the device's
-  // shared memory, belong to the caller and outlive the session. Throws Error for a placeholder that
-  // is needed and not fed or fed with another dtype, a variable never initialised, tensors of another
-  // graph; ShapeError for fed shapes that do not fit.
+  // Computes the fetches: what the lines that built them would have computed eagerly, pruned to
+  // what the fetches need. Updates run only as ancestors of a fetch. Fetched tensors are in the
+  // device's shared memory, belong to the caller and outlive the session. Throws Error for a
+  // placeholder that is needed and not fed or fed with another dtype, a variable never initialised,
+  // tensors of another graph; ShapeError for fed shapes that do not fit.
   Tensor run(const Tensor& fetch, const Feeds& feeds = {});
   Tensors run(const Tensors& fetches, const Feeds& feeds = {});
   // auto [loss, scores] = session.run({a, b}, feeds);
@@ -84,8 +84,8 @@ class Session {
   // for variables without value.
   void save(const std::string& file);
   // Reads what save or Parameters::save wrote. Slots that the file lacks start at zero, entries
-  // that the graph lacks are left alone. Throws FileError naming the first parameter that is missing or
-  // differs; then nothing has changed.
+  // that the graph lacks are left alone. Throws FileError naming the first parameter that is
+  // missing or differs; then nothing has changed.
   void restore(const std::string& file);
 
   memory::Breakdown memory() const;
@@ -96,8 +96,8 @@ class Session {
   std::size_t plans() const noexcept;
   const Device& device() const noexcept;
 
-  // Waits for a run in progress and gives everything back to the device: afterwards the session holds
-  // no byte. Closing twice is harmless.
+  // Waits for a run in progress and gives everything back to the device: afterwards the session
+  // holds no byte. Closing twice is harmless.
   memory::CloseReport close();
   bool closed() const noexcept;
 

@@ -22,8 +22,8 @@ class Session::Impl {
 
   Tensors run(const Tensors& fetches, const Feeds& feeds);
   // The values of `placeholders`, in order; `entry` remembers the plan from call to call.
-  Tensor run_prepared(const Tensors& fetch, const Tensors& placeholders, std::span<const Tensor* const> values,
-                      std::shared_ptr<Entry>& entry);
+  Tensor run_prepared(const Tensors& fetch, const Tensors& placeholders,
+                      std::span<const Tensor* const> values, std::shared_ptr<Entry>& entry);
 
   // For the operations on variables: the lock, with the session open and all variables in memory.
   std::unique_lock<std::mutex> open_variables();
@@ -38,7 +38,7 @@ class Session::Impl {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  mutable std::mutex mutex;  // guards what follows, and runs
+  mutable std::mutex mutex;                 // guards what follows, and runs
   std::list<std::shared_ptr<Entry>> plans;  // most recently used first
   bool closed = false;
 

@@ -17,10 +17,10 @@ void* check_feed(const Node& placeholder, const Tensor& value, const Device& dev
                 "; it takes a concrete tensor");
   const Spec& declared = placeholder.outputs[0].spec;
   if (value.dtype() != declared.dtype)
-    throw ShapeError(message("run",
-                             name + " is " + declared.to_string() + " and cannot be fed with " +
-                                 value.to_string(),
-                             placeholder.site));
+    throw ShapeError(message(
+        "run",
+        name + " is " + declared.to_string() + " and cannot be fed with " + value.to_string(),
+        placeholder.site));
   const Device& where = value.impl()->storage->device();
   if (!(where == device) && !device.is_simulated())
     throw Error("[run] " + name + " is fed with a tensor on " + where.name() +
@@ -125,8 +125,7 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Tensors& placehol
                 " values and was given " + std::to_string(values.size()));
   bool same = entry != nullptr;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i]->defined())
-      throw Error("[run] a feed's value is a tensor that holds nothing");
+    if (!values[i]->defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
     same = same && values[i]->shape() == entry->shapes[i].shape;
   }
   if (!same) {
@@ -153,8 +152,8 @@ memory::Breakdown Session::Impl::memory() const {
   breakdown.optimizer_state_bytes = bytes(Category::optimizer_state);
   breakdown.arena_bytes = bytes(Category::activation);
   for (const std::shared_ptr<Entry>& entry : plans)
-    breakdown.workspace_bytes = std::max(breakdown.workspace_bytes,
-                                         entry->executable.program().plan.workspace_bytes);
+    breakdown.workspace_bytes =
+        std::max(breakdown.workspace_bytes, entry->executable.program().plan.workspace_bytes);
   breakdown.total_bytes = stats.allocated.current;
   breakdown.reserved_bytes = stats.reserved.current;
   return breakdown;

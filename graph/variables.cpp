@@ -22,9 +22,9 @@ void SessionVariables::allocate() {
       for (std::size_t i = values_.size(); i < declared.size(); ++i)
         if (is_mine(i)) bytes += profile.rounded(declared[i].spec.bytes());
       if (bytes == 0) continue;
-      blocks[pass] =
-          pool_.allocate({bytes, pass == 0 ? Category::parameter : Category::optimizer_state,
-                          {pass == 0 ? "session variables" : "session slots"}});
+      blocks[pass] = pool_.allocate({bytes,
+                                     pass == 0 ? Category::parameter : Category::optimizer_state,
+                                     {pass == 0 ? "session variables" : "session slots"}});
       std::size_t offset = 0;
       for (std::size_t i = values_.size(); i < declared.size(); ++i) {
         if (!is_mine(i)) continue;

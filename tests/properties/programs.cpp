@@ -1,4 +1,5 @@
-// Random programs, hundreds a run: the two executors agree, plans and twins are exact, nothing stays.
+// Random programs, hundreds a run: the two executors agree, plans and twins are exact, nothing
+// stays.
 #include <cstring>
 
 #include "ebb/allocator/peak_scope.h"

@@ -25,12 +25,18 @@ std::string weight_name(std::size_t index, const char* name) {
 
 Tensor activate(const Tensor& x, int variant) {
   switch (variant % 6) {
-    case 0: return tanh(x);
-    case 1: return sigmoid(x);
-    case 2: return relu(x);
-    case 3: return square(x);
-    case 4: return exp(tanh(x));
-    default: return log(square(x) + 1.5);
+    case 0:
+      return tanh(x);
+    case 1:
+      return sigmoid(x);
+    case 2:
+      return relu(x);
+    case 3:
+      return square(x);
+    case 4:
+      return exp(tanh(x));
+    default:
+      return log(square(x) + 1.5);
   }
 }
 
@@ -62,17 +68,22 @@ Recipe draw_recipe(std::uint64_t seed) {
     switch (instruction.kind) {
       case Instruction::dense_layer:
       case Instruction::matrix_product:
-      case Instruction::checkpointed: instruction.width = draw(random, 1, 40); break;
-      case Instruction::sequence: instruction.width = draw(random, 1, 9); break;
+      case Instruction::checkpointed:
+        instruction.width = draw(random, 1, 40);
+        break;
+      case Instruction::sequence:
+        instruction.width = draw(random, 1, 9);
+        break;
       case Instruction::binary_same: {
         std::vector<int> fitting;
         for (int v = 0; v < values; ++v)
           if (recipe.widths[static_cast<std::size_t>(v)] == instruction.width) fitting.push_back(v);
-        instruction.second =
-            fitting[static_cast<std::size_t>(draw(random, 0, static_cast<int>(fitting.size()) - 1))];
+        instruction.second = fitting[static_cast<std::size_t>(
+            draw(random, 0, static_cast<int>(fitting.size()) - 1))];
         break;
       }
-      default: break;
+      default:
+        break;
     }
     recipe.widths.push_back(instruction.width);
     recipe.code.push_back(instruction);
@@ -101,7 +112,9 @@ RandomModel::RandomModel(const Recipe& recipe, const Parameters& parameters)
       case Instruction::matrix_product:
         weight(i, "w", instruction.variant % 2 ? Shape{out, in} : Shape{in, out});
         break;
-      case Instruction::binary_row: weight(i, "row", {out}); break;
+      case Instruction::binary_row:
+        weight(i, "row", {out});
+        break;
       case Instruction::sequence:
         for (int layer = 0; layer <= instruction.variant % 2; ++layer) {
           const std::string scope = "layer" + std::to_string(layer);
@@ -110,7 +123,8 @@ RandomModel::RandomModel(const Recipe& recipe, const Parameters& parameters)
           weight(i, (scope + "b").c_str(), {4 * out});
         }
         break;
-      default: break;
+      default:
+        break;
     }
   }
   // The loss always depends on a parameter.
@@ -130,21 +144,31 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
       return dense(a, weight("w"), weight("b"), static_cast<Activation>(variant % 4));
     case Instruction::matrix_product:
       return matmul(a, weight("w"), {.transpose_b = variant % 2 == 1});
-    case Instruction::unary: return activate(a, variant);
+    case Instruction::unary:
+      return activate(a, variant);
     case Instruction::binary_numbers:
       switch (variant % 5) {
-        case 0: return a + 0.5;
-        case 1: return 1 - a;
-        case 2: return -a * 0.75;
-        case 3: return a / 3;
-        default: return 0.5 / (square(a) + 1);
+        case 0:
+          return a + 0.5;
+        case 1:
+          return 1 - a;
+        case 2:
+          return -a * 0.75;
+        case 3:
+          return a / 3;
+        default:
+          return 0.5 / (square(a) + 1);
       }
     case Instruction::binary_same:
       switch (variant % 4) {
-        case 0: return a + b;
-        case 1: return a - b;
-        case 2: return tanh(a) * tanh(b);
-        default: return a / (square(b) + 1);
+        case 0:
+          return a + b;
+        case 1:
+          return a - b;
+        case 2:
+          return tanh(a) * tanh(b);
+        default:
+          return a / (square(b) + 1);
       }
     case Instruction::binary_row:
       return variant % 2 ? a * weight("row") : weight("row") - a;
@@ -154,8 +178,8 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
     }
     case Instruction::round_trip: {
       const Tensor cube = reshape(a, {-1, instruction.width, 1});
-      return variant % 2 ? reshape(cube, {-1, instruction.width}) : last_step(reshape(
-          cube, {-1, 1, instruction.width}));
+      return variant % 2 ? reshape(cube, {-1, instruction.width})
+                         : last_step(reshape(cube, {-1, 1, instruction.width}));
     }
     case Instruction::sequence: {
       const std::int64_t steps = recipe_.widths[static_cast<std::size_t>(instruction.first)];
@@ -172,7 +196,8 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
       const Tensor w = weight("w"), bias = weight("b");
       return recompute([w, bias](const Tensor& x) { return tanh(dense(x, w, bias) * 0.5); }, a);
     }
-    case Instruction::kinds: break;
+    case Instruction::kinds:
+      break;
   }
   return a;
 }

@@ -1,0 +1,228 @@
+#include "ebb/core/data_loader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ebb/core/error.h"
+#include "ebb/core/runtime.h"
+#include "ebb/core/tensor_impl.h"
+#include "ebb/tests/catch.h"
+
+namespace {
+
+using namespace ebb;
+using Order = std::vector<std::int32_t>;
+
+// Sample i has inputs {i, i + 0.5} and target i.
+DataSet counting(std::int64_t count) {
+  std::vector<float> inputs;
+  Order targets(static_cast<std::size_t>(count));
+  std::iota(targets.begin(), targets.end(), 0);
+  for (const std::int32_t i : targets)
+    inputs.insert(inputs.end(), {static_cast<float>(i), static_cast<float>(i) + 0.5f});
+  return DataSet(Tensor::from(inputs, {count, 2}), Tensor::from(targets, {count}));
+}
+
+// The targets of a pass; checks that the inputs belong to them.
+Order pass(DataLoader& loader) {
+  Order order;
+  for (auto [x, y] : loader) {
+    const auto inputs = x.to_vector<float>();
+    const auto targets = y.to_vector<std::int32_t>();
+    REQUIRE(inputs.size() == 2 * targets.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      REQUIRE(inputs[2 * i] == static_cast<float>(targets[i]));
+      REQUIRE(inputs[2 * i + 1] == static_cast<float>(targets[i]) + 0.5f);
+    }
+    order.insert(order.end(), targets.begin(), targets.end());
+  }
+  return order;
+}
+
+Order sorted(Order order) {
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+Order in_order(std::int64_t count) {
+  Order order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+memory::Stats stats(const Device& device) { return device.runtime().allocator().stats(); }
+
+}  // namespace
+
+TEST_CASE("a pass covers each sample exactly once, in order unless shuffled") {
+  for (const std::int64_t count : {1, 5, 12, 100})
+    for (const std::int64_t batch : {1, 4, 12, 1000}) {
+      DataLoader plain(counting(count), {.batch = batch});
+      DataLoader shuffled(counting(count), {.batch = batch, .shuffle = Seed{9}});
+      CHECK(plain.size() == (count + batch - 1) / batch);
+      for (int i = 0; i < 3; ++i) {
+        CHECK(pass(plain) == in_order(count));
+        CHECK(sorted(pass(shuffled)) == in_order(count));
+      }
+    }
+}
+
+TEST_CASE("the last batch has the samples that are left, or is left out") {
+  const auto sizes = [](bool drop_last, std::int64_t batch) {
+    std::vector<std::int64_t> result;
+    DataLoader loader(counting(10), {.batch = batch, .drop_last = drop_last});
+    for (auto [x, y] : loader) {
+      CHECK(x.shape() == Shape{y.shape()[0], 2});
+      result.push_back(y.shape()[0]);
+    }
+    CHECK(loader.size() == static_cast<std::int64_t>(result.size()));
+    return result;
+  };
+  CHECK(sizes(false, 4) == std::vector<std::int64_t>{4, 4, 2});
+  CHECK(sizes(true, 4) == std::vector<std::int64_t>{4, 4});
+  CHECK(sizes(true, 5) == std::vector<std::int64_t>{5, 5});
+  CHECK(sizes(true, 11).empty());
+}
+
+TEST_CASE("every pass is a new shuffle, and the same seed repeats them all") {
+  DataLoader a(counting(100), {.batch = 7, .shuffle = Seed{1}});
+  DataLoader b(counting(100), {.batch = 10, .shuffle = Seed{1}});
+  DataLoader other(counting(100), {.batch = 7, .shuffle = Seed{2}});
+  const Order first = pass(a), second = pass(a);
+  CHECK(first != in_order(100));
+  CHECK(first != second);
+  CHECK(pass(b) == first);  // whatever the batch
+  CHECK(pass(b) == second);
+  CHECK(pass(other) != first);
+}
+
+TEST_CASE("a shuffle puts each sample first about equally often") {
+  DataLoader loader(counting(5), {.batch = 5, .shuffle = Seed{3}});
+  std::vector<int> times(5);
+  for (int i = 0; i < 5000; ++i) ++times[static_cast<std::size_t>(pass(loader).front())];
+  for (const int n : times) CHECK(std::abs(n - 1000) < 150);  // five deviations
+}
+
+TEST_CASE("passes that overlap do not disturb each other") {
+  DataLoader loader(counting(20), {.batch = 3, .shuffle = Seed{4}});
+  DataLoader same(counting(20), {.batch = 3, .shuffle = Seed{4}});
+  const Order first = pass(same), second = pass(same);
+  Order outer;
+  bool once = true;
+  for (auto [x, y] : loader) {
+    if (std::exchange(once, false)) CHECK(pass(loader) == second);
+    const auto targets = y.to_vector<std::int32_t>();
+    outer.insert(outer.end(), targets.begin(), targets.end());
+  }
+  CHECK(outer == first);
+}
+
+TEST_CASE("a loader takes its memory when it is made, no more in any pass, and gives it back") {
+  const Device device = Device::simulated("cpu", std::size_t{1} << 30);
+  {
+    DataLoader loader(counting(1000), {.batch = 300, .shuffle = Seed{1}, .device = device});
+    const memory::Stats made = stats(device);
+    CHECK(made.requested.current == 300 * 2 * 4 + 300 * 4);
+    CHECK(made.by_category[static_cast<std::size_t>(memory::Category::input)].current ==
+          made.allocated.current);
+    for (int i = 0; i < 3; ++i)
+      for (auto [x, y] : loader) CHECK(stats(device) == made);
+    CHECK(stats(device) == made);
+  }
+  CHECK(stats(device).allocated.current == 0);
+}
+
+TEST_CASE("a loader allocates on a device's twin what it allocates on the device") {
+  const DataSet data = counting(10);
+  const auto requested = [&](const Device& device) {
+    const memory::Stats before = stats(device);
+    std::vector<Tensor> held;
+    {
+      DataLoader loader(data, {.batch = 4, .device = device});
+      for (auto [x, y] : loader) held.push_back(x);
+    }
+    const memory::Stats after = stats(device);
+    return std::vector{after.requested.total - before.requested.total,
+                       after.allocated.current - before.allocated.current};
+  };
+  const Device cpu = Device::cpu();
+  CHECK(requested(cpu) == requested(cpu.twin()));
+}
+
+TEST_CASE("batches on a simulated device have shapes but no values") {
+  DataLoader loader(counting(3), {.batch = 2, .device = Device::cpu().twin()});
+  Batch batch = *loader.begin();
+  CHECK(batch.input.shape() == Shape{2, 2});
+  CHECK_ERROR(batch.input.to_vector<float>(), SimulatedRead, "simulated");
+}
+
+TEST_CASE("a batch that is still held stays as it is, and so does a view of it") {
+  DataLoader loader(counting(9), {.batch = 4});
+  std::vector<Batch> held;
+  for (auto batch : loader) held.push_back(batch);
+  CHECK(held[0].target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
+  CHECK(held[1].target.to_vector<std::int32_t>() == Order{4, 5, 6, 7});
+  CHECK(held[2].target.to_vector<std::int32_t>() == Order{8});
+
+  auto position = loader.begin();
+  Tensor view;
+  {
+    const Tensor whole = (*position).target;
+    view = detail::make_concrete({DType::i32, {2}}, whole.impl()->storage, 8);
+  }
+  ++position;
+  CHECK((*position).target.to_vector<std::int32_t>() == Order{4, 5, 6, 7});
+  CHECK(view.to_vector<std::int32_t>() == Order{2, 3});
+}
+
+TEST_CASE("a batch that nobody holds gives its memory to the next, at a new version") {
+  DataLoader loader(counting(8), {.batch = 4});
+  auto position = loader.begin();
+  const void* memory = detail::data((*position).input);
+  const std::uint32_t version = (*position).input.impl()->storage->version();
+  ++position;
+  CHECK(detail::data((*position).input) == memory);
+  CHECK((*position).input.impl()->storage->version() > version);
+}
+
+TEST_CASE("an iterator gives the same batch however often it is asked, after its loader too") {
+  auto position = DataLoader(counting(8), {.batch = 4}).begin();
+  const Batch a = *position, b = *position;
+  CHECK(detail::data(a.input) == detail::data(b.input));
+  CHECK(a.target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
+  auto later = position;
+  ++later;
+  CHECK((*later).target.to_vector<std::int32_t>() == Order{4, 5, 6, 7});
+  CHECK((*position).target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
+}
+
+TEST_CASE("a loader refuses a batch below 1 and an empty data set, and names the line") {
+  CHECK_ERROR(DataLoader(counting(3), {.batch = 0}), Error, "batch must be at least 1, not 0");
+  CHECK_ERROR(DataLoader(counting(3), {.batch = -1}), Error, "data_loader.cpp:");
+  CHECK_ERROR(DataLoader(counting(0)), Error, "the data set is empty");
+}
+
+TEST_CASE(
+    "a loader that does not fit takes nothing, and a batch that does not leaves the loader as it "
+    "was") {
+  const Device device = Device::simulated("cpu", std::size_t{1} << 30);
+  memory::CachingAllocator& allocator = device.runtime().allocator();
+  const DataSet data = counting(1 << 19);  // 4 MiB of inputs, 2 MiB of targets
+  const DataLoaderOptions options = {.batch = 1 << 18, .device = device};
+  allocator.set_limit(std::size_t{2} << 20);
+  CHECK_ERROR(DataLoader(data, options), OutOfMemory, "data_loader.cpp");
+  CHECK(stats(device).allocated.current == 0);
+
+  allocator.set_limit(std::nullopt);
+  DataLoader loader(data, options);
+  auto position = loader.begin();
+  std::optional<Batch> held = *position;
+  ++position;
+  allocator.release_cached();
+  allocator.set_limit(stats(device).reserved.current);
+  const std::size_t before = stats(device).allocated.current;
+  CHECK_ERROR(*position, OutOfMemory, "");
+  CHECK(stats(device).allocated.current == before);
+  held.reset();
+  CHECK((*position).input.shape() == Shape{1 << 18, 2});
+}

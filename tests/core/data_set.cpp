@@ -1,0 +1,208 @@
+#include "ebb/core/data_set.h"
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "ebb/core/error.h"
+#include "ebb/core/runtime.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+namespace {
+
+using namespace ebb;
+using ebb::tests::TemporaryFolder;
+using Floats = std::vector<float>;
+using Ints = std::vector<std::int32_t>;
+
+// Sample i has inputs {i, 10 * i} and target i.
+DataSet counting(std::int64_t count) {
+  Floats inputs;
+  Ints targets(static_cast<std::size_t>(count));
+  std::iota(targets.begin(), targets.end(), 0);
+  for (const std::int32_t i : targets)
+    inputs.insert(inputs.end(), {static_cast<float>(i), static_cast<float>(10 * i)});
+  return DataSet(Tensor::from(inputs, {count, 2}), Tensor::from(targets, {count}));
+}
+
+// An IDX file: type u8, these dimensions, these values.
+std::string idx(std::initializer_list<unsigned> dims, std::string_view values) {
+  std::string text = {0, 0, 8, static_cast<char>(dims.size())};
+  for (const unsigned size : dims)
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(size >> shift & 0xff);
+  return text.append(values);
+}
+
+}  // namespace
+
+TEST_CASE("a data set takes its label column as i32 and all others as f32, in order") {
+  const TemporaryFolder folder;
+  const DataSet data = DataSet::csv(
+      folder.file("file.csv", "a,label,b\n1,3,-2.5\n\"4\",0.0,1e2\r\n"), {.label = "label"});
+  CHECK(data.size() == 2);
+  CHECK(data.inputs().shape() == Shape{2, 2});
+  CHECK(data.targets().shape() == Shape{2});
+  CHECK(data.inputs().to_vector<float>() == Floats{1, -2.5, 4, 100});
+  CHECK(data.targets().to_vector<std::int32_t>() == Ints{3, 0});
+}
+
+TEST_CASE("the digits that ship with the examples are 1797 samples of 64 pixels and ten classes") {
+  const DataSet digits =
+      DataSet::csv(EBB_SOURCE_DIR "/examples/data/digits.csv", {.label = "digit"});
+  CHECK(digits.inputs().shape() == Shape{1797, 64});
+  const Ints labels = digits.targets().to_vector<std::int32_t>();
+  CHECK(std::set<std::int32_t>(labels.begin(), labels.end()).size() == 10);
+  const Floats pixels = digits.inputs().to_vector<float>();
+  CHECK(*std::max_element(pixels.begin(), pixels.end()) == 16);
+}
+
+TEST_CASE("a CSV that makes no data set is refused, with file, line and column") {
+  const TemporaryFolder folder;
+  const auto refuses = [&](const std::string& text, const std::string& why) {
+    const std::string name = folder.file("bad.csv", text);
+    CHECK_ERROR(DataSet::csv(name, {.label = "y"}), FileError, name + why);
+  };
+  refuses("a,b\n1,2\n", ": has no column 'y'; it has 'a', 'b'");
+  refuses("y\n1\n", ": has no column but the label");
+  refuses("a,y\n", ": has no lines below its header");
+  refuses("a,y\n1,2\nx,2\n", ":3: column 'a': 'x' is not a number");
+  refuses("a,y\n1,2.5\n", ":2: column 'y': '2.5' is not a whole number");
+  refuses("a,y\n1\n", ":2: the line has 1 field, the header has 2");
+  refuses("a,y\n1e39,2\n", ":2: column 'a': '1e39' is beyond the range of f32");
+}
+
+TEST_CASE("a data set of IDX files has one row of pixels for each image") {
+  const TemporaryFolder folder;
+  const DataSet data =
+      DataSet::idx(folder.file("images", idx({2, 1, 3}, "\x01\x02\x03\xff\x05\x06")),
+                   folder.file("labels", idx({2}, "\x07\x09")));
+  CHECK(data.inputs().shape() == Shape{2, 3});
+  CHECK(data.inputs().to_vector<float>() == Floats{1, 2, 3, 255, 5, 6});
+  CHECK(data.targets().to_vector<std::int32_t>() == Ints{7, 9});
+}
+
+TEST_CASE("IDX files larger than what is read at once lose nothing") {
+  const TemporaryFolder folder;
+  std::string values(100 * 1000, '\0');
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<char>(i * 7 % 256);
+  const DataSet data = DataSet::idx(folder.file("images", idx({1000, 10, 10}, values)),
+                                    folder.file("labels", idx({1000}, std::string(1000, 'x'))));
+  const Floats inputs = data.inputs().to_vector<float>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    REQUIRE(inputs[i] == static_cast<float>(i * 7 % 256));
+}
+
+TEST_CASE("an IDX file that is damaged, compressed or of another kind is refused") {
+  const TemporaryFolder folder;
+  const std::string labels = folder.file("labels", idx({2}, "ab"));
+  const auto refuses = [&](const std::string& text, const std::string& why) {
+    const std::string name = folder.file("images", text);
+    CHECK_ERROR(DataSet::idx(name, labels), FileError, name + ": " + why);
+  };
+  refuses("", "is no IDX file");
+  refuses("\x1f\x8b\x08\x08", "is compressed; unpack it with gunzip");
+  refuses("image", "is no IDX file");
+  refuses(idx({2}, "ab"), "has type 8 and 1 dimensions");
+  refuses(std::string("\0\0\x0d\x03", 4), "has type 13 and 3 dimensions");
+  refuses(idx({2, 1, 1}, "").substr(0, 12), "ends inside its dimensions");
+  refuses(idx({2, 1, 1}, "a"), "has 1 bytes of values, fewer than");
+  refuses(idx({2, 1, 1}, "abc"), "has 3 bytes of values, where its dimensions call for 2");
+  refuses(idx({4000000000, 4000000000, 4000000000}, "abc"), "has 3 bytes of values, fewer than");
+  refuses(idx({0, 4000000000, 4000000000}, ""), "has a dimension of size 0");
+  CHECK_ERROR(DataSet::idx(folder.file("images", idx({3, 1, 1}, "abc")), labels), FileError,
+              "labels: has 2 labels for the 3 images");
+  CHECK_ERROR(DataSet::idx(folder.path("none"), labels), FileError, "none: cannot be opened");
+}
+
+TEST_CASE("a split holds out exactly the rounded fraction, and no sample is lost or doubled") {
+  for (const std::int64_t count : {1, 2, 7, 100, 1797})
+    for (const double fraction : {0.0, 0.2, 0.5, 0.99, 1.0})
+      for (const std::uint64_t seed : {0u, 1u, 2u}) {
+        const auto [rest, held_out] = counting(count).split(fraction, Seed{seed});
+        REQUIRE(held_out.size() == std::llround(fraction * static_cast<double>(count)));
+        const Ints a = rest.targets().to_vector<std::int32_t>();
+        const Ints b = held_out.targets().to_vector<std::int32_t>();
+        REQUIRE(std::is_sorted(a.begin(), a.end()));
+        REQUIRE(std::is_sorted(b.begin(), b.end()));
+        std::set<std::int32_t> all(a.begin(), a.end());
+        all.insert(b.begin(), b.end());
+        REQUIRE(a.size() + b.size() == static_cast<std::size_t>(count));
+        REQUIRE(static_cast<std::int64_t>(all.size()) == count);
+        // The inputs went along.
+        const Floats inputs = held_out.inputs().to_vector<float>();
+        for (std::size_t i = 0; i < b.size(); ++i)
+          REQUIRE(inputs[2 * i + 1] == static_cast<float>(10 * b[i]));
+      }
+}
+
+TEST_CASE("a split depends on its seed and on nothing else") {
+  const auto held_out = [](std::uint64_t seed) {
+    return counting(100).split(0.2, Seed{seed}).second.targets().to_vector<std::int32_t>();
+  };
+  CHECK(held_out(5) == held_out(5));
+  CHECK(held_out(5) != held_out(6));
+  CHECK_ERROR(counting(3).split(-0.1, {}), Error, "between 0 and 1");
+  CHECK_ERROR(counting(3).split(1.1, {}), Error, "between 0 and 1");
+  CHECK_ERROR(counting(3).split(std::nan(""), {}), Error, "between 0 and 1");
+}
+
+TEST_CASE("scaling copies the inputs and leaves the targets alone") {
+  const DataSet data = counting(3);
+  const DataSet half = data.scaled(0.5);
+  CHECK(half.inputs().to_vector<float>() == Floats{0, 0, 0.5, 5, 1, 10});
+  CHECK(data.inputs().to_vector<float>() == Floats{0, 0, 1, 10, 2, 20});
+  CHECK(half.targets().to_vector<std::int32_t>() == Ints{0, 1, 2});
+  const DataSet bytes(Tensor::from(std::vector<std::uint8_t>{1, 2}, {2, 1}), Tensor::from({0, 1}));
+  CHECK_ERROR(bytes.scaled(2), Error, "scales inputs of f32 or f64");
+}
+
+TEST_CASE(
+    "standardized inputs have mean 0 and deviation 1, and constant columns are only shifted") {
+  Floats values;
+  for (int i = 0; i < 50; ++i)
+    values.insert(values.end(),
+                  {static_cast<float>(i % 7), 0.1f, 1000 + std::sin(static_cast<float>(i))});
+  const DataSet data(Tensor::from(values, {50, 3}), Tensor::zeros({50}, DType::i32));
+  const Floats result = data.standardized(data).inputs().to_vector<float>();
+  for (std::size_t column = 0; column < 3; ++column) {
+    double sum = 0, squares = 0;
+    for (std::size_t row = 0; row < 50; ++row) {
+      const double value = static_cast<double>(result[3 * row + column]);
+      sum += value;
+      squares += value * value;
+    }
+    CHECK(std::abs(sum / 50) < 1e-6);
+    CHECK(squares / 50 == Approx(column == 1 ? 0 : 1).margin(1e-12).epsilon(1e-5));
+  }
+  CHECK_ERROR(data.standardized(counting(2)), ShapeError, "same columns");
+  CHECK_ERROR(counting(2).standardized(counting(0)), Error, "reference that has samples");
+}
+
+TEST_CASE("a data set refuses tensors that do not belong together or are not on the CPU") {
+  const Tensor three = Tensor::zeros({3}), two = Tensor::zeros({2, 2});
+  CHECK_ERROR(DataSet(three, two), ShapeError, "as many inputs as targets");
+  CHECK_ERROR(DataSet(Tensor::full({}, 1), two), ShapeError, "one row a sample");
+  CHECK_ERROR(DataSet(Tensor(), two), Error, "values on the CPU");
+  const Device twin = Device::simulated("cpu", std::size_t{1} << 30);
+  CHECK_ERROR(DataSet(Tensor::zeros({2}, DType::f32, twin), two), Error, "values on the CPU");
+}
+
+TEST_CASE("what a data set holds is counted as input and is free when it goes") {
+  const auto input_bytes = [] {
+    return Device::cpu().runtime().allocator().stats().by_category[static_cast<std::size_t>(
+        memory::Category::input)];
+  };
+  const TemporaryFolder folder;
+  const std::size_t before = input_bytes().current;
+  {
+    const DataSet data = DataSet::csv(folder.file("file.csv", "a,y\n1,2\n"), {.label = "y"});
+    CHECK(input_bytes().current == before + 2 * 512);
+    const auto [rest, held_out] = data.split(1, {});
+    CHECK(input_bytes().current == before + 4 * 512);
+  }
+  CHECK(input_bytes().current == before);
+  const std::string bad = folder.file("bad.csv", "a,y\n1,2\n1\n");
+  CHECK_ERROR(DataSet::csv(bad, {.label = "y"}), FileError, ":3:");
+  CHECK(input_bytes().current == before);
+}

@@ -1,0 +1,281 @@
+#include "ebb/core/parameters.h"
+
+#include "ebb/core/checkpoint.h"
+#include "ebb/core/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+const Initializer kUniform = initializers::uniform(-1, 1);
+
+memory::Stats stats() { return memory::stats(Device::cpu()); }
+std::size_t bytes_of(memory::Category category) {
+  return stats().by_category[static_cast<std::size_t>(category)].current;
+}
+
+std::vector<std::string> names(const std::vector<Parameters::Entry>& entries) {
+  std::vector<std::string> names;
+  for (const Parameters::Entry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+SlotRequest slot(std::string name, Shape shape = {}, DType dtype = DType::f32) {
+  return {std::move(name), {dtype, shape}};
+}
+
+}  // namespace
+
+TEST_CASE("parameters are named by their scopes and kept in order", "[parameters]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Parameters encoder = parameters.scope("encoder");
+  const Tensor w = encoder.scope("0").declare("weight", {3, 2}, kUniform);
+  const Tensor b = parameters.declare("bias", {2}, initializers::zeros());
+  CHECK(names(encoder.entries()) == std::vector<std::string>{"encoder.0.weight", "bias"});
+  CHECK(parameters.count() == 8);
+  CHECK(bit_equal(encoder["encoder.0.weight"], w));
+  CHECK(encoder["encoder.0.weight"].impl() == w.impl());
+  CHECK(parameters.contains("bias"));
+  CHECK_FALSE(parameters.contains("weight"));
+  CHECK(b.requires_grad());
+  CHECK(parameters.device() == Device::cpu());
+  CHECK(values_of(b) == std::vector<double>{0, 0});
+}
+
+TEST_CASE("initial values depend on seed and name alone", "[parameters]") {
+  const Parameters one(Device::cpu(), Seed{1});
+  const Tensor a = one.scope("s").declare("a", {5}, kUniform);
+  const Tensor b = one.declare("b", {5}, kUniform);
+  CHECK_FALSE(bit_equal(a, b));
+
+  const Parameters two(Device::cpu(), Seed{1});
+  CHECK(bit_equal(two.declare("b", {5}, kUniform), b));
+  CHECK(bit_equal(two.declare("s.a", {5}, kUniform), a));
+
+  const Parameters other(Device::cpu(), Seed{2});
+  CHECK_FALSE(bit_equal(other.declare("b", {5}, kUniform), b));
+
+  Graph graph;
+  const Parameters symbolic(graph, Seed{1});
+  const Tensor variable = symbolic.declare("b", {5}, kUniform);
+  CHECK(symbolic.is_symbolic());
+  CHECK(variable.is_symbolic());
+  Session session(graph);
+  session.initialize(symbolic);
+  CHECK(bit_equal(session.value(variable), b));
+}
+
+TEST_CASE("parameters and slots are counted in their categories, and go with the last handle",
+          "[parameters]") {
+  const std::size_t parameters_before = bytes_of(memory::Category::parameter);
+  const std::size_t state_before = bytes_of(memory::Category::optimizer_state);
+  const std::size_t gradients_before = bytes_of(memory::Category::gradient);
+  const std::size_t before = stats().allocated.current;
+  {
+    const Parameters parameters(Device::cpu());
+    const Tensor w = parameters.declare("w", {200}, kUniform);
+    CHECK(bytes_of(memory::Category::parameter) - parameters_before == 1024);
+    SlotRequest gradient = slot("w/sum", {200});
+    gradient.category = memory::Category::gradient;
+    parameters.find_or_make_slots(std::vector{slot("w/m", {200}), gradient}, {});
+    CHECK(bytes_of(memory::Category::optimizer_state) - state_before == 1024);
+    CHECK(bytes_of(memory::Category::gradient) - gradients_before == 1024);
+    sum(w).backward();
+    CHECK(bytes_of(memory::Category::gradient) - gradients_before == 2048);
+    parameters.zero_grad();
+    CHECK(bytes_of(memory::Category::gradient) - gradients_before == 1024);
+  }
+  CHECK(stats().allocated.current == before);
+}
+
+TEST_CASE("slots are found again, or made zero, all or none", "[parameters]") {
+  const Parameters parameters(Device::cpu());
+  parameters.declare("w", {3}, kUniform);
+  const Tensors made = parameters.find_or_make_slots(
+      std::vector{slot("w/m", {3}), slot("o/step", {}, DType::i64)}, {});
+  CHECK(values_of(made[0]) == std::vector<double>{0, 0, 0});
+  CHECK(made[1].item<std::int64_t>() == 0);
+  const Tensors found = parameters.find_or_make_slots(
+      std::vector{slot("o/step", {}, DType::i64), slot("w/v", {3}), slot("w/m", {3})}, {});
+  CHECK(found[0].impl() == made[1].impl());
+  CHECK(found[2].impl() == made[0].impl());
+  CHECK(names(parameters.slots()) == std::vector<std::string>{"w/m", "o/step", "w/v"});
+
+  const std::size_t before = stats().allocated.current;
+  CHECK_ERROR(parameters.find_or_make_slots(std::vector{slot("w/x"), slot("w/m", {4})}, {}), Error,
+              "the slot \"w/m\" is f32[3], but f32[4] is wanted");
+  CHECK_ERROR(parameters.find_or_make_slots(std::vector{slot("w/x"), slot("w")}, {}), Error,
+              "it has no '/'");
+  memory::set_limit(Device::cpu(), stats().reserved.current);
+  CHECK_ERROR(parameters.find_or_make_slots(std::vector{slot("w/x"), slot("w/y", {1 << 28})}, {}),
+              OutOfMemory, "");
+  memory::set_limit(Device::cpu(), std::nullopt);
+  CHECK(parameters.slots().size() == 3);
+  CHECK(stats().allocated.current == before);
+
+  parameters.drop_slots_after(1);
+  CHECK(names(parameters.slots()) == std::vector<std::string>{"w/m"});
+  CHECK_FALSE(parameters.contains("o/step"));
+}
+
+TEST_CASE("what is saved is loaded again: values, slots and random state", "[parameters]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("p");
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const auto build = [&](Seed seed) {
+    const Parameters parameters(Device::cpu(), seed, dtype);
+    parameters.scope("s").declare("w", {3, 4}, kUniform);
+    parameters.declare("b", {4}, kUniform);
+    return parameters;
+  };
+  const Parameters saved = build(Seed{1});
+  const Tensors slots = saved.find_or_make_slots(
+      std::vector{slot("s.w/m", {3, 4}, dtype), slot("o/step", {}, DType::i64)}, {});
+  assign(slots[0], 2.5);
+  assign(slots[1], Tensor::full({}, 17, DType::i64));
+  set_seed(Seed{9});
+  uniform({1});
+  saved.save(file);
+  const Tensor next = uniform({8});
+  CHECK(folder.count() == 1);
+
+  const Parameters loaded = build(Seed{2});
+  const Tensor w = loaded["s.w"];
+  // Kept by a gradient, which has to notice.
+  const Tensor loss = sum(square(w));
+  loaded.load(file);
+  CHECK(loaded["s.w"].impl() == w.impl());
+  CHECK_ERROR(loss.backward(), Error, "");
+  for (const char* name : {"s.w", "b", "s.w/m", "o/step"}) {
+    CAPTURE(name);
+    CHECK(bit_equal(loaded[name], saved[name]));
+  }
+  CHECK(loaded.slots().size() == 2);
+  CHECK(bit_equal(uniform({8}), next));
+
+  // A slot that the file lacks was zero when it was written.
+  const Tensor newer = loaded.find_or_make_slots(std::vector{slot("b/m", {4})}, {})[0];
+  assign(newer, 1);
+  loaded.load(file);
+  CHECK(values_of(newer) == std::vector<double>{0, 0, 0, 0});
+
+  // Into a part of the model: other parameters and their slots stay in the file.
+  const Parameters part(Device::cpu(), Seed{3}, dtype);
+  part.declare("b", {4}, kUniform);
+  part.load(file);
+  CHECK(bit_equal(part["b"], saved["b"]));
+  CHECK(names(part.slots()) == std::vector<std::string>{"o/step"});
+}
+
+TEST_CASE("a graph's session and eager parameters read each other's files", "[parameters]") {
+  const TemporaryFolder folder;
+  const Parameters eager(Device::cpu(), Seed{1});
+  const Tensor w = eager.declare("w", {3}, kUniform);
+  eager.find_or_make_slots(std::vector{slot("w/m", {3})}, {});
+  assign(eager["w/m"], 4);
+  eager.save(folder.path("eager"));
+
+  Graph graph;
+  const Parameters symbolic(graph, Seed{2});
+  symbolic.declare("w", {3}, kUniform);
+  symbolic.find_or_make_slots(std::vector{slot("w/m", {3})}, {});
+  Session session(graph);
+  session.restore(folder.path("eager"));
+  CHECK(bit_equal(session.value(symbolic["w"]), w));
+  CHECK(bit_equal(session.value(symbolic["w/m"]), eager["w/m"]));
+  session.save(folder.path("graph"));
+
+  const Parameters again(Device::cpu(), Seed{3});
+  again.declare("w", {3}, kUniform);
+  again.load(folder.path("graph"));
+  CHECK(bit_equal(again["w"], w));
+  CHECK(bit_equal(again["w/m"], eager["w/m"]));
+}
+
+TEST_CASE("a file that does not fit changes nothing", "[parameters]") {
+  const TemporaryFolder folder;
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Tensor a = parameters.declare("a", {3}, kUniform);
+  const Tensor b = parameters.declare("b", {2}, kUniform);
+  const Tensor a_before = a.clone(), b_before = b.clone();
+  const float values[4] = {1, 2, 3, 4};
+  const auto write = [&](const std::vector<safetensors::View>& views,
+                         const safetensors::Metadata& metadata = {}) {
+    safetensors::write(folder.path("f"), views, metadata);
+    return folder.path("f");
+  };
+  const auto view = [&](const char* name, Shape shape, DType dtype = DType::f32) {
+    return safetensors::View{name, {dtype, shape}, values};
+  };
+
+  CHECK_ERROR(parameters.load(folder.path("none")), FileError, "none");
+  CHECK_ERROR(parameters.load(write({view("a", {3})})), FileError,
+              "has no parameter \"b\", which is f32[2] here");
+  CHECK_ERROR(parameters.load(write({view("a", {3}), view("b", {3})})), FileError,
+              "\"b\" is f32[3]");
+  CHECK_ERROR(parameters.load(write({view("a", {3}), view("b", {2}, DType::i32)})), FileError,
+              "\"b\" is i32[2]");
+  CHECK_ERROR(parameters.load(write({view("a", {3}), view("b", {2})}, {{"ebb.format", "2"}})),
+              FileError, "2");
+  const std::string good = write({view("a", {3}), view("b", {2})});
+  const std::string contents = contents_of(good);
+  CHECK_ERROR(parameters.load(folder.file("cut", contents.substr(0, contents.size() - 1))),
+              FileError, "cut");
+  CHECK(bit_equal(a, a_before));
+  CHECK(bit_equal(b, b_before));
+  CHECK(parameters.slots().empty());
+
+  parameters.load(good);
+  CHECK(values_of(a) == std::vector<double>{1, 2, 3});
+  CHECK(values_of(b) == std::vector<double>{1, 2});
+}
+
+TEST_CASE("parameters say what they cannot do", "[parameters]") {
+  const Parameters parameters(Device::cpu());
+  parameters.scope("a").declare("w", {2}, kUniform);
+  CHECK_ERROR(parameters.declare("a.w", {2}, kUniform), Error,
+              "there is a parameter \"a.w\" already");
+  CHECK_ERROR(parameters.declare("", {2}, kUniform), Error, "cannot name a parameter");
+  CHECK_ERROR(parameters.declare("a/b", {2}, kUniform), Error, "cannot name a parameter");
+  CHECK_ERROR(parameters.declare("b", {-1}, kUniform), ShapeError, "has an open dimension");
+  CHECK_ERROR(parameters.scope(""), Error, "cannot name a scope");
+  CHECK_ERROR(parameters["b"], Error, "there is no \"b\"; there are a.w");
+  CHECK_ERROR(Parameters(Device::cpu())["b"], Error, "there are none yet");
+  CHECK_ERROR(Parameters(Device::cpu(), {}, DType::i32), Error, "are f32 or f64, not i32");
+
+  Graph graph;
+  const Parameters symbolic(graph);
+  symbolic.declare("w", {2}, kUniform);
+  CHECK_ERROR(symbolic.declare("w", {2}, kUniform), Error, "\"w\" already");
+  CHECK_ERROR(symbolic.save("x"), Error, "its own");
+  CHECK_ERROR(symbolic.load("x"), Error, "its own");
+  CHECK_ERROR(symbolic.device(), Error, "on no device");
+}
+
+TEST_CASE("simulated parameters have shapes and bytes, and no values", "[parameters]") {
+  const TemporaryFolder folder;
+  const auto program = [](const Device& device) {
+    const Parameters parameters(device, Seed{1});
+    parameters.declare("w", {200}, kUniform);
+    parameters.find_or_make_slots(std::vector{slot("w/m", {200})}, {});
+    return parameters;
+  };
+  const Parameters real = program(Device::cpu());
+  real.save(folder.path("f"));
+  const Device twin = Device::cpu().twin();
+  const Parameters parameters = program(twin);
+  CHECK(memory::stats(twin).allocated.current == 2048);
+  parameters.load(folder.path("f"));
+  CHECK_ERROR(parameters.save(folder.path("g")), SimulatedRead, "the device is simulated");
+  CHECK(folder.count() == 1);
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,44 @@
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include <stdlib.h>
+
+namespace ebb::tests {
+
+// A folder of its own for a test's files; gone at the end of its scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "ebb-test-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder: " + name);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+  std::string path(std::string_view name) const { return (path_ / name).string(); }
+  // Writes a file and returns its path.
+  std::string file(std::string_view name, std::string_view contents) const {
+    std::ofstream(path(name), std::ios::binary) << contents;
+    return path(name);
+  }
+  // How many files are there.
+  std::ptrdiff_t count() const {
+    return std::distance(std::filesystem::directory_iterator(path_), {});
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string contents_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace ebb::tests

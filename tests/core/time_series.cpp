@@ -1,0 +1,123 @@
+#include "ebb/core/time_series.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/error.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+namespace {
+
+using namespace ebb;
+using ebb::tests::TemporaryFolder;
+
+TimeSeries ramp(std::int64_t count) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i));
+  return TimeSeries(values);
+}
+
+// The positions in a ramp that scaled values had.
+std::vector<std::int64_t> positions(const Tensor& scaled, const Scale& scale) {
+  std::vector<std::int64_t> result;
+  for (const float value : scaled.to_vector<float>())
+    result.push_back(std::llround(static_cast<double>(value) * scale.deviation + scale.mean));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("every target from the first possible one on is in exactly one part, behind its window") {
+  for (const std::int64_t count : {std::int64_t{12}, std::int64_t{50}, std::int64_t{101}})
+    for (const std::int64_t length : {1, 3, 6})
+      for (const std::int64_t horizon : {1, 2})
+        for (const double validation : {0.1, 0.2, 0.3}) {
+          const auto series = ramp(count);
+          const Windows windows =
+              series.windows({.length = length, .horizon = horizon, .validation = validation});
+          const std::int64_t boundary =
+              count - std::llround(validation * static_cast<double>(count));
+          std::int64_t target = length + horizon - 1;
+          for (const auto& [part, end] :
+               {std::pair(windows.training, boundary), std::pair(windows.validation, count)}) {
+            REQUIRE(part.inputs().shape() == Shape{part.size(), length, 1});
+            REQUIRE(part.targets().shape() == Shape{part.size(), 1});
+            const auto past = positions(part.inputs(), windows.scale);
+            const auto next = positions(part.targets(), windows.scale);
+            for (std::size_t i = 0; i < next.size(); ++i, ++target) {
+              REQUIRE(next[i] == target);
+              for (std::int64_t step = 0; step < length; ++step)
+                REQUIRE(
+                    past[i * static_cast<std::size_t>(length) + static_cast<std::size_t>(step)] ==
+                    target - horizon - length + 1 + step);
+            }
+            REQUIRE(target == end);
+          }
+        }
+}
+
+TEST_CASE("the scale is fitted on the training part alone") {
+  std::vector<double> values = {1, 3, 1, 3, 1, 3, 1, 3, 1000, -1000};
+  const Windows windows = TimeSeries(values).windows({.length = 2, .validation = 0.2});
+  CHECK(windows.scale.mean == 2);
+  CHECK(windows.scale.deviation == 1);
+  CHECK(windows.training.targets().to_vector<float>() == std::vector<float>{-1, 1, -1, 1, -1, 1});
+  CHECK(windows.validation.targets().to_vector<float>() == std::vector<float>{998, -1002});
+  // The past of the first held-out target reaches back into the training part.
+  CHECK(windows.validation.inputs().item<float>({0, 1, 0}) == 1);
+}
+
+TEST_CASE("a series that is constant in its training part is only shifted") {
+  const std::vector<double> values = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 2.1};
+  const Windows windows = TimeSeries(values).windows({.length = 2, .validation = 0.1});
+  CHECK(windows.scale.deviation == 1);
+  CHECK(windows.training.targets().to_vector<float>() == std::vector<float>(7, 0));
+  CHECK(windows.validation.targets().item<float>() == Approx(2));
+}
+
+TEST_CASE("windows come apart into training and validation") {
+  const auto [training, validation] = ramp(100).windows({.length = 10});
+  CHECK(training.size() == 70);
+  CHECK(validation.size() == 20);
+}
+
+TEST_CASE("windows of too short a series or with options out of range are refused") {
+  const auto refuses = [](std::int64_t count, const WindowOptions& options, const char* why) {
+    CHECK_ERROR(ramp(count).windows(options), Error, why);
+  };
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  refuses(0, {}, "too short");
+  refuses(10, {.length = 8, .validation = 0.2}, "too short");
+  CHECK(ramp(10).windows({.length = 7, .validation = 0.2}).training.size() == 1);
+  refuses(10, {.length = 2, .validation = 0.01}, "a series of 10 values, the last 0 held out");
+  refuses(10, {.length = huge, .horizon = huge}, "too short");
+  refuses(10, {.length = 1, .horizon = huge}, "too short");
+  refuses(10, {.length = 0}, "length must be at least 1, not 0");
+  refuses(10, {.length = 2, .horizon = 0}, "horizon must be at least 1, not 0");
+  refuses(10, {.validation = 0}, "validation must lie between 0 and 1");
+  refuses(10, {.validation = 1}, "validation must lie between 0 and 1");
+  refuses(10, {.validation = std::nan("")}, "validation must lie between 0 and 1");
+  CHECK_ERROR(TimeSeries({1, 2, std::nan(""), 4}).windows({.length = 1}), Error,
+              "value 2 of the series is not finite");
+}
+
+TEST_CASE("a series is one column of a CSV, whatever the others hold") {
+  const TemporaryFolder folder;
+  const std::string name = folder.file("s.csv", "month,spots\n1749-01,58.0\n1749-02,62.6\n");
+  CHECK(TimeSeries::csv(name, {.value = "spots"}).values() == std::vector<double>{58.0, 62.6});
+  CHECK_ERROR(TimeSeries::csv(name, {.value = "month"}), FileError,
+              "s.csv:2: column 'month': '1749-01' is not a number");
+  CHECK_ERROR(TimeSeries::csv(name, {.value = "sunspots"}), FileError,
+              "has no column 'sunspots'; it has 'month', 'spots'");
+  CHECK_ERROR(TimeSeries::csv(folder.file("e.csv", "a\n"), {.value = "a"}), FileError, "no lines");
+  CHECK_ERROR(TimeSeries::csv(folder.path("none"), {.value = "a"}), FileError, "cannot be opened");
+}
+
+TEST_CASE("the sunspots that ship with the examples are 2820 months") {
+  const TimeSeries series =
+      TimeSeries::csv(EBB_SOURCE_DIR "/examples/data/sunspots.csv", {.value = "sunspots"});
+  CHECK(series.size() == 2820);
+  CHECK(series.values().front() == 58.0);
+  CHECK(series.windows({.length = 48, .validation = 0.2}).validation.size() == 564);
+}

@@ -1,0 +1,46 @@
+#include "ebb/core/error.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::Bytes;
+
+TEST_CASE("reading a simulated tensor says so, with the line") {
+  const Device twin = Device::simulated("cpu", 1_GiB);
+  const Tensor a = Tensor::full({2}, 1, DType::f32, twin);
+  CHECK_ERROR((a + a).item<float>({0}), SimulatedRead, "simulated.cpp:");
+  CHECK_ERROR(a.to_vector<float>(), SimulatedRead, "sim:cpu");
+  CHECK_ERROR(a.to(Device::cpu()), SimulatedRead, "no values");
+}
+
+TEST_CASE("each simulated device is one of its own, and goes with its last tensor") {
+  Tensor a;
+  {
+    const Device one = Device::simulated("cpu", 1_GiB), two = Device::simulated("cpu", 1_GiB);
+    CHECK_FALSE(one == two);
+    a = Tensor::full({2}, 1, DType::f32, one);
+    CHECK_ERROR(a + Tensor::full({2}, 1, DType::f32, two), Error, "sim:cpu");
+  }
+  CHECK((a + a).device().is_simulated());
+}
+
+TEST_CASE("a simulated device goes past its capacity and remembers") {
+  const Device small = Device::simulated("cpu", 4_MiB);
+  { const Tensor a = Tensor::zeros({256, 1024}, DType::f32, small); }
+  CHECK(small.runtime().fits());
+  { const Tensor a = Tensor::zeros({4096, 1024}, DType::f32, small); }
+  CHECK_FALSE(small.runtime().fits());
+}
+
+TEST_CASE("devices are named as programs name them") {
+  CHECK(Device::parse("cpu") == Device::cpu());
+  CHECK(Device::parse("sim:cpu:512MiB").runtime().capacity_bytes() == 512_MiB);
+  CHECK(Device::parse("sim:cpu:2G").runtime().capacity_bytes() == 2_GiB);
+  CHECK_ERROR(Device::parse("sim:cpu"), Error, "sim:PROFILE:SIZE");
+  CHECK_ERROR(Device::parse("sim:cpu:12parsecs"), Error, "sim:PROFILE:SIZE");
+  CHECK_ERROR(Device::parse("sim:abacus:1GiB"), Error, "abacus");
+  CHECK_ERROR(Device::parse("gpu"), Error, "unknown device");
+}

@@ -1,0 +1,238 @@
+#include <cmath>
+#include <vector>
+
+#include "ebb/core/error.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/eager/no_grad.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+
+using namespace ebb;
+using ebb::tests::Bytes;
+using memory::Category;
+
+namespace {
+constexpr std::size_t kBlock = 512;
+constexpr std::int64_t kRow = kBlock / sizeof(float);  // floats in a block
+
+Tensor leaf() { return Tensor::full({kRow}, 0.5).with_grad(); }
+}  // namespace
+
+TEST_CASE("a tensor's block is free at the end of its scope") {
+  const Bytes bytes;
+  {
+    const Tensor a = Tensor::zeros({kRow});
+    CHECK(bytes.now() == kBlock);
+    {
+      const Tensor b = a + a;
+      CHECK(bytes.now() == 2 * kBlock);
+    }
+    CHECK(bytes.now() == kBlock);
+    const Tensor handle = a;
+    CHECK(bytes.now() == kBlock);
+  }
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("a temporary's memory is taken over by the operator that uses it last") {
+  const Tensor a = Tensor::full({kRow}, 2);
+  const Bytes bytes;
+  const Tensor b = tanh(-(a + 1) * 0.5);
+  CHECK(bytes.peak() == kBlock);
+  CHECK(std::abs(b.item<float>({0}) - std::tanh(-1.5f)) < 1e-6f);
+}
+
+TEST_CASE("backward() frees the tape as it goes") {
+  const Bytes bytes;
+  {
+    const Tensor w = leaf();
+    Tensor loss;
+    {
+      Tensor x = w;
+      for (int i = 0; i < 10; ++i) x = tanh(x);
+      loss = sum(x);
+    }
+    CHECK(bytes.now() == kBlock * (1 + 10 + 1));  // the leaf, what tanh keeps, the loss
+    CHECK(bytes.of(Category::activation) >= 10 * kBlock);
+    const Bytes pass;
+    loss.backward();
+    // The gradient passed on takes the place of what it has passed; at most three extra at a time.
+    CHECK(pass.peak() <= 4 * kBlock);
+    CHECK(bytes.now() == kBlock * 3);  // the leaf, its gradient, the loss
+    CHECK(w.grad().defined());
+  }
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("a kept loss keeps 512 bytes and nothing of its graph") {
+  const Bytes bytes;
+  const Tensor w = leaf();
+  std::vector<Tensor> losses;
+  for (int i = 0; i < 5; ++i) {
+    losses.push_back(mean(square(tanh(w))));
+    losses.back().backward();
+    w.zero_grad();
+  }
+  CHECK(bytes.now() == kBlock * (1 + 5));
+  CHECK(losses[0].bytes() == 4);
+}
+
+TEST_CASE(
+    "a result that is kept without backward keeps what its gradient needs, detach() nothing") {
+  const Tensor w = leaf();
+  const Bytes bytes;
+  Tensor y = tanh(tanh(w));
+  CHECK(bytes.now() == 2 * kBlock);
+  y = y.detach();
+  CHECK(bytes.now() == kBlock);
+  CHECK_FALSE(y.requires_grad());
+}
+
+TEST_CASE("under NoGrad nothing is kept") {
+  const Tensor w = leaf();
+  const Bytes bytes;
+  const NoGrad no_grad;
+  const Tensor y = tanh(tanh(w));
+  CHECK(bytes.now() == kBlock);
+  CHECK_FALSE(y.requires_grad());
+}
+
+TEST_CASE("what a gradient keeps is an activation exactly while it is kept") {
+  const Tensor w = leaf();
+  const Bytes bytes;
+  const std::size_t before = bytes.of(Category::activation);
+  const Tensor y = tanh(w);
+  CHECK(bytes.of(Category::activation) == before + kBlock);
+  sum(y).backward();
+  CHECK(bytes.of(Category::activation) == before);
+}
+
+TEST_CASE("multiplying by a number keeps nothing") {
+  const Tensor w = leaf();
+  const Bytes bytes;
+  const Tensor y = w * 2 + 1;
+  CHECK(bytes.now() == kBlock);
+}
+
+TEST_CASE("a second backward through a freed tape says how to keep it, and a retained one adds") {
+  const Tensor w = leaf();
+  Tensor y = tanh(w);
+  Tensor loss = sum(y);
+  loss.backward();
+  CHECK_ERROR(loss.backward(), Error, "retain_graph");
+  w.zero_grad();
+  loss = sum(tanh(w));
+  loss.backward({.retain_graph = true});
+  const float once = w.grad().item<float>({0});
+  loss.backward();
+  CHECK(w.grad().item<float>({0}) == 2 * once);
+}
+
+TEST_CASE("gradients accumulate in place") {
+  const Tensor w = leaf();
+  sum(w * 3).backward();
+  const Tensor first = w.grad();
+  const Bytes bytes;
+  sum(w * 4).backward();
+  CHECK(first.item<float>({0}) == 7);
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("two leaves never share one gradient") {
+  const Tensor a = leaf(), b = leaf();
+  sum(a + b).backward();
+  sum(a * 2).backward();
+  CHECK(a.grad().item<float>({0}) == 3);
+  CHECK(b.grad().item<float>({0}) == 1);
+}
+
+TEST_CASE("an update in place of what a gradient needs is noticed") {
+  const Tensor w = leaf();
+  const Tensor x = Tensor::full({kRow}, 3);
+  const Tensor loss = sum(w * x);
+  add_assign(x, x.clone());
+  CHECK_ERROR(loss.backward(), Error, "version");
+}
+
+TEST_CASE("gradients() is of any order and leaves .grad() alone") {
+  const Tensor w = Tensor::full({}, 2, DType::f64).with_grad();
+  const Tensor y = w * w * w;
+  const Tensor first = gradients(y, {w}, {.create_graph = true})[0];
+  CHECK(first.item<double>() == 12);
+  const Tensor second = gradients(first, {w}, {.create_graph = true})[0];
+  CHECK(second.item<double>() == 12);
+  CHECK(gradients(second, {w})[0].item<double>() == 6);
+  CHECK_FALSE(w.grad().defined());
+}
+
+TEST_CASE("higher orders leave no cycle behind") {
+  const Bytes bytes;
+  {
+    const Tensor w = leaf();
+    const Tensor g = gradients(sum(square(tanh(w))), {w}, {.create_graph = true})[0];
+    sum(square(g)).backward({.create_graph = true});
+    CHECK(w.grad().requires_grad());
+    w.zero_grad();
+  }
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("an input that the loss does not depend on gets zeros") {
+  const Tensor a = leaf(), b = leaf();
+  const Tensors g = gradients(sum(a), {a, b});
+  CHECK(g[0].item<float>({0}) == 1);
+  CHECK(g[1].item<float>({0}) == 0);
+}
+
+TEST_CASE("a chain of a hundred thousand records is freed without recursion") {
+  const Bytes bytes;
+  {
+    Tensor x = Tensor::full({1}, 1).with_grad();
+    for (int i = 0; i < 100'000; ++i) x = x + 0.5;
+  }
+  CHECK(bytes.now() == 0);
+  {
+    const Tensor w = Tensor::full({1}, 1).with_grad();
+    Tensor x = w;
+    for (int i = 0; i < 100'000; ++i) x = x + 0.5;
+    x.backward();
+    CHECK(w.grad().item<float>() == 1);
+  }
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("a view shares memory, and its gradient reaches what it views") {
+  const Tensor w = Tensor::full({4, kRow}, 1).with_grad();
+  const Bytes bytes;
+  const Tensor middle = slice(w, 1, 3);
+  CHECK(bytes.now() == 0);
+  sum(middle * 2).backward();
+  const std::vector<float> grad = w.grad().to_vector<float>();
+  CHECK(grad[0] == 0);
+  CHECK(grad[static_cast<std::size_t>(kRow)] == 2);
+  CHECK(grad[static_cast<std::size_t>(3 * kRow)] == 0);
+}
+
+TEST_CASE("backward of what has no gradient says why") {
+  const Tensor a = Tensor::full({2}, 1);
+  CHECK_ERROR(sum(a).backward(), Error, "no history");
+  CHECK_ERROR(leaf().backward(), Error, "one-element");
+  CHECK_ERROR(Tensor::full({2}, 1, DType::i32).with_grad(), Error, "i32");
+  CHECK_ERROR(gradients(sum(leaf()), {a}), Error, "no history");
+}
+
+TEST_CASE("an error names the operator, the shapes and the user's line") {
+  const Tensor a = Tensor::full({2, 3}, 1), b = Tensor::full({4, 5}, 1);
+  const std::string here = "tape.cpp:" + std::to_string(__LINE__ + 1);
+  CHECK_ERROR(matmul(a, b), ShapeError, here);
+  CHECK_ERROR(matmul(a, b), ShapeError, "[matmul]");
+  CHECK_ERROR(matmul(a, b), ShapeError, "f32[2, 3], f32[4, 5]");
+  CHECK_ERROR(a + b, ShapeError, "[add]");
+  CHECK_ERROR(a + Tensor::full({2, 3}, 1, DType::f64), ShapeError, "f64");
+  CHECK_ERROR(a + Tensor(), Error, "holds nothing");
+}

@@ -1,0 +1,321 @@
+// What a session holds, and that it all comes back.
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "ebb/core/error.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/graph/models.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::Bytes;
+using ebb::tests::ClassifierData;
+using ebb::tests::ClassifierGraph;
+
+namespace {
+
+std::size_t mapped_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmSize:") {
+      std::size_t kib = 0;
+      status >> kib;
+      return kib;
+    }
+  return 0;
+}
+
+Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
+  return {{model.x, data.x}, {model.y, data.y}};
+}
+
+}  // namespace
+
+TEST_CASE("close() returns every byte of the session, and says how many") {
+  const ClassifierGraph model;
+  const ClassifierData data(32);
+  memory::CachingAllocator& device = Device::cpu().runtime().allocator();
+  const std::size_t reserved = device.reserved_bytes();
+  const Bytes bytes;
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  for (int i = 0; i < 3; ++i) session.run(model.train, feeds(model, data));
+  const memory::Plan plan = model.plan(32);
+  const memory::Breakdown held = session.memory();
+  CHECK(held.total_bytes == plan.peak_bytes);
+  CHECK(held.parameter_bytes == plan.parameter_bytes);
+  CHECK(held.optimizer_state_bytes == plan.optimizer_state_bytes);
+  CHECK(held.arena_bytes == plan.arena_bytes);
+  CHECK(held.reserved_bytes == plan.reserved_bytes);
+  CHECK(bytes.now() == plan.peak_bytes);
+  const memory::CloseReport report = session.close();
+  CHECK(report.freed_bytes == plan.peak_bytes);
+  CHECK(report.returned_bytes == plan.reserved_bytes);
+  CHECK(bytes.now() == 0);
+  CHECK(session.stats().reserved.current == 0);
+  CHECK(device.reserved_bytes() <= reserved + 2_MiB);  // the fetches' cache
+}
+
+TEST_CASE("a session closes at the end of its scope, twice is harmless, afterwards it says so") {
+  const ClassifierGraph model;
+  const ClassifierData data(4);
+  const Bytes bytes;
+  {
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    auto step = session.prepare(model.train, {model.x, model.y});
+    step(data.x, data.y);
+    CHECK(bytes.now() > 0);
+    session.close();
+    CHECK(session.closed());
+    CHECK(session.close().returned_bytes == 0);
+    CHECK_ERROR(session.run(model.loss, feeds(model, data)), SessionClosed, "closed");
+    CHECK_ERROR(step(data.x, data.y), SessionClosed, "closed");
+    CHECK_ERROR(session.initialize(model.parameters), SessionClosed, "closed");
+    CHECK_ERROR(session.value(model.parameters["out.bias"]), SessionClosed, "closed");
+    CHECK_ERROR(session.save("never.safetensors"), SessionClosed, "closed");
+  }
+  {
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    Session moved = std::move(session);
+    moved.run(model.loss, feeds(model, data));
+  }
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("a prepared step that outlives its session holds none of its memory") {
+  const ClassifierGraph model;
+  const ClassifierData data(4);
+  const Bytes bytes;
+  std::unique_ptr<PreparedStep> step;
+  {
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    step = std::make_unique<PreparedStep>(session.prepare(model.loss, {model.x, model.y}));
+    (*step)(data.x, data.y);
+  }
+  CHECK(bytes.now() == 0);
+  CHECK_ERROR((*step)(data.x, data.y), SessionClosed, "closed");
+}
+
+TEST_CASE("sessions close in any order, each returning its own") {
+  const ClassifierGraph model;
+  const ClassifierData data(8);
+  const std::size_t each = model.plan(8).peak_bytes;
+  const Bytes bytes;
+  std::vector<Session> sessions;
+  for (int i = 0; i < 5; ++i) {
+    sessions.emplace_back(model.graph);
+    sessions.back().initialize(model.parameters);
+    sessions.back().run(model.train, feeds(model, data));
+  }
+  CHECK(bytes.now() == 5 * each);
+  for (const std::size_t i : {2u, 0u, 4u, 1u, 3u}) {
+    const std::size_t before = bytes.now();
+    sessions[i].close();
+    CHECK(bytes.now() == before - each);
+  }
+}
+
+TEST_CASE("a thousand build-run-close cycles leave the process's memory where the first left it") {
+  const ClassifierData data(8);
+  std::size_t after_first = 0;
+  for (int cycle = 0; cycle < 1000; ++cycle) {
+    {
+      const ClassifierGraph model;
+      Session session(model.graph);
+      session.initialize(model.parameters);
+      session.run(model.train, feeds(model, data));
+    }
+    if (cycle == 0) {
+      memory::CachingAllocator& device = Device::cpu().runtime().allocator();
+      device.release_cached();
+      after_first = mapped_kib();
+    }
+  }
+  Device::cpu().runtime().allocator().release_cached();
+  CHECK(mapped_kib() <= after_first);
+}
+
+TEST_CASE("a warm run allocates nothing but its fetches") {
+  const ClassifierGraph model;
+  const ClassifierData data(8);
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  auto step = session.prepare(model.train, {model.x, model.y});
+  step(data.x, data.y);
+  const memory::Stats warm = session.stats();
+  const memory::Stats device = Device::cpu().runtime().allocator().stats();
+  for (int i = 0; i < 10; ++i) step(data.x, data.y);
+  CHECK(session.stats().allocated.total == warm.allocated.total);
+  CHECK(session.stats().reserved.current == warm.reserved.current);
+  const memory::Stats after = Device::cpu().runtime().allocator().stats();
+  CHECK(after.allocated.total - device.allocated.total == 10 * 512);
+  CHECK(after.requested.total - device.requested.total == 10 * 4);
+}
+
+TEST_CASE("a larger batch grows the arena to its own plan, not to the sum") {
+  const ClassifierGraph model;
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  for (const std::int64_t rows : {8, 64, 16}) {
+    const ClassifierData data(rows);
+    session.run(model.train, feeds(model, data));
+  }
+  CHECK(session.stats().allocated.peak == model.plan(64).peak_bytes);
+  CHECK(session.memory().total_bytes == model.plan(64).peak_bytes);
+}
+
+TEST_CASE("a session's memory limit refuses a run before it changes anything") {
+  const ClassifierGraph model;
+  const ClassifierData small(8), large(512);
+  Session session(model.graph, {.memory_limit = model.plan(8).reserved_bytes});
+  session.initialize(model.parameters);
+  const float loss = session.run(model.loss, feeds(model, small)).item<float>();
+  const std::vector<float> weight =
+      session.value(model.parameters["out.weight"]).to_vector<float>();
+  CHECK_THROWS_AS(session.run(model.train, feeds(model, large)), OutOfMemory);
+  CHECK(session.value(model.parameters["out.weight"]).to_vector<float>() == weight);
+  CHECK(session.run(model.train, feeds(model, small)).item<float>() == loss);
+  session.set_memory_limit({});
+  CHECK_NOTHROW(session.run(model.train, feeds(model, large)));
+}
+
+TEST_CASE("every allocation of a graph's step may fail once, and nothing is lost") {
+  const ClassifierGraph model;
+  const ClassifierData data(8);
+  memory::CachingAllocator& device = Device::cpu().runtime().allocator();
+  float wanted = 0;
+  {
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    session.run(model.train, feeds(model, data));
+    wanted = session.run(model.train, feeds(model, data)).item<float>();
+  }
+  const Bytes bytes;
+  int failures = 0;
+  for (std::size_t n = 0;; ++n) {
+    Session session(model.graph);
+    bool failed = false;
+    device.fail_allocation_after(n);
+    try {
+      session.initialize(model.parameters);
+      session.run(model.train, feeds(model, data));
+    } catch (const OutOfMemory&) {
+      failed = true;
+    }
+    if (!failed) break;
+    ++failures;
+    session.initialize(model.parameters);
+    session.run(model.train, feeds(model, data));
+    CHECK(session.run(model.train, feeds(model, data)).item<float>() == wanted);
+    session.close();
+    CHECK(bytes.now() == 0);
+  }
+  device.fail_allocation_after(~std::size_t{0});
+  CHECK(failures == 4);  // parameters, slots, arena, fetch
+}
+
+TEST_CASE("save, close, reopen, restore continues with identical losses, from either mode") {
+  const ClassifierGraph model;
+  const ClassifierData data(16);
+  std::vector<float> straight, resumed;
+  {
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    for (int i = 0; i < 9; ++i)
+      straight.push_back(session.run(model.train, feeds(model, data)).item<float>());
+  }
+  const Bytes bytes;
+  for (int cycle = 0; cycle < 3; ++cycle) {
+    Session session(model.graph);
+    if (cycle)
+      session.restore("resumed.safetensors");
+    else
+      session.initialize(model.parameters);
+    for (int i = 0; i < 3; ++i)
+      resumed.push_back(session.run(model.train, feeds(model, data)).item<float>());
+    session.save("resumed.safetensors");
+    session.close();
+    CHECK(bytes.now() == 0);
+  }
+  CHECK(resumed == straight);
+
+  // The same file, continued eagerly, and back.
+  Parameters eager(Device::cpu(), Seed{99});
+  const models::Dense hidden(eager.scope("hidden"), 16, 32, Activation::relu);
+  const models::Dense out(eager.scope("out"), 32, 4);
+  eager.load("resumed.safetensors");
+  const float next = optim::Adam({.learning_rate = 1e-2})
+                         .minimize(softmax_cross_entropy(out(hidden(data.x)), data.y), eager)
+                         .item<float>();
+  eager.save("eager.safetensors");
+  Session session(model.graph);
+  session.restore("resumed.safetensors");
+  CHECK(session.run(model.train, feeds(model, data)).item<float>() == next);
+  Session other(model.graph);
+  other.restore("eager.safetensors");
+  CHECK(session.run(model.train, feeds(model, data)).item<float>() ==
+        other.run(model.train, feeds(model, data)).item<float>());
+  CHECK_ERROR(other.restore("nowhere.safetensors"), FileError, "nowhere.safetensors");
+}
+
+TEST_CASE("dropping a graph frees no session, closing the session does") {
+  const Bytes bytes;
+  const ClassifierData data(4);
+  const std::size_t fed = bytes.now();
+  auto model = std::make_unique<ClassifierGraph>();
+  const std::size_t taken = model->plan(4).peak_bytes;
+  const Tensor x = model->x, y = model->y, train = model->train;
+  Session session(model->graph);
+  session.initialize(model->parameters);
+  model.reset();
+  session.run(train, {{x, data.x}, {y, data.y}});
+  CHECK(bytes.now() == fed + taken);
+  session.close();
+  CHECK(bytes.now() == fed);
+}
+
+TEST_CASE("closing waits for a run in progress, and runs of one session are serialised",
+          "[concurrent]") {
+  const ClassifierGraph model;
+  const ClassifierData data(64);
+  for (int round = 0; round < 20; ++round) {
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&] {
+        try {
+          for (int i = 0; i < 50; ++i) session.run(model.train, feeds(model, data));
+        } catch (const SessionClosed&) {
+        }
+      });
+    if (round % 2) session.close();
+    for (std::thread& thread : threads) thread.join();
+  }
+  CHECK(Device::cpu().runtime().allocator().stats().by_category[0].current == 0);
+}
+
+TEST_CASE("sessions on several threads, beside eager work, agree with quiet ones", "[concurrent]") {
+  const ClassifierGraph model;
+  const auto train = [&] {
+    const ClassifierData data(16);
+    Session session(model.graph);
+    session.initialize(model.parameters);
+    float loss = 0;
+    for (int i = 0; i < 20; ++i) loss = session.run(model.train, feeds(model, data)).item<float>();
+    return loss;
+  };
+  const float quiet = train();
+  std::vector<std::thread> threads;
+  std::vector<float> losses(4);
+  for (std::size_t t = 0; t < losses.size(); ++t)
+    threads.emplace_back([&, t] { losses[t] = train(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const float loss : losses) CHECK(loss == quiet);
+}

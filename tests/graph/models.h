@@ -1,0 +1,48 @@
+// A small classifier as a graph, for tests of sessions.
+#pragma once
+#include <random>
+
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/parameters.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/dense.h"
+#include "ebb/optim/adam.h"
+
+namespace ebb::tests {
+
+struct ClassifierGraph {
+  explicit ClassifierGraph(std::uint64_t seed = 7)
+      : x(graph.placeholder("x", DType::f32, {-1, 16})),
+        y(graph.placeholder("y", DType::i32, {-1})),
+        parameters(graph, Seed{seed}),
+        hidden(parameters.scope("hidden"), 16, 32, Activation::relu),
+        out(parameters.scope("out"), 32, 4),
+        scores(out(hidden(x))),
+        loss(softmax_cross_entropy(scores, y)),
+        train(optim::Adam({.learning_rate = 1e-2}).minimize(loss, parameters)) {}
+
+  memory::Plan plan(std::int64_t rows, const Device& device = Device::cpu()) const {
+    return graph.plan({train}, {{x, {rows, 16}}, {y, {rows}}}, device);
+  }
+
+  Graph graph;
+  Tensor x, y;
+  Parameters parameters;
+  models::Dense hidden, out;
+  Tensor scores, loss, train;
+};
+
+struct ClassifierData {
+  explicit ClassifierData(std::int64_t rows, const Device& device = Device::cpu()) {
+    std::mt19937 random(3);
+    std::vector<float> values(static_cast<std::size_t>(rows * 16));
+    for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(rows));
+    for (std::int32_t& label : labels) label = static_cast<std::int32_t>(random() % 4);
+    x = Tensor::from(values, {rows, 16}, device);
+    y = Tensor::from(labels, {rows}, device);
+  }
+  Tensor x, y;
+};
+
+}  // namespace ebb::tests

@@ -1,0 +1,158 @@
+// What the models are made of, and that they are the same in both modes.
+#include "ebb/core/error.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/classifier.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+std::vector<std::string> declared(const Parameters& parameters) {
+  std::vector<std::string> lines;
+  for (const auto& [name, tensor] : parameters.entries())
+    lines.push_back(name + ' ' + tensor.shape().to_string());
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+std::pair<double, double> range(const std::vector<double>& values, std::size_t begin,
+                                std::size_t end) {
+  const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
+  const auto [low, high] = std::minmax_element(at(begin), at(end));
+  return {*low, *high};
+}
+
+}  // namespace
+
+TEST_CASE("models declare the parameters that they say", "[models]") {
+  const Parameters dense(Device::cpu()), mlp(Device::cpu()), lstm(Device::cpu()),
+      forecaster(Device::cpu()), classifier(Device::cpu());
+  models::Dense(dense.scope("hidden"), 3, 4);
+  CHECK(declared(dense) == Lines{"hidden.weight [3, 4]", "hidden.bias [4]"});
+  models::Mlp(mlp, {3, 4, 2});
+  CHECK(declared(mlp) == Lines{"0.weight [3, 4]", "0.bias [4]", "1.weight [4, 2]", "1.bias [2]"});
+  models::Lstm(lstm, 3, {.hidden = 2, .layers = 2});
+  CHECK(declared(lstm) == Lines{"0.input [3, 8]", "0.recurrent [2, 8]", "0.bias [8]",
+                                "1.input [2, 8]", "1.recurrent [2, 8]", "1.bias [8]"});
+  models::Forecaster(forecaster, 1, {.hidden = 2});
+  CHECK(declared(forecaster) == Lines{"lstm.0.input [1, 8]", "lstm.0.recurrent [2, 8]",
+                                      "lstm.0.bias [8]", "head.weight [2, 1]", "head.bias [1]"});
+  models::Classifier(classifier, 5, 3, {.hidden = 4, .layers = 2});
+  CHECK(declared(classifier) == Lines{"0.weight [5, 4]", "0.bias [4]", "1.weight [4, 4]",
+                                      "1.bias [4]", "2.weight [4, 3]", "2.bias [3]"});
+  const Parameters linear(Device::cpu());
+  models::Classifier(linear, 5, 3, {.layers = 0});
+  CHECK(declared(linear) == Lines{"0.weight [5, 3]", "0.bias [3]"});
+}
+
+TEST_CASE("an LSTM starts within 1 / sqrt(hidden), its forget gate's bias 1 above", "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Parameters parameters(Device::cpu(), Seed{4}, dtype);
+  models::Lstm(parameters, 3, {.hidden = 100});
+  for (const char* name : {"0.input", "0.recurrent"}) {
+    const std::vector<double> values = values_of(parameters[name]);
+    const auto [low, high] = range(values, 0, values.size());
+    CHECK((low >= -0.1 && low < -0.09 && high <= 0.1 && high > 0.09));
+  }
+  const std::vector<double> bias = values_of(parameters["0.bias"]);
+  for (std::size_t gate = 0; gate < 4; ++gate) {
+    const auto [low, high] = range(bias, 100 * gate, 100 * gate + 100);
+    const double middle = gate == 1 ? 1 : 0;
+    CHECK((low >= middle - 0.1 && low < middle - 0.09));
+    CHECK((high <= middle + 0.1 && high > middle + 0.09));
+  }
+}
+
+TEST_CASE("a dense layer starts as He or Glorot did", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{4});
+  models::Dense(parameters.scope("relu"), 200, 300, Activation::relu);
+  models::Dense(parameters.scope("tanh"), 200, 300, Activation::tanh);
+  double square_sum = 0;
+  const std::vector<double> he = values_of(parameters["relu.weight"]);
+  for (const double value : he) square_sum += value * value;
+  CHECK(std::abs(square_sum / static_cast<double>(he.size()) / (2.0 / 200) - 1) < 0.03);
+  const double limit = std::sqrt(6.0 / 500);
+  const std::vector<double> glorot = values_of(parameters["tanh.weight"]);
+  const auto [low, high] = range(glorot, 0, glorot.size());
+  CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
+  CHECK(range(values_of(parameters["relu.bias"]), 0, 300) == std::pair<double, double>(0, 0));
+}
+
+TEST_CASE("a model gives the same bits in both modes", "[models]") {
+  const auto classifier = [](const Parameters& parameters) {
+    return models::Classifier(parameters, 12, 5, {.hidden = 16, .layers = 2});
+  };
+  const auto forecaster = [](const Parameters& parameters) {
+    return models::Forecaster(parameters, 3, {.hidden = 8, .layers = 2});
+  };
+  const auto check = [](const auto& make, const Tensor& x, const Shape& output) {
+    const Parameters parameters(Device::cpu(), Seed{6});
+    const Tensor eager = make(parameters)(x);
+    CHECK(eager.shape() == output);
+    Graph graph;
+    Shape open = x.shape();
+    open.set(0, kOpen);
+    const Tensor input = graph.placeholder("x", DType::f32, open);
+    const Parameters symbolic(graph, Seed{6});
+    const Tensor recorded = make(symbolic)(input);
+    Session session(graph, {.passes = false});
+    session.initialize(symbolic);
+    CHECK(bit_equal(session.run(recorded, {{input, x}}), eager));
+  };
+  check(classifier, Golden("mlp_f32")["x"], {24, 5});
+  check(forecaster, Golden("lstm_f32")["x"], {6, 1});
+}
+
+TEST_CASE("a sequence in two parts, with the state between them, is the whole", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{2}, DType::f64);
+  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = Golden("lstm_f64")["x"];  // [6, 9, 3]
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> values;
+    const std::vector<double> all = values_of(x);
+    for (std::int64_t row = 0; row < 6; ++row)
+      values.insert(values.end(), all.begin() + (row * 9 + begin) * 3,
+                    all.begin() + (row * 9 + end) * 3);
+    return Tensor::from(values, {6, end - begin, 3});
+  };
+  const models::LstmOutput whole = lstm(x);
+  const models::LstmOutput first = lstm(part(0, 4));
+  const models::LstmOutput second = lstm(part(4, 9), Phase::inference, first.state());
+  CHECK(distance(second.hidden, whole.hidden) < 1e-14);
+  CHECK(distance(second.cell, whole.cell) < 1e-14);
+  CHECK(distance(last_step(second.sequence), last_step(whole.sequence)) < 1e-14);
+}
+
+TEST_CASE("dropout between layers acts in training only", "[models]") {
+  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
+  const models::Lstm dropping(with, 3, {.hidden = 5, .layers = 2, .dropout = 0.5});
+  const models::Lstm plain(without, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = Golden("lstm_f32")["x"];
+  const Tensor expected = plain(x, Phase::training).sequence;
+  CHECK(bit_equal(dropping(x).sequence, expected));
+  set_seed(Seed{1});
+  const Tensor dropped = dropping(x, Phase::training).sequence;
+  CHECK_FALSE(bit_equal(dropped, expected));
+  CHECK_FALSE(bit_equal(dropping(x, Phase::training).sequence, dropped));
+  set_seed(Seed{1});
+  CHECK(bit_equal(dropping(x, Phase::training).sequence, dropped));
+}
+
+TEST_CASE("models say what they cannot do", "[models]") {
+  const Parameters parameters(Device::cpu());
+  CHECK_ERROR(models::Dense(parameters, 0, 3), Error, "[dense] in = 0 is below 1");
+  CHECK_ERROR(models::Mlp(parameters, {3}), Error, "at least two sizes");
+  CHECK_ERROR(models::Lstm(parameters, 1, {.layers = 0}), Error, "[lstm] layers = 0 is below 1");
+  CHECK_ERROR(models::Lstm(parameters, 1, {.dropout = 1}), Error, "outside [0, 1)");
+  CHECK_ERROR(models::Classifier(parameters, 1, 2, {.layers = -1}), Error, "is below 0");
+  CHECK(parameters.entries().empty());
+  const models::Dense dense(parameters, 3, 2);
+  CHECK_ERROR(models::Dense(parameters, 3, 2), Error, "models.cpp:");
+  CHECK_ERROR(dense(Tensor::zeros({4, 5})), ShapeError, "models.cpp:");
+}
+
+}  // namespace ebb::tests
