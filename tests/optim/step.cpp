@@ -78,7 +78,7 @@ TEST_CASE("the first step's peak is that of every other", "[optim]") {
     }
     CHECK(peaks[0] == peaks[1]);
     CHECK(peaks[1] == peaks[2]);
-    const auto& state =
+    const memory::Figure state =
         memory::stats(Device::cpu())
             .by_category[static_cast<std::size_t>(memory::Category::optimizer_state)];
     CHECK(state.current == 2 * 4096 + 512);
