@@ -1,10 +1,11 @@
 """Golden values of the models: what PyTorch computes from the same weights, and learns in 10 steps.
 
-    python make_models.py        (needs torch and numpy; writes mlp_* and lstm_*.safetensors)
+    python make_models.py        (needs torch and numpy; made with PyTorch 2.15)
 
-Parameters have ebb's names and layouts (weights [in, out]), so that Parameters::load reads them.
-Of a parameter P: P before the first step, "gradient.P" in the first step, "after.P" after ten of
-Adam with learning rate 0.01. "losses" [10] are those before each step.
+Writes mlp_f32, mlp_f64, lstm_f32 and lstm_f64.safetensors. Parameters have ebb's names and layouts
+(weights [in, out]), so that Parameters::load reads them. Of a parameter P: P before the first step,
+"gradient.P" in the first step, "after.P" after ten of Adam with learning rate 0.01. "losses" [10]
+are those before each step.
   mlp:  x [24, 12], y i32[24], scores [24, 5]; relu; mean softmax cross-entropy
   lstm: x [6, 9, 3], y [6, 1]; two layers of 8, a dense head on the last step; mean squared error.
         sequence [6, 9, 8], hidden and cell [2, 6, 8], prediction [6, 1], and "gradient.x"

@@ -1,8 +1,9 @@
 """Golden values of the update rules: where PyTorch's optimizers take two parameters in 20 steps.
 
-    python make_optimizers.py        (needs torch and numpy; writes optimizers_f32/f64.safetensors)
+    python make_optimizers.py        (needs torch and numpy; made with PyTorch 2.15)
 
-Gradients are drawn, not computed, so that nothing but the update rules is compared. In each file:
+Gradients are drawn, not computed, so that nothing but the update rules is compared. In each file,
+optimizers_f32.safetensors and optimizers_f64.safetensors:
   start.w [5, 3], start.b [3]       the parameters before the first step
   gradient.w [20, 5, 3], gradient.b [20, 3]
   CASE.w [20, 5, 3], CASE.b [20, 3] the parameters after each step

@@ -1,0 +1,86 @@
+// What training takes is known before: eager from the device's twin, a graph from its plan.
+#include <functional>
+
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/predict.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/classifier.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+struct Method {
+  const char* name;
+  bool accumulates;
+  std::function<Tensor(const Tensor& loss, const Tensor& y, const Parameters&)> step;
+  std::function<void(const Parameters&)> finish = [](const Parameters&) {};
+};
+
+std::vector<Method> methods() {
+  const optim::Sgd sgd({.momentum = 0.9});
+  const optim::Adam adam;
+  const optim::Accumulator accumulator(adam, {.samples = 40});
+  return {{"sgd", false, [=](auto& l, auto&, auto& p) { return sgd.minimize(l, p); }},
+          {"adam", false, [=](auto& l, auto&, auto& p) { return adam.minimize(l, p); }},
+          {"accumulator", true,
+           [=](auto& l, auto& y, auto& p) { return accumulator.minimize(l, p, rows(y)); },
+           [=](auto& p) { accumulator.flush(p); }}};
+}
+
+}  // namespace
+
+TEST_CASE("eager training takes what it takes on the device's twin", "[optim]") {
+  for (const Method& method : methods()) {
+    CAPTURE(method.name);
+    const auto program = [&](const Device& device) {
+      const Parameters parameters(device, Seed{1});
+      const models::Forecaster model(parameters, 2, {.hidden = 20, .layers = 2, .dropout = 0.1});
+      for (const std::int64_t batch : {16, 16, 8}) {
+        const Tensor x = Tensor::full({batch, 12, 2}, 0.5, DType::f32, device);
+        const Tensor y = Tensor::full({batch, 1}, 0.25, DType::f32, device);
+        method.step(mse(model(x, Phase::training), y), y, parameters);
+      }
+      method.finish(parameters);
+    };
+    const memory::Prediction predicted = memory::predict(Device::cpu(), program);
+    const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+    std::size_t measured = 0;
+    {
+      const memory::PeakScope peak(Device::cpu());
+      program(Device::cpu());
+      measured = peak.bytes();
+    }
+    CHECK(memory::stats(Device::cpu()).allocated.current == before);
+    CHECK(measured - before == predicted.peak_bytes);
+    CHECK(predicted.by_category[static_cast<std::size_t>(memory::Category::optimizer_state)] > 0);
+  }
+}
+
+TEST_CASE("a graph's step takes what its plan says", "[optim]") {
+  for (const Method& method : methods()) {
+    CAPTURE(method.name);
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {-1, 12});
+    const Tensor y = graph.placeholder("y", DType::i32, {-1});
+    const Parameters parameters(graph, Seed{1});
+    const models::Classifier model(parameters, 12, 5, {.hidden = 64, .layers = 2});
+    const Tensor train = method.step(softmax_cross_entropy(model(x), y), y, parameters);
+    const memory::Plan plan = graph.plan({train}, {{x, {32, 12}}, {y, {32}}}, Device::cpu());
+    Session session(graph);
+    session.initialize(parameters);
+    for (int i = 0; i < 3; ++i)
+      session.run(train,
+                  {{x, Tensor::full({32, 12}, 0.5)}, {y, Tensor::full({32}, 1, DType::i32)}});
+    CHECK(session.stats().allocated.peak == plan.peak_bytes);
+    CHECK(plan.lower_bound_bytes <= plan.peak_bytes);
+  }
+}
+
+}  // namespace ebb::tests
