@@ -78,7 +78,8 @@ void OutputFile::commit() {
 }
 
 void OutputFile::fail(const char* what) const {
-  throw FileError(name_ + ": " + what + ": " + std::generic_category().message(errno));
+  const std::string cause = std::generic_category().message(errno);  // before anything changes it
+  throw FileError(name_ + ": " + what + ": " + cause);
 }
 
 }  // namespace ebb::detail
