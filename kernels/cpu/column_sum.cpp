@@ -10,9 +10,11 @@ namespace {
 
 // A tall, narrow matrix is cut by rows too; each block's sums lie in the scratch until all are
 // done.
+constexpr std::int64_t kNarrow = 256;
+
 std::int64_t row_block(std::int64_t rows, std::int64_t columns) noexcept {
   const std::int64_t block = round_up(rows_per_piece(columns), 64);
-  return columns < 4 * kStrip && rows > 2 * block ? block : std::max<std::int64_t>(1, rows);
+  return columns < kNarrow && rows > 2 * block ? block : std::max<std::int64_t>(1, rows);
 }
 
 }  // namespace
@@ -34,11 +36,12 @@ void column_sum(const T* in, std::int64_t rows, std::int64_t columns, T* out, vo
   const std::int64_t block = row_block(rows, columns), blocks = divide_up(rows, block);
   if (blocks <= 1) {
     const std::int64_t strips =
-        std::max<std::int64_t>(1, kPieceElements / std::max<std::int64_t>(1, rows * kStrip));
-    for_pieces(divide_up(columns, kStrip), strips, [&](std::int64_t begin, std::int64_t end) {
+        std::max<std::int64_t>(1, kPieceElements / std::max<std::int64_t>(1, rows * kStrip<T>));
+    for_pieces(divide_up(columns, kStrip<T>), strips, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t strip = begin; strip < end; ++strip) {
-        const std::int64_t column = strip * kStrip, count = std::min(kStrip, columns - column);
-        double totals[kStrip] = {};
+        const std::int64_t column = strip * kStrip<T>,
+                           count = std::min(kStrip<T>, columns - column);
+        double totals[kStrip<T>] = {};
         add_rows(
             in + column, rows, count, [=](std::int64_t row) { return row * columns; }, totals);
         finish(column, totals, count);
@@ -51,9 +54,9 @@ void column_sum(const T* in, std::int64_t rows, std::int64_t columns, T* out, vo
     const std::int64_t first = piece * block, count = std::min(block, rows - first);
     double* totals = partial + piece * columns;
     std::fill_n(totals, columns, 0.0);
-    for (std::int64_t column = 0; column < columns; column += kStrip)
+    for (std::int64_t column = 0; column < columns; column += kStrip<T>)
       add_rows(
-          in + first * columns + column, count, std::min(kStrip, columns - column),
+          in + first * columns + column, count, std::min(kStrip<T>, columns - column),
           [=](std::int64_t row) { return row * columns; }, totals + column);
   });
   for (std::int64_t piece = 1; piece < blocks; ++piece)

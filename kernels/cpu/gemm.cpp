@@ -4,15 +4,25 @@
 
 namespace ebb::cpu {
 
-Cut::Cut(std::int64_t m, std::int64_t n, std::int64_t k) noexcept {
+Cut::Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noexcept {
   if (m <= 0 || n <= 0) return;
-  constexpr std::int64_t kRows = 512, kColumns = 128, kWork = 24'000'000;  // operations
-  row_blocks = divide_up(m, kRows);
-  row_block = divide_up(m, row_blocks);
-  column_block = std::min(n, std::max(kColumns, round_up(divide_up(n, 4), 16)));
-  while (column_block < n && 2 * row_block * column_block * k < kWork) column_block *= 2;
-  column_blocks = divide_up(n, column_block);
-  column_block = std::min(n, round_up(divide_up(n, column_blocks), 16));
+  // Measured with oneDNN: pieces of 128 columns or rows lose less than a tenth to packing the
+  // factors again, those of 64 a fifth and more. A transposed right factor costs twice as much to
+  // pack, a short inner dimension makes the right factor the smaller one to pack again.
+  constexpr std::int64_t kPieces = 4, kLeast = 128, kMostRows = 512,
+                         kWork = 4'000'000;  // operations
+  const auto cut = [](std::int64_t size, std::int64_t pieces, std::int64_t least) {
+    const std::int64_t most = std::max<std::int64_t>(1, size / least);
+    return std::min(size, round_up(divide_up(size, std::clamp<std::int64_t>(pieces, 1, most)), 16));
+  };
+  const std::int64_t worth = std::min(kPieces, 2 * m * n * k / kWork);
+  const bool rows_first = k <= kLeast && !transposed_b;
+  const std::int64_t least_rows = transposed_b ? 2 * kLeast : kLeast;
+  column_block = rows_first ? n : cut(n, worth, kLeast);
+  row_block =
+      cut(m, std::max(divide_up(m, kMostRows), worth / divide_up(n, column_block)), least_rows);
+  if (rows_first) column_block = cut(n, worth / divide_up(m, row_block), kLeast);
+  row_blocks = divide_up(m, row_block);
   column_blocks = divide_up(n, column_block);
 }
 

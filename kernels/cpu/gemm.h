@@ -27,14 +27,12 @@ template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
               std::int64_t c_stride, bool accumulate) noexcept;
 
-// How a product is cut for several threads: by its shape alone. Pieces are blocks of the result,
-// large enough that packing the factors again for each costs little (measured: 128 columns, and
-// 512 rows, lose less than a tenth), small enough to keep several threads busy.
+// How a product is cut for several threads: by its shape alone, into blocks of the result.
 struct Cut {
   std::int64_t row_block = 1, column_block = 1;
   std::int64_t row_blocks = 0, column_blocks = 0;
 
-  Cut(std::int64_t m, std::int64_t n, std::int64_t k) noexcept;
+  Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noexcept;
   std::int64_t pieces() const noexcept { return row_blocks * column_blocks; }
 };
 
@@ -43,7 +41,7 @@ struct Cut {
 template <class T, class Epilogue>
 inline void multiply_with(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b,
                           T* c, std::int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
-  const Cut cut(m, n, k);
+  const Cut cut(m, n, k, b.transposed);
   Workers::instance().run(cut.pieces(), [&](std::int64_t piece) {
     const std::int64_t row = piece / cut.column_blocks * cut.row_block;
     const std::int64_t column = piece % cut.column_blocks * cut.column_block;

@@ -33,7 +33,7 @@ struct LstmSizes {
         layers(attributes.layers),
         has_state(attributes.has_state != 0),
         has_dropout(attributes.dropout > 0) {
-    constexpr std::int64_t kChunkRows = 512, kStripUnits = 64, kRows = 64;
+    constexpr std::int64_t kChunkRows = 512, kStripUnits = 64, kRows = 32;
     chunk = std::max<std::int64_t>(
         1, std::min(time, divide_up(kChunkRows, std::max<std::int64_t>(1, batch))));
     strips = std::max<std::int64_t>(1, divide_up(hidden, kStripUnits));

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "ebb/core/philox.h"
@@ -10,37 +11,37 @@ namespace ebb::cpu {
 inline constexpr std::int64_t kDraws = 16;
 inline constexpr std::int64_t kWords = 4 * kDraws;
 
-// out[i] = Philox::word(key, counter, first + i) for i < kWords; first a multiple of 4.
+// out[i] = Philox::word(key, counter, first + i) for i < kWords; first a multiple of 4. Words are
+// held in 64 bits: a vector instruction multiplies 32 bits by 32 to 64 in place, but does not
+// narrow well.
 inline void draw_words(std::uint64_t key, std::uint64_t counter, std::uint64_t first,
                        std::uint32_t* out) noexcept {
-  std::uint32_t x0[kDraws], x1[kDraws], x2[kDraws], x3[kDraws];
+  constexpr std::uint64_t kLow = 0xFFFFFFFF;
+  std::uint64_t x0[kDraws], x1[kDraws], x2[kDraws], x3[kDraws];
   for (std::int64_t i = 0; i < kDraws; ++i) {
     const std::uint64_t index = first / 4 + static_cast<std::uint64_t>(i);
-    x0[i] = static_cast<std::uint32_t>(index);
-    x1[i] = static_cast<std::uint32_t>(index >> 32);
-    x2[i] = static_cast<std::uint32_t>(counter);
-    x3[i] = static_cast<std::uint32_t>(counter >> 32);
+    x0[i] = index & kLow;
+    x1[i] = index >> 32;
+    x2[i] = counter & kLow;
+    x3[i] = counter >> 32;
   }
-  std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  std::uint64_t k0 = key & kLow, k1 = key >> 32;
   for (int round = 0; round < 10; ++round) {
     for (std::int64_t i = 0; i < kDraws; ++i) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53} * x0[i];
-      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * x2[i];
-      const std::uint32_t y0 = static_cast<std::uint32_t>(p1 >> 32) ^ x1[i] ^ k0;
-      const std::uint32_t y2 = static_cast<std::uint32_t>(p0 >> 32) ^ x3[i] ^ k1;
-      x1[i] = static_cast<std::uint32_t>(p1);
-      x3[i] = static_cast<std::uint32_t>(p0);
-      x0[i] = y0;
-      x2[i] = y2;
+      const std::uint64_t p0 = 0xD2511F53 * x0[i], p1 = 0xCD9E8D57 * x2[i];
+      x0[i] = p1 >> 32 ^ x1[i] ^ k0;
+      x2[i] = p0 >> 32 ^ x3[i] ^ k1;
+      x1[i] = p1 & kLow;
+      x3[i] = p0 & kLow;
     }
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
+    k0 = (k0 + 0x9E3779B9) & kLow;
+    k1 = (k1 + 0xBB67AE85) & kLow;
   }
   for (std::int64_t i = 0; i < kDraws; ++i) {
-    out[4 * i] = x0[i];
-    out[4 * i + 1] = x1[i];
-    out[4 * i + 2] = x2[i];
-    out[4 * i + 3] = x3[i];
+    out[4 * i] = static_cast<std::uint32_t>(x0[i]);
+    out[4 * i + 1] = static_cast<std::uint32_t>(x1[i]);
+    out[4 * i + 2] = static_cast<std::uint32_t>(x2[i]);
+    out[4 * i + 3] = static_cast<std::uint32_t>(x3[i]);
   }
 }
 
@@ -62,14 +63,15 @@ inline void for_words(std::uint64_t key, std::uint64_t counter, std::int64_t beg
 template <class T>
 inline void drop(const T* from, T* to, std::int64_t count, double probability, std::uint64_t key,
                  std::uint64_t counter, std::int64_t first) noexcept {
+  // unit_interval(word) >= probability, in whole numbers.
+  const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
   const T kept = static_cast<T>(1 - probability);
   for_words(key, counter, first, first + count,
             [&](std::int64_t i, const std::uint32_t* words, std::int64_t n) {
               const T* x = from + (i - first);
               T* y = to + (i - first);
               for (std::int64_t j = 0; j < n; ++j)
-                y[j] = static_cast<double>(unit_interval(words[j])) >= probability ? x[j] / kept
-                                                                                   : T(0);
+                y[j] = words[j] >> 8 >= least ? x[j] / kept : T(0);
             });
 }
 

@@ -91,16 +91,16 @@ void reduce(const T* in, T* out, const Plan& plan, double divisor, void* workspa
   } else if (plan.groups == 1 && divisor == 1) {
     column_sum(in, plan.outer_reduced, plan.inner, out, workspace);
   } else {
-    const std::int64_t strips = divide_up(plan.inner, kStrip);
-    const std::int64_t width = std::min(plan.inner, kStrip);
+    const std::int64_t strips = divide_up(plan.inner, kStrip<T>);
+    const std::int64_t width = std::min(plan.inner, kStrip<T>);
     const bool simple = plan.groups <= 2;  // then reduced rows lie evenly
     for_pieces(plan.outer_kept * strips, rows_per_piece(plan.outer_reduced * width),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t o = i / strips, column = i % strips * kStrip;
-                   const std::int64_t count = std::min(kStrip, plan.inner - column);
+                   const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
+                   const std::int64_t count = std::min(kStrip<T>, plan.inner - column);
                    const T* base = in + plan.offset(o, false) + column;
-                   double totals[kStrip] = {};
+                   double totals[kStrip<T>] = {};
                    if (simple) {
                      add_rows(
                          base, plan.outer_reduced, count,

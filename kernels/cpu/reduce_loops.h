@@ -8,32 +8,49 @@
 // double.
 namespace ebb::cpu {
 
-// Columns that are summed together, and rows summed in the element type.
-inline constexpr std::int64_t kStrip = 64;
+// Columns that are summed together, half a kilobyte of each row, and rows summed in the element type.
+template <class T>
+inline constexpr std::int64_t kStrip = 8 * kBlock<T>;
 inline constexpr std::int64_t kRun = 64;
 
-// totals[j] += the sum over r < rows of in[offset(r) + j], for count <= kStrip columns.
+namespace detail {
+
+// totals[j] += the sum of kBlocks blocks of columns over a run of rows.
+template <int kBlocks, class T, class Offset>
+inline void add_blocks(const T* in, std::int64_t begin, std::int64_t end, const Offset& offset,
+                       double* totals) noexcept {
+  Block<T> sums[kBlocks];
+  for (auto& sum : sums) sum.setZero();
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* from = in + offset(row);
+    for (int b = 0; b < kBlocks; ++b) sums[b] += load(from + b * kBlock<T>);
+  }
+  for (int b = 0; b < kBlocks; ++b)
+    for (std::int64_t j = 0; j < kBlock<T>; ++j)
+      totals[b * kBlock<T> + j] += static_cast<double>(sums[b].data()[j]);
+}
+
+}  // namespace detail
+
+// totals[j] += the sum over r < rows of in[offset(r) + j], for j < count.
 template <class T, class Offset>
 inline void add_rows(const T* in, std::int64_t rows, std::int64_t count, const Offset& offset,
                      double* totals) noexcept {
   for (std::int64_t begin = 0; begin < rows; begin += kRun) {
     const std::int64_t end = std::min(rows, begin + kRun);
-    T run[kStrip] = {};
-    if (count == kStrip) {
-      Block<T> sums[kStrip / kBlock<T>];
-      for (auto& sum : sums) sum.setZero();
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* from = in + offset(row);
-        for (std::int64_t b = 0; b < kStrip / kBlock<T>; ++b) sums[b] += load(from + b * kBlock<T>);
-      }
-      for (std::int64_t b = 0; b < kStrip / kBlock<T>; ++b) store(run + b * kBlock<T>, sums[b]);
-    } else {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* from = in + offset(row);
-        for (std::int64_t j = 0; j < count; ++j) run[j] += from[j];
-      }
-    }
-    for (std::int64_t j = 0; j < count; ++j) totals[j] += static_cast<double>(run[j]);
+    std::int64_t j = 0;
+    for (; j + 8 * kBlock<T> <= count; j += 8 * kBlock<T>)
+      detail::add_blocks<8>(in + j, begin, end, offset, totals + j);
+    for (; j + 4 * kBlock<T> <= count; j += 4 * kBlock<T>)
+      detail::add_blocks<4>(in + j, begin, end, offset, totals + j);
+    for (; j + kBlock<T> <= count; j += kBlock<T>)
+      detail::add_blocks<1>(in + j, begin, end, offset, totals + j);
+    if (j == count) continue;
+    Block<T> sum = Block<T>::Zero();
+    for (std::int64_t row = begin; row < end; ++row)
+      sum += load_tail(in + offset(row) + j, count - j);
+    for (std::int64_t i = 0; i < count - j; ++i)
+      totals[j + i] += static_cast<double>(sum.data()[i]);
   }
 }
 
