@@ -39,6 +39,10 @@ void infer_lstm(Inference& inference) {
     if (i != layout.draw && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)
       inference.fail("takes inputs of one dtype (cast() converts)");
 
+  if (layout.draw >= 0)
+    inference.require(detail::is_draw(inference.inputs[static_cast<std::size_t>(layout.draw)]),
+                      "the draw must be i64[2]");
+
   const Shape state{attributes.layers, x.shape[0], hidden};
   if (attributes.has_state)
     inference.require(fits(inference.inputs[1], state) && fits(inference.inputs[2], state),

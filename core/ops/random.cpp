@@ -15,12 +15,10 @@ struct CreationAttributes {
   std::int32_t dtype = 0;
 };
 
-bool is_draw(const Spec& spec) { return spec.dtype == DType::i64 && spec.shape == Shape{2}; }
-
 void infer_creation(Inference& inference) {
   const auto& attributes = inference.attribute<CreationAttributes>();
   const auto dtype = static_cast<DType>(attributes.dtype);
-  inference.require(is_draw(inference.inputs[0]), "the draw must be i64[2]");
+  inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
   if (!detail::is_arithmetic(dtype))
     inference.fail(std::string("makes f32 or f64, not ") + name(dtype));
   inference.output(dtype,
@@ -37,7 +35,7 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
 
 void infer_dropout(Inference& inference) {
   detail::same_shape(inference);
-  inference.require(is_draw(inference.inputs[1]), "the draw must be i64[2]");
+  inference.require(detail::is_draw(inference.inputs[1]), "the draw must be i64[2]");
 }
 
 }  // namespace

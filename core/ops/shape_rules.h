@@ -39,6 +39,11 @@ inline bool is_scalar(const Spec& spec, DType type) noexcept {
   return spec.dtype == type && spec.shape.rank() == 0;
 }
 
+// A draw {key, counter} (core/kernels/random.h).
+inline bool is_draw(const Spec& spec) noexcept {
+  return spec.dtype == DType::i64 && spec.shape.rank() == 1 && may_equal(spec.shape[0], 2);
+}
+
 // The shape rule of an operator whose output is like its first input; f32, f64.
 void same_shape(Inference& inference);
 

@@ -52,9 +52,7 @@ const OpDef wrong_square_op{
 const OpDef half_wrong_op{
     .name = "half_wrong",
     .infer = detail::same_shape,
-    .gradient = [](const GradientContext& g) -> Tensors {
-      return {g.dy() * 2 * g.x(0).detach()};
-    },
+    .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * 2 * g.x(0).detach()}; },
     .keeps = input(0),
     .cpu = {cpu::map<functors::Square>}};
 
@@ -96,8 +94,8 @@ TEST_CASE("check_gradient finds a wrong rule, of the first order and of the seco
 }
 
 TEST_CASE("check_gradient takes f64 only") {
-  CHECK_ERROR(check_gradient([](const Tensors& in) { return in[0]; }, {Tensor::from({1.f})}),
-              Error, "[check_gradient] takes f64 inputs, not f32[1]");
+  CHECK_ERROR(check_gradient([](const Tensors& in) { return in[0]; }, {Tensor::from({1.f})}), Error,
+              "[check_gradient] takes f64 inputs, not f32[1]");
 }
 
 TEST_CASE("The second derivative of lstm is refused by name") {

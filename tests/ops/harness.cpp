@@ -13,29 +13,43 @@ namespace {
 
 DType dtype_of_values(Values values, DType floating) {
   switch (values) {
-    case Values::labels: return DType::i32;
+    case Values::labels:
+      return DType::i32;
     case Values::long_labels:
     case Values::count:
-    case Values::draw: return DType::i64;
-    case Values::rate: return DType::f64;
+    case Values::draw:
+      return DType::i64;
+    case Values::rate:
+      return DType::f64;
     case Values::ready:
-    case Values::not_ready: return DType::boolean;
-    default: return floating;
+    case Values::not_ready:
+      return DType::boolean;
+    default:
+      return floating;
   }
 }
 
 double value_of(Values values, double u) {
   switch (values) {
-    case Values::positive: return 0.5 + 1.5 * u;
-    case Values::apart_from_zero: return u < 0.5 ? -0.5 - 3 * u : 0.5 + 3 * (u - 0.5);
+    case Values::positive:
+      return 0.5 + 1.5 * u;
+    case Values::apart_from_zero:
+      return u < 0.5 ? -0.5 - 3 * u : 0.5 + 3 * (u - 0.5);
     case Values::labels:
-    case Values::long_labels: return std::floor(5 * u);
-    case Values::count: return std::floor(1 + 9 * u);
-    case Values::rate: return 0.01 + 0.09 * u;
-    case Values::ready: return 1;
-    case Values::not_ready: return 0;
-    case Values::draw: return std::floor(1e9 * u);
-    case Values::any: break;
+    case Values::long_labels:
+      return std::floor(5 * u);
+    case Values::count:
+      return std::floor(1 + 9 * u);
+    case Values::rate:
+      return 0.01 + 0.09 * u;
+    case Values::ready:
+      return 1;
+    case Values::not_ready:
+      return 0;
+    case Values::draw:
+      return std::floor(1e9 * u);
+    case Values::any:
+      break;
   }
   return 4 * u - 2;
 }
@@ -63,10 +77,18 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
     const Shape shape = with_batch(input.shape, batch);
     const std::uint64_t key = 100 + inputs.size();
     switch (dtype_of_values(input.values, dtype)) {
-      case DType::f32: inputs.push_back(filled<float>(shape, input.values, key)); break;
-      case DType::f64: inputs.push_back(filled<double>(shape, input.values, key)); break;
-      case DType::i32: inputs.push_back(filled<std::int32_t>(shape, input.values, key)); break;
-      case DType::i64: inputs.push_back(filled<std::int64_t>(shape, input.values, key)); break;
+      case DType::f32:
+        inputs.push_back(filled<float>(shape, input.values, key));
+        break;
+      case DType::f64:
+        inputs.push_back(filled<double>(shape, input.values, key));
+        break;
+      case DType::i32:
+        inputs.push_back(filled<std::int32_t>(shape, input.values, key));
+        break;
+      case DType::i64:
+        inputs.push_back(filled<std::int64_t>(shape, input.values, key));
+        break;
       default: {
         const bool value[] = {input.values == Values::ready};
         inputs.push_back(Tensor::from(value, shape));
@@ -121,8 +143,7 @@ Tensors RecordedSample::node_inputs() const {
   Tensors tensors;
   const detail::Ref<Recorder> recorder = graph_;
   for (const Node::Source& source : node().inputs)
-    tensors.push_back(
-        detail::make_symbolic(source.spec, recorder, source.producer, source.output));
+    tensors.push_back(detail::make_symbolic(source.spec, recorder, source.producer, source.output));
   return tensors;
 }
 

@@ -69,8 +69,9 @@ struct KernelCase {
     bool stayed_inside = true;   // nothing around any buffer or the workspace was written
     std::size_t allocations = 0;  // of the heap, meanwhile
   };
-  // Runs the kernel with outputs and workspace full of `garbage`, and with output 0 in the memory of
-  // input `alias`, if that is not negative. Optional outputs get no memory if `without_optional`.
+  // Runs the kernel with outputs and workspace full of `garbage`, and with output 0 in the memory
+  // of input `alias`, if that is not negative. Optional outputs get no memory if
+  // `without_optional`.
   Run run(std::byte garbage, int alias = -1, bool without_optional = false) const;
 };
 

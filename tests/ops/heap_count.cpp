@@ -38,8 +38,8 @@ const bool HeapCount::works = false;
 }  // namespace ebb::tests
 
 #if defined(__GLIBC__) && !defined(EBB_SANITIZED)
-// The C library's own names for what is taken over here (glibc manual, "Replacing malloc"). operator
-// new ends in malloc.
+// The C library's own names for what is taken over here (glibc manual, "Replacing malloc").
+// operator new ends in malloc.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

@@ -3,8 +3,8 @@
 
 namespace ebb::tests {
 
-// Counts calls of malloc and its kind, by any thread, while it is alive. Where a sanitizer has taken
-// malloc over already, it counts nothing and `works` is false.
+// Counts calls of malloc and its kind, by any thread, while it is alive. Where a sanitizer has
+// taken malloc over already, it counts nothing and `works` is false.
 class HeapCount {
  public:
   HeapCount() noexcept;

@@ -34,8 +34,7 @@ TEST_CASE("A kernel writes all of its outputs and nothing around any buffer") {
     CHECK(first.stayed_inside);
     CHECK(second.stayed_inside);
     for (std::size_t i = 0; i < kernel.outputs.size(); ++i)  // gaps in what is opaque stay gaps
-      if (!(kernel.op->optional_outputs >> i & 1))
-        CHECK((first.outputs[i] == second.outputs[i]));
+      if (!(kernel.op->optional_outputs >> i & 1)) CHECK((first.outputs[i] == second.outputs[i]));
     CHECK((first.inputs == second.inputs));
   });
 }
@@ -77,9 +76,12 @@ TEST_CASE("What an operator makes for its gradient alone changes nothing else") 
 TEST_CASE("A kernel never takes memory from the heap") {
   if (!HeapCount::works) return;
   // Whose products a library computes, which may take scratch of its own to pack matrices into.
-  const std::set<const OpDef*> packing = {&matmul_op,         &dense_op,
-                                          &dense_activated_op, &dense_backward_op,
-                                          &dense_activated_backward_op, &lstm_op,
+  const std::set<const OpDef*> packing = {&matmul_op,
+                                          &dense_op,
+                                          &dense_activated_op,
+                                          &dense_backward_op,
+                                          &dense_activated_backward_op,
+                                          &lstm_op,
                                           &lstm_backward_op};
   for_every_kernel([&](const KernelCase& kernel) {
     if (packing.count(kernel.op)) return;

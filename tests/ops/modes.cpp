@@ -12,8 +12,7 @@ std::string difference(const Tensors& a, const Tensors& b) {
   if (a.size() != b.size()) return "the numbers of results differ";
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].dtype() != b[i].dtype() || !(a[i].shape() == b[i].shape()))
-      return "result " + std::to_string(i) + " is " + a[i].to_string() + " and " +
-             b[i].to_string();
+      return "result " + std::to_string(i) + " is " + a[i].to_string() + " and " + b[i].to_string();
     if (bytes_of(a[i]) != bytes_of(b[i]))
       return "result " + std::to_string(i) + " has other values";
   }
@@ -50,7 +49,8 @@ Tensors as_leaves(const Tensors& inputs) {
 
 }  // namespace
 
-TEST_CASE("Every operator gives the same in both modes, bit for bit, open or known, for any batch") {
+TEST_CASE(
+    "Every operator gives the same in both modes, bit for bit, open or known, for any batch") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const Sample& sample : all_samples(dtype))
       for (const std::int64_t batch : {0, 1, 3}) {

@@ -32,9 +32,9 @@ struct Sample {
   std::string name;
   std::vector<SampleInput> inputs;
   std::function<Tensors(const Tensors&)> call;
-  int order = 2;            // of the derivatives to be checked; 0: none
-  bool any_dtype = false;   // the operator takes every dtype
-  bool any_shape = false;   // and one axis more as well
+  int order = 2;             // of the derivatives to be checked; 0: none
+  bool any_dtype = false;    // the operator takes every dtype
+  bool any_shape = false;    // and one axis more as well
   Mask state = op->updates;  // inputs that the call writes
 };
 

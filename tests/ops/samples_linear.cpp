@@ -14,13 +14,13 @@ constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activ
                                        Activation::sigmoid};
 
 Sample matmul_sample(bool ta, bool tb) {
-  return {.op = &matmul_op,
-          .name = std::string("matmul") + (ta ? ", a transposed" : "") +
-                  (tb ? ", b transposed" : ""),
-          .inputs = {{ta ? Shape{4, kOpen} : Shape{kOpen, 4}}, {tb ? Shape{5, 4} : Shape{4, 5}}},
-          .call = [ta, tb](const Tensors& in) -> Tensors {
-            return {matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})};
-          }};
+  return {
+      .op = &matmul_op,
+      .name = std::string("matmul") + (ta ? ", a transposed" : "") + (tb ? ", b transposed" : ""),
+      .inputs = {{ta ? Shape{4, kOpen} : Shape{kOpen, 4}}, {tb ? Shape{5, 4} : Shape{4, 5}}},
+      .call = [ta, tb](const Tensors& in) -> Tensors {
+        return {matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})};
+      }};
 }
 
 Sample dense_backward_sample(Activation activation, std::uint32_t wants, Shape x, Shape y) {
@@ -30,10 +30,11 @@ Sample dense_backward_sample(Activation activation, std::uint32_t wants, Shape x
           .name = std::string("dense_backward, ") + name_of(activation) + ", wants " +
                   std::to_string(wants) + (x.rank() > 2 ? ", on sequences" : ""),
           .inputs = {{x}, {{3, 4}}, {y, Values::apart_from_zero}, {y}},
-          .call = [&op, activation, wants](const Tensors& in) {
-            const Input inputs[] = {in[0], in[1], in[2], in[3]};
-            return apply(op, inputs, DenseBackwardAttributes{activation, wants}, {});
-          },
+          .call =
+              [&op, activation, wants](const Tensors& in) {
+                const Input inputs[] = {in[0], in[1], in[2], in[3]};
+                return apply(op, inputs, DenseBackwardAttributes{activation, wants}, {});
+              },
           // Checked by what it is called for: the shapes come from nodes that have been checked.
           .any_dtype = true,
           .any_shape = true};

@@ -39,8 +39,7 @@ Tensors run(const Stack& stack, const Tensors& in) {
 }  // namespace
 
 void add_lstm_samples(std::vector<Sample>& samples) {
-  for (const Stack stack :
-       {Stack{1, false, false}, Stack{2, true, false}, Stack{3, true, true}}) {
+  for (const Stack stack : {Stack{1, false, false}, Stack{2, true, false}, Stack{3, true, true}}) {
     const std::string how = ", " + std::to_string(stack.layers) + " layers" +
                             (stack.state ? ", given state" : "") +
                             (stack.dropout ? ", dropout" : "");
@@ -54,16 +53,17 @@ void add_lstm_samples(std::vector<Sample>& samples) {
       samples.push_back({.op = &lstm_backward_op,
                          .name = "lstm_backward" + how + ", of output " + std::to_string(given),
                          .inputs = inputs_of(stack),
-                         .call = [stack, given](const Tensors& in) {
-                           const auto output = static_cast<std::size_t>(given);
-                           Tensors inputs = in, wanted;
-                           for (Tensor& tensor : inputs) {
-                             if (!is_floating(tensor.dtype())) continue;
-                             if (!tensor.is_symbolic()) tensor = tensor.with_grad();
-                             wanted.push_back(tensor);
-                           }
-                           return gradients(sum(square(run(stack, inputs)[output])), wanted);
-                         },
+                         .call =
+                             [stack, given](const Tensors& in) {
+                               const auto output = static_cast<std::size_t>(given);
+                               Tensors inputs = in, wanted;
+                               for (Tensor& tensor : inputs) {
+                                 if (!is_floating(tensor.dtype())) continue;
+                                 if (!tensor.is_symbolic()) tensor = tensor.with_grad();
+                                 wanted.push_back(tensor);
+                               }
+                               return gradients(sum(square(run(stack, inputs)[output])), wanted);
+                             },
                          .order = 0,
                          .any_dtype = true,
                          .any_shape = true});

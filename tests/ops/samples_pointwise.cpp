@@ -32,10 +32,9 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   const struct {
     const OpDef& op;
     Binary call;
-  } arithmetic[] = {{add_op, operator+},
-                    {subtract_op, operator-},
-                    {multiply_op, operator*},
-                    {divide_op, operator/}};
+  } arithmetic[] = {
+      {add_op, operator+ },
+       {subtract_op, operator- }, {multiply_op, operator* }, {divide_op, operator/ } };
   for (const auto& kind : arithmetic) {
     const OpDef& op = kind.op;
     const auto both = [f = kind.call](const Tensors& in) -> Tensors { return {f(in[0], in[1])}; };
@@ -75,12 +74,11 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   samples.push_back(unary(tanh_op, tanh));
   samples.push_back(unary(sigmoid_op, sigmoid));
   samples.push_back(unary(relu_op, relu, Values::apart_from_zero));
-  samples.push_back({.op = &relu_gradient_op,
-                     .name = "relu_gradient",
-                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}, Values::apart_from_zero}},
-                     .call = [](const Tensors& in) -> Tensors {
-                       return {relu_gradient(in[0], in[1])};
-                     }});
+  samples.push_back(
+      {.op = &relu_gradient_op,
+       .name = "relu_gradient",
+       .inputs = {{{kOpen, 3}}, {{kOpen, 3}, Values::apart_from_zero}},
+       .call = [](const Tensors& in) -> Tensors { return {relu_gradient(in[0], in[1])}; }});
 
   samples.push_back({.op = &fill_like_op,
                      .name = "fill_like",
@@ -97,14 +95,15 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
                      .call = [](const Tensors& in) -> Tensors { return {cast(in[0], DType::i32)}; },
                      .order = 0,
                      .any_shape = true});
-  samples.push_back({.op = &cast_op,
-                     .name = "cast between floats",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = [](const Tensors& in) -> Tensors {
-                       return {cast(in[0], in[0].dtype() == DType::f32 ? DType::f64 : DType::f32)};
-                     },
-                     .order = 0,  // not in the precision that differences need; tests/ops/values.cpp
-                     .any_shape = true});
+  samples.push_back(
+      {.op = &cast_op,
+       .name = "cast between floats",
+       .inputs = {{{kOpen, 3}}},
+       .call = [](const Tensors& in) -> Tensors {
+         return {cast(in[0], in[0].dtype() == DType::f32 ? DType::f64 : DType::f32)};
+       },
+       .order = 0,  // not in the precision that differences need; tests/ops/values.cpp
+       .any_shape = true});
 }
 
 }  // namespace ebb::tests

@@ -12,32 +12,34 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
   } creations[] = {{uniform_op, -1, 3}, {normal_op, 1, 2}, {bernoulli_op, 0.3, 1}};
   for (const auto& [op, a, b] : creations)
     for (const std::int64_t size : {0, 1, 7})
-      samples.push_back(
-          {.op = &op,
-           .name = std::string(op.name) + " of " + std::to_string(size) + " rows",
-           .inputs = {{{2}, Values::draw}},
-           .call = [&op = op, attributes = detail::creation_attributes(a, b, {size, 3}, dtype)](
-                       const Tensors& in) {
-             const Input inputs[] = {in[0]};
-             return apply(op, inputs, attributes, {});
-           },
-           .order = 0});
+      samples.push_back({.op = &op,
+                         .name = std::string(op.name) + " of " + std::to_string(size) + " rows",
+                         .inputs = {{{2}, Values::draw}},
+                         .call =
+                             [&op = op, attributes = detail::creation_attributes(
+                                            a, b, {size, 3}, dtype)](const Tensors& in) {
+                               const Input inputs[] = {in[0]};
+                               return apply(op, inputs, attributes, {});
+                             },
+                         .order = 0});
 
   samples.push_back({.op = &dropout_op,
                      .name = "dropout",
                      .inputs = {{{kOpen, 6}}, {{2}, Values::draw}},
-                     .call = [](const Tensors& in) {
-                       const Input inputs[] = {in[0], in[1]};
-                       return apply(dropout_op, inputs, RandomAttributes{.a = 0.4}, {});
-                     },
+                     .call =
+                         [](const Tensors& in) {
+                           const Input inputs[] = {in[0], in[1]};
+                           return apply(dropout_op, inputs, RandomAttributes{.a = 0.4}, {});
+                         },
                      .any_shape = true});
   samples.push_back({.op = &draw_op,
                      .name = "draw",
                      .inputs = {{{}, Values::count}},
-                     .call = [](const Tensors& in) {
-                       const Input inputs[] = {in[0]};
-                       return apply(draw_op, inputs, DrawAttributes{.key = 5, .node = 9}, {});
-                     },
+                     .call =
+                         [](const Tensors& in) {
+                           const Input inputs[] = {in[0]};
+                           return apply(draw_op, inputs, DrawAttributes{.key = 5, .node = 9}, {});
+                         },
                      .order = 0});
 }
 

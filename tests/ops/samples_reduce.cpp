@@ -11,7 +11,7 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   for (const auto& kind : reductions) {
     const OpDef& op = kind.op;
     const auto add = [&, f = kind.call](const char* how, const Shape& shape,
-                                   const ReduceOptions& options) {
+                                        const ReduceOptions& options) {
       samples.push_back(
           {.op = &op,
            .name = std::string(op.name) + ", " + how,
@@ -28,20 +28,18 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   }
 
   const auto add_like = [&](const char* how, const Shape& large, const Shape& small) {
-    samples.push_back({.op = &sum_like_op,
-                       .name = std::string("sum_like, ") + how,
-                       .inputs = {{large}, {small}},
-                       .call = [](const Tensors& in) -> Tensors {
-                         return {sum_like(in[0], in[1])};
-                       },
-                       .any_shape = true});
-    samples.push_back({.op = &expand_like_op,
-                       .name = std::string("expand_like, ") + how,
-                       .inputs = {{small}, {large}},
-                       .call = [](const Tensors& in) -> Tensors {
-                         return {detail::expand_like(in[0], in[1])};
-                       },
-                       .any_shape = true});
+    samples.push_back(
+        {.op = &sum_like_op,
+         .name = std::string("sum_like, ") + how,
+         .inputs = {{large}, {small}},
+         .call = [](const Tensors& in) -> Tensors { return {sum_like(in[0], in[1])}; },
+         .any_shape = true});
+    samples.push_back(
+        {.op = &expand_like_op,
+         .name = std::string("expand_like, ") + how,
+         .inputs = {{small}, {large}},
+         .call = [](const Tensors& in) -> Tensors { return {detail::expand_like(in[0], in[1])}; },
+         .any_shape = true});
   };
   add_like("rows", {kOpen, 3}, {3});
   add_like("a column", {kOpen, 3}, {kOpen, 1});
@@ -52,14 +50,13 @@ void add_reduce_samples(std::vector<Sample>& samples) {
     for (const bool keep : {false, true}) {
       Shape small{3};
       if (keep) small = {1, 3};
-      samples.push_back({.op = &broadcast_like_op,
-                         .name = std::string("broadcast_like") + (mean ? ", mean" : "") +
-                                 (keep ? ", kept" : ""),
-                         .inputs = {{small}, {{kOpen, 3}}},
-                         .call = [mean, keep](const Tensors& in) -> Tensors {
-                           return {detail::broadcast_like(
-                               in[0], in[1], {.axes = 1, .keep = keep, .mean = mean})};
-                         }});
+      samples.push_back(
+          {.op = &broadcast_like_op,
+           .name = std::string("broadcast_like") + (mean ? ", mean" : "") + (keep ? ", kept" : ""),
+           .inputs = {{small}, {{kOpen, 3}}},
+           .call = [mean, keep](const Tensors& in) -> Tensors {
+             return {detail::broadcast_like(in[0], in[1], {.axes = 1, .keep = keep, .mean = mean})};
+           }});
     }
 }
 

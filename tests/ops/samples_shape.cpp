@@ -26,43 +26,54 @@ Tensor backward(const OpDef& op, const Tensors& in, const A& attributes) {
 }  // namespace
 
 void add_shape_samples(std::vector<Sample>& samples) {
-  samples.push_back(sample(reshape_op, "with a -1", {{{kOpen, 2, 3}}},
-                           [](const Tensors& in) { return reshape(in[0], {-1, 6}); }, true));
-  samples.push_back(sample(reshape_op, "known", {{{2, 3}}},
-                           [](const Tensors& in) { return reshape(in[0], {3, 1, 2}); }));
+  samples.push_back(sample(
+      reshape_op, "with a -1", {{{kOpen, 2, 3}}},
+      [](const Tensors& in) {
+        return reshape(in[0], {-1, 6});
+      },
+      true));
+  samples.push_back(sample(reshape_op, "known", {{{2, 3}}}, [](const Tensors& in) {
+    return reshape(in[0], {3, 1, 2});
+  }));
   samples.push_back(sample(reshape_op, "to a scalar", {{{1, 1}}},
                            [](const Tensors& in) { return reshape(in[0], {}); }));
-  samples.push_back(
-      sample(reshape_like_op, "a matrix", {{{kOpen, 6}}, {{kOpen, 2, 3}}},
-             [](const Tensors& in) { return detail::reshape_like(in[0], in[1]); }));
-  samples.push_back(sample(as_matrix_op, "sequences", {{{2, kOpen, 3}}},
-                           [](const Tensors& in) { return detail::as_matrix(in[0]); }, true));
-  samples.push_back(sample(flatten_op, "images", {{{kOpen, 2, 3}}},
-                           [](const Tensors& in) { return flatten(in[0]); }, true));
-  samples.push_back(sample(slice_op, "from the front", {{{5, 3}}},
-                           [](const Tensors& in) { return slice(in[0], 1, 4); }, true));
-  samples.push_back(sample(slice_op, "to the end", {{{kOpen, 3}}},
-                           [](const Tensors& in) { return slice(in[0], 0); }, true));
-  samples.push_back(sample(slice_op, "nothing", {{{4}}},
-                           [](const Tensors& in) { return slice(in[0], 2, 2); }, true));
-  samples.push_back(sample(slice_backward_op, "the end", {{{2, 3}}, {{5, 3}}},
-                           [](const Tensors& in) {
-                             return backward(slice_backward_op, in, SliceAttributes{-2});
-                           }));
-  samples.push_back(sample(select_op, "the first row", {{{3, 2}}},
-                           [](const Tensors& in) { return select(in[0], 0, 0); }, true));
-  samples.push_back(sample(select_op, "a middle axis", {{{kOpen, 3, 2}}},
-                           [](const Tensors& in) { return select(in[0], -2, -2); }, true));
-  samples.push_back(sample(select_op, "the last axis", {{{kOpen, 3}}},
-                           [](const Tensors& in) { return select(in[0], 1, 2); }, true));
-  samples.push_back(sample(select_op, "the last step", {{{kOpen, 3, 2}}},
-                           [](const Tensors& in) { return last_step(in[0]); }, true));
+  samples.push_back(sample(reshape_like_op, "a matrix", {{{kOpen, 6}}, {{kOpen, 2, 3}}},
+                           [](const Tensors& in) { return detail::reshape_like(in[0], in[1]); }));
+  samples.push_back(sample(
+      as_matrix_op, "sequences", {{{2, kOpen, 3}}},
+      [](const Tensors& in) { return detail::as_matrix(in[0]); }, true));
+  samples.push_back(sample(
+      flatten_op, "images", {{{kOpen, 2, 3}}}, [](const Tensors& in) { return flatten(in[0]); },
+      true));
+  samples.push_back(sample(
+      slice_op, "from the front", {{{5, 3}}}, [](const Tensors& in) { return slice(in[0], 1, 4); },
+      true));
+  samples.push_back(sample(
+      slice_op, "to the end", {{{kOpen, 3}}}, [](const Tensors& in) { return slice(in[0], 0); },
+      true));
+  samples.push_back(sample(
+      slice_op, "nothing", {{{4}}}, [](const Tensors& in) { return slice(in[0], 2, 2); }, true));
+  samples.push_back(sample(
+      slice_backward_op, "the end", {{{2, 3}}, {{5, 3}}},
+      [](const Tensors& in) { return backward(slice_backward_op, in, SliceAttributes{-2}); }));
+  samples.push_back(sample(
+      select_op, "the first row", {{{3, 2}}}, [](const Tensors& in) { return select(in[0], 0, 0); },
+      true));
+  samples.push_back(sample(
+      select_op, "a middle axis", {{{kOpen, 3, 2}}},
+      [](const Tensors& in) { return select(in[0], -2, -2); }, true));
+  samples.push_back(sample(
+      select_op, "the last axis", {{{kOpen, 3}}},
+      [](const Tensors& in) { return select(in[0], 1, 2); }, true));
+  samples.push_back(sample(
+      select_op, "the last step", {{{kOpen, 3, 2}}},
+      [](const Tensors& in) { return last_step(in[0]); }, true));
   samples.push_back(sample(select_backward_op, "a middle axis", {{{kOpen, 2}}, {{kOpen, 3, 2}}},
                            [](const Tensors& in) {
                              return backward(select_backward_op, in, SelectAttributes{1, -1});
                            }));
-  samples.push_back(sample(rows_op, "of a matrix", {{{kOpen, 2}}},
-                           [](const Tensors& in) { return rows(in[0]); }, true));
+  samples.push_back(sample(
+      rows_op, "of a matrix", {{{kOpen, 2}}}, [](const Tensors& in) { return rows(in[0]); }, true));
   samples.back().order = 0;
 }
 

@@ -1,0 +1,142 @@
+// What eager operators take from the allocator is what their definitions declare.
+#include "ebb/core/apply.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/runtime.h"
+#include "ebb/core/tensor_impl.h"
+#include "ebb/eager/no_grad.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+namespace {
+
+memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
+std::size_t requested() { return allocator().stats().requested.current; }
+
+std::size_t requested_peak() { return allocator().stats().requested.peak; }
+
+// One application of a sample's operator, with inputs of its own.
+struct Application {
+  Application(const Sample& sample, std::int64_t batch) {
+    const RecordedSample recorded(sample, DType::f32, false, batch);
+    const Node& node = recorded.node();
+    op = node.op;
+    attributes = node.attributes;
+    values = recorded.run(recorded.node_inputs(), make_inputs(sample, DType::f32, batch));
+    values.resize(node.inputs.size());
+  }
+  Tensors run() const {
+    const InlineVector<Input, 16> inputs(values.begin(), values.end());
+    return apply(*op, {inputs.data(), inputs.size()}, attributes, {});
+  }
+
+  const OpDef* op;
+  Attributes attributes;
+  Tensors values;
+};
+
+std::size_t bytes_of_all(const Tensors& tensors, Mask which) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if ((which >> i & 1) && tensors[i].defined()) bytes += tensors[i].bytes();
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("An eager operator takes its outputs and its declared workspace, and keeps the outputs") {
+  for (const Sample& sample : all_samples(DType::f32)) {
+    if (sample.op->view) continue;
+    for (const std::int64_t batch : {0, 3, 40}) {
+      INFO(sample.name << ", batch of " << batch);
+      const KernelCase declared(sample, DType::f32, batch);
+      const Application application(sample, batch);
+      std::size_t outputs = 0;
+      for (std::size_t i = 0; i < declared.outputs.size(); ++i)
+        if (!(i == 0 && sample.op->updates) && !(sample.op->optional_outputs >> i & 1))
+          outputs += declared.outputs[i].bytes();
+      const NoGrad no_grad;
+      const std::size_t before = requested();
+      allocator().reset_peaks();
+      const Tensors results = application.run();
+      CHECK(requested_peak() - before == outputs + declared.needs.workspace_bytes);
+      CHECK(requested() - before == outputs);
+    }
+  }
+}
+
+TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing else") {
+  for (const Sample& sample : all_samples(DType::f32)) {
+    if (sample.order == 0) continue;
+    INFO(sample.name);
+    const std::size_t before = requested();
+    Application application(sample, kBatch);
+    const OpDef& op = *application.op;
+    Mask wants = 0;
+    for (std::size_t i = 0; i < application.values.size(); ++i)
+      if (is_floating(application.values[i].dtype()) && !(op.shape_only >> i & 1)) {
+        application.values[i] = application.values[i].with_grad();
+        wants |= bit(static_cast<int>(i));
+      }
+    Keeps keeps = op.keeps;
+    if (op.keeps_for)
+      keeps = op.keeps_for(wants);
+    else if (!op.gradient)
+      keeps = {kAll & ~op.shape_only, 0};
+
+    Tensors results = application.run();
+    // What output 0 holds anyway counts once.
+    std::size_t expected = op.view ? bytes_of_all(application.values, bit(0)) : results[0].bytes();
+    expected += bytes_of_all(application.values, keeps.inputs & (op.view ? ~bit(0) : kAll));
+    expected += bytes_of_all(results, keeps.outputs & ~bit(0));
+    application.values.clear();
+    results.resize(1);
+    CHECK(requested() - before == expected);
+    results.clear();
+    CHECK(requested() == before);
+  }
+}
+
+TEST_CASE("A plain number beside a tensor costs no memory, and keeps none") {
+  const Tensor x = Tensor::full({1000}, 2).with_grad();
+  const std::size_t before = requested();
+  allocator().reset_peaks();
+  {
+    const Tensor y = 3 * x;
+    CHECK(requested_peak() - before == y.bytes());
+  }
+  CHECK(requested() == before);
+}
+
+TEST_CASE("Of a product only those factors are kept whose partner wants a gradient") {
+  const std::size_t before = requested();
+  Tensor product;
+  {
+    const Tensor constant = Tensor::full({100}, 2);
+    const Tensor variable = Tensor::full({100}, 3).with_grad();
+    product = constant * variable;
+  }
+  CHECK(requested() - before == 2 * product.bytes());  // itself and the constant
+}
+
+TEST_CASE("A chain of temporaries is computed in the memory of the first") {
+  const Tensor x = Tensor::full({1000}, 2);
+  const std::size_t before = requested();
+  allocator().reset_peaks();
+  const Tensor y = exp(-(square(x) * 2 + 1)) * x;
+  CHECK(requested_peak() - before == y.bytes());
+}
+
+TEST_CASE("Reshaped tensors and slices share their source's memory") {
+  const Tensor x = Tensor::from({{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}});
+  const std::size_t before = requested();
+  const Tensor flat = reshape(x, {-1});
+  const Tensor middle = slice(x, 1, 2);
+  CHECK(requested() == before);
+  CHECK(middle.to_vector<float>() == std::vector<float>{3, 4});
+  CHECK(slice(slice(x, 1), -1).to_vector<float>() == std::vector<float>{5, 6});
+  CHECK(detail::data(flat) == detail::data(x));
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "ebb/core/initializer.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/graph/graph.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using Doubles = std::vector<double>;
+
+double mean_of(const Doubles& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double deviation_of(const Doubles& values) {
+  const double mean = mean_of(values);
+  double total = 0;
+  for (const double value : values) total += (value - mean) * (value - mean);
+  return std::sqrt(total / static_cast<double>(values.size()));
+}
+
+Doubles initial(const Initializer& initializer, Seed seed, std::string_view name,
+                std::int64_t count) {
+  Doubles values(static_cast<std::size_t>(count));
+  detail::draw_initial_values(initializer, seed, name, {DType::f64, {count}}, values.data());
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("A seed repeats a program's draws, and the next draw is another") {
+  const auto program = [] {
+    return std::array{uniform({5}).to_vector<float>(), normal({5}).to_vector<float>(),
+                      uniform({5}).to_vector<float>()};
+  };
+  set_seed({42});
+  const auto first = program();
+  set_seed({42});
+  CHECK(program() == first);
+  CHECK(first[0] != first[2]);
+  set_seed({43});
+  CHECK(program() != first);
+}
+
+TEST_CASE("Threads without a seed draw differently") {
+  std::vector<float> a, b;
+  std::thread([&] { a = uniform({4}).to_vector<float>(); }).join();
+  std::thread([&] { b = uniform({4}).to_vector<float>(); }).join();
+  CHECK(a != b);
+}
+
+TEST_CASE("Random tensors have the distribution they are named after") {
+  set_seed({7});
+  constexpr std::int64_t kCount = 100'000;
+  const Doubles u =
+      uniform({kCount}, {.low = -1, .high = 3, .dtype = DType::f64}).to_vector<double>();
+  CHECK(std::all_of(u.begin(), u.end(), [](double x) { return x >= -1 && x < 3; }));
+  CHECK(std::abs(mean_of(u) - 1) < 0.02);
+  CHECK(std::abs(deviation_of(u) - 4 / std::sqrt(12.0)) < 0.02);
+  const Doubles n = normal({kCount}, {.mean = 2, .standard_deviation = 3, .dtype = DType::f64})
+                        .to_vector<double>();
+  CHECK(std::abs(mean_of(n) - 2) < 0.05);
+  CHECK(std::abs(deviation_of(n) - 3) < 0.05);
+  const Doubles b =
+      bernoulli({kCount}, {.probability = 0.3, .dtype = DType::f64}).to_vector<double>();
+  CHECK(std::all_of(b.begin(), b.end(), [](double x) { return x == 0 || x == 1; }));
+  CHECK(std::abs(mean_of(b) - 0.3) < 0.01);
+}
+
+TEST_CASE(
+    "dropout zeroes about its share and scales the rest, and its gradient has the same mask") {
+  set_seed({1});
+  const Tensor x = Tensor::full({50, 200}, 2, DType::f64).with_grad();
+  const Tensor y = dropout(x, 0.25, Phase::training);
+  const Doubles values = y.to_vector<double>();
+  const auto zeros = std::count(values.begin(), values.end(), 0.0);
+  CHECK(std::abs(static_cast<double>(zeros) / 10'000 - 0.25) < 0.02);
+  const double scaled = 2 / 0.75;
+  CHECK(std::all_of(values.begin(), values.end(),
+                    [&](double value) { return value == 0 || std::abs(value - scaled) < 1e-15; }));
+  sum(y).backward();
+  const Doubles gradient = x.grad().to_vector<double>();
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK((gradient[i] == 0) == (values[i] == 0));
+}
+
+TEST_CASE("dropout in inference, or of nothing, is the tensor itself") {
+  const Tensor x = Tensor::from({1.f, 2.f});
+  CHECK(dropout(x, 0.5, Phase::inference).impl() == x.impl());
+  CHECK(dropout(x, 0, Phase::training).impl() == x.impl());
+}
+
+TEST_CASE("A graph draws anew in every run, and each place of its own") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1});
+  const Tensor a = dropout(x, 0.5, Phase::training), b = dropout(x, 0.5, Phase::training);
+  const Feeds feeds = {{x, Tensor::full({64}, 1)}};
+  const auto two_runs = [&] {
+    Session session(graph);
+    session.initialize();
+    std::array<std::vector<float>, 4> values;
+    for (std::size_t run = 0; run < 2; ++run) {
+      const auto results = session.run({a, b}, feeds);
+      values[2 * run] = results[0].to_vector<float>();
+      values[2 * run + 1] = results[1].to_vector<float>();
+    }
+    return values;
+  };
+  const auto values = two_runs();
+  CHECK(values[0] != values[1]);
+  CHECK(values[0] != values[2]);
+  CHECK(two_runs() == values);  // another session begins again
+}
+
+TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f64 ones rounded") {
+  const Initializer normal = initializers::normal(0, 1);
+  const Doubles values = initial(normal, {3}, "dense.weight", 100);
+  CHECK(initial(normal, {3}, "dense.weight", 100) == values);
+  CHECK(initial(normal, {4}, "dense.weight", 100) != values);
+  CHECK(initial(normal, {3}, "dense.bias", 100) != values);
+  const Doubles longer = initial(normal, {3}, "dense.weight", 200);
+  CHECK(std::equal(values.begin(), values.end(), longer.begin()));
+  std::vector<float> single(100);
+  detail::draw_initial_values(normal, {3}, "dense.weight", {DType::f32, {100}}, single.data());
+  for (std::size_t i = 0; i < single.size(); ++i) CHECK(single[i] == static_cast<float>(values[i]));
+}
+
+TEST_CASE("Initial values have the spread their initializer states") {
+  constexpr std::int64_t kCount = 50'000;
+  const Doubles uniform = initial(initializers::uniform(-2, 4), {1}, "a", kCount);
+  CHECK(*std::min_element(uniform.begin(), uniform.end()) >= -2);
+  CHECK(*std::max_element(uniform.begin(), uniform.end()) < 4);
+  CHECK(std::abs(mean_of(uniform) - 1) < 0.05);
+  const Doubles normal = initial(initializers::normal(5, 0.5), {1}, "b", kCount);
+  CHECK(std::abs(mean_of(normal) - 5) < 0.01);
+  CHECK(std::abs(deviation_of(normal) - 0.5) < 0.01);
+  const Doubles glorot = initial(initializers::glorot_uniform(30, 24), {1}, "c", kCount);
+  CHECK(std::abs(*std::max_element(glorot.begin(), glorot.end()) - 1.0 / 3) < 0.001);
+  const Doubles he = initial(initializers::he_normal(50), {1}, "d", kCount);
+  CHECK(std::abs(deviation_of(he) - 0.2) < 0.005);
+  CHECK(initial(initializers::constant(1.5), {1}, "e", 3) == Doubles{1.5, 1.5, 1.5});
+}
+
+TEST_CASE("The first initial values of a seed are what they have always been") {
+  // From tests/ops/initial_values.py, which draws them with integers of any size.
+  const Doubles uniform = initial(initializers::uniform(0, 1), {7}, "hidden.weight", 4);
+  const Doubles expected = {0.08577840746208332, 0.3862350197480978, 0.16701123403677098,
+                            0.3325304715874624};
+  CHECK(uniform == expected);
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,169 @@
+// What operators say when they are given the wrong thing.
+#include "ebb/core/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+namespace {
+
+// "accepted", or what the shape rule of the node's operator says to other inputs.
+std::string answer(const Node& node, const Specs& inputs) {
+  Specs outputs;
+  Inference inference{
+      *node.op, {inputs.data(), inputs.size()}, node.attributes, {"model.cpp", 42}, outputs};
+  try {
+    node.op->infer(inference);
+  } catch (const ShapeError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+Specs inputs_of(const Node& node) {
+  Specs specs;
+  for (const Node::Source& source : node.inputs) specs.push_back(source.spec);
+  return specs;
+}
+
+// "" where a message names operator, all inputs and the line.
+std::string missing_in(const std::string& message, const Node& node, const Specs& inputs) {
+  if (message.find("[" + std::string(node.op->name) + "] ") != 0) return "the operator";
+  for (const Spec& input : inputs)
+    if (message.find(input.to_string()) == std::string::npos) return input.to_string();
+  if (message.find("(model.cpp:42)") == std::string::npos) return "the line";
+  return "";
+}
+
+Tensor f32(const Shape& shape) { return Tensor::zeros(shape); }
+
+}  // namespace
+
+TEST_CASE("Every operator that does not take all dtypes refuses another one, and says for what") {
+  for (const Sample& sample : all_samples(DType::f32)) {
+    const RecordedSample recorded(sample, DType::f32, false);
+    const Node& node = recorded.node();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (sample.any_dtype || (node.op->shape_only >> i & 1)) continue;
+      Specs inputs = inputs_of(node);
+      inputs[i].dtype = DType::f16;
+      INFO(sample.name << ", input " << i);
+      const std::string message = answer(node, inputs);
+      CHECK(message != "accepted");
+      if (message != "accepted") CHECK(missing_in(message, node, inputs) == "");
+    }
+  }
+}
+
+TEST_CASE("Every operator of given shapes refuses an axis too many, and says for what") {
+  for (const Sample& sample : all_samples(DType::f32)) {
+    const RecordedSample recorded(sample, DType::f32, false);
+    const Node& node = recorded.node();
+    if (sample.any_shape) continue;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Specs inputs = inputs_of(node);
+      Shape larger{7};
+      for (const std::int64_t size : inputs[i].shape.dims()) larger.push_back(size);
+      inputs[i].shape = larger;
+      INFO(sample.name << ", input " << i);
+      const std::string message = answer(node, inputs);
+      CHECK(message != "accepted");
+      if (message != "accepted") CHECK(missing_in(message, node, inputs) == "");
+    }
+  }
+}
+
+TEST_CASE("An error names the operator, the shapes and the user's own line") {
+  const std::string here = std::string("(") + __FILE__ + ":" + std::to_string(__LINE__ + 1) + ")";
+  const auto wrong = [] { return matmul(f32({2, 3}), f32({4, 5})); };
+  CHECK_ERROR(wrong(), ShapeError,
+              "[matmul] axis 1 of the first matrix and axis 0 of the second must have one size; "
+              "inputs are f32[2, 3], f32[4, 5] " +
+                  here);
+}
+
+TEST_CASE("Binary operators name the line of the expression") {
+  const Tensor a = f32({2, 3}), b = f32({2});
+  const std::string here = std::to_string(__LINE__ + 1) + ")";
+  const auto wrong = [&] { return a + b; };
+  CHECK_ERROR(wrong(), ShapeError, "[add] shapes do not broadcast; inputs are f32[2, 3], f32[2] (");
+  CHECK_ERROR(wrong(), ShapeError, here);
+}
+
+TEST_CASE("Each family refuses what makes no sense, in words") {
+  const Tensor x = f32({2, 3});
+  const Tensor whole = cast(x, DType::i64);
+  CHECK_ERROR(x * whole, ShapeError, "[multiply] takes f32 or f64 (cast() converts)");
+  CHECK_ERROR(x * cast(x, DType::f64), ShapeError, "[multiply] takes inputs of one dtype");
+  CHECK_ERROR(exp(whole), ShapeError, "[exp] takes f32 or f64 (cast() converts); the input is i64");
+  CHECK_ERROR(Operand(1) + Operand(2), Error, "[add] takes at least one tensor");
+  CHECK_ERROR(square(Operand(2)), Error, "[square] takes a tensor here, not a number");
+  CHECK_ERROR(square(Tensor()), Error, "[square] an input is a tensor that holds nothing");
+  CHECK_ERROR(x + Tensor(), Error, "holds nothing");
+  CHECK_ERROR(matmul(x, f32({3})), ShapeError, "[matmul] takes two matrices");
+  CHECK_ERROR(dense(x, f32({4, 5})), ShapeError, "[dense] the last axis of x must have the size");
+  CHECK_ERROR(dense(x, f32({3, 5}), f32({4})), ShapeError, "[dense] the bias must be [out]");
+  CHECK_ERROR(sum(x, {.axes = {2}}), ShapeError,
+              "[sum] there is no axis 2; the input is f32[2, 3]");
+  CHECK_ERROR(mean(x, {.axes = {1, -1}}), ShapeError, "[mean] axis -1 is given twice");
+  CHECK_ERROR(sum_like(x, f32({2})), ShapeError, "[sum_like] the second shape does not broadcast");
+  CHECK_ERROR(reshape(x, {4, 2}), ShapeError, "[reshape] does not fit the shape [4, 2]");
+  CHECK_ERROR(reshape(x, {-1, 4}), ShapeError, "[reshape] does not fit the shape");
+  CHECK_ERROR(reshape(x, {-1, -1}), ShapeError, "[reshape] takes -1 for one dimension only");
+  CHECK_ERROR(reshape(f32({0}), {-1, 0}), ShapeError, "[reshape] cannot tell the -1");
+  CHECK_ERROR(flatten(f32({})), ShapeError, "[flatten] takes a tensor of at least one axis");
+  CHECK_ERROR(slice(x, 1, 3), ShapeError, "[slice] rows 1 to 3 are out of range");
+  CHECK_ERROR(slice(x, -3), ShapeError, "[slice] rows -3 to the end are out of range");
+  CHECK_ERROR(select(x, 0, 2), ShapeError, "[select] there is no index 2 along axis 0");
+  CHECK_ERROR(select(x, 2, 0), ShapeError, "[select] there is no axis 2");
+  CHECK_ERROR(last_step(x), ShapeError, "last_step takes [batch, time, feature]");
+  CHECK_ERROR(rows(f32({})), ShapeError, "[rows] takes a tensor of at least one axis");
+  CHECK_ERROR(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
+  CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
+              "[softmax_cross_entropy] takes scores [n, classes] and labels [n]");
+  CHECK_ERROR(mse(x, f32({2, 1})), ShapeError,
+              "[mse] takes two tensors of one shape; inputs are f32[2, 3], f32[2, 1]");
+  CHECK_ERROR(dropout(x, 1, Phase::training), Error, "[dropout] takes a probability in [0, 1)");
+  CHECK_ERROR(bernoulli({2}, {.probability = 2}), Error, "takes a probability in [0, 1]");
+  CHECK_ERROR(uniform({2}, {.dtype = DType::i32}), ShapeError, "[uniform] makes f32 or f64");
+  CHECK_ERROR(normal({-1}), ShapeError, "[normal] takes no open shape [?]");
+  CHECK_ERROR(cast(x, DType::bf16), ShapeError, "[cast] cannot convert to bf16");
+  CHECK_ERROR(assign(x, f32({3, 2})), ShapeError, "[assign] takes tensors of one shape and dtype");
+  CHECK_ERROR(add_assign(whole, 1), ShapeError, "[add_assign] takes f32 or f64");
+}
+
+TEST_CASE("lstm says which layer does not fit") {
+  const Tensor x = f32({2, 5, 3});
+  const LstmWeights first{f32({3, 16}), f32({4, 16}), f32({16})};
+  const LstmWeights weights[] = {first, first};
+  CHECK_ERROR(lstm(x, weights), ShapeError, "[lstm] the weights of layer 1 must be");
+  CHECK_ERROR(lstm(f32({2, 3}), {weights, 1}), ShapeError, "[lstm] takes x [batch, time, in]");
+  CHECK_ERROR(lstm(x, {}), Error, "[lstm] takes one to nine layers");
+  CHECK_ERROR(lstm(x, {weights, 1}, {.hidden = f32({1, 2, 4})}), Error,
+              "[lstm] takes both states or neither");
+  CHECK_ERROR(lstm(x, {weights, 1}, {.hidden = f32({1, 3, 4}), .cell = f32({1, 3, 4})}), ShapeError,
+              "[lstm] the states must be [layers, batch, hidden]");
+}
+
+TEST_CASE("Shapes that were open when a node was made are checked when they are fed") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
+  const Tensor y = graph.placeholder("y", DType::f32, {-1, 3});
+  const std::string here = std::to_string(__LINE__ + 1) + ")";
+  const Tensor z = x * y;
+  Session session(graph);
+  const Feeds feeds = {{x, f32({4, 3})}, {y, f32({2, 3})}};
+  CHECK_ERROR(session.run(z, feeds), ShapeError,
+              "[multiply] shapes do not broadcast; inputs are f32[4, 3], f32[2, 3]");
+  CHECK_ERROR(session.run(z, feeds), ShapeError, here);
+}
+
+}  // namespace ebb::tests
