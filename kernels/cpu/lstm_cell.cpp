@@ -24,10 +24,8 @@ template <class T, class Access>
 inline void forward_block(const CellForward<T>& row, std::int64_t j,
                           const Access& access) noexcept {
   const auto preactivation = [&](std::int64_t gate) -> Block<T> {
-    const Block<T> sum = access.get(row.gates + gate * row.stride + j) +
-                         access.get(row.bias + gate * row.stride + j);
-    if (row.recurrent == nullptr) return sum;
-    return sum + access.get(row.recurrent + gate * row.recurrent_stride + j);
+    return access.get(row.product + gate * row.product_stride + j) +
+           access.get(row.bias + gate * row.stride + j);
   };
   const Block<T> i = preactivation(0).logistic(), f = preactivation(1).logistic();
   const Block<T> g = preactivation(2).tanh(), o = preactivation(3).logistic();
@@ -37,7 +35,7 @@ inline void forward_block(const CellForward<T>& row, std::int64_t j,
   access.put(row.cell + j, c);
   access.put(row.hidden + j, h);
   if (row.sequence != nullptr) access.put(row.sequence + j, h);
-  if (!row.keep) return;
+  if (row.gates == nullptr) return;
   access.put(row.gates + j, i);
   access.put(row.gates + row.stride + j, f);
   access.put(row.gates + 2 * row.stride + j, g);

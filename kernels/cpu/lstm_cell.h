@@ -7,16 +7,15 @@ namespace ebb::cpu {
 
 template <class T>
 struct CellForward {
-  T* gates;            // in: inputs by W. Out, if keep: the activated gates
-  const T* recurrent;  // h R, the four gates recurrent_stride apart; null: zeros
+  const T* product;  // x W + h R, the four gates product_stride apart
   const T* bias;
   const T* cell_before;  // null: zeros
+  T* gates;              // the activated gates, or null
   T* cell;
   T* hidden;
   T* sequence;          // a second place for the hidden state, or null
   std::int64_t stride;  // between gates, in gates and bias
-  std::int64_t recurrent_stride;
-  bool keep;
+  std::int64_t product_stride;
 };
 
 template <class T>

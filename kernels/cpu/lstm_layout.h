@@ -10,9 +10,10 @@
 // The sizes of an LSTM and where its pieces lie. Inside, everything is time-major: row t * batch +
 // b.
 //
-// The sequence is worked through in chunks of steps, each through all layers, so that the workspace
-// does not grow with the sequence, and a chunk's gates are still in cache when its steps run. A
-// chunk's products (inputs by W, and the weight gradients) are one each, over all of its steps.
+// Forward goes step by step through all layers. Backward takes the sequence in chunks of steps,
+// each through all layers, so that its workspace does not grow with the sequence either, and a
+// chunk's gradients are still in cache when the weights' gradients, one product each over all of
+// its steps, are taken from them.
 namespace ebb::cpu {
 
 struct LstmSizes {

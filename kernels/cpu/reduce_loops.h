@@ -8,7 +8,8 @@
 // double.
 namespace ebb::cpu {
 
-// Columns that are summed together, half a kilobyte of each row, and rows summed in the element type.
+// Columns that are summed together, half a kilobyte of each row, and rows summed in the element
+// type.
 template <class T>
 inline constexpr std::int64_t kStrip = 8 * kBlock<T>;
 inline constexpr std::int64_t kRun = 64;
