@@ -67,7 +67,10 @@ const Tensor& Tensor::grad() const {
 }
 
 void Tensor::zero_grad() const {
-  if (Node* leaf = leaf_of(*this)) leaf->extra->tensor = Tensor();
+  Node* leaf = leaf_of(*this);
+  if (!leaf) return;
+  leaf->extra->tensor = Tensor();
+  leaf->extra->partial = false;
 }
 
 void Tensor::backward(BackwardOptions options, const char* file, unsigned line) const {

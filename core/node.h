@@ -71,6 +71,7 @@ class Node final : public detail::Counted {
   struct Extra {
     std::string name;
     Tensor tensor;  // a leaf's gradient; a graph's captured tensor
+    bool partial = false;  // a backward pass failed after it had added to this leaf's gradient
     std::function<Tensors()> recompute;
   };
 

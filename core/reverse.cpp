@@ -42,9 +42,14 @@ class Reverse {
     mode.records = options_.create_graph;
     mode.category = memory::Category::gradient;
     const TapeModeScope scope(mode);
-    for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
-      pass(**node);
-      *node = nullptr;  // the record itself may go now
+    try {
+      for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
+        pass(**node);
+        *node = nullptr;  // the record itself may go now
+      }
+    } catch (...) {
+      undo_leaves();
+      throw;
     }
     return std::move(results_);
   }
@@ -187,6 +192,16 @@ class Reverse {
     return result;
   }
 
+  // After a failure: what this pass made goes, what it added to is marked.
+  void undo_leaves() noexcept {
+    for (const Settled& settled : settled_) {
+      if (settled.made)
+        settled.leaf->extra->tensor = Tensor();
+      else
+        settled.leaf->extra->partial = true;
+    }
+  }
+
   // Adds what has arrived at a leaf to its gradient: the first one becomes it, if nobody shares it.
   void settle_leaf(Node& leaf) {
     Tensors& dys = states_[&leaf].dys;
@@ -194,6 +209,7 @@ class Reverse {
     Tensor dy = std::move(dys[0]);
     dys.clear();
     Tensor& grad = leaf.extra->tensor;
+    const bool made = !grad.defined();
     if (!grad.defined()) {
       const TensorImpl& impl = *dy.impl();
       const bool own =
@@ -205,7 +221,13 @@ class Reverse {
     } else {
       add_assign(grad, dy);
     }
+    settled_.push_back({Ref<Node>(&leaf), made});
   }
+
+  struct Settled {
+    Ref<Node> leaf;
+    bool made;  // there was no gradient before
+  };
 
   const std::span<const Edge> targets_;
   const bool into_leaves_;
@@ -214,6 +236,7 @@ class Reverse {
   std::unique_ptr<RegionClones> clones_;  // set: this is a graph
   std::unordered_map<const Node*, State> states_;
   std::vector<Ref<Node>> order_;
+  std::vector<Settled> settled_;  // leaves that this pass has added to
 };
 
 }  // namespace
@@ -227,6 +250,11 @@ Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_
 void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
                          const ReverseOptions& options) {
   Reverse({}, true, options).run(outputs, output_gradients);
+}
+
+bool has_partial_gradient(const Tensor& leaf) noexcept {
+  const Node* node = leaf.impl()->node.get();
+  return node && node->op == &leaf_op && node->extra->partial;
 }
 
 }  // namespace ebb::detail

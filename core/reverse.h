@@ -30,8 +30,13 @@ struct ReverseOptions {
 Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
                 std::span<const Edge> targets, const ReverseOptions& options);
 
-// The same with every leaf of the tape as a target: gradients are added to the leaves' own.
+// The same with every leaf of the tape as a target: gradients are added to the leaves' own. When it
+// throws, gradients that it made are free again, and those that it had added to are marked: they
+// are neither what they were nor complete.
 void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
                          const ReverseOptions& options);
+
+// Whether a leaf's gradient was left incomplete by a backward pass that failed; zero_grad() clears it.
+bool has_partial_gradient(const Tensor& leaf) noexcept;
 
 }  // namespace ebb::detail

@@ -1,6 +1,7 @@
 #include "ebb/optim/optimizer.h"
 
 #include "ebb/core/error.h"
+#include "ebb/core/reverse.h"
 #include "ebb/optim/detail/step.h"
 
 namespace ebb::optim {
@@ -29,6 +30,13 @@ void Optimizer::step(const Parameters& parameters, const char* file, unsigned li
   Tensors gradients;
   for (const Parameters::Entry& entry : parameters.entries()) {
     if (!entry.tensor.grad().defined()) continue;
+    if (ebb::detail::has_partial_gradient(entry.tensor))
+      throw Error(ebb::detail::message(
+          "step",
+          "the gradient of '" + entry.name +
+              "' is incomplete, since a backward pass failed half-way; call zero_grad() and repeat "
+              "the passes that were to be accumulated",
+          site));
     targets.push_back(&entry);
     gradients.push_back(entry.tensor.grad());
   }

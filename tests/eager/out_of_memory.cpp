@@ -1,0 +1,102 @@
+// Every allocation of an eager step fails once.
+#include "ebb/core/error.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/parameters.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+
+using namespace ebb;
+using ebb::tests::Bytes;
+
+namespace {
+
+memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
+
+struct Model {
+  Model()
+      : first(parameters.declare("first", {8, 16}, initializers::uniform(-1, 1))),
+        second(parameters.declare("second", {16, 8}, initializers::uniform(-1, 1))) {}
+  Tensor loss() const { return mean(square(matmul(tanh(matmul(x, first)), second))); }
+
+  const Tensor x = Tensor::full({4, 8}, 0.5);
+  Parameters parameters{Device::cpu(), Seed{1}};
+  Tensor first, second;
+};
+
+}  // namespace
+
+TEST_CASE("a backward pass that runs out of memory frees what it made, wherever it fails") {
+  Model model;
+  model.loss().backward();
+  const std::vector<float> wanted = model.first.grad().to_vector<float>();
+  model.parameters.zero_grad();
+  const Bytes bytes;
+  int failures = 0;
+  for (std::size_t n = 0;; ++n) {
+    Tensor loss = model.loss();
+    allocator().fail_allocation_after(n);
+    try {
+      loss.backward();
+      break;
+    } catch (const OutOfMemory&) {
+      ++failures;
+      loss = Tensor();
+      CHECK(bytes.now() == 0);
+      CHECK_FALSE(model.first.grad().defined());
+      CHECK_FALSE(model.second.grad().defined());
+    }
+  }
+  allocator().fail_allocation_after(~std::size_t{0});
+  CHECK(failures >= 5);
+  CHECK(model.first.grad().to_vector<float>() == wanted);
+}
+
+TEST_CASE("gradients that a failed pass had added to are refused until zero_grad") {
+  Model model;
+  const optim::Adam adam;
+  int refused = 0;
+  for (std::size_t n = 0;; ++n) {
+    model.parameters.zero_grad();
+    model.loss().backward();
+    const Tensor loss = model.loss();
+    allocator().fail_allocation_after(n);
+    bool failed = false;
+    try {
+      loss.backward();
+    } catch (const OutOfMemory&) {
+      failed = true;
+    }
+    allocator().fail_allocation_after(~std::size_t{0});
+    if (!failed) break;
+    try {
+      adam.step(model.parameters);
+    } catch (const Error& error) {
+      ++refused;
+      CHECK(std::string(error.what()).find("incomplete") != std::string::npos);
+      CHECK_THROWS_AS(adam.step(model.parameters), Error);
+      model.parameters.zero_grad();
+      model.loss().backward();
+      CHECK_NOTHROW(adam.step(model.parameters));
+    }
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("an operator that runs out of memory changes nothing and says who asked") {
+  const Tensor x = Tensor::full({64, 64}, 1);
+  const Bytes bytes;
+  allocator().fail_allocation_after(0);
+  try {
+    const Tensor y = tanh(x);
+    FAIL("nothing was thrown");
+  } catch (const OutOfMemory& error) {
+    const std::string message = error.what();
+    CHECK(message.find("tanh") != std::string::npos);
+    CHECK(message.find("out_of_memory.cpp:") != std::string::npos);
+    CHECK(error.requested_bytes() == 64 * 64 * 4);
+  }
+  CHECK(bytes.now() == 0);
+}
