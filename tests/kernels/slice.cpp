@@ -17,10 +17,9 @@ TEST_CASE("select takes an index along an axis, and select_backward puts it back
     const std::int64_t axis = dice.integer(0, shape.rank() - 1);
     const std::int64_t n = shape[static_cast<int>(axis)], index = dice.integer(0, n - 1);
     Shape rest;
-    std::int64_t outer = 1, inner = 1;
+    std::int64_t inner = 1;
     for (int i = 0; i < shape.rank(); ++i) {
       if (i != axis) rest.push_back(shape[i]);
-      if (i < axis) outer *= shape[i];
       if (i > axis) inner *= shape[i];
     }
     const bool from_end = dice.integer(0, 1) == 1;
