@@ -84,7 +84,10 @@ Tensor mse(const Operand& a, const Operand& b) {
                                          Spec{x.dtype(), x.shape()}.to_string() + ", " +
                                          Spec{y.dtype(), y.shape()}.to_string(),
                                      a.site()));
-  return mean(square(a - b));
+  const CallSite site = a.site();
+  const auto at_site = [&](Tensor&& x) { return Operand(std::move(x), site.file, site.line); };
+  Tensor squares = square(at_site(a - b));
+  return mean(at_site(std::move(squares)));
 }
 
 constinit const OpDef softmax_op{

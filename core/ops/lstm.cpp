@@ -124,7 +124,9 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers, const Lst
   }
   if (layers.size() > 1 && options.phase == Phase::training && options.dropout > 0) {
     attributes.dropout = options.dropout;
-    values.push_back(detail::next_draw(first, x.site()));
+    // In a graph the draw is a node, even where the sequences are captured data.
+    const Tensor& weight = layers[0].recurrent;
+    values.push_back(detail::next_draw(first.is_symbolic() ? first : weight, x.site()));
   }
   for (const LstmWeights& layer : layers)
     for (const Tensor* weight : {&layer.input, &layer.recurrent, &layer.bias})

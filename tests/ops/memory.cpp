@@ -1,4 +1,6 @@
 // What eager operators take from the allocator is what their definitions declare.
+#include <array>
+
 #include "ebb/core/apply.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/shape.h"
@@ -95,6 +97,30 @@ TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing
     CHECK(requested() - before == expected);
     results.clear();
     CHECK(requested() == before);
+  }
+}
+
+TEST_CASE("On a simulated device every operator takes the bytes that it takes on the real one") {
+  const Device twin = Device::simulated("cpu", std::size_t{1} << 30);
+  for (const Sample& sample : all_samples(DType::f32)) {
+    INFO(sample.name);
+    const auto figures_on = [&](const Device& device) {
+      Tensors inputs;
+      for (const Tensor& input : make_inputs(sample, DType::f32)) {
+        inputs.push_back(input.to(device));
+        if (is_floating(input.dtype())) inputs.back() = inputs.back().with_grad();
+      }
+      auto& allocator = device.runtime().allocator();
+      allocator.reset_peaks();
+      const memory::Stats before = allocator.stats();
+      const Tensors results = run_eagerly(sample, inputs);
+      const memory::Stats after = allocator.stats();
+      return std::array{after.requested.current - before.requested.current,
+                        after.requested.peak - before.requested.current,
+                        after.allocated.current - before.allocated.current,
+                        after.allocated.peak - before.allocated.current};
+    };
+    CHECK(figures_on(twin) == figures_on(Device::cpu()));
   }
 }
 

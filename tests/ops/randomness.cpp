@@ -5,9 +5,11 @@
 #include <thread>
 
 #include "ebb/core/initializer.h"
+#include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/parameters.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
@@ -118,6 +120,23 @@ TEST_CASE("A graph draws anew in every run, and each place of its own") {
   CHECK(values[0] != values[1]);
   CHECK(values[0] != values[2]);
   CHECK(two_runs() == values);  // another session begins again
+}
+
+TEST_CASE("A graph's lstm draws anew in every run, of captured sequences as well") {
+  Graph graph;
+  const Parameters parameters(graph);
+  const auto weight = [&](const char* name, const Shape& shape) {
+    return parameters.declare(name, shape, initializers::uniform(-1, 1));
+  };
+  const std::vector<LstmWeights> layers = {
+      {weight("w0", {2, 12}), weight("r0", {3, 12}), weight("b0", {12})},
+      {weight("w1", {3, 12}), weight("r1", {3, 12}), weight("b1", {12})}};
+  const LstmResult result =
+      lstm(Tensor::full({4, 6, 2}, 0.5), layers, {.dropout = 0.5, .phase = Phase::training});
+  Session session(graph);
+  session.initialize();
+  const auto first = session.run(result.sequence).to_vector<float>();
+  CHECK(session.run(result.sequence).to_vector<float>() != first);
 }
 
 TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f64 ones rounded") {
