@@ -1,0 +1,134 @@
+// Whether what definitions keep for their gradients is worth the memory.
+#include <cstring>
+
+#include "ebb/core/apply.h"
+#include "ebb/core/gradient_context.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/tensor_impl.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+namespace {
+
+// A gradient rule's view of a node, with values of our choice.
+class GivenValues final : public GradientContext {
+ public:
+  GivenValues(const Node& node, Mask wants, Tensors inputs, Tensors outputs, Tensors dys)
+      : GradientContext(node),
+        wants_(wants),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        dys_(std::move(dys)) {}
+  bool wants(int i) const noexcept override { return (wants_ >> i & 1) != 0; }
+  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
+  Tensor x(int i) const override { return inputs_[static_cast<std::size_t>(i)]; }
+  Tensor y(int i) const override { return outputs_[static_cast<std::size_t>(i)]; }
+
+ private:
+  const Mask wants_;
+  const Tensors inputs_, outputs_, dys_;
+};
+
+template <class T, class Change>
+Tensor changed_by(const Tensor& tensor, const Change& change) {
+  std::vector<T> values = tensor.to_vector<T>();
+  for (T& value : values) value = change(value);
+  return Tensor::from(values, tensor.shape());
+}
+
+// Other values of the same kind.
+Tensor changed(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::f64:
+      return changed_by<double>(tensor, [](double x) { return 0.37 - x; });
+    case DType::i32:
+      return changed_by<std::int32_t>(tensor, [](std::int32_t x) { return (x + 1) % 5; });
+    case DType::i64:
+      return changed_by<std::int64_t>(tensor, [](std::int64_t x) { return (x + 1) % 5; });
+    case DType::u8:
+      return changed_by<std::uint8_t>(
+          tensor, [](std::uint8_t x) { return static_cast<std::uint8_t>(x ^ 1); });
+    default:
+      FAIL("no test keeps this dtype");
+      return tensor;
+  }
+}
+
+std::vector<Bytes> bytes_of_all(const Tensors& tensors) {
+  std::vector<Bytes> all;
+  for (const Tensor& tensor : tensors) all.push_back(tensor.defined() ? bytes_of(tensor) : Bytes());
+  return all;
+}
+
+// Its gradient rule, called directly with all values at hand.
+struct Rule {
+  Rule(const Sample& sample, const RecordedSample& recorded) : node(recorded.node()) {
+    inputs = recorded.run(recorded.node_inputs(), make_inputs(sample, DType::f64));
+    inputs.resize(node.inputs.size());
+    Tensors leaves = inputs;
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (is_floating(leaves[i].dtype()) && !(node.op->shape_only >> i & 1)) {
+        leaves[i] = leaves[i].with_grad();
+        floating |= bit(static_cast<int>(i));
+      }
+    const InlineVector<Input, 16> arguments(leaves.begin(), leaves.end());
+    for (const Tensor& output :
+         apply(*node.op, {arguments.data(), arguments.size()}, node.attributes, {})) {
+      outputs.push_back(output.detach());
+      const bool opaque = !is_floating(output.dtype());
+      dys.push_back(opaque ? Tensor() : changed(outputs.back()));
+    }
+  }
+  std::vector<Bytes> gradients(Mask wants, int changed_input, int changed_output) const {
+    Tensors x = inputs, y = outputs;
+    if (changed_input >= 0) {
+      Tensor& input = x[static_cast<std::size_t>(changed_input)];
+      input = changed(input);
+    }
+    if (changed_output >= 0) {
+      Tensor& output = y[static_cast<std::size_t>(changed_output)];
+      output = changed(output);
+    }
+    return bytes_of_all(node.op->gradient(GivenValues(node, wants, x, y, dys)));
+  }
+
+  const Node& node;
+  Mask floating = 0;
+  Tensors inputs, outputs, dys;
+};
+
+}  // namespace
+
+TEST_CASE("A gradient rule reads all that its definition keeps for it, and nothing else") {
+  for (const Sample& sample : all_samples(DType::f64)) {
+    const OpDef& op = *sample.op;
+    if (sample.order == 0 || !op.gradient) continue;
+    const RecordedSample recorded(sample, DType::f64, false);
+    const Rule rule(sample, recorded);
+    for (Mask wants = 1; wants <= rule.floating; ++wants) {
+      if ((wants & ~rule.floating) != 0) continue;
+      if (rule.inputs.size() > 5 && wants != rule.floating) continue;  // lstm: all at once
+      const Keeps keeps = op.keeps_for ? op.keeps_for(wants) : op.keeps;
+      // Without a choice by `wants`, what any of the gradients reads has to be kept.
+      if (!op.keeps_for && wants != rule.floating) continue;
+      const std::vector<Bytes> expected = rule.gradients(wants, -1, -1);
+      for (int i = 0; i < static_cast<int>(rule.inputs.size()); ++i) {
+        INFO(sample.name << ", wants " << wants << ", input " << i);
+        const bool reads = rule.gradients(wants, i, -1) != expected;
+        // lstm keeps its biases unread: where they stand depends on attributes, and they are
+        // parameters, which live anyway.
+        const bool is_bias =
+            sample.op == &lstm_op && rule.inputs[static_cast<std::size_t>(i)].rank() == 1;
+        CHECK((reads || is_bias) == ((keeps.inputs >> i & 1) != 0));
+      }
+      for (int i = 0; i < static_cast<int>(rule.outputs.size()); ++i) {
+        INFO(sample.name << ", wants " << wants << ", output " << i);
+        const bool reads = rule.gradients(wants, -1, i) != expected;
+        CHECK(reads == ((keeps.outputs >> i & 1) != 0));
+      }
+    }
+  }
+}
+
+}  // namespace ebb::tests
