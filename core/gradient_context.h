@@ -21,6 +21,8 @@ class GradientContext {
   // The gradient of output i. Not defined() where none arrived, which only an operator with several
   // outputs has to expect.
   virtual const Tensor& dy(int i = 0) const noexcept = 0;
+  // The same for the one place of a rule that reads it last: an operator may take its memory over.
+  virtual Tensor&& take_dy(int i = 0) const noexcept = 0;
   // Input i and output i: with values where the operator declared that its gradient keeps them,
   // otherwise only their shape (enough for sum_like, fill_like). Throws Error where a kept tensor
   // has been updated in place since.

@@ -143,7 +143,10 @@ class Reverse {
 
   Tensors differentiate(Node& node, State& state) {
     state.dys.resize(node.outputs.size());
-    const std::span<const Tensor> dys(state.dys.data(), state.dys.size());
+    const std::span<Tensor> dys(state.dys.data(), state.dys.size());
+    TapeMode mode = tape_mode();
+    mode.site = node.site;
+    const TapeModeScope scope(mode);
     if (clones_) return differentiate(node, GraphGradient(node, dys, state.wants, *clones_));
     return differentiate(node, TapeGradient(node, dys, state.wants));
   }

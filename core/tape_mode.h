@@ -1,5 +1,6 @@
 #pragma once
 #include "ebb/allocator/category.h"
+#include "ebb/core/call_site.h"
 
 namespace ebb::detail {
 
@@ -10,6 +11,7 @@ struct TapeMode {
   bool records = true;                                      // false under NoGrad
   memory::Category category = memory::Category::temporary;  // of what operators allocate
   EdgeCollector* collector = nullptr;  // while recompute runs its function unrecorded
+  CallSite site = {};  // in a gradient rule: the user's line that made what is differentiated
 };
 
 inline TapeMode& tape_mode() noexcept {

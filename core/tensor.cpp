@@ -57,7 +57,8 @@ const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, 
                         "Session::run",
                         site));
   if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
-  if (impl.spec.dtype != dtype)
+  const bool as_bytes = dtype == DType::u8 && impl.spec.dtype == DType::boolean;
+  if (impl.spec.dtype != dtype && !as_bytes)
     throw Error(message(
         what, std::string("asked for ") + name(dtype) + " of a tensor of " + impl.spec.to_string(),
         site));

@@ -40,6 +40,7 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     result.spec = impl.spec;
     if ((keeps.outputs & bit(static_cast<int>(i))) && impl.storage)
       result.kept = Kept(impl.storage, impl.offset);
+    if (!is_floating(impl.spec.dtype)) continue;  // counts and indices have no derivative
     impl.node = node;
     impl.output = static_cast<std::uint32_t>(i);
   }

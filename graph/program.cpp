@@ -73,8 +73,13 @@ class ProgramMaker {
   // Marks what the fetches need: to run (`needed_`), or at least to know the shape of (`reached_`).
   void prune(const Tensors& fetches) {
     needed_.assign(graph_.nodes().size(), false);
+    read_.assign(graph_.nodes().size(), 0);
     reached_.assign(graph_.nodes().size(), false);
-    for (const Tensor& fetch : fetches) needed_[graph_.position(fetch.impl()->node.get())] = true;
+    for (const Tensor& fetch : fetches) {
+      const std::size_t producer = graph_.position(fetch.impl()->node.get());
+      needed_[producer] = true;
+      read_[producer] |= bit(static_cast<int>(fetch.impl()->output));
+    }
     // Inputs come before what uses them, so one sweep from the end finds all ancestors.
     for (std::size_t i = graph_.nodes().size(); i-- > 0;) {
       const Node& node = *graph_.nodes()[i];
@@ -86,6 +91,8 @@ class ProgramMaker {
         const bool only_shape = (node.op->shape_only & bit(static_cast<int>(j))) != 0;
         // with_updates and its kind order themselves after inputs whose values they do not read.
         if (needed_[i] && (!only_shape || node.op->stateful)) needed_[producer] = true;
+        if (needed_[i] && !only_shape)
+          read_[producer] |= bit(static_cast<int>(node.inputs[j].output));
       }
     }
   }
@@ -187,7 +194,10 @@ class ProgramMaker {
       } else {
         if (out[k].shape.is_open())
           out[k].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
-        if (out[k].bytes() > 0)
+        // What only a gradient would read is left out where there is none.
+        const Mask mine = bit(static_cast<int>(k));
+        const bool left_out = (node.op->optional_outputs & ~read_[i] & mine) != 0;
+        if (out[k].bytes() > 0 && !left_out)
           place = {Place::arena, new_buffer(out[k].bytes(), now, node.category)};
       }
       places.push_back(place);
@@ -350,6 +360,7 @@ class ProgramMaker {
   const ProgramOptions options_;
   Program program_;
   std::vector<bool> needed_, reached_;
+  std::vector<Mask> read_;      // by node: its outputs whose values somebody reads
   std::vector<Specs> specs_;    // by node
   std::vector<Places> places_;  // by node
   std::vector<ArenaBuffer> buffers_;

@@ -4,16 +4,20 @@
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+namespace ebb::tests {
+using Catch::Approx;
+}
 #else
 #include <catch2/catch.hpp>
+namespace ebb::tests {
+using Catch::Detail::Approx;
+}
 #endif
 
 #include <cstdio>
 #include <string>
 
 namespace ebb::tests {
-
-using Catch::Approx;
 
 // "" when doing it throws a Type whose message holds text; else what happened in its place.
 template <class Type, class Function>

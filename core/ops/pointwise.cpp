@@ -106,7 +106,7 @@ constinit const OpDef subtract_number_op{.name = "subtract",
 constinit const OpDef subtract_from_number_op{
     .name = "subtract",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {-g.dy()}; },
+    .gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; },
     .takes_over = bit(0),
     .cpu = {cpu::zip<functors::Subtract>}};
 
@@ -124,7 +124,7 @@ constinit const OpDef multiply_op{.name = "multiply",
 constinit const OpDef multiply_number_op{
     .name = "multiply",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() * number(g)}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; },
     .takes_over = bit(0),
     .cpu = {cpu::zip<functors::Multiply>}};
 
@@ -143,28 +143,29 @@ constinit const OpDef divide_op{
 constinit const OpDef divide_by_number_op{
     .name = "divide",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() / number(g)}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() / number(g)}; },
     .takes_over = bit(0),
     .cpu = {cpu::zip<functors::Divide>}};
 
-constinit const OpDef divide_number_op{
-    .name = "divide",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() * (-number(g) / g.x(0)) / g.x(0)}; },
-    .keeps = input(0),
-    .takes_over = bit(0),
-    .cpu = {cpu::zip<functors::Divide>}};
+constinit const OpDef divide_number_op{.name = "divide",
+                                       .infer = same_shape,
+                                       .gradient = [](Gradient g) -> Tensors {
+                                         return {g.take_dy() * (-number(g) / g.x(0)) / g.x(0)};
+                                       },
+                                       .keeps = input(0),
+                                       .takes_over = bit(0),
+                                       .cpu = {cpu::zip<functors::Divide>}};
 
 constinit const OpDef negate_op{.name = "negate",
                                 .infer = same_shape,
-                                .gradient = [](Gradient g) -> Tensors { return {-g.dy()}; },
+                                .gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; },
                                 .takes_over = bit(0),
                                 .cpu = {cpu::map<functors::Negate>}};
 
 constinit const OpDef square_op{
     .name = "square",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() * (2 * g.x(0))}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (2 * g.x(0))}; },
     .keeps = input(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Square>}};
@@ -172,29 +173,31 @@ constinit const OpDef square_op{
 constinit const OpDef sqrt_op{
     .name = "sqrt",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() / (2 * g.y())}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() / (2 * g.y())}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Sqrt>}};
 
-constinit const OpDef exp_op{.name = "exp",
-                             .infer = same_shape,
-                             .gradient = [](Gradient g) -> Tensors { return {g.dy() * g.y()}; },
-                             .keeps = output(0),
-                             .takes_over = bit(0),
-                             .cpu = {cpu::map<functors::Exp>}};
+constinit const OpDef exp_op{
+    .name = "exp",
+    .infer = same_shape,
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * g.y()}; },
+    .keeps = output(0),
+    .takes_over = bit(0),
+    .cpu = {cpu::map<functors::Exp>}};
 
-constinit const OpDef log_op{.name = "log",
-                             .infer = same_shape,
-                             .gradient = [](Gradient g) -> Tensors { return {g.dy() / g.x(0)}; },
-                             .keeps = input(0),
-                             .takes_over = bit(0),
-                             .cpu = {cpu::map<functors::Log>}};
+constinit const OpDef log_op{
+    .name = "log",
+    .infer = same_shape,
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() / g.x(0)}; },
+    .keeps = input(0),
+    .takes_over = bit(0),
+    .cpu = {cpu::map<functors::Log>}};
 
 constinit const OpDef tanh_op{
     .name = "tanh",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() * (1 - square(g.y()))}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (1 - square(g.y()))}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Tanh>}};
@@ -202,7 +205,7 @@ constinit const OpDef tanh_op{
 constinit const OpDef sigmoid_op{
     .name = "sigmoid",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.dy() * (g.y() * (1 - g.y()))}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (g.y() * (1 - g.y()))}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Sigmoid>}};
@@ -210,7 +213,7 @@ constinit const OpDef sigmoid_op{
 constinit const OpDef relu_op{
     .name = "relu",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.dy(), g.y())}; },
+    .gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.take_dy(), g.y())}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Relu>}};

@@ -89,7 +89,8 @@ constinit const OpDef dropout_op{
     .infer = infer_dropout,
     .gradient = [](const GradientContext& g) -> Tensors {
       const Tensor draw = g.x(1);
-      return {apply_one(dropout_op, {g.dy(), draw}, g.node().attributes, g.site()), {}};
+      return {apply_one(dropout_op, {Operand(g.take_dy()), draw}, g.node().attributes, g.site()),
+              {}};
     },
     .keeps = input(1),
     .takes_over = bit(0),

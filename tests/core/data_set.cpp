@@ -173,7 +173,7 @@ TEST_CASE(
       squares += value * value;
     }
     CHECK(std::abs(sum / 50) < 1e-6);
-    CHECK(squares / 50 == Approx(column == 1 ? 0 : 1).margin(1e-12).epsilon(1e-5));
+    CHECK(squares / 50 == tests::Approx(column == 1 ? 0 : 1).margin(1e-12).epsilon(1e-5));
   }
   CHECK_ERROR(data.standardized(counting(2)), ShapeError, "same columns");
   CHECK_ERROR(counting(2).standardized(counting(0)), Error, "reference that has samples");

@@ -73,7 +73,7 @@ TEST_CASE("a series that is constant in its training part is only shifted") {
   const Windows windows = TimeSeries(values).windows({.length = 2, .validation = 0.1});
   CHECK(windows.scale.deviation == 1);
   CHECK(windows.training.targets().to_vector<float>() == std::vector<float>(7, 0));
-  CHECK(windows.validation.targets().item<float>() == Approx(2));
+  CHECK(windows.validation.targets().item<float>() == tests::Approx(2));
 }
 
 TEST_CASE("windows come apart into training and validation") {

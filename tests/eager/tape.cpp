@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ebb/core/error.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
@@ -61,8 +62,9 @@ TEST_CASE("backward() frees the tape as it goes") {
     CHECK(bytes.of(Category::activation) >= 10 * kBlock);
     const Bytes pass;
     loss.backward();
-    // The gradient passed on takes the place of what it has passed; at most three extra at a time.
-    CHECK(pass.peak() <= 4 * kBlock);
+    // The gradient takes over its own memory at each record; beside it are 1 - y^2 and the 1 that
+    // the pass starts with.
+    CHECK(pass.peak() == 3 * kBlock);
     CHECK(bytes.now() == kBlock * 3);  // the leaf, its gradient, the loss
     CHECK(w.grad().defined());
   }
@@ -235,4 +237,19 @@ TEST_CASE("an error names the operator, the shapes and the user's line") {
   CHECK_ERROR(a + b, ShapeError, "[add]");
   CHECK_ERROR(a + Tensor::full({2, 3}, 1, DType::f64), ShapeError, "f64");
   CHECK_ERROR(a + Tensor(), Error, "holds nothing");
+}
+
+TEST_CASE("an operator inside a gradient rule is the user's line") {
+  const Tensor x = Tensor::full({2, 3}, 1).with_grad();
+  const std::string here = "tape.cpp:" + std::to_string(__LINE__ + 1);
+  const Tensor loss = sum(square(x));
+  Device::cpu().runtime().allocator().fail_allocation_after(1);
+  CHECK_ERROR(loss.backward(), OutOfMemory, here);
+}
+
+TEST_CASE("integers have no history, and flags are read as bytes") {
+  const Tensor w = leaf();
+  CHECK_FALSE(cast(w, DType::i32).requires_grad());
+  CHECK(Tensor::full({2}, 1, DType::boolean).to_vector<std::uint8_t>() ==
+        std::vector<std::uint8_t>{1, 1});
 }

@@ -5,6 +5,9 @@
 #include <thread>
 
 #include "ebb/core/error.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
@@ -262,6 +265,19 @@ TEST_CASE("save, close, reopen, restore continues with identical losses, from ei
   CHECK(session.run(model.train, feeds(model, data)).item<float>() ==
         other.run(model.train, feeds(model, data)).item<float>());
   CHECK_ERROR(other.restore("nowhere.safetensors"), FileError, "nowhere.safetensors");
+}
+
+TEST_CASE("inference holds nothing that only a gradient would read") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 48, 16});
+  Parameters parameters(graph, Seed{7});
+  const models::Lstm lstm(parameters, 16, {.hidden = 64});
+  const Tensor last = lstm(x).hidden;
+  const Tensor g = gradients(mean(square(last)), {parameters["0.input"]})[0];
+  const Device cpu = Device::cpu();
+  const memory::Plan inference = graph.plan({last}, {{x, {32, 48, 16}}}, cpu);
+  const memory::Plan gradient = graph.plan({g}, {{x, {32, 48, 16}}}, cpu);
+  CHECK(inference.arena_bytes < gradient.arena_bytes / 3);
 }
 
 TEST_CASE("dropping a graph frees no session, closing the session does") {

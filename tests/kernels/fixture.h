@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
@@ -24,8 +25,8 @@ class Values {
     std::size_t room = memory_.size();
     std::align(kGuard, bytes_ + shift + kGuard, start, room);
     data_ = static_cast<std::byte*>(start) + shift;
-    std::memset(data_, 0xFF, bytes_);
-    std::memset(data_ + bytes_, 0xA5, kGuard);
+    std::fill_n(data_, bytes_, std::byte{0xFF});
+    std::fill_n(data_ + bytes_, kGuard, std::byte{0xA5});
   }
   Values(const Values& other) : Values(other.spec_) { copy(other); }
   Values(Values&&) = default;

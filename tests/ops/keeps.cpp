@@ -22,12 +22,17 @@ class GivenValues final : public GradientContext {
         dys_(std::move(dys)) {}
   bool wants(int i) const noexcept override { return (wants_ >> i & 1) != 0; }
   const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
+  // A handle more, so that the rule cannot take over what the next call needs.
+  Tensor&& take_dy(int i) const noexcept override {
+    return std::move(taken_ = dys_[static_cast<std::size_t>(i)]);
+  }
   Tensor x(int i) const override { return inputs_[static_cast<std::size_t>(i)]; }
   Tensor y(int i) const override { return outputs_[static_cast<std::size_t>(i)]; }
 
  private:
   const Mask wants_;
   const Tensors inputs_, outputs_, dys_;
+  mutable Tensor taken_;
 };
 
 template <class T, class Change>

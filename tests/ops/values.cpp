@@ -190,8 +190,7 @@ TEST_CASE("cast cuts towards integers, and its gradient passes between floats on
   sum(square(cast(x, DType::f64))).backward();
   CHECK(x.grad().dtype() == DType::f32);
   CHECK(x.grad().to_vector<float>() == Floats{2 * -1.7f, 0, 2 * 2.9f});
-  const Tensor through_integers = cast(cast(x, DType::i32), DType::f32);
-  CHECK(gradients(sum(through_integers), {x})[0].to_vector<float>() == Floats{0, 0, 0});
+  CHECK_FALSE(cast(cast(x, DType::i32), DType::f32).requires_grad());
 }
 
 TEST_CASE("fill_like makes tensors of every dtype") {
