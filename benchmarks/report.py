@@ -1,0 +1,93 @@
+"""The figures as people read them: tables of at most 80 columns."""
+
+TITLES = {
+    "mlp": "MLP 784-512-512-10, batch 128",
+    "lstm": "LSTM 64-256, 64 steps, batch 32",
+}
+
+
+def mib(count):
+    return f"{count / 2**20:.1f}"
+
+
+def micro(figures):
+    def row(words, values, bound=""):
+        cells = "".join(f"{value:>10}" for value in values)
+        return f"{words:<40}{cells:<30}{bound:>10}"
+
+    def operators(words, name, bound=""):
+        return row(words, [f"{value:.0f}" for value in figures[name].values()], bound)
+
+    pair, tiny = figures["free_and_allocate"], figures["tiny_mlp"]
+    return "\n".join(
+        [
+            row("Overhead, ns (median of five)", ["add", "multiply", "tanh"], "at most"),
+            operators("eager operator on 4 floats, no tape", "untaped"),
+            operators("  with its record, freed again", "taped", "180"),
+            operators("  forward and backward, chain of 1,000", "chain"),
+            row("free and allocation, from the cache", [f"{pair['ebb']:.1f}"], "40"),
+            row("  of malloc", [f"{pair['malloc']:.1f}"]),
+            row(
+                "prepared graph step, above its kernels",
+                [f"{figures['prepared_step']:.0f}"],
+                "1000",
+            ),
+            row("  and for each node", [f"{figures['prepared_node']:.1f}"], "20"),
+            row("MLP 8-16-4, batch 4, Adam: eager step", [f"{tiny['eager']:.0f}"]),
+            row("  graph step", [f"{tiny['graph']:.0f}"]),
+        ]
+    )
+
+
+def steps(result):
+    threads = f"{result['threads']} thread{'s' if result['threads'] > 1 else ''}"
+    lines = [
+        f"{TITLES[result['model']]}, {threads}",
+        f"{'':<15}{'ms':>7}  {'x PyTorch (quartiles)':<21}"
+        f"{'bound':>7}{'ceiling':>9}{'peak MiB':>10}{'above':>7}",
+    ]
+    for name in ("ebb graph", "ebb eager", result["peer"]):
+        worker = result["workers"][name]
+        ratio, memory = worker["speed_beside_peer"], worker["memory"]
+        spread = f"({ratio['low']:.2f}-{ratio['high']:.2f})" if name != result["peer"] else ""
+        speed = f"{ratio['median']:.2f} {spread}"
+        lines.append(
+            f"{name:<15}{worker['step_seconds'] * 1e3:>7.2f}  {speed:<21}"
+            f"{worker['share_of_bound'] * 100:>5.0f} %{worker['share_of_fastest'] * 100:>7.0f} %"
+            f"{mib(memory['peak_bytes']):>10}{mib(memory['step_bytes']):>7}"
+        )
+    bound = result["bound"]
+    products, stream = bound["products_seconds"], bound["stream_seconds"]
+    others = [
+        f"{name.split()[1]} {worker['step_seconds'] * 1e3:.2f}"
+        for name, worker in result["workers"].items()
+        if name.startswith("PyTorch") and name != result["peer"]
+    ]
+    lines += [
+        f"  bound: products {products * 1e3:.2f} + Adam's bytes {stream * 1e3:.2f} ms; fastest "
+        f"product {bound['fastest_operations_per_second'] / 1e9:.0f} GFLOP/s",
+        f"  PyTorch's other Adams, ms: {', '.join(others)}; "
+        f"losses differ by {result['largest_loss_difference']:.0e}",
+    ]
+    return "\n".join(lines)
+
+
+def machine(figures):
+    load = ", ".join(f"{value:.1f}" for value in figures["load"])
+    versions = figures["versions"]
+    return "\n".join(
+        [
+            f"{figures['cpu']}, {figures['cores']} cores; load before and after: {load}",
+            f"ebb {versions['ebb']}, PyTorch {versions['torch']}, {figures['date']}",
+        ]
+    )
+
+
+EXPLANATION = """\
+x PyTorch: how many times as fast, of pairs of runs side by side; its fastest Adam counts.
+bound: the time of the products and of Adam's bytes alone, as a share of the step's. An
+operator that packs its weights once for many products can be faster than that.
+ceiling: the same with every product at the rate of the fastest one.
+peak: most bytes at once in a step, the batch itself left out; above: of these, more than
+parameters and optimizer state. ebb's include workspaces; PyTorch's leave out what
+its libraries (oneDNN, MKL) obtain for themselves."""

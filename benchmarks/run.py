@@ -1,0 +1,132 @@
+"""Measures what ebb costs: dispatch, and whole training steps beside PyTorch.
+
+Run by `./ebb bench`, which builds the programs and makes the Python environment.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import torch
+
+import report
+from micro import dispatch
+from steps import inputs, race
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./ebb bench", description="Dispatch, and whole steps.")
+    parser.add_argument("--only", choices=["micro", "steps"], help="one of the two parts")
+    parser.add_argument("--models", nargs="+", choices=["mlp", "lstm"], default=["mlp", "lstm"])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=15, help="runs of each worker")
+    parser.add_argument("--seconds", type=float, default=0.3, help="a run's length")
+    parser.add_argument("--results", default=os.path.join(HERE, "results"), help="folder")
+    parser.add_argument("--name", help="of the results (default: cpu-<cores>cores)")
+    parsed = parser.parse_args()
+    if parsed.rounds < 2 or min(parsed.threads) < 1 or parsed.seconds <= 0:
+        parser.error("at least two rounds, one thread and some time")
+    return parsed
+
+
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(
+                line.split(":")[1].strip() for line in file if line.startswith("model name")
+            )
+    except (OSError, StopIteration):
+        return "unknown CPU"
+
+
+def commit():
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=HERE,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "of no commit"
+    return described.stdout.strip()
+
+
+def write(options, figures, text):
+    os.makedirs(options.results, exist_ok=True)
+    name = options.name or f"cpu-{figures['cores']}cores"
+    path = os.path.join(options.results, f"{figures['date']}-{name}")
+    with open(path + ".json", "w") as file:
+        json.dump(figures, file, indent=1)
+        file.write("\n")
+    with open(path + ".md", "w") as file:
+        file.write(f"# {figures['date']}, {name}\n\n```\n{text}\n```\n")
+    print(f"\nWritten to {os.path.relpath(path)}.json and .md")
+
+
+def main():
+    options = arguments()
+    build = os.environ.get("EBB_BUILD", os.path.join(HERE, "..", "build", "release"))
+    cores = len(os.sched_getaffinity(0))
+    figures = {
+        "date": datetime.date.today().isoformat(),
+        "cpu": cpu_name(),
+        "cores": cores,
+        "load": [os.getloadavg()[0]],
+        "versions": {
+            "ebb": commit(),
+            "torch": torch.__version__,
+            "numpy": numpy.__version__,
+            "python": sys.version.split()[0],
+        },
+        "rounds": options.rounds,
+        "seconds_a_run": options.seconds,
+    }
+    text = []
+
+    def say(block):
+        text.append(block)
+        print(block, end="\n\n", flush=True)
+
+    if options.only != "steps":
+        figures["micro_ns"] = dispatch.measure(build, options.seconds)
+        say(report.micro(figures["micro_ns"]))
+    if options.only != "micro":
+        figures["steps"] = []
+        with tempfile.TemporaryDirectory() as folder:
+            for model in options.models:
+                weights = os.path.join(folder, f"{model}.safetensors")
+                inputs.write(model, weights)
+                for threads in options.threads:
+                    if threads > cores:
+                        say(f"{threads} threads: left out, there are {cores} cores")
+                        continue
+                    result = race.race(
+                        model, threads, build, weights, options.rounds, options.seconds
+                    )
+                    figures["steps"].append(result)
+                    say(report.steps(result))
+        say(report.EXPLANATION)
+    figures["load"].append(os.getloadavg()[0])
+    say(report.machine(figures))
+    write(options, figures, "\n\n".join(text))
+
+
+try:
+    main()
+except race.Failed as error:
+    sys.exit(f"ebb bench: {error}")
+except subprocess.CalledProcessError as error:
+    sys.exit(f"ebb bench: {error}\n{error.stderr or ''}")
+except FileNotFoundError as error:
+    sys.exit(f"ebb bench: {error.filename} is missing; ./ebb bench builds it")
+except KeyboardInterrupt:
+    sys.exit(130)
