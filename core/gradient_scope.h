@@ -21,42 +21,44 @@ class RegionClones {
   std::map<const Node*, Tensors> clones_;
 };
 
-// The context of a record of the tape: tensors are rebuilt over the memory that was kept.
-class TapeGradient final : public GradientContext {
+// What both contexts share: the gradients that arrived, and which are asked for.
+class NodeGradient : public GradientContext {
  public:
-  TapeGradient(Node& node, std::span<Tensor> dys, Mask wants) noexcept
-      : GradientContext(node), dys_(dys), wants_(wants) {}
   bool wants(int i) const noexcept override { return (wants_ & bit(i)) != 0; }
   const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
   Tensor&& take_dy(int i) const noexcept override {
     return std::move(dys_[static_cast<std::size_t>(i)]);
   }
+
+ protected:
+  NodeGradient(Node& node, std::span<Tensor> dys, Mask wants) noexcept
+      : GradientContext(node), dys_(dys), wants_(wants) {}
+  const std::span<Tensor> dys_;
+  const Mask wants_;
+};
+
+// The context of a record of the tape: tensors are rebuilt over the memory that was kept.
+class TapeGradient final : public NodeGradient {
+ public:
+  TapeGradient(Node& node, std::span<Tensor> dys, Mask wants) noexcept
+      : NodeGradient(node, dys, wants) {}
   Tensor x(int i) const override;
   Tensor y(int i) const override;
 
  private:
   Tensor rebuild(const Spec& spec, const Kept& kept, const Ref<Node>& producer,
                  std::uint32_t output, const char* which) const;
-  const std::span<Tensor> dys_;
-  const Mask wants_;
 };
 
 // The context of a node of a graph: tensors are symbolic.
-class GraphGradient final : public GradientContext {
+class GraphGradient final : public NodeGradient {
  public:
   GraphGradient(Node& node, std::span<Tensor> dys, Mask wants, RegionClones& clones) noexcept
-      : GradientContext(node), dys_(dys), wants_(wants), clones_(clones) {}
-  bool wants(int i) const noexcept override { return (wants_ & bit(i)) != 0; }
-  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
-  Tensor&& take_dy(int i) const noexcept override {
-    return std::move(dys_[static_cast<std::size_t>(i)]);
-  }
+      : NodeGradient(node, dys, wants), clones_(clones) {}
   Tensor x(int i) const override;
   Tensor y(int i) const override;
 
  private:
-  const std::span<Tensor> dys_;
-  const Mask wants_;
   RegionClones& clones_;
 };
 
