@@ -13,7 +13,7 @@ def mib(count):
 def micro(figures):
     def row(words, values, bound=""):
         cells = "".join(f"{value:>10}" for value in values)
-        return f"{words:<40}{cells:<30}{bound:>10}"
+        return f"{words:<40}{cells:<30}{bound:>10}".rstrip()
 
     def operators(words, name, bound=""):
         return row(words, [f"{value:.0f}" for value in figures[name].values()], bound)
@@ -66,8 +66,8 @@ def steps(result):
     lines += [
         f"  bound: products {products * 1e3:.2f} + Adam's bytes {stream * 1e3:.2f} ms; fastest "
         f"product {bound['fastest_operations_per_second'] / 1e9:.0f} GFLOP/s",
-        f"  PyTorch's other Adams, ms: {', '.join(others)}; "
-        f"losses differ by {result['largest_loss_difference']:.0e}",
+        f"  PyTorch's other Adams: {', '.join(others)} ms; "
+        f"losses within {result['largest_loss_difference']:.0e}",
     ]
     return "\n".join(lines)
 
@@ -75,19 +75,21 @@ def steps(result):
 def machine(figures):
     load = ", ".join(f"{value:.1f}" for value in figures["load"])
     versions = figures["versions"]
+    by = {result["ebb_products_by"] for result in figures.get("steps", [])}
+    products = f" with {by.pop()}'s products" if by else ""
     return "\n".join(
         [
             f"{figures['cpu']}, {figures['cores']} cores; load before and after: {load}",
-            f"ebb {versions['ebb']}, PyTorch {versions['torch']}, {figures['date']}",
+            f"ebb {versions['ebb']}{products}, PyTorch {versions['torch']}, {figures['date']}",
         ]
     )
 
 
 EXPLANATION = """\
-x PyTorch: how many times as fast, of pairs of runs side by side; its fastest Adam counts.
-bound: the time of the products and of Adam's bytes alone, as a share of the step's. An
-operator that packs its weights once for many products can be faster than that.
-ceiling: the same with every product at the rate of the fastest one.
-peak: most bytes at once in a step, the batch itself left out; above: of these, more than
-parameters and optimizer state. ebb's include workspaces; PyTorch's leave out what
-its libraries (oneDNN, MKL) obtain for themselves."""
+x PyTorch: how many times as fast, of pairs of runs side by side; PyTorch's
+fastest Adam counts. bound: the time of the products and of Adam's bytes alone,
+as a share of the step's; an operator that packs its weights once for many
+products can pass it. ceiling: the same, all products at the fastest one's rate.
+peak: most bytes at once in a step, without the batch; above: of these, more
+than parameters and optimizer state. ebb's include workspaces, PyTorch's leave
+out what its libraries (oneDNN, MKL) obtain for themselves."""

@@ -39,18 +39,31 @@ class Worker:
         return line.strip()
 
     def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended, which reading tells
         return json.loads(self.read())
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         self.process.wait()
 
     def take_turn(self):
         time.sleep(REST)
         self.ask("run 1")  # brings its data back into the caches
         self.seconds.append(self.ask(f"run {self.steps}") / self.steps)
+
+    def has_loaded(self, library):
+        try:
+            with open(f"/proc/{self.process.pid}/maps") as file:
+                return any(library in line for line in file)
+        except OSError:
+            return False
 
     def median(self):
         return statistics.median(self.seconds)
@@ -102,6 +115,7 @@ def race(model, threads, build, weights, rounds, seconds):
     workers = start(model, threads, build, weights)
     try:
         difference = check_losses(workers)
+        gemm = "oneDNN" if workers["ebb graph"].has_loaded("libdnnl") else "Eigen"
         for worker in workers.values():
             trial = min(worker.ask("run 3") for _ in range(3)) / 3
             share = seconds if worker.name not in BOUND else seconds / 3
@@ -122,6 +136,7 @@ def race(model, threads, build, weights, rounds, seconds):
         "threads": threads,
         "largest_loss_difference": difference,
         "peer": peer,
+        "ebb_products_by": gemm,
         "bound": {
             "products_seconds": products,
             "stream_seconds": stream,
