@@ -56,9 +56,10 @@ Options defaults(const std::string& model) {
   options.model = model;
   const std::string folder = EBB_EXAMPLES_DATA;
   if (model == "lstm") {
-    options.epochs = 15;
-    options.hidden = 32;
-    options.learning_rate = 5e-3;
+    options.epochs = 12;
+    options.hidden = 64;
+    options.layers = 2;
+    options.learning_rate = 2e-3;
     options.data = folder + "/sunspots.csv";
   } else {
     options.epochs = 20;
