@@ -69,6 +69,11 @@ def steps(result):
         f"  PyTorch's other Adams: {', '.join(others)} ms; "
         f"losses within {result['largest_loss_difference']:.0e}",
     ]
+    if not result["quiet"]:
+        lines.append(
+            f"  NOT TO BE BELIEVED: other programs took up to {result['processors_others_took']:.1f}"
+            " processors"
+        )
     return "\n".join(lines)
 
 
