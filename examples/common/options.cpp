@@ -62,8 +62,9 @@ Options defaults(const std::string& model) {
     options.learning_rate = 2e-3;
     options.data = folder + "/sunspots.csv";
   } else {
-    options.epochs = 20;
-    options.hidden = 64;
+    options.epochs = 40;
+    options.batch = 32;
+    options.hidden = 128;
     options.learning_rate = 3e-3;
     options.data = folder + "/digits.csv";
   }

@@ -1,0 +1,133 @@
+// The programs as a user meets them: arguments, exit codes, one line that says why, JSON.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ebb/tests/catch.h"
+
+namespace {
+
+struct Ended {
+  int code;
+  std::string output;  // and what went to the standard error
+};
+
+Ended run(const std::string& arguments) {
+  const std::string command = std::string(EBB_PROGRAMS) + "/" + arguments + " 2>&1";
+  Ended ended{-1, ""};
+  std::FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe);
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    ended.output.append(buffer.data(), count);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
+  return ended;
+}
+
+bool holds(const Ended& ended, const std::string& text) {
+  return ended.output.find(text) != std::string::npos;
+}
+
+bool is_one_line(const Ended& ended) { return ended.output.find('\n') + 1 == ended.output.size(); }
+
+}  // namespace
+
+TEST_CASE("bad arguments end with 2 and one line that says why") {
+  struct Case {
+    const char* arguments;
+    const char* why;
+  };
+  const Case cases[] = {
+      {"train_lstm --bogus", "--bogus"},
+      {"train_lstm --epochs none", "--epochs"},
+      {"train_lstm --epochs 0", "--epochs"},
+      {"train_lstm --data nowhere.csv", "nowhere.csv"},
+      {"train_mlp --mode both", "--mode"},
+      {"train_mlp --device cuda", "CUDA"},
+      {"train_mlp --device sim:cpu", "sim:PROFILE:SIZE"},
+      {"train_mlp --accumulate auto", "--accumulate"},
+      {"train_mlp --accumulate 5", "does not divide"},
+      {"train_mlp --json nowhere/figures.json", "nowhere"},
+      {"compare_memory --model cnn", "--model"},
+      {"compare_memory --mode eager", "--mode"},
+  };
+  for (const Case& one : cases) {
+    INFO(one.arguments);
+    const Ended ended = run(one.arguments);
+    INFO(ended.output);
+    CHECK(ended.code == 2);
+    CHECK(holds(ended, one.why));
+    CHECK(is_one_line(ended));
+  }
+}
+
+TEST_CASE("a run that fails ends with 1 and says why") {
+  { std::ofstream("damaged.csv") << "month,sunspots\n1749-01,many\n"; }
+  const Ended damaged = run("train_lstm --data damaged.csv");
+  CHECK(damaged.code == 1);
+  CHECK(holds(damaged, "damaged.csv"));
+  CHECK(holds(damaged, "many"));
+  for (const char* mode : {"graph", "eager"}) {
+    const Ended limited = run(std::string("train_lstm --memory-limit 1MiB --mode ") + mode);
+    INFO(limited.output);
+    CHECK(limited.code == 1);
+    CHECK(holds(limited, "out of memory"));
+  }
+}
+
+TEST_CASE("help is for people, 80 columns wide, and ends with 0") {
+  for (const char* program : {"train_mlp", "train_lstm", "compare_memory"}) {
+    const Ended help = run(std::string(program) + " --help");
+    CHECK(help.code == 0);
+    for (const char* option : {"--device", "--epochs", "--batch", "--accumulate", "--memory-limit",
+                               "--hidden", "--layers", "--length", "--seed", "--data", "--json"})
+      CHECK(holds(help, option));
+  }
+}
+
+TEST_CASE("the figures are written as JSON, alike on the device and on its twin") {
+  const auto figures = [](const std::string& device) {
+    const Ended ended =
+        run("compare_memory --model lstm --epochs 1 --device " + device + " --json figures.json");
+    INFO(ended.output);
+    CHECK(ended.code == 0);
+    CHECK_FALSE(holds(ended, "\x1b["));  // no colours, no progress in a pipe
+    return nlohmann::json::parse(std::ifstream("figures.json"));
+  };
+  const nlohmann::json real = figures("cpu"), twin = figures("sim:cpu:8GiB");
+  for (const char* mode : {"graph", "eager"}) {
+    const nlohmann::json& one = real.at(mode);
+    CHECK(one.at("model") == "lstm");
+    CHECK(one.at("mode") == mode);
+    CHECK(one.at("device") == "cpu");
+    CHECK(one.at("parameters") > 1000);
+    CHECK(one.at("epochs").at(0).at("loss") > 0);
+    CHECK(one.at("epochs").at(0).at("metric") > 0);
+    CHECK(one.at("epochs").at(0).at("seconds") > 0);
+    CHECK(one.at("steps_per_second") > 0);
+    const nlohmann::json& memory = one.at("memory");
+    CHECK(memory.at("predicted_peak_bytes") == memory.at("peak_bytes"));
+    CHECK(memory.at("held_between_steps_bytes") <= memory.at("peak_bytes"));
+    CHECK(memory.at("held_after_training_bytes") <= memory.at("peak_bytes"));
+    CHECK(memory.at("after_close_bytes") == 0);
+    CHECK(memory.contains("reserved_after_close_bytes"));
+    CHECK(memory.at("reserved_after_release_bytes") == 0);
+    std::size_t sum = 0;
+    for (const auto& [category, bytes] : memory.at("by_category").items())
+      sum += bytes.get<std::size_t>();
+    CHECK(sum == memory.at("peak_bytes"));
+    CHECK(one.at("memory").contains("session") == (std::string(mode) == "graph"));
+
+    const nlohmann::json& other = twin.at(mode);
+    CHECK(other.at("device") == "sim:cpu");
+    CHECK(other.at("epochs").at(0).at("loss").is_null());
+    CHECK(other.at("memory").at("predicted_peak_bytes") == memory.at("peak_bytes"));
+  }
+  const nlohmann::json& session = real.at("graph").at("memory").at("session");
+  CHECK(session.at("planned_peak_bytes") == session.at("peak_bytes"));
+  CHECK(session.at("reserved_after_close_bytes") == 0);
+}

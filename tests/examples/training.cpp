@@ -1,0 +1,118 @@
+// The bundled models learn what they are to learn, alike in both modes, in the memory predicted.
+#include "ebb/core/workers.h"
+#include "ebb/examples/common/measure.h"
+#include "ebb/tests/catch.h"
+
+using namespace ebb;
+using namespace examples;
+
+namespace {
+
+struct Run {
+  Training training;
+  memory::Measurement measurement;
+};
+
+Run run(const Problem& problem, Options options, Mode mode) {
+  options.mode = mode;
+  memory::Comparison comparison(options.device);
+  Training training = measure(comparison, name(mode), problem, options, false);
+  return {std::move(training), comparison.results()[0]};
+}
+
+void check_prediction(const Run& run) {
+  const memory::Footprint &predicted = run.measurement.predicted,
+                          &measured = run.measurement.measured;
+  CHECK(predicted.peak_bytes == measured.peak_bytes);
+  CHECK(predicted.step_peak_bytes == measured.step_peak_bytes);
+  CHECK(predicted.held_between_steps_bytes == measured.held_between_steps_bytes);
+  CHECK(predicted.by_category == measured.by_category);
+  CHECK(measured.end_bytes == 0);
+  if (run.training.session) {
+    CHECK(run.training.session->planned_peak_bytes == run.training.session->peak_bytes);
+    CHECK(run.training.session->reserved_after_close_bytes == 0);
+  }
+}
+
+// Threads for a scope.
+class Threads {
+ public:
+  explicit Threads(int threads) : before_(Workers::instance().threads()) {
+    Workers::instance().set_threads(threads);
+  }
+  ~Threads() { Workers::instance().set_threads(before_); }
+
+ private:
+  const int before_;
+};
+
+}  // namespace
+
+TEST_CASE("the classifier recognises 96 of 100 digits it has not seen, for any seed") {
+  for (const std::uint64_t seed : {7u, 1u, 2u, 3u}) {
+    Options options = defaults("mlp");
+    options.seed = seed;
+    const auto problem = make_problem(options);
+    const Run eager = run(*problem, options, Mode::eager);
+    CHECK(*eager.training.epochs.back().metric >= 0.96);
+    check_prediction(eager);
+  }
+}
+
+TEST_CASE("the forecaster is at least as good as an autoregression of order 24") {
+  const Options options = defaults("lstm");
+  const auto problem = make_problem(options);
+  const Run graph = run(*problem, options, Mode::graph);
+  const std::vector<Baseline> baselines = problem->baselines();
+  REQUIRE(baselines.size() == 2);
+  CHECK(baselines[1].metric < 0.92 * baselines[0].metric);  // as measured elsewhere: about 10 %
+  CHECK(*graph.training.epochs.back().metric <= baselines[1].metric);
+  check_prediction(graph);
+}
+
+TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cut or whole") {
+  for (const char* model : {"lstm", "mlp"})
+    for (const std::int64_t accumulate : {1, 4}) {
+      Options options = defaults(model);
+      options.epochs = 2;
+      options.accumulate = accumulate;
+      const auto problem = make_problem(options);
+      const Run graph = run(*problem, options, Mode::graph);
+      const Run eager = run(*problem, options, Mode::eager);
+      check_prediction(graph);
+      check_prediction(eager);
+      CHECK(graph.measurement.losses.size() > 20);
+      CHECK(graph.measurement.losses == eager.measurement.losses);
+      for (const int threads : {1, 2}) {
+        const Threads scope(threads);
+        CHECK(run(*problem, options, Mode::eager).measurement.losses == eager.measurement.losses);
+      }
+    }
+}
+
+TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
+  Options options = defaults("lstm");
+  options.epochs = 1;
+  const auto problem = make_problem(options);
+  for (const Mode mode : {Mode::graph, Mode::eager}) {
+    options.accumulate = 1;
+    const std::size_t whole = run(*problem, options, mode).measurement.measured.step_peak_bytes;
+    options.accumulate = 4;
+    CHECK(run(*problem, options, mode).measurement.measured.step_peak_bytes < whole / 2);
+  }
+}
+
+TEST_CASE("a device that is simulated predicts what the real one takes") {
+  Options options = defaults("lstm");
+  options.epochs = 1;
+  const auto problem = make_problem(options);
+  for (const Mode mode : {Mode::graph, Mode::eager}) {
+    options.device = Device::cpu();
+    const Run real = run(*problem, options, mode);
+    options.device = Device::parse("sim:cpu:1GiB");
+    const Run simulated = run(*problem, options, mode);
+    CHECK(simulated.measurement.predicted.peak_bytes == real.measurement.measured.peak_bytes);
+    CHECK(simulated.measurement.losses.empty());
+    CHECK_FALSE(simulated.training.epochs[0].loss.has_value());
+  }
+}
