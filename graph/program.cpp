@@ -235,7 +235,7 @@ class ProgramMaker {
       Fetch fetch{spec, place};
       if (place.kind == Place::arena) {
         ArenaBuffer& buffer = buffers_[place.index];
-        buffer.last = program_.steps.empty() ? 0 : program_.steps.size() - 1;
+        buffer.last = program_.steps.size();  // read once more, after the last step
         if (place.offset == 0 && buffer.bytes == spec.bytes() && buffer.fetch < 0) {
           buffer.fetch = static_cast<std::int64_t>(f);
           fetch.copied_from = {};
