@@ -38,20 +38,21 @@ class Ledger {
 
   // Under the lock.
   void add(std::size_t requested, std::size_t allocated, Category category) noexcept {
-    grow(requested_, requested);
     grow(by_category_[index(category)], allocated);
-    allocated_.current += allocated;
-    allocated_.total += allocated;
-    ++allocations_;
-    if (allocated_.current > mark_.bytes) mark_now();
-    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
+    come(requested, allocated);
   }
   void remove(std::size_t requested, std::size_t allocated, Category category) noexcept {
-    requested_.current -= requested;
     by_category_[index(category)].current -= allocated;
-    allocated_.current -= allocated;
-    --allocations_;
-    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
+    go(requested, allocated);
+  }
+  // The same for a block whose bytes are of several categories; `split` adds up to `allocated`.
+  void add(std::size_t requested, std::size_t allocated, const ByCategory& split) noexcept {
+    for (std::size_t i = 0; i < kCategoryCount; ++i) grow(by_category_[i], split[i]);
+    come(requested, allocated);
+  }
+  void remove(std::size_t requested, std::size_t allocated, const ByCategory& split) noexcept {
+    for (std::size_t i = 0; i < kCategoryCount; ++i) by_category_[i].current -= split[i];
+    go(requested, allocated);
   }
   void move(std::size_t allocated, Category from, Category to) noexcept {
     by_category_[index(from)].current -= allocated;
@@ -88,6 +89,20 @@ class Ledger {
   }
 
  private:
+  void come(std::size_t requested, std::size_t allocated) noexcept {
+    grow(requested_, requested);
+    allocated_.current += allocated;
+    allocated_.total += allocated;
+    ++allocations_;
+    if (allocated_.current > mark_.bytes) mark_now();
+    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
+  }
+  void go(std::size_t requested, std::size_t allocated) noexcept {
+    requested_.current -= requested;
+    allocated_.current -= allocated;
+    --allocations_;
+    published_allocated_.store(allocated_.current, std::memory_order_relaxed);
+  }
   static std::size_t index(Category category) noexcept {
     return static_cast<std::size_t>(category);
   }

@@ -24,6 +24,12 @@ Pool::~Pool() {
 }
 
 Block* Pool::allocate(const Request& request) {
+  ByCategory split{};
+  split[static_cast<std::size_t>(request.category)] = shared_.profile.rounded(request.bytes);
+  return allocate(request, split);
+}
+
+Block* Pool::allocate(const Request& request, const ByCategory& split) {
   PoolState& pool = *state_;
   const Guard guard(shared_.lock);
   if (pool.closed) throw Error("pool " + pool.name + " is closed; allocate from a new one");
@@ -51,7 +57,8 @@ Block* Pool::allocate(const Request& request) {
     }
     pool.ledger.reserve(segment_bytes);
   }
-  auto& [segment, node] = entry->second;
+  auto& [segment, node, holding_split] = entry->second;
+  holding_split = split;
   segment = {.base = static_cast<std::byte*>(base),
              .bytes = segment_bytes,
              .age = pool.next_age++,
@@ -59,8 +66,8 @@ Block* Pool::allocate(const Request& request) {
   node.segment = &segment;
   node.cover(segment.base, bytes);
   node.serve(request);
-  pool.ledger.add(request.bytes, bytes, request.category);
-  shared_.ledger.add(request.bytes, bytes, request.category);
+  pool.ledger.add(request.bytes, bytes, split);
+  shared_.ledger.add(request.bytes, bytes, split);
   return &node;
 }
 
@@ -73,9 +80,9 @@ void Pool::free(Block* block) noexcept {
 // Under the lock.
 void Pool::give_back(std::uint64_t age) noexcept {
   const auto entry = state_->holdings.find(age);
-  const auto& [segment, node] = entry->second;
+  const auto& [segment, node, split] = entry->second;
   for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
-    ledger->remove(node.requested_bytes(), node.bytes(), node.category());
+    ledger->remove(node.requested_bytes(), node.bytes(), split);
   }
   if (segment.bytes > 0) {
     shared_.unmap(segment.base, segment.bytes);
@@ -86,9 +93,14 @@ void Pool::give_back(std::uint64_t age) noexcept {
 
 void Pool::recategorise(Block* block, Category category) noexcept {
   const Guard guard(shared_.lock);
-  for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
-    ledger->move(block->allocated_bytes(), block->category(), category);
+  ByCategory& split = state_->holdings.find(detail::node_of(block)->segment->age)->second.split;
+  for (std::size_t i = 0; i < kCategoryCount; ++i) {
+    for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
+      ledger->move(split[i], static_cast<Category>(i), category);
+    }
   }
+  split = {};
+  split[static_cast<std::size_t>(category)] = block->allocated_bytes();
   detail::node_of(block)->set_category(category);
 }
 

@@ -32,8 +32,11 @@ class Pool {
   /// Where the device's limit or the device refuses, the shared cache is trimmed first. Throws
   /// OutOfMemory, and Error when the pool is closed.
   Block* allocate(const Request& request);
+  /// A block whose bytes the figures count in several categories, such as an arena. `split` adds up
+  /// to the rounded bytes of the request, whose own category names the block to its holders.
+  Block* allocate(const Request& request, const ByCategory& split);
   void free(Block* block) noexcept;  ///< null is allowed
-  void recategorise(Block* block, Category category) noexcept;
+  void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
 
   /// Frees every block that is left and returns its bytes; the second time there is nothing to do.
   /// No block of the pool may be touched or freed afterwards: its memory is unmapped.

@@ -345,9 +345,12 @@ class ProgramMaker {
 
     for (std::size_t i = 0; i < lives.size(); ++i)
       if (lives[i].first <= placed.peak_step && placed.peak_step <= lives[i].last)
-        plan.by_category[static_cast<std::size_t>(buffers_[ids[i]].category)] += lives[i].bytes;
-    plan.by_category[static_cast<std::size_t>(Category::temporary)] +=
+        plan.arena_by_category[static_cast<std::size_t>(buffers_[ids[i]].category)] +=
+            lives[i].bytes;
+    plan.arena_by_category[static_cast<std::size_t>(Category::temporary)] +=
         placed.total_bytes - placed.lower_bound_bytes;
+    for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
+      plan.by_category[i] += plan.arena_by_category[i];
     if (placed.peak_step < program_.steps.size()) {
       const Node& node = *program_.steps[placed.peak_step].node;
       plan.peak_node = std::string(node.op->name) + " (" + node.site.file + ":" +

@@ -46,7 +46,7 @@ class Session::Impl {
   void require_open() const;
   std::shared_ptr<Entry> find_or_make_plan(const Tensors& fetches, FedShapes shapes);
   // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
-  void provide_arena(std::size_t bytes);
+  void provide_arena(const memory::Plan& plan);
   Tensors execute(Entry& entry, std::span<void* const> feeds);
 
   memory::Block* arena_ = nullptr;

@@ -74,17 +74,18 @@ std::shared_ptr<Session::Impl::Entry> Session::Impl::find_or_make_plan(const Ten
   return plans.front();
 }
 
-void Session::Impl::provide_arena(std::size_t bytes) {
-  if (bytes == 0 || (arena_ && arena_->requested_bytes() >= bytes)) return;
+void Session::Impl::provide_arena(const memory::Plan& plan) {
+  if (plan.arena_bytes == 0 || (arena_ && arena_->requested_bytes() >= plan.arena_bytes)) return;
   pool->free(std::exchange(arena_, nullptr));
-  arena_ = pool->allocate({bytes, Category::activation, {"session arena"}});
+  arena_ = pool->allocate({plan.arena_bytes, Category::activation, {"session arena"}},
+                          plan.arena_by_category);
 }
 
 // Everything is allocated and checked before the first kernel.
 Tensors Session::Impl::execute(Entry& entry, std::span<void* const> feeds) {
   detail::Executable& executable = entry.executable;
   variables.allocate();
-  provide_arena(executable.program().plan.arena_bytes);
+  provide_arena(executable.program().plan);
   executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables, device);
   Tensors results;
   InlineVector<void*, 4> addresses;
@@ -144,13 +145,10 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Tensors& placehol
 memory::Breakdown Session::Impl::memory() const {
   const std::lock_guard lock(mutex);
   const memory::Stats stats = pool->stats();
-  const auto bytes = [&](Category category) {
-    return stats.by_category[static_cast<std::size_t>(category)].current;
-  };
   memory::Breakdown breakdown;
-  breakdown.parameter_bytes = bytes(Category::parameter);
-  breakdown.optimizer_state_bytes = bytes(Category::optimizer_state);
-  breakdown.arena_bytes = bytes(Category::activation);
+  breakdown.parameter_bytes = variables.parameter_bytes();
+  breakdown.optimizer_state_bytes = variables.slot_bytes();
+  breakdown.arena_bytes = arena_ ? arena_->allocated_bytes() : 0;
   for (const std::shared_ptr<Entry>& entry : plans)
     breakdown.workspace_bytes =
         std::max(breakdown.workspace_bytes, entry->executable.program().plan.workspace_bytes);

@@ -19,12 +19,19 @@ void SessionVariables::allocate() {
         return (declared[i].category == Category::parameter) == (pass == 0);
       };
       std::size_t bytes = 0;
-      for (std::size_t i = values_.size(); i < declared.size(); ++i)
-        if (is_mine(i)) bytes += profile.rounded(declared[i].spec.bytes());
+      memory::ByCategory split{};  // accumulated gradients are slots too
+      for (std::size_t i = values_.size(); i < declared.size(); ++i) {
+        if (!is_mine(i)) continue;
+        const std::size_t each = profile.rounded(declared[i].spec.bytes());
+        bytes += each;
+        split[static_cast<std::size_t>(declared[i].category)] += each;
+      }
       if (bytes == 0) continue;
+      const bool parameters = pass == 0;
       blocks[pass] = pool_.allocate({bytes,
-                                     pass == 0 ? Category::parameter : Category::optimizer_state,
-                                     {pass == 0 ? "session variables" : "session slots"}});
+                                     parameters ? Category::parameter : Category::optimizer_state,
+                                     {parameters ? "session variables" : "session slots"}},
+                                    split);
       std::size_t offset = 0;
       for (std::size_t i = values_.size(); i < declared.size(); ++i) {
         if (!is_mine(i)) continue;
@@ -37,6 +44,8 @@ void SessionVariables::allocate() {
     for (memory::Block* block : blocks) pool_.free(block);
     throw;
   }
+  for (int pass = 0; pass < 2; ++pass)
+    if (blocks[pass]) bytes_[pass] += blocks[pass]->allocated_bytes();
   const std::size_t first = values_.size();
   values_.insert(values_.end(), added.begin(), added.end());
   for (std::size_t i = first; i < values_.size(); ++i)

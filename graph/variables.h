@@ -17,7 +17,12 @@ class SessionVariables {
   // Memory for every variable declared so far. Throws OutOfMemory, with nothing changed.
   void allocate();
   // The session's pool is closed: nothing is left to be freed.
-  void forget() noexcept { values_.clear(); }
+  void forget() noexcept {
+    values_.clear();
+    bytes_[0] = bytes_[1] = 0;
+  }
+  std::size_t parameter_bytes() const noexcept { return bytes_[0]; }
+  std::size_t slot_bytes() const noexcept { return bytes_[1]; }
 
   void* data(std::size_t index) const noexcept { return values_[index].data; }
   bool is_initialized(std::size_t index) const noexcept {
@@ -44,6 +49,7 @@ class SessionVariables {
   Runtime& runtime_;
   memory::Pool& pool_;
   std::vector<Value> values_;
+  std::size_t bytes_[2] = {};  // of parameters, of slots
 };
 
 }  // namespace ebb::detail

@@ -24,6 +24,7 @@ inline constexpr std::size_t kMostBytes = std::size_t{1} << 62;
 struct Holding {
   Segment segment;
   Node node;
+  ByCategory split{};  // of the node's bytes
 };
 
 struct PoolState {

@@ -53,6 +53,8 @@ TEST_CASE("close() returns every byte of the session, and says how many") {
   CHECK(held.optimizer_state_bytes == plan.optimizer_state_bytes);
   CHECK(held.arena_bytes == plan.arena_bytes);
   CHECK(held.reserved_bytes == plan.reserved_bytes);
+  CHECK(session.stats().at_peak == plan.by_category);
+  CHECK(plan.by_category[static_cast<std::size_t>(memory::Category::gradient)] > 0);
   CHECK(bytes.now() == plan.peak_bytes);
   const memory::CloseReport report = session.close();
   CHECK(report.freed_bytes == plan.peak_bytes);

@@ -149,6 +149,7 @@ TEST_CASE("the plan of a random program is what its session takes, byte for byte
     const Outcome graph = run_as_graph(recipe, Device::cpu(), true);
     REQUIRE(graph.plan.peak_bytes == graph.session.allocated.peak);
     REQUIRE(graph.plan.reserved_bytes == graph.session.reserved.peak);
+    REQUIRE(graph.plan.by_category == graph.session.at_peak);
     REQUIRE(graph.plan.lower_bound_bytes <= graph.plan.peak_bytes);
     REQUIRE(graph.plan.peak_bytes <= graph.plan.naive_bytes);
   }
