@@ -18,6 +18,7 @@ using Cell = std::optional<std::size_t>;  // none: the program has no such figur
 struct Row {
   std::string label;
   std::vector<std::pair<Cell, Cell>> cells;
+  bool is_peak = false;      // whoever compares programs wants it to the byte
   bool opens_group = false;  // an empty line stands before it
 };
 
@@ -66,7 +67,7 @@ void add_moments(std::vector<Row>& rows, std::span<const Measurement> results, b
 void add_peak(std::vector<Row>& rows, std::span<const Measurement> results) {
   rows.push_back(make_row("peak in all", results,
                           [](const Footprint& footprint) -> Cell { return footprint.peak_bytes; }));
-  rows.back().opens_group = true;
+  rows.back().is_peak = rows.back().opens_group = true;
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
     const auto held = [i](const Footprint& footprint) -> Cell { return footprint.by_category[i]; };
     Row row = make_row("  " + std::string(name(static_cast<Category>(i))), results, held);
@@ -92,6 +93,7 @@ std::vector<Row> make_rows(std::span<const Measurement> results) {
   if (std::any_of(results.begin(), results.end(),
                   [](const Measurement& result) { return result.measured.steps > 0; })) {
     add("peak in a step", of_steps(&Footprint::step_peak_bytes));
+    rows.back().is_peak = true;
     add("held between steps", of_steps(&Footprint::held_between_steps_bytes));
   }
   add_moments(rows, results, false);
@@ -103,38 +105,64 @@ std::vector<Row> make_rows(std::span<const Measurement> results) {
   return rows;
 }
 
+// Nothing where there is no room: digits are never cut off.
+std::string exact_text(const Cell& cell, std::size_t width) {
+  const std::string text = cell ? exact_figure(*cell) : "";
+  return right(text.size() < width ? text : "", width);
+}
+
 std::string cell_text(const Cell& cell, std::size_t width) {
   if (!cell) return right("-", width);
   if (width < kWideCell) return right(figure(*cell), width);
-  return right(figure(*cell), width - kFigure - 4) + right(exact_figure(*cell), kFigure + 4);
+  return right(figure(*cell), kFigure) + exact_text(cell, width - kFigure);
 }
 
 // The rows, for the programs [begin, end).
-std::string block(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
-                  std::size_t begin, std::size_t end) {
-  const std::size_t parts = simulated ? 1 : 2;
-  std::size_t label = 24;
-  for (const Row& row : rows) label = std::max(label, std::min<std::size_t>(row.label.size(), 28));
-  const std::size_t width =
-      std::min<std::size_t>((kColumns - label) / ((end - begin) * parts), kWideCell);
+class Block {
+ public:
+  Block(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
+        std::size_t begin, std::size_t end)
+      : rows_(rows), results_(results), begin_(begin), end_(end), simulated_(simulated) {
+    for (const Row& row : rows)
+      label_ = std::max(label_, std::min<std::size_t>(row.label.size(), 28));
+    width_ = std::min<std::size_t>((kColumns - label_) / ((end - begin) * parts()), kWideCell);
+  }
 
-  std::string text = left("", label), second = left("", label);
-  for (std::size_t i = begin; i < end; ++i) {
-    text += right(" " + results[i].name, width * parts);
-    second += right("predicted", width) + (simulated ? "" : right("measured", width));
-  }
-  text += "\n" + second + "\n";
-  for (const Row& row : rows) {
-    if (row.opens_group) text += "\n";
-    text += left(row.label, label);
-    for (std::size_t i = begin; i < end; ++i) {
-      text += cell_text(row.cells[i].first, width);
-      if (!simulated) text += cell_text(row.cells[i].second, width);
-    }
+  std::string text() const {
+    std::string text = left("", label_);
+    for (std::size_t i = begin_; i < end_; ++i)
+      text += right(" " + results_[i].name, width_ * parts());
+    text += "\n" + left("", label_);
+    for (std::size_t i = begin_; i < end_; ++i)
+      text += right("predicted", width_) + (simulated_ ? "" : right("measured", width_));
     text += "\n";
+    for (const Row& row : rows_) {
+      if (row.opens_group) text += "\n";
+      text += line(row.label, row, cell_text);
+      if (row.is_peak && width_ < kWideCell) text += line("  in bytes", row, exact_text);
+    }
+    return text;
   }
-  return text;
-}
+
+ private:
+  std::size_t parts() const noexcept { return simulated_ ? 1 : 2; }
+
+  std::string line(const std::string& label, const Row& row,
+                   std::string (*cell)(const Cell&, std::size_t)) const {
+    std::string text = left(label, label_);
+    for (std::size_t i = begin_; i < end_; ++i) {
+      text += cell(row.cells[i].first, width_);
+      if (!simulated_) text += cell(row.cells[i].second, width_);
+    }
+    return text + "\n";
+  }
+
+  const std::span<const Row> rows_;
+  const std::span<const Measurement> results_;
+  const std::size_t begin_, end_;
+  const bool simulated_;
+  std::size_t label_ = 24, width_ = 0;
+};
 
 // How far the prediction was off.
 std::string verdict(std::span<const Row> rows, std::span<const Measurement> results) {
@@ -185,7 +213,8 @@ std::string comparison_table(const Device& device, std::span<const Measurement> 
   const std::size_t at_once = simulated ? 4 : 2;
   for (std::size_t begin = 0; begin < results.size(); begin += at_once)
     text +=
-        "\n" + block(rows, results, simulated, begin, std::min(begin + at_once, results.size()));
+        "\n" +
+        Block(rows, results, simulated, begin, std::min(begin + at_once, results.size())).text();
   text += "\n";
   for (const Measurement& result : results) text += about(result, device);
   return text + (simulated ? "The device is simulated: nothing was computed, every byte counted.\n"

@@ -31,9 +31,9 @@ void print_quality(const Problem& problem, const Trainings& trainings,
   std::printf("Held-out %s: ", problem.metric().c_str());
   for (std::size_t i = 0; i < kModes.size(); ++i)
     std::printf("%s%s %.4f", i ? ", " : "", name(kModes[i]), *trainings[i].epochs.back().metric);
-  for (const Baseline& baseline : problem.baselines())
-    std::printf(";\n  %s %.4f", baseline.name.c_str(), baseline.metric);
   std::printf(".\n");
+  for (const Baseline& baseline : problem.baselines())
+    std::printf("  beside %s: %.4f\n", baseline.name.c_str(), baseline.metric);
 
   double worst = 0;
   const std::vector<double>&a = comparison.results()[0].losses, &b = comparison.results()[1].losses;

@@ -1,15 +1,22 @@
 #include "ebb/examples/common/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <string_view>
+#include <vector>
 
 namespace examples {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t kMost = 1'000'000;  // so that no product of two of them and a size wraps
+constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
 
 struct Text {  // what is understood only after all arguments are known
   std::string model;
@@ -18,14 +25,53 @@ struct Text {  // what is understood only after all arguments are known
   std::string accumulate = {};
 };
 
-std::int64_t parse_accumulate(const std::string& text) {
+// Of CLI11's own checks the messages, and what they add to the help, are not for people.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        std::int64_t value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && stop == end && value >= least && value <= most)
+          return std::string();
+        return "takes a whole number from " + std::to_string(least) + " to " +
+               std::to_string(most) + ", not '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator size() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const std::string why = "takes a size, as in 64MiB, not '" + text + "'";
+        if (text.empty() || text[0] < '0' || text[0] > '9') return why;
+        try {
+          return CLI::AsSizeValue(false)(text);
+        } catch (const CLI::Error&) {
+          return why;
+        }
+      },
+      "");
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  return CLI::Validator(
+      [words](std::string& text) {
+        if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+        std::string list;
+        for (const std::string& word : words) list += (list.empty() ? "" : " or ") + word;
+        return "takes " + list + ", not '" + text + "'";
+      },
+      "");
+}
+
+std::int64_t parse_accumulate(std::string text) {
   if (text == "auto")
     throw BadArguments(
         "--accumulate auto comes with a later version of ebb; for now it takes a number");
-  std::int64_t value = 0;
-  if (!CLI::detail::lexical_cast(text, value) || value < 1)
-    throw BadArguments("--accumulate takes a number of micro-batches, from 1, not '" + text + "'");
-  return value;
+  const std::string why = whole_number(1, kMost)(text);
+  if (!why.empty()) throw BadArguments("--accumulate: " + why);
+  return std::stoll(text);
 }
 
 void check_exists(std::string_view option, const std::string& file) {
@@ -85,45 +131,48 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
   text.accumulate = std::to_string(options.accumulate);
 
   CLI::App app(program.purpose, program.name);
-  app.get_formatter()->column_width(30);
+  app.get_formatter()->column_width(24);
   const auto number = [&](const char* option, std::int64_t& value, const char* help) {
     app.add_option(option, value, help)
-        ->check(CLI::PositiveNumber)
+        ->check(whole_number(1, kMost))
         ->capture_default_str()
         ->type_name("N");
   };
+  const auto choice = [&](const char* option, std::string& value, const char* help,
+                          const std::vector<std::string>& values) {
+    app.add_option(option, value, help)
+        ->check(one_of(values))
+        ->capture_default_str()
+        ->type_name("WORD");
+  };
   if (program.model.empty())
-    app.add_option("--model", text.model, "lstm (sunspots) or mlp (handwritten digits)")
-        ->check(CLI::IsMember({"lstm", "mlp"}))
-        ->capture_default_str()
-        ->type_name("MODEL");
+    choice("--model", text.model, "lstm (sunspots) or mlp (handwritten digits)", {"lstm", "mlp"});
   if (!program.compares)
-    app.add_option("--mode", text.mode, "graph (a session) or eager")
-        ->check(CLI::IsMember({"graph", "eager"}))
-        ->capture_default_str()
-        ->type_name("MODE");
-  app.add_option("--device", text.device, "cpu or sim:PROFILE:SIZE (sim:cpu:8GiB)")
+    choice("--mode", text.mode, "graph (in a session) or eager", {"graph", "eager"});
+  app.add_option("--device", text.device, "cpu, or sim:PROFILE:SIZE as in sim:cpu:8GiB")
       ->type_name("DEVICE");
   number("--epochs", options.epochs, "Passes over the training data");
   number("--batch", options.batch, "Samples that one update is made from");
   app.add_option("--accumulate", text.accumulate,
-                 program.compares ? "Micro-batches a batch is cut into, in the second table"
-                                  : "Micro-batches a batch is cut into")
+                 program.compares ? "Micro-batches of a batch, in the second table"
+                                  : "Micro-batches that a batch is cut into")
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--memory-limit", options.memory_limit,
-                 "What training may reserve above what is held, as in 64MiB")
-      ->transform(CLI::AsSizeValue(false))
+                 "The most that training may reserve, as in 64MiB")
+      ->transform(size())
       ->type_name("SIZE");
-  number("--hidden", options.hidden, "Units of a hidden layer");
+  number("--hidden", options.hidden, "Units of each hidden layer");
   number("--layers", options.layers, "Hidden layers");
-  number("--length", options.length, "Values that the lstm sees before the one it forecasts");
+  number("--length", options.length, "Values that the lstm sees; the mlp has none");
   app.add_option("--seed", options.seed, "Of initial values and shuffles")
+      ->check(whole_number(0, kMostSeed))
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--data", options.data,
-                 "A CSV whose last column is to be learned; for the mlp also MNIST's "
-                 "IMAGES,LABELS")
+                 program.model == "lstm" ? "A CSV; its last column is the series"
+                                         : "A CSV; its last column is learned (mlp:\n"
+                                           "or MNIST's files IMAGES,LABELS)")
       ->type_name("FILE");
   app.add_option("--json", options.json, "Write the figures there")->type_name("FILE");
 
@@ -132,6 +181,9 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
     return {};
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string why = error.what();
+    throw BadArguments(why.substr(0, why.find(':')) + " takes one value");
   } catch (const CLI::ParseError& error) {
     throw BadArguments(error.what());
   }

@@ -35,10 +35,10 @@ void Progress::step(const ebb::Device& device, std::int64_t epoch, std::int64_t 
 
 void Progress::epoch(std::int64_t epoch, std::int64_t epochs, std::optional<double> loss,
                      const std::string& metric, std::optional<double> value, double seconds) {
-  if (!epochs_) return;
+  if (!epochs_ || !loss) return;  // a simulated device has nothing to tell
   clear();
   std::printf("epoch %3lld/%lld", static_cast<long long>(epoch), static_cast<long long>(epochs));
-  if (loss) std::printf("   loss %8.5f", *loss);
+  std::printf("   loss %8.5f", *loss);
   if (value) std::printf("   held-out %s %.4f", metric.c_str(), *value);
   std::printf("   %.2f s\n", seconds);
   std::fflush(stdout);
