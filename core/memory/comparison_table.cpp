@@ -23,9 +23,7 @@ struct Row {
 };
 
 constexpr std::size_t kColumns = 80;
-constexpr std::size_t kFigure = 10;    // "1023.9 KiB"
-constexpr std::size_t kWideCell = 26;  // from here on there is room for the exact bytes as well
-
+constexpr std::size_t kFigure = 10;  // "1023.9 KiB"
 std::string right(std::string text, std::size_t width) {
   if (text.size() > width) text.resize(width);
   return std::string(width - text.size(), ' ') + text;
@@ -105,27 +103,22 @@ std::vector<Row> make_rows(std::span<const Measurement> results) {
   return rows;
 }
 
-// Nothing where there is no room: digits are never cut off.
-std::string exact_text(const Cell& cell, std::size_t width) {
-  const std::string text = cell ? exact_figure(*cell) : "";
-  return right(text.size() < width ? text : "", width);
-}
-
-std::string cell_text(const Cell& cell, std::size_t width) {
-  if (!cell) return right("-", width);
-  if (width < kWideCell) return right(figure(*cell), width);
-  return right(figure(*cell), kFigure) + exact_text(cell, width - kFigure);
-}
-
-// The rows, for the programs [begin, end).
+// The rows, for the programs [begin, end). A cell holds a figure, and where there is room for it
+// the exact bytes behind.
 class Block {
  public:
   Block(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
         std::size_t begin, std::size_t end)
       : rows_(rows), results_(results), begin_(begin), end_(end), simulated_(simulated) {
-    for (const Row& row : rows)
+    for (const Row& row : rows) {
       label_ = std::max(label_, std::min<std::size_t>(row.label.size(), 28));
-    width_ = std::min<std::size_t>((kColumns - label_) / ((end - begin) * parts()), kWideCell);
+      for (std::size_t i = begin; i < end; ++i)
+        for (const Cell& cell : {row.cells[i].first, row.cells[i].second})
+          exact_ = std::max(exact_, exact_figure(cell.value_or(0)).size() + 2);
+    }
+    const std::size_t room = (kColumns - label_) / ((end - begin) * parts());
+    is_wide_ = room >= kFigure + exact_ + 2;
+    width_ = is_wide_ ? kFigure + exact_ + 2 : room;
   }
 
   std::string text() const {
@@ -138,8 +131,8 @@ class Block {
     text += "\n";
     for (const Row& row : rows_) {
       if (row.opens_group) text += "\n";
-      text += line(row.label, row, cell_text);
-      if (row.is_peak && width_ < kWideCell) text += line("  in bytes", row, exact_text);
+      text += line(row.label, row, &Block::cell);
+      if (row.is_peak && !is_wide_) text += line("  in bytes", row, &Block::exact);
     }
     return text;
   }
@@ -148,20 +141,32 @@ class Block {
   std::size_t parts() const noexcept { return simulated_ ? 1 : 2; }
 
   std::string line(const std::string& label, const Row& row,
-                   std::string (*cell)(const Cell&, std::size_t)) const {
+                   std::string (Block::*cell)(const Cell&) const) const {
     std::string text = left(label, label_);
     for (std::size_t i = begin_; i < end_; ++i) {
-      text += cell(row.cells[i].first, width_);
-      if (!simulated_) text += cell(row.cells[i].second, width_);
+      text += (this->*cell)(row.cells[i].first);
+      if (!simulated_) text += (this->*cell)(row.cells[i].second);
     }
     return text + "\n";
+  }
+
+  std::string cell(const Cell& cell) const {
+    if (!cell) return right("-", width_);
+    return is_wide_ ? right(figure(*cell), kFigure + 2) + right(exact_figure(*cell), exact_)
+                    : right(figure(*cell), width_);
+  }
+  // Nothing where there is no room: digits are never cut off.
+  std::string exact(const Cell& cell) const {
+    const std::string text = cell ? exact_figure(*cell) : "";
+    return right(text.size() < width_ ? text : "", width_);
   }
 
   const std::span<const Row> rows_;
   const std::span<const Measurement> results_;
   const std::size_t begin_, end_;
   const bool simulated_;
-  std::size_t label_ = 24, width_ = 0;
+  bool is_wide_ = false;
+  std::size_t label_ = 24, exact_ = 0, width_ = 0;
 };
 
 // How far the prediction was off.
