@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "ebb/tests/catch.h"
 
@@ -44,7 +45,14 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
   const Case cases[] = {
       {"train_lstm --bogus", "--bogus"},
       {"train_lstm --epochs none", "--epochs"},
-      {"train_lstm --epochs 0", "--epochs"},
+      {"train_lstm --epochs 0", "takes a whole number from 1"},
+      {"train_lstm --epochs", "--epochs takes one value"},
+      {"train_lstm --batch 99999999999999999999", "--batch"},
+      {"train_lstm --seed -1", "--seed"},
+      {"train_lstm --memory-limit -5", "--memory-limit"},
+      {"train_lstm --memory-limit 3X", "takes a size, as in 64MiB"},
+      {"train_lstm --memory-limit 99999999999GiB", "takes a size"},
+      {"train_lstm --report figures.html", "--report"},
       {"train_lstm --data nowhere.csv", "nowhere.csv"},
       {"train_mlp --mode both", "--mode"},
       {"train_mlp --device cuda", "CUDA"},
@@ -86,6 +94,8 @@ TEST_CASE("help is for people, 80 columns wide, and ends with 0") {
     for (const char* option : {"--device", "--epochs", "--batch", "--accumulate", "--memory-limit",
                                "--hidden", "--layers", "--length", "--seed", "--data", "--json"})
       CHECK(holds(help, option));
+    std::istringstream lines(help.output);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
   }
 }
 
