@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ebb/core/error.h"
+#include "ebb/core/log.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -71,6 +72,13 @@ std::shared_ptr<Session::Impl::Entry> Session::Impl::find_or_make_plan(const Ten
   plans.push_front(std::make_shared<Entry>(
       Entry{std::move(keys), std::move(shapes), detail::Executable(std::move(program))}));
   if (plans.size() > options.max_plans) plans.pop_back();
+  if (detail::logs_debug()) {
+    const memory::Plan& plan = plans.front()->executable.program().plan;
+    detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
+                      memory::format_bytes(plan.peak_bytes) + " (at least " +
+                      memory::format_bytes(plan.lower_bound_bytes) + "), most alive at " +
+                      plan.peak_node);
+  }
   return plans.front();
 }
 
@@ -79,6 +87,8 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
   pool->free(std::exchange(arena_, nullptr));
   arena_ = pool->allocate({plan.arena_bytes, Category::activation, {"session arena"}},
                           plan.arena_by_category);
+  if (detail::logs_debug())
+    detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
 }
 
 // Everything is allocated and checked before the first kernel.
@@ -163,7 +173,11 @@ memory::CloseReport Session::Impl::close() {
   plans.clear();
   variables.forget();
   arena_ = nullptr;
-  return pool->close();
+  const memory::CloseReport report = pool->close();
+  if (report.returned_bytes && detail::logs_debug())
+    detail::log_debug("session: closed, " + memory::format_bytes(report.returned_bytes) +
+                      " went back to the device");
+  return report;
 }
 
 }  // namespace ebb
