@@ -5,13 +5,6 @@
 
 namespace ebb::detail {
 
-namespace {
-Keeps declared_keeps(const OpDef& op, Mask wants) noexcept {
-  if (op.keeps_for) return op.keeps_for(wants);
-  return op.gradient ? op.keeps : Keeps{kAll & ~op.shape_only, 0};
-}
-}  // namespace
-
 Tensor RegionClones::original(const Ref<Node>& node, std::uint32_t output) const {
   return make_symbolic(node->outputs[output].spec, recorder_, node, output);
 }
@@ -66,7 +59,7 @@ Tensor TapeGradient::y(int i) const {
 Tensor GraphGradient::x(int i) const {
   const Node::Source& source = node_.inputs[static_cast<std::size_t>(i)];
   if (node_.region == source.producer->region && node_.region != 0 &&
-      (declared_keeps(*node_.op, wants_).inputs & bit(i)))
+      (keeps_of(*node_.op, wants_).inputs & bit(i)))
     return clones_.read(source.producer, source.output);
   return make_symbolic(source.spec, clones_.recorder(), source.producer, source.output);
 }
@@ -74,7 +67,7 @@ Tensor GraphGradient::x(int i) const {
 Tensor GraphGradient::y(int i) const {
   const Ref<Node> self(const_cast<Node*>(&node_));
   const auto output = static_cast<std::uint32_t>(i);
-  if (declared_keeps(*node_.op, wants_).outputs & bit(i)) return clones_.read(self, output);
+  if (keeps_of(*node_.op, wants_).outputs & bit(i)) return clones_.read(self, output);
   return make_symbolic(node_.outputs[output].spec, clones_.recorder(), self, output);
 }
 

@@ -85,4 +85,12 @@ struct OpDef {
   DeviceKernel cpu = {};
 };
 
+// What the gradient of `op` keeps when it is asked for the inputs of `wants`.
+inline Keeps keeps_of(const OpDef& op, Mask wants) noexcept {
+  if (op.keeps_for) return op.keeps_for(wants);
+  if (op.gradient) return op.keeps;
+  // The composed form computes the operator again from all it was given.
+  return op.compose ? Keeps{kAll & ~op.shape_only, 0} : Keeps{};
+}
+
 }  // namespace ebb

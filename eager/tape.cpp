@@ -12,13 +12,6 @@ Mask wanting_inputs(const OpDef& op, Inputs inputs) noexcept {
   return wants & ~op.shape_only;
 }
 
-Keeps keeps_of(const OpDef& op, Mask wants) noexcept {
-  if (op.keeps_for) return op.keeps_for(wants);
-  if (op.gradient) return op.keeps;
-  // The composed form computes the operator again from all it was given.
-  return op.compose ? Keeps{kAll & ~op.shape_only, 0} : Keeps{};
-}
-
 void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                     Mask wants, Keeps keeps, Tensors& results) {
   Ref<Node> node = make_ref<Node>(op, attributes, site);

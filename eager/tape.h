@@ -7,9 +7,6 @@ namespace ebb::detail {
 // derivative at all.
 Mask wanting_inputs(const OpDef& op, Inputs inputs) noexcept;
 
-// What the gradient of `op` keeps when it is asked for the inputs of `wants`.
-Keeps keeps_of(const OpDef& op, Mask wants) noexcept;
-
 // Makes the record of an application that has run, and ties `results` to it.
 void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                     Mask wants, Keeps keeps, Tensors& results);

@@ -339,8 +339,7 @@ class ProgramMaker {
     const auto paged = [&](std::size_t bytes) {
       return (bytes + profile.page_bytes - 1) / profile.page_bytes * profile.page_bytes;
     };
-    plan.reserved_bytes =
-        paged(plan.parameter_bytes) + paged(plan.optimizer_state_bytes) + paged(plan.arena_bytes);
+    plan.reserved_bytes = paged(held) + paged(plan.arena_bytes);
     plan.nodes = program_.steps.size();
 
     for (std::size_t i = 0; i < lives.size(); ++i)

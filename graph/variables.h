@@ -7,8 +7,8 @@
 
 namespace ebb::detail {
 
-// The values of a graph's variables in one session: laid out in segments of the session's pool, one
-// for parameters and one for slots; variables declared later get further ones.
+// The values of a graph's variables in one session: laid out in one segment of the session's pool,
+// slots included; variables declared later get a further one.
 class SessionVariables {
  public:
   SessionVariables(GraphState& graph, Runtime& runtime, memory::Pool& pool)
@@ -19,10 +19,10 @@ class SessionVariables {
   // The session's pool is closed: nothing is left to be freed.
   void forget() noexcept {
     values_.clear();
-    bytes_[0] = bytes_[1] = 0;
+    parameter_bytes_ = slot_bytes_ = 0;
   }
-  std::size_t parameter_bytes() const noexcept { return bytes_[0]; }
-  std::size_t slot_bytes() const noexcept { return bytes_[1]; }
+  std::size_t parameter_bytes() const noexcept { return parameter_bytes_; }
+  std::size_t slot_bytes() const noexcept { return slot_bytes_; }
 
   void* data(std::size_t index) const noexcept { return values_[index].data; }
   bool is_initialized(std::size_t index) const noexcept {
@@ -45,11 +45,13 @@ class SessionVariables {
     std::byte* data = nullptr;
     bool initialized = false;
   };
+  std::size_t rounded_bytes(const VariableDeclaration& variable) const noexcept;
+
   GraphState& graph_;
   Runtime& runtime_;
   memory::Pool& pool_;
   std::vector<Value> values_;
-  std::size_t bytes_[2] = {};  // of parameters, of slots
+  std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
 };
 
 }  // namespace ebb::detail
