@@ -21,7 +21,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       &negate_op, &square_op, &sqrt_op, &exp_op, &log_op, &tanh_op, &sigmoid_op, &relu_op,
       &relu_gradient_op,
       // fill, copy
-      &fill_like_op, &copy_op, &cast_op,
+      &fill_like_op, &copy_op, &cast_op, &detach_op,
       // reduce
       &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear

@@ -1,32 +1,68 @@
 #include "ebb/core/gradient_scope.h"
 
+#include <algorithm>
+#include <unordered_set>
+#include <vector>
+
 #include "ebb/core/error.h"
+#include "ebb/core/lineage.h"
 #include "ebb/core/tensor_impl.h"
 
 namespace ebb::detail {
 
-Tensor RegionClones::original(const Ref<Node>& node, std::uint32_t output) const {
-  return make_symbolic(node->outputs[output].spec, recorder_, node, output);
+Tensor RegionClones::original(const Node::Source& source) const {
+  Tensor tensor = make_symbolic(source.producer->outputs[source.output], recorder_, source.producer,
+                                source.output);
+  tensor.impl()->version = source.version;
+  return tensor;
 }
 
-Tensor RegionClones::read(const Ref<Node>& node, std::uint32_t output) {
-  if (node->region == 0 || node->op->stateful) return original(node, output);
-  auto found = clones_.find(node.get());
-  if (found == clones_.end()) {
+namespace {
+// Draws and other effects happen once, and what is outside its region is there to be read.
+bool is_cloned(const Node::Source& source, std::uint32_t region) {
+  const Root root = root_of(source);
+  return region != 0 && root.node->region == region && !root.node->op->stateful && !is_state(root);
+}
+}  // namespace
+
+Tensor RegionClones::read(const Node::Source& source) {
+  const Root root = root_of(source);
+  if (!is_cloned(source, root.node->region)) return original(source);
+  clone(source);
+  const TensorImpl& cloned = *clones_.at(source.producer.get())[source.output].impl();
+  // Later updates of the clone have no place in what this reads.
+  Tensor pinned = make_symbolic(cloned.spec, recorder_, cloned.node, cloned.output);
+  pinned.impl()->version = source.version;
+  return pinned;
+}
+
+// In the order of the program, so that the clone's versions are numbered like the original's.
+void RegionClones::clone(const Node::Source& wanted) {
+  const std::uint32_t region = root_of(wanted).node->region;
+  std::vector<Node*> missing;
+  std::unordered_set<const Node*> seen;
+  const auto want = [&](Node* node) {
+    if (node && !clones_.contains(node) && seen.insert(node).second) missing.push_back(node);
+  };
+  const auto want_source = [&](const Node::Source& source) {
+    if (!is_cloned(source, region)) return;
+    want(source.producer.get());
+    want(needed_update(root_of(source), source.version));
+  };
+  want_source(wanted);
+  for (std::size_t next = 0; next < missing.size(); ++next)
+    for (const Node::Source& source : Ref<Node>(missing[next])->inputs) want_source(source);
+  std::sort(missing.begin(), missing.end(),
+            [](const Node* a, const Node* b) { return a->number < b->number; });
+  for (Node* node : missing) {
     Tensors inputs;
     for (const Node::Source& source : node->inputs)
-      inputs.push_back(source.producer->region == node->region
-                           ? read(source.producer, source.output)
-                           : original(source.producer, source.output));
+      inputs.push_back(is_cloned(source, region) ? read(source) : original(source));
     InlineVector<Input, 4> arguments;
     for (const Tensor& input : inputs) arguments.push_back(Input(input));
-    found =
-        clones_
-            .emplace(node.get(), recorder_->record(*node->op, {arguments.data(), arguments.size()},
-                                                   node->attributes, node->site))
-            .first;
+    clones_.emplace(node, recorder_->record(*node->op, {arguments.data(), arguments.size()},
+                                            node->attributes, node->site));
   }
-  return found->second[output];
 }
 
 Tensor TapeGradient::rebuild(const Spec& spec, const Kept& kept, const Ref<Node>& producer,
@@ -40,35 +76,41 @@ Tensor TapeGradient::rebuild(const Spec& spec, const Kept& kept, const Ref<Node>
                             std::to_string(kept.storage()->version()),
                         node_.site));
   Tensor tensor = make_concrete(spec, kept.storage(), kept.offset());
-  tensor.impl()->node = producer;
-  tensor.impl()->output = output;
+  tensor.impl()->tie(producer, output);
   return tensor;
 }
 
 Tensor TapeGradient::x(int i) const {
   const Node::Source& source = node_.inputs[static_cast<std::size_t>(i)];
-  return rebuild(source.spec, source.kept, source.producer, source.output, "an input");
+  const TapeRecord::Input& input = record_.kept_inputs[static_cast<std::size_t>(i)];
+  return rebuild(input.spec, input.kept, source.producer, source.output, "an input");
 }
 
 Tensor TapeGradient::y(int i) const {
-  const Node::Result& result = node_.outputs[static_cast<std::size_t>(i)];
-  return rebuild(result.spec, result.kept, Ref<Node>(const_cast<Node*>(&node_)),
+  const auto output = static_cast<std::size_t>(i);
+  return rebuild(record_.outputs[output], record_.kept_outputs[output], Ref<Node>(&record_),
                  static_cast<std::uint32_t>(i), "its result");
 }
 
 Tensor GraphGradient::x(int i) const {
   const Node::Source& source = node_.inputs[static_cast<std::size_t>(i)];
-  if (node_.region == source.producer->region && node_.region != 0 &&
-      (keeps_of(*node_.op, wants_).inputs & bit(i)))
-    return clones_.read(source.producer, source.output);
-  return make_symbolic(source.spec, clones_.recorder(), source.producer, source.output);
+  if (node_.region != 0 && (keeps_of(*node_.op, wants_).inputs & bit(i)) &&
+      root_of(source).node->region == node_.region)
+    return clones_.read(source);
+  Tensor tensor = make_symbolic(source.producer->outputs[source.output], clones_.recorder(),
+                                source.producer, source.output);
+  tensor.impl()->version = source.version;
+  return tensor;
 }
 
 Tensor GraphGradient::y(int i) const {
-  const Ref<Node> self(const_cast<Node*>(&node_));
+  Node& self = const_cast<Node&>(node_);
   const auto output = static_cast<std::uint32_t>(i);
-  if (keeps_of(*node_.op, wants_).outputs & bit(i)) return clones_.read(self, output);
-  return make_symbolic(node_.outputs[output].spec, clones_.recorder(), self, output);
+  const Node::Source source{Ref<Node>(&self), output, version_made(self, output)};
+  if (keeps_of(*node_.op, wants_).outputs & bit(i)) return clones_.read(source);
+  Tensor tensor = make_symbolic(node_.outputs[output], clones_.recorder(), source.producer, output);
+  tensor.impl()->version = source.version;
+  return tensor;
 }
 
 }  // namespace ebb::detail

@@ -1,24 +1,27 @@
 #pragma once
-#include <map>
+#include <unordered_map>
 
 #include "ebb/core/gradient_context.h"
 #include "ebb/core/recorder.h"
+#include "ebb/core/tape_record.h"
 
 namespace ebb::detail {
 
 // The nodes of a graph's recompute regions, recorded once more where a gradient reads them, so that
-// the first results need not stay alive.
+// the first results need not stay alive. Updates in place inside a region are repeated too, on the
+// memory of the clones; what is outside is read at the version that the region read.
 class RegionClones {
  public:
   explicit RegionClones(Ref<Recorder> recorder) : recorder_(std::move(recorder)) {}
-  // The output of `node` as the gradient is to read it: from a clone if the node is in a region.
-  Tensor read(const Ref<Node>& node, std::uint32_t output);
+  // What `source` reads, as a gradient is to read it: from clones if it is in a region.
+  Tensor read(const Node::Source& source);
   const Ref<Recorder>& recorder() const noexcept { return recorder_; }
 
  private:
-  Tensor original(const Ref<Node>& node, std::uint32_t output) const;
+  void clone(const Node::Source& wanted);
+  Tensor original(const Node::Source& source) const;
   const Ref<Recorder> recorder_;
-  std::map<const Node*, Tensors> clones_;
+  std::unordered_map<const Node*, Tensors> clones_;
 };
 
 // What both contexts share: the gradients that arrived, and which are asked for.
@@ -40,14 +43,15 @@ class NodeGradient : public GradientContext {
 // The context of a record of the tape: tensors are rebuilt over the memory that was kept.
 class TapeGradient final : public NodeGradient {
  public:
-  TapeGradient(Node& node, std::span<Tensor> dys, Mask wants) noexcept
-      : NodeGradient(node, dys, wants) {}
+  TapeGradient(TapeRecord& record, std::span<Tensor> dys, Mask wants) noexcept
+      : NodeGradient(record, dys, wants), record_(record) {}
   Tensor x(int i) const override;
   Tensor y(int i) const override;
 
  private:
   Tensor rebuild(const Spec& spec, const Kept& kept, const Ref<Node>& producer,
                  std::uint32_t output, const char* which) const;
+  TapeRecord& record_;
 };
 
 // The context of a node of a graph: tensors are symbolic.

@@ -1,10 +1,15 @@
 // The gradient face of Tensor: leaves, history, backward() and gradients().
+#include <unordered_set>
 #include <vector>
 
+#include "ebb/core/apply.h"
 #include "ebb/core/error.h"
+#include "ebb/core/lineage.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/reverse.h"
 #include "ebb/core/tape_mode.h"
+#include "ebb/core/tape_record.h"
 #include "ebb/core/tensor_impl.h"
 
 namespace ebb {
@@ -23,6 +28,14 @@ const Tensor& concrete(const Tensor& tensor, const char* what) {
 Node* leaf_of(const Tensor& tensor) {
   Node* node = tensor.defined() ? tensor.impl()->node.get() : nullptr;
   return node && node->op == &leaf_op ? node : nullptr;
+}
+
+// What tells one memory from another: a storage's address or, in a graph, that of its root and a
+// little more for its output (a node is larger than it has outputs).
+std::uintptr_t memory_of(const detail::TensorImpl& impl) {
+  if (impl.storage) return reinterpret_cast<std::uintptr_t>(impl.storage.get());
+  const detail::Root root = detail::root_of(*impl.node, impl.output);
+  return reinterpret_cast<std::uintptr_t>(root.node) + root.output;
 }
 
 // The gradient that reverse mode starts from; the output must be one number.
@@ -46,14 +59,17 @@ Tensor Tensor::with_grad() const {
   if (!is_floating(dtype()))
     throw Error("[with_grad] a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
   Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
-  auto node = detail::make_ref<Node>(leaf_op, Attributes(), CallSite());
-  node->outputs.emplace_back().spec = impl_->spec;
-  node->extra = std::make_unique<Node::Extra>();
-  leaf.impl_->node = std::move(node);
+  auto node =
+      detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());
+  node->outputs.push_back(impl_->spec);
+  node->make_extra();
+  leaf.impl_->tie(std::move(node), 0);
+  leaf.impl_->is_leaf = true;
   return leaf;
 }
 
-Tensor Tensor::detach() const {
+Tensor Tensor::detach(const char* file, unsigned line) const {
+  if (is_symbolic()) return apply_one(detach_op, {*this}, {}, {file, line});
   concrete(*this, "detach");
   return detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
 }
@@ -96,21 +112,27 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
   const CallSite site{file, line};
   if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
   std::vector<detail::Edge> targets;
+  targets.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     if (!input.defined() || !input.impl()->node)
       throw Error(message("gradients",
                           "an input has no history: make it with_grad() before using it", site));
     if (input.is_symbolic() != output.is_symbolic())
       throw Error(message("gradients", "mixes concrete and symbolic tensors", site));
-    targets.push_back({input.impl()->node.get(), input.impl()->output});
+    targets.push_back(detail::edge_of(input));
   }
   if (!output.impl()->node) throw Error(message("gradients", "the output has no history", site));
   const Tensor dy = one_like(output, "gradients", site);
   Tensors result = detail::reverse(
       {&output, 1}, {&dy, 1}, targets,
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
-  for (std::size_t i = 0; i < result.size(); ++i)
-    if (!result[i].defined()) result[i] = fill_like(inputs[i], 0);
+  // Each result has memory of its own, so that an update of one leaves the others alone.
+  std::unordered_set<std::uintptr_t> taken;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!result[i].defined()) result[i] = fill_like({inputs[i], file, line}, 0);
+    const detail::TensorImpl& impl = *result[i].impl();
+    if (!taken.insert(memory_of(impl)).second) result[i] = copy({result[i], file, line});
+  }
   return result;
 }
 

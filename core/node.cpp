@@ -3,6 +3,8 @@
 #include <atomic>
 #include <vector>
 
+#include "ebb/core/tape_record.h"
+
 namespace ebb {
 
 namespace detail {
@@ -28,23 +30,22 @@ void destroy(Node* node) noexcept {
   }
   ending = nullptr;
 }
-}  // namespace detail
 
-void Node::release_tape() noexcept {
-  for (Source& source : inputs) {
-    source.kept.drop();
-    source.producer = nullptr;
-  }
-  for (Result& result : outputs) result.kept.drop();
+void TapeRecord::drop() noexcept {
+  for (Source& source : inputs) source.producer = nullptr;
+  for (Input& input : kept_inputs) input.kept.drop();
+  for (Kept& kept : kept_outputs) kept.drop();
+  kept_captures.clear();
   if (extra) extra->recompute = nullptr;
   released = true;
 }
 
-std::uint64_t Node::next_number() noexcept {
+std::uint64_t TapeRecord::next_number() noexcept {
   static std::atomic<std::uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
 }
+}  // namespace detail
 
-const OpDef leaf_op = {.name = "leaf", .infer = nullptr};
+constinit const OpDef leaf_op = {.name = "leaf", .infer = nullptr, .is_source = true};
 
 }  // namespace ebb

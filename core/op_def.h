@@ -36,11 +36,6 @@ struct Inference {
   }
 };
 
-// A set of inputs or outputs, as bits.
-using Mask = std::uint32_t;
-constexpr Mask bit(int i) noexcept { return Mask{1} << i; }
-inline constexpr Mask kAll = ~Mask{0};
-
 // What a gradient rule reads again.
 struct Keeps {
   Mask inputs = 0;
@@ -72,12 +67,21 @@ struct OpDef {
   Mask shape_only = 0;
   // Inputs whose memory output 0 may take over, when it has their size and nobody else needs them.
   Mask takes_over = 0;
+  // Inputs whose memory the kernel may use up where it is told that nobody needs them any more
+  // (KernelContext::destroyed); elsewhere it works in workspace. None of those of takes_over.
+  Mask destroys = 0;
   // Inputs that are written in place. Output 0 is then the first of them, in its new version.
   Mask updates = 0;
   // Outputs that exist for the gradient only, left out where no gradient is asked for.
   Mask optional_outputs = 0;
   // Random, update, statistics: never merged, folded, repeated or reordered.
   bool stateful = false;
+  // No application but a source: a leaf of the tape, or a variable, captured tensor or placeholder
+  // of a graph. Its memory is state: updates of it are effects and no part of a history.
+  bool is_source = false;
+  // Inputs that no gradient flows to, whatever depends on them: labels, conditions, what detach()
+  // is given.
+  Mask stops_gradient = 0;
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
   // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.

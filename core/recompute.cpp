@@ -12,21 +12,27 @@ namespace ebb {
 
 using detail::Edge;
 using detail::EdgeCollector;
+using detail::message;
 using detail::TapeMode;
 using detail::TapeModeScope;
 
 namespace detail {
 
-void EdgeCollector::note(const OpDef& op, Inputs inputs) {
-  if (op.updates) return;
-  for (const Input& input : inputs) {
-    const TensorImpl& impl = *input.tensor->impl();
-    if (!impl.node) continue;
-    const bool known = std::any_of(found_.begin(), found_.end(), [&](const Found& found) {
-      return found.node == impl.node && found.output == impl.output;
-    });
-    if (!known) found_.push_back({impl.node, impl.output, impl.spec});
+void EdgeCollector::note(const OpDef&, Inputs inputs) {
+  for (const Input& input : inputs) note(*input.tensor);
+}
+
+void EdgeCollector::note(const Tensor& tensor) {
+  if (!tensor.defined()) return;
+  const TensorImpl& impl = *tensor.impl();
+  if (impl.storage) {
+    const std::uint64_t serial = impl.storage->serial();
+    const bool made_inside = serial > start_ && serial >> 40 == start_ >> 40;
+    if (!made_inside && known_captures_.insert(impl.storage.get()).second)
+      captures_.emplace_back(impl.storage, impl.offset);
   }
+  if (impl.node && known_.emplace(impl.node.get(), impl.output).second)
+    found_.push_back({impl.node, impl.output, impl.spec});
 }
 
 }  // namespace detail
@@ -36,19 +42,33 @@ namespace {
 // Runs the function of the record again, this time taped, and goes through that tape.
 Tensors recompute_gradient(const GradientContext& g) {
   const bool create_graph = detail::tape_mode().records;
-  Tensors outputs;
+  const auto& record = detail::record_of(g.node());
+  for (const detail::Kept& capture : record.kept_captures)
+    if (!capture.is_current())
+      throw Error(message("recompute",
+                          "the backward pass has to compute again, but a tensor of " +
+                              std::to_string(capture.storage()->bytes()) +
+                              " bytes that the function reads was at version " +
+                              std::to_string(capture.version()) +
+                              ", has been updated in place and is at version " +
+                              std::to_string(capture.storage()->version()),
+                          g.site()));
+  Tensors roots, dys;
   {
     TapeMode mode;
     const TapeModeScope scope(mode);
-    outputs = g.node().extra->recompute();
+    const Tensors outputs = record.extra->recompute();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!g.dy(static_cast<int>(i)).defined()) continue;
+      // Of a result only the history is needed: its memory is free unless that keeps it.
+      const detail::TensorImpl& impl = *outputs[i].impl();
+      Tensor root = detail::shape_only(impl.spec);
+      root.impl()->node = impl.node;
+      root.impl()->output = impl.output;
+      roots.push_back(std::move(root));
+      dys.push_back(g.dy(static_cast<int>(i)));
+    }
   }
-  Tensors roots, dys;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!g.dy(static_cast<int>(i)).defined()) continue;
-    roots.push_back(outputs[i]);
-    dys.push_back(g.dy(static_cast<int>(i)));
-  }
-  outputs.clear();
   std::vector<Edge> targets;
   for (const Node::Source& source : g.node().inputs)
     targets.push_back({source.producer.get(), source.output});
@@ -105,26 +125,30 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
     const TapeModeScope scope(mode);
     outputs = function(inputs);
   }
+  for (const Tensor& output : outputs) collector.note(output);
   if (collector.found().empty()) return outputs;
 
-  auto node = detail::make_ref<Node>(recompute_op, Attributes(), CallSite{file, line});
+  const auto record =
+      detail::make_ref<detail::TapeRecord>(recompute_op, Attributes(), CallSite{file, line});
   for (const EdgeCollector::Found& found : collector.found()) {
-    Node::Source& source = node->inputs.emplace_back();
-    source.producer = found.node;
-    source.output = found.output;
-    source.spec = found.spec;
+    record->inputs.push_back({found.node, found.output, 0});
+    record->kept_inputs.emplace_back().spec = found.spec;
   }
-  node->extra = std::make_unique<Node::Extra>();
-  node->extra->recompute = [function = std::move(function), inputs, at_start] {
+  for (detail::Kept& capture : collector.captures())
+    record->kept_captures.push_back(std::move(capture));
+  record->make_extra().recompute = [function = std::move(function), inputs, at_start] {
     const GeneratorScope rewound(at_start);
     return function(inputs);
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    // A result that is an outer tensor handed through keeps its own history.
-    if (outputs[i].impl()->node) outputs[i] = outputs[i].detach();
-    outputs[i].impl()->node = node;
-    outputs[i].impl()->output = static_cast<std::uint32_t>(i);
-    node->outputs.emplace_back().spec = outputs[i].impl()->spec;
+    record->kept_outputs.emplace_back();
+    Spec& spec = record->outputs.emplace_back();
+    if (!outputs[i].defined()) continue;
+    // A new handle: what the function hands through is still the caller's too.
+    outputs[i] = outputs[i].detach();
+    spec = outputs[i].impl()->spec;
+    if (is_floating(outputs[i].dtype()))
+      outputs[i].impl()->tie(record, static_cast<std::uint32_t>(i));
   }
   return outputs;
 }

@@ -1,10 +1,13 @@
 #pragma once
 #include <functional>
+#include <set>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/apply.h"
-#include "ebb/core/node.h"
 #include "ebb/core/reverse.h"
+#include "ebb/core/tape_record.h"
 
 namespace ebb {
 
@@ -12,15 +15,16 @@ namespace ebb {
 // both modes: computes function(inputs) without keeping anything inside it for the gradient, and
 // computes it again when the gradient needs it, drawing the same random numbers. Gradients are
 // bit-equal to those without. In eager mode `function` is kept until the backward pass, so what it
-// captures by reference must live until then.
+// captures by reference must live until then; the backward pass throws Error where something that
+// it reads has been updated in place since.
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   EBB_CALL_SITE);
 // The form for one tensor in and one out.
 Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input, EBB_CALL_SITE);
 
 namespace detail {
-// Finds out which tensors with a history a function reads: its arguments, and parameters that it
-// captured.
+// Finds out what a function reads that it did not make: tensors with a history (its arguments, and
+// parameters that it captured), and the memory that must be as it was when it runs again.
 class EdgeCollector {
  public:
   struct Found {
@@ -29,10 +33,17 @@ class EdgeCollector {
     Spec spec;
   };
   void note(const OpDef& op, Inputs inputs);
+  // A tensor that the function hands on.
+  void note(const Tensor& tensor);
   const std::vector<Found>& found() const noexcept { return found_; }
+  std::vector<Kept>& captures() noexcept { return captures_; }
 
  private:
+  const std::uint64_t start_ = Storage::next_serial();  // memory made later is the function's own
   std::vector<Found> found_;
+  std::vector<Kept> captures_;
+  std::set<std::pair<const Node*, std::uint32_t>> known_;
+  std::unordered_set<const Storage*> known_captures_;
 };
 }  // namespace detail
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ebb/core/error.h"
 #include "ebb/core/gradient_scope.h"
+#include "ebb/core/lineage.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/update.h"
@@ -18,12 +21,16 @@ namespace {
 
 // What the pass knows of one node.
 struct State {
-  Tensors dys;                  // gradients of its outputs that have arrived
-  std::uint32_t consumers = 0;  // nodes on the way that have not passed theirs on
-  Mask wants = 0;               // inputs that lead to a target
-  bool leads = false;           // to a target, or is one
+  Tensors dys;                       // gradients of its outputs that have arrived
+  std::vector<std::size_t> targets;  // which of the targets its outputs are
+  std::uint32_t consumers = 0;       // nodes on the way that have not passed theirs on
+  Mask wants = 0;                    // inputs that lead to a target
+  bool leads = false;                // to a target, or is one
   bool is_target = false;
 };
+
+// A record of the tape or a node of a graph, and where the gradients of its inputs go.
+using Sources = InlineVector<Node::Source, 4>;
 
 class Reverse {
  public:
@@ -33,11 +40,11 @@ class Reverse {
   Tensors run(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients) {
     if (Recorder* recorder = outputs[0].impl()->recorder.get())
       clones_ = std::make_unique<RegionClones>(Ref<Recorder>(recorder));
-    discover(outputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const TensorImpl& impl = *outputs[i].impl();
-      if (impl.node) arrive(impl.node.get(), impl.output, output_gradients[i]);
-    }
+    std::vector<Edge> roots;
+    for (const Tensor& output : outputs) roots.push_back(edge_of(output));
+    discover(roots);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (roots[i].node) arrive(roots[i].node, roots[i].output, output_gradients[i]);
     TapeMode mode = tape_mode();
     mode.records = options_.create_graph;
     mode.category = memory::Category::gradient;
@@ -59,15 +66,26 @@ class Reverse {
     return options_.stop_at_targets && states_.at(&node).is_target;
   }
 
+  Sources sources_of(const Node& node) const {
+    Sources sources;
+    for (const Node::Source& source : node.inputs)
+      sources.push_back(clones_ ? gradient_source(source) : source);
+    return sources;
+  }
+
   // All nodes below the outputs, inputs before what uses them, and which of them lead to a target.
-  void discover(std::span<const Tensor> outputs) {
-    for (const Edge& target : targets_) states_[target.node].is_target = true;
+  void discover(std::span<const Edge> roots) {
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      State& state = states_[targets_[i].node];
+      state.is_target = true;
+      state.targets.push_back(i);
+    }
     std::vector<Ref<Node>> open;
-    std::unordered_map<const Node*, bool> seen;
+    std::unordered_set<const Node*> seen;
     const auto visit = [&](const Ref<Node>& node) {
-      if (node && !std::exchange(seen[node.get()], true)) open.push_back(node);
+      if (node && seen.insert(node.get()).second) open.push_back(node);
     };
-    for (const Tensor& output : outputs) visit(output.impl()->node);
+    for (const Edge& root : roots) visit(Ref<Node>(root.node));
     while (!open.empty()) {
       Ref<Node> node = std::move(open.back());
       open.pop_back();
@@ -78,8 +96,11 @@ class Reverse {
                             options_.site));
       State& state = states_[node.get()];
       if (into_leaves_ && node->op == &leaf_op) state.is_target = true;
-      if (!is_border(*node))
-        for (const Node::Source& source : node->inputs) visit(source.producer);
+      if (!is_border(*node)) {
+        for (const Node::Source& source : sources_of(*node)) visit(source.producer);
+        if (clones_)
+          for (const Node::Source& source : node->inputs) visit(source.producer);
+      }
       order_.push_back(std::move(node));
     }
     std::sort(order_.begin(), order_.end(),
@@ -88,16 +109,34 @@ class Reverse {
       State& state = states_[node.get()];
       state.leads = state.is_target;
       if (is_border(*node)) continue;
-      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
-        Node* producer = node->inputs[i].producer.get();
-        if (!producer || (node->op->shape_only & bit(static_cast<int>(i)))) continue;
-        State& below = states_[producer];
+      const Sources sources = sources_of(*node);
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        const Mask mine = bit(static_cast<int>(i));
+        if ((node->op->shape_only | node->op->stops_gradient) & mine) continue;
+        const Node::Source& source = sources[i];
+        if (!source.producer) {
+          if (clones_) require_history(node->inputs[i], *node);
+          continue;
+        }
+        State& below = states_[source.producer.get()];
         if (!below.leads) continue;
         state.leads = true;
-        state.wants |= bit(static_cast<int>(i));
+        state.wants |= mine;
         ++below.consumers;
       }
     }
+  }
+
+  // For an input without one: an error if a gradient would be lost.
+  void require_history(const Node::Source& source, const Node& reader) {
+    const Root root = root_of(source);
+    bool leads = states_[source.producer.get()].leads;
+    for (const Node* update : updates_of(root).first(source.version))
+      leads = leads || states_[update].leads;
+    if (leads)
+      throw Error(message(reader.op->name,
+                          updated_through_another_view(source.producer->outputs[source.output]),
+                          reader.site));
   }
 
   void arrive(Node* node, std::uint32_t output, Tensor dy) {
@@ -115,9 +154,8 @@ class Reverse {
         if (state.consumers == 0) settle_leaf(node);
         return;
       }
-      for (std::size_t i = 0; i < targets_.size(); ++i)
-        if (targets_[i].node == &node && targets_[i].output < state.dys.size())
-          results_[i] = state.dys[targets_[i].output];
+      for (const std::size_t i : state.targets)
+        if (targets_[i].output < state.dys.size()) results_[i] = state.dys[targets_[i].output];
     }
     if (state.wants == 0 || is_border(node)) {
       state.dys.clear();
@@ -128,14 +166,13 @@ class Reverse {
     Tensors dxs = arrived ? differentiate(node, state) : Tensors(node.inputs.size());
     state.dys.clear();
 
-    // The sources outlive release_tape, which drops this record's own references.
-    InlineVector<Ref<Node>, 4> producers;
-    for (const Node::Source& source : node.inputs) producers.push_back(source.producer);
-    if (!clones_ && !options_.retain_graph && !options_.create_graph) node.release_tape();
-    for (std::size_t i = 0; i < producers.size(); ++i) {
+    // Before the record drops its own references.
+    const Sources sources = sources_of(node);
+    if (!clones_ && !options_.retain_graph && !options_.create_graph) record_of(node).drop();
+    for (std::size_t i = 0; i < sources.size(); ++i) {
       if (!(state.wants & bit(static_cast<int>(i)))) continue;
-      Node* producer = producers[i].get();
-      if (dxs[i].defined()) arrive(producer, node.inputs[i].output, std::move(dxs[i]));
+      Node* producer = sources[i].producer.get();
+      if (dxs[i].defined()) arrive(producer, sources[i].output, std::move(dxs[i]));
       if (--states_[producer].consumers == 0 && into_leaves_ && producer->op == &leaf_op)
         settle_leaf(*producer);
     }
@@ -148,7 +185,7 @@ class Reverse {
     mode.site = node.site;
     const TapeModeScope scope(mode);
     if (clones_) return differentiate(node, GraphGradient(node, dys, state.wants, *clones_));
-    return differentiate(node, TapeGradient(node, dys, state.wants));
+    return differentiate(node, TapeGradient(record_of(node), dys, state.wants));
   }
 
   Tensors differentiate(Node& node, const GradientContext& context) {
@@ -163,8 +200,7 @@ class Reverse {
     std::vector<Edge> edges;
     for (int i = 0; i < context.inputs(); ++i) {
       inputs.push_back(context.x(i));
-      const TensorImpl& impl = *inputs.back().impl();
-      const Edge edge{impl.node.get(), impl.output};
+      const Edge edge = edge_of(inputs.back());
       const bool is_new = std::find(edges.begin(), edges.end(), edge) == edges.end();
       edges.push_back(context.wants(i) && is_new ? edge : Edge{});
     }
@@ -211,14 +247,14 @@ class Reverse {
     if (dys.empty() || !dys[0].defined()) return;
     Tensor dy = std::move(dys[0]);
     dys.clear();
+    if (leaf.extra->unreachable) return;
     Tensor& grad = leaf.extra->tensor;
     const bool made = !grad.defined();
     if (!grad.defined()) {
       const TensorImpl& impl = *dy.impl();
       const bool own =
           impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();
-      grad = own || options_.create_graph ? std::move(dy)
-                                          : dy.clone(options_.site.file, options_.site.line);
+      grad = own ? std::move(dy) : copy({dy, options_.site.file, options_.site.line});
     } else if (options_.create_graph) {
       grad = grad + dy;
     } else {
@@ -243,6 +279,15 @@ class Reverse {
 };
 
 }  // namespace
+
+Edge edge_of(const Tensor& tensor) {
+  const TensorImpl& impl = *tensor.impl();
+  if (!impl.recorder) return {impl.node.get(), impl.output};
+  const Node::Source source = source_of(tensor);
+  const Node::Source flows = gradient_source(source);
+  const Node::Source& edge = flows.producer ? flows : source;
+  return {edge.producer.get(), edge.output};
+}
 
 Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
                 std::span<const Edge> targets, const ReverseOptions& options) {

@@ -16,6 +16,10 @@ struct Edge {
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
+// Where the gradient with respect to a tensor with a history arrives: in a graph, past the updates
+// in place of it so far.
+Edge edge_of(const Tensor& tensor);
+
 struct ReverseOptions {
   bool retain_graph = false;
   bool create_graph = false;
@@ -36,7 +40,8 @@ Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_
 void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
                          const ReverseOptions& options);
 
-// Whether a leaf's gradient was left incomplete by a backward pass that failed; zero_grad() clears it.
+// Whether a leaf's gradient was left incomplete by a backward pass that failed; zero_grad() clears
+// it.
 bool has_partial_gradient(const Tensor& leaf) noexcept;
 
 }  // namespace ebb::detail

@@ -33,6 +33,11 @@ class Storage final : public Counted {
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
+  // Tells what was made before from what was made after a moment on one thread: serials of a thread
+  // grow, and those of other threads are not in between.
+  std::uint64_t serial() const noexcept { return serial_; }
+  static std::uint64_t next_serial() noexcept;
+
   // A gradient keeps this memory from keep() to unkeep(): a temporary is an activation meanwhile.
   void keep() noexcept;
   void unkeep() noexcept;
@@ -40,6 +45,7 @@ class Storage final : public Counted {
  private:
   const Device device_;
   memory::Block* const block_;
+  const std::uint64_t serial_ = next_serial();
   std::atomic<std::uint32_t> version_{0};
   std::atomic<std::uint32_t> keepers_{0};
 };

@@ -81,6 +81,14 @@ void Tensor::release() noexcept {
   if (impl_->Counted::release()) delete impl_;
 }
 
+// Nobody can read the gradient of a leaf without a handle. One with a history of its own
+// (create_graph) refers to the leaf's node: a cycle, ended here.
+detail::TensorImpl::~TensorImpl() {
+  if (!is_leaf) return;
+  node->extra->unreachable = true;
+  node->extra->tensor = Tensor();
+}
+
 bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
 const Shape& Tensor::shape() const noexcept { return impl_->spec.shape; }
 DType Tensor::dtype() const noexcept { return impl_->spec.dtype; }

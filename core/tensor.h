@@ -93,8 +93,8 @@ class Tensor {
 
   // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.
   Tensor with_grad() const;
-  // The same memory without its history: gradients stop here.
-  Tensor detach() const;
+  // The same memory without its history: gradients stop here. In both modes.
+  Tensor detach(EBB_CALL_SITE) const;
   bool requires_grad() const noexcept;
   // The gradient accumulated in a leaf; not defined() before the first backward().
   const Tensor& grad() const;

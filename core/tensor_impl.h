@@ -9,12 +9,29 @@ namespace ebb::detail {
 // What a handle points to. Concrete: storage is set. Symbolic: recorder and node are. Neither: only
 // the shape is known (a gradient rule's stand-in for an input that was not kept).
 struct TensorImpl final : Counted {
+  static constexpr std::uint32_t kNewest = ~std::uint32_t{0};
+
   Spec spec;
   Ref<Storage> storage;
   std::size_t offset = 0;    // bytes into storage
   Ref<Node> node;            // the record or node that made this; null: a constant
   std::uint32_t output = 0;  // which of its outputs
+  // Concrete: the storage's version when the history was the tensor's own. Symbolic: the version of
+  // the memory (lineage.h) that this reads; the newest at the time, unless a gradient rule or a
+  // recomputed region reads what the forward pass has read.
+  std::uint32_t version = kNewest;
+  bool is_leaf = false;  // made by with_grad(): the handle through which the gradient is read
   Ref<Recorder> recorder;
+
+  TensorImpl() = default;
+  ~TensorImpl();
+
+  // Makes `record` this concrete tensor's history.
+  void tie(Ref<Node> record, std::uint32_t which) noexcept {
+    node = std::move(record);
+    output = which;
+    version = storage ? storage->version() : 0;
+  }
 };
 
 inline Tensor adopt(TensorImpl* impl) noexcept {

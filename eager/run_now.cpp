@@ -34,7 +34,8 @@ bool can_take_over(Inputs inputs, std::size_t i, const Spec& output) {
   if (!inputs[i].expiring) return false;
   const TensorImpl& impl = *inputs[i].tensor->impl();
   if (!impl.storage || impl.offset != 0 || !impl.unique() || !impl.storage->unique()) return false;
-  if (impl.storage->bytes() != output.bytes()) return false;
+  // All of the memory, element for element: no part of it, and no input that is broadcast.
+  if (impl.storage->bytes() != output.bytes() || impl.spec.bytes() != output.bytes()) return false;
   for (std::size_t j = 0; j < inputs.size(); ++j)
     if (j != i && inputs[j].tensor->impl() == &impl) return false;
   return true;
@@ -74,7 +75,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   op.infer(inference);
 
   if (mode.collector) mode.collector->note(op, inputs);
-  const Mask wants = mode.records ? wanting_inputs(op, inputs) : 0;
+  const Mask wants = mode.records ? wanting_inputs(op, inputs, site) : 0;
   const Keeps keeps = wants ? keeps_of(op, wants) : Keeps{};
 
   Tensors results;

@@ -1,41 +1,63 @@
 #include "ebb/eager/tape.h"
 
+#include "ebb/core/error.h"
+#include "ebb/core/lineage.h"
+#include "ebb/core/tape_record.h"
 #include "ebb/core/tensor_impl.h"
 
 namespace ebb::detail {
 
-Mask wanting_inputs(const OpDef& op, Inputs inputs) noexcept {
-  if (op.updates) return 0;
+namespace {
+
+// Whether a history ends in a leaf through views alone: then its memory is that leaf's.
+bool is_view_of_leaf(const Node* node) noexcept {
+  while (node && node->op->view) node = node->inputs[0].producer.get();
+  return node && node->op->is_source;
+}
+
+}  // namespace
+
+Mask wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
   Mask wants = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].tensor->impl()->node) wants |= bit(static_cast<int>(i));
-  return wants & ~op.shape_only;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Mask mine = bit(static_cast<int>(i));
+    const TensorImpl& impl = *inputs[i].tensor->impl();
+    if (!impl.node || ((op.shape_only | op.stops_gradient) & mine)) continue;
+    wants |= mine;
+    if (impl.node->op->is_source || !impl.storage || impl.version == impl.storage->version())
+      continue;
+    if (!is_view_of_leaf(impl.node.get()))
+      throw Error(message(op.name, updated_through_another_view(impl.spec), site));
+  }
+  if (wants && op.updates && is_view_of_leaf(inputs[0].tensor->impl()->node.get())) return 0;
+  return wants;
 }
 
 void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                     Mask wants, Keeps keeps, Tensors& results) {
-  Ref<Node> node = make_ref<Node>(op, attributes, site);
+  const Ref<TapeRecord> record = make_ref<TapeRecord>(op, attributes, site);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
     const Mask mine = bit(static_cast<int>(i));
-    Node::Source& source = node->inputs.emplace_back();
-    source.spec = impl.spec;
+    Node::Source& source = record->inputs.emplace_back();
+    TapeRecord::Input& input = record->kept_inputs.emplace_back();
+    input.spec = impl.spec;
     if (wants & mine) {
       source.producer = impl.node;
       source.output = impl.output;
     }
-    if ((keeps.inputs & mine) && impl.storage) source.kept = Kept(impl.storage, impl.offset);
+    if ((keeps.inputs & mine) && impl.storage) input.kept = Kept(impl.storage, impl.offset);
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Node::Result& result = node->outputs.emplace_back();
+    Spec& spec = record->outputs.emplace_back();
+    Kept& kept = record->kept_outputs.emplace_back();
     if (!results[i].defined()) continue;
     TensorImpl& impl = *results[i].impl();
-    result.spec = impl.spec;
+    spec = impl.spec;
     if ((keeps.outputs & bit(static_cast<int>(i))) && impl.storage)
-      result.kept = Kept(impl.storage, impl.offset);
-    if (!is_floating(impl.spec.dtype)) continue;  // counts and indices have no derivative
-    impl.node = node;
-    impl.output = static_cast<std::uint32_t>(i);
+      kept = Kept(impl.storage, impl.offset);
+    // Counts and indices have no derivative.
+    if (is_floating(impl.spec.dtype)) impl.tie(record, static_cast<std::uint32_t>(i));
   }
 }
 

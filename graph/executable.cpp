@@ -9,7 +9,7 @@ namespace ebb::detail {
 
 Executable::Executable(Program program) : program_(std::move(program)) {
   for (std::uint32_t i = 0; i < program_.values.size(); ++i) {
-    const Value& value = program_.values[i];
+    const PlacedValue& value = program_.values[i];
     buffers_.push_back({nullptr, value.spec});
     if (value.place.kind == Place::feed)
       feed_patches_.push_back({i, value.place.index, value.place.offset});
@@ -25,8 +25,7 @@ void* Executable::address(const Place& place) const noexcept {
     case Place::variable:
       return static_cast<std::byte*>(variables_->data(place.index)) + place.offset;
     case Place::captured:
-      return static_cast<std::byte*>(detail::data(program_.captured[place.index]->extra->tensor)) +
-             place.offset;
+      return program_.captured[place.index]->extra->tensor.impl()->storage->data() + place.offset;
     case Place::nowhere:
     case Place::feed:
     case Place::fetch:
@@ -72,10 +71,10 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
     step.run({.inputs = {values, step.inputs},
               .outputs = {values + step.inputs, step.outputs},
               .attributes = &step.node->attributes,
-              .workspace =
-                  step.workspace < 0
-                      ? nullptr
-                      : arena_ + program_.arena_offsets[static_cast<std::size_t>(step.workspace)]});
+              .workspace = step.workspace == ~std::uint32_t{0}
+                               ? nullptr
+                               : arena_ + program_.arena_offsets[step.workspace],
+              .destroyed = step.destroyed});
     if (!poisons_) continue;
     const auto now = static_cast<std::size_t>(&step - program_.steps.data());
     for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)

@@ -16,6 +16,7 @@ Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape
 
 memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes,
                          const Device& device) const {
+  const GraphState::Reading reading(state());
   return detail::make_program(state(), fetches, shapes, device.runtime(), {}).plan;
 }
 

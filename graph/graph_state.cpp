@@ -1,5 +1,7 @@
 #include "ebb/graph/graph_state.h"
 
+#include <thread>
+
 #include "ebb/core/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
@@ -12,62 +14,88 @@ using detail::message;
 using detail::Ref;
 using detail::TensorImpl;
 
-const OpDef placeholder_op = {.name = "placeholder", .infer = nullptr};
-const OpDef variable_op = {.name = "variable", .infer = nullptr};
-const OpDef captured_op = {.name = "captured", .infer = nullptr};
+constinit const OpDef placeholder_op = {.name = "placeholder", .infer = nullptr, .is_source = true};
+constinit const OpDef variable_op = {.name = "variable", .infer = nullptr, .is_source = true};
+constinit const OpDef captured_op = {.name = "captured", .infer = nullptr, .is_source = true};
 
 GraphState::~GraphState() {
   // From the last node to the first, so that no node's end reaches down a chain.
-  captured_.clear();
   run_count_node_ = nullptr;
   while (!nodes_.empty()) nodes_.pop_back();
 }
 
-Node& GraphState::add(Ref<Node> node) {
-  if (runs_.load(std::memory_order_relaxed) > 0)
-    throw Error(
-        message(node->op->name, "a graph cannot be extended while a session runs it", node->site));
-  positions_.emplace(node.get(), nodes_.size());
-  nodes_.push_back(std::move(node));
-  return *nodes_.back();
+// A writer excludes readers and other writers; none of them waits long for it.
+class GraphState::Extending {
+ public:
+  Extending(GraphState& graph, const char* what, CallSite site) : graph_(graph) {
+    int nobody = 0;
+    if (!graph.users_.compare_exchange_strong(nobody, -1, std::memory_order_acquire))
+      throw Error(message(what,
+                          nobody > 0 ? "a graph cannot be extended while a session runs it"
+                                     : "a graph cannot be extended by two threads at once",
+                          site));
+  }
+  ~Extending() { graph_.users_.store(0, std::memory_order_release); }
+  Extending(const Extending&) = delete;
+  Extending& operator=(const Extending&) = delete;
+
+ private:
+  GraphState& graph_;
+};
+
+GraphState::Reading::Reading(const GraphState& graph) noexcept : graph_(graph) {
+  int users = graph.users_.load(std::memory_order_relaxed);
+  while (true) {
+    if (users < 0) {
+      std::this_thread::yield();
+      users = graph.users_.load(std::memory_order_relaxed);
+    } else if (graph.users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire)) {
+      return;
+    }
+  }
+}
+
+Ref<Node> GraphState::new_node(const OpDef& op, const Attributes& attributes, CallSite site) const {
+  return make_ref<Node>(op, attributes, site, nodes_.size());
 }
 
 Tensor GraphState::add_input(const OpDef& op, const Spec& spec, std::string_view name,
                              const Attributes& attributes, CallSite site) {
-  Ref<Node> node = make_ref<Node>(op, attributes, site);
-  node->outputs.emplace_back().spec = spec;
-  node->extra = std::make_unique<Node::Extra>();
-  node->extra->name = name;
-  add(node);
+  Ref<Node> node = new_node(op, attributes, site);
+  node->outputs.push_back(spec);
+  node->make_extra().name = name;
+  nodes_.push_back(node);
   return detail::make_symbolic(spec, Ref<Recorder>(this), std::move(node), 0);
 }
 
 Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite site) {
   if (name.empty()) throw Error(message("placeholder", "needs a name", site));
-  for (const Ref<Node>& node : nodes_)
-    if (node->op == &placeholder_op && node->extra->name == name)
-      throw Error(message("placeholder",
-                          "the name '" + std::string(name) + "' is taken by the placeholder at " +
-                              node->site.file + ":" + std::to_string(node->site.line),
-                          site));
-  return add_input(placeholder_op, spec, name, {}, site);
+  const Extending extending(*this, "placeholder", site);
+  const auto [at, is_new] = placeholders_.emplace(name, nullptr);
+  if (!is_new)
+    throw Error(message("placeholder",
+                        "the name '" + std::string(name) + "' is taken by the placeholder at " +
+                            at->second->site.file + ":" + std::to_string(at->second->site.line),
+                        site));
+  Tensor tensor = add_input(placeholder_op, spec, name, {}, site);
+  at->second = tensor.impl()->node.get();
+  return tensor;
 }
 
 std::int64_t GraphState::find_variable(std::string_view name) const noexcept {
-  for (std::size_t i = 0; i < variables_.size(); ++i)
-    if (variables_[i].name == name) return static_cast<std::int64_t>(i);
-  return -1;
+  const auto found = variable_indices_.find(std::string(name));
+  return found == variable_indices_.end() ? -1 : found->second;
 }
 
 Tensor GraphState::declare(const VariableDeclaration& declaration) {
-  if (find_variable(declaration.name) >= 0)
+  const Extending extending(*this, "declare", declaration.site);
+  const auto index = static_cast<std::int64_t>(variables_.size());
+  if (!variable_indices_.emplace(declaration.name, index).second)
     throw Error(message("declare", "the name '" + declaration.name + "' is used twice in the graph",
                         declaration.site));
-  const VariableAttributes attributes{static_cast<std::int64_t>(variables_.size())};
-  Tensor tensor =
-      add_input(variable_op, declaration.spec, declaration.name, attributes, declaration.site);
   variables_.push_back(declaration);
-  return tensor;
+  return add_input(variable_op, declaration.spec, declaration.name, VariableAttributes{index},
+                   declaration.site);
 }
 
 Tensor GraphState::draw(CallSite site) {
@@ -88,29 +116,37 @@ Tensor GraphState::draw(CallSite site) {
   return apply_one(draw_op, {count}, attributes, site);
 }
 
-Ref<Node> GraphState::capture(const Tensor& tensor, const OpDef& user, CallSite site) {
+Node::Source GraphState::captured_source(const Tensor& tensor, const OpDef& user, CallSite site) {
   const TensorImpl& impl = *tensor.impl();
   if (!impl.storage) throw Error(message(user.name, "an input has no values to be captured", site));
-  if (impl.node && impl.node->op != &leaf_op)
+  if (impl.node && !impl.node->op->is_source)
     throw Error(message(user.name,
                         "a concrete result of " + std::string(impl.node->op->name) +
                             " with a history would freeze if this graph captured it; detach() it, "
                             "or compute it inside the graph",
                         site));
-  Ref<Node>& node = captured_[&impl];
-  if (!node) {
-    Ref<Node> made = make_ref<Node>(captured_op, Attributes(), site);
-    made->outputs.emplace_back().spec = impl.spec;
-    made->extra = std::make_unique<Node::Extra>();
-    made->extra->tensor = tensor;
-    add(made);
-    node = std::move(made);
+  Node*& known = captured_[&impl];
+  if (!known) {
+    Ref<Node> node = new_node(captured_op, Attributes(), site);
+    node->outputs.push_back(impl.spec);
+    node->make_extra().tensor = tensor;
+    // Tensors that share memory are views of the one that came first.
+    Node*& first = captured_storage_[impl.storage.get()];
+    if (first)
+      node->root = first;
+    else
+      first = node.get();
+    known = node.get();
+    nodes_.push_back(std::move(node));
   }
-  return node;
+  Node::Source source{Ref<Node>(known), 0, 0};
+  source.version = detail::newest_version(detail::root_of(source));
+  return source;
 }
 
 Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                            CallSite site) {
+  const Extending extending(*this, op.name, site);
   Specs in;
   for (const Input& input : inputs) {
     if (!input.tensor->defined())
@@ -124,25 +160,58 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
 
-  Ref<Node> node = make_ref<Node>(op, attributes, site);
-  for (const Input& input : inputs) {
-    const TensorImpl& impl = *input.tensor->impl();
-    const bool symbolic = static_cast<bool>(impl.recorder);
-    Node::Source& source = node->inputs.emplace_back();
-    source.spec = impl.spec;
-    source.producer = symbolic ? impl.node : capture(*input.tensor, op, site);
-    source.output = symbolic ? impl.output : 0;
-  }
+  // What is captured comes before what uses it.
+  InlineVector<Node::Source, 3> sources;
+  for (const Input& input : inputs)
+    sources.push_back(input.tensor->is_symbolic() ? detail::source_of(*input.tensor)
+                                                  : captured_source(*input.tensor, op, site));
+  const bool pinned = op.view && inputs[0].tensor->impl()->version != TensorImpl::kNewest &&
+                      inputs[0].tensor->is_symbolic();
+
+  Ref<Node> node = new_node(op, attributes, site);
   node->category = detail::tape_mode().category;
   node->region = region_;
+  for (std::size_t i = 0; op.updates >> i; ++i) {
+    if (!(op.updates >> i & 1)) continue;
+    const detail::Root root = detail::root_of(sources[i]);
+    if (root.node->op == &placeholder_op)
+      throw Error(message(op.name,
+                          "the placeholder '" + root.node->extra->name +
+                              "' belongs to who feeds it and cannot be updated in place; copy() it",
+                          site));
+    sources[i].version = detail::newest_version(root);  // an update makes the next one
+  }
+  if (op.view || op.updates) {
+    const detail::Root root = detail::root_of(sources[0]);
+    node->root = root.node;
+    node->root_output = root.output;
+  }
+  if (op.updates) {
+    const detail::Root target = detail::target_of(sources[0]);
+    node->target = target.node;
+    node->target_output = target.output;
+  }
   Tensors results;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    node->outputs.emplace_back().spec = out[i];
+    node->outputs.push_back(out[i]);
     results.push_back(
         detail::make_symbolic(out[i], Ref<Recorder>(this), node, static_cast<std::uint32_t>(i)));
   }
-  add(std::move(node));
+  if (pinned) results[0].impl()->version = sources[0].version;
+
+  nodes_.push_back(node);
+  for (std::size_t i = 0; op.updates >> i; ++i)
+    if (op.updates >> i & 1) add_update(detail::root_of(sources[i]), *node);
+  node->inputs = std::move(sources);
   return results;
+}
+
+// Makes the root's next version, once for each update.
+void GraphState::add_update(const detail::Root& root, Node& node) {
+  auto& updates = root.node->make_extra().updates;
+  if (updates.size() <= root.output) updates.resize(root.output + 1);
+  if (updates[root.output].empty() || updates[root.output].back() != &node)
+    updates[root.output].push_back(&node);
 }
 
 }  // namespace ebb

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ebb/core/lineage.h"
 #include "ebb/core/recorder.h"
 #include "ebb/core/tensor_impl.h"
 #include "ebb/core/variable.h"
@@ -21,22 +22,26 @@ struct VariableAttributes {
 };
 
 // What the handles of a graph share: its nodes in the order of the program, its variables and what
-// it captured. Nodes refer to earlier nodes only.
+// it captured. Nodes refer to earlier nodes only; a node's number is its position.
 class GraphState final : public Recorder {
  public:
   ~GraphState() override;
 
+  // Throw Error while a session runs or plans the graph, or another thread extends it.
   Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
   Tensor draw(CallSite site) override;
-  void begin_recompute() override { region_ = ++regions_; }
-  void end_recompute() noexcept override { region_ = 0; }
   Tensor placeholder(std::string_view name, const Spec& spec, CallSite site);
 
+  void begin_recompute() override {
+    if (region_depth_++ == 0) region_ = ++regions_;  // what is inside another region belongs to it
+  }
+  void end_recompute() noexcept override {
+    if (--region_depth_ == 0) region_ = 0;
+  }
+
   const std::vector<detail::Ref<Node>>& nodes() const noexcept { return nodes_; }
-  // The position of a node of this graph.
-  std::size_t position(const Node* node) const { return positions_.at(node); }
   bool owns(const Tensor& tensor) const noexcept {
     return tensor.defined() && tensor.impl()->recorder.get() == this;
   }
@@ -47,25 +52,37 @@ class GraphState final : public Recorder {
   // The count of runs that draws depend on: its variable, or -1 while nothing draws.
   std::int64_t run_count() const noexcept { return run_count_; }
 
-  // Sessions mark their runs, during which nodes cannot be added.
-  void begin_run() noexcept { runs_.fetch_add(1, std::memory_order_relaxed); }
-  void end_run() noexcept { runs_.fetch_sub(1, std::memory_order_relaxed); }
+  // While one is alive, a session plans or runs the graph and nodes cannot be added.
+  class Reading {
+   public:
+    explicit Reading(const GraphState& graph) noexcept;
+    ~Reading() { graph_.users_.fetch_sub(1, std::memory_order_release); }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    const GraphState& graph_;
+  };
 
  private:
+  class Extending;
   Tensor add_input(const OpDef& op, const Spec& spec, std::string_view name,
                    const Attributes& attributes, CallSite site);
-  detail::Ref<Node> capture(const Tensor& tensor, const OpDef& user, CallSite site);
-  Node& add(detail::Ref<Node> node);
+  Node::Source captured_source(const Tensor& tensor, const OpDef& user, CallSite site);
+  static void add_update(const detail::Root& root, Node& node);
+  detail::Ref<Node> new_node(const OpDef& op, const Attributes& attributes, CallSite site) const;
 
   std::vector<detail::Ref<Node>> nodes_;
-  std::unordered_map<const Node*, std::size_t> positions_;
-  std::unordered_map<const void*, detail::Ref<Node>>
-      captured_;  // by TensorImpl, which the node pins
+  std::unordered_map<std::string, Node*> placeholders_;  // by name
+  std::unordered_map<std::string, std::int64_t> variable_indices_;
+  std::unordered_map<const void*, Node*> captured_;          // by TensorImpl, which the node pins
+  std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
   std::deque<VariableDeclaration> variables_;
   std::int64_t run_count_ = -1;
   detail::Ref<Node> run_count_node_;
   std::uint32_t regions_ = 0, region_ = 0;
-  std::atomic<int> runs_{0};
+  int region_depth_ = 0;
+  mutable std::atomic<int> users_{0};  // sessions that read; -1: a thread adds a node
 };
 
 }  // namespace ebb

@@ -15,7 +15,7 @@ struct Place {
     nowhere,   // an output nobody wants, or an input needed for its shape only
     arena,     // index: the buffer
     variable,  // index: of the graph's variables
-    captured,  // index: into Program::captured
+    captured,  // index: into Program::captured; offset from the beginning of its storage
     feed,      // index: into Program::feeds
     fetch,     // index: into Program::fetches; written straight into what the caller gets
   };
@@ -25,7 +25,7 @@ struct Place {
 };
 
 // A value that a step reads or writes.
-struct Value {
+struct PlacedValue {
   Place place;
   Spec spec;
 };
@@ -36,7 +36,8 @@ struct Step {
   Kernel run = nullptr;
   std::uint32_t first_value = 0;  // into Program::values: inputs, then outputs
   std::uint32_t inputs = 0, outputs = 0;
-  std::int32_t workspace = -1;  // a buffer of the arena
+  std::uint32_t workspace = ~std::uint32_t{0};  // a buffer of the arena, if any
+  Mask destroyed = 0;                           // inputs that the kernel may use up
 };
 
 // A piece of the arena and the last step that needs it.
@@ -51,30 +52,29 @@ struct Fetch {
   Place copied_from;
 };
 
-// A graph cut down to some fetches, with all shapes known and all memory assigned: what a plan is
-// made of and what a session runs. Steps are in the order of the program, so that every read of a
-// variable stands where it was written, before or after each update.
+// A graph cut down to some fetches, with all shapes known, all steps in order and all memory
+// assigned: what a plan is made of and what a session runs. Made by the passes of passes/.
 struct Program {
   std::vector<const Node*> feeds;  // the placeholders, in the order they were given
-  std::vector<Spec> feed_specs;
   std::vector<Fetch> fetches;
-  std::vector<const Node*> captured;
-  std::vector<std::uint32_t> variables;         // those it reads
+  std::vector<const Node*> captured;            // one for each storage
   std::vector<std::uint32_t> updated_captured;  // into captured: updated in place
+  std::vector<std::uint32_t> variables;         // those it touches, ascending
   std::vector<Step> steps;
-  std::vector<Value> values;
+  std::vector<PlacedValue> values;
   std::vector<std::size_t> arena_offsets;  // of each buffer
   std::vector<ArenaLife> arena_lives;      // by the last step
+  std::vector<Ref<Node>> made;             // nodes of its own
   memory::Plan plan;
 };
 
 struct ProgramOptions {
-  bool passes = true;  // drop nodes that change nothing, let outputs take over inputs
+  bool passes = true;  // those that only improve
 };
 
-// Prunes, infers, simplifies, orders, assigns. Throws Error for fetches or placeholders of another
-// graph, a placeholder not fed, and what shape rules throw for the fed shapes.
-Program make_program(GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
+// Throws Error for fetches or placeholders of another graph, a placeholder not fed, and updates in
+// place whose order contradicts itself; what shape rules throw for the fed shapes.
+Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options);
 
 }  // namespace ebb::detail

@@ -43,8 +43,8 @@ bool Session::closed() const noexcept {
 struct PreparedStep::State {
   std::shared_ptr<Session::Impl> session;
   Tensors fetch;
-  Tensors placeholders;
-  std::shared_ptr<Session::Impl::Entry> entry;
+  Session::Impl::Feeding feeding;
+  std::shared_ptr<Session::Impl::Plan> plan;
 };
 
 PreparedStep::PreparedStep(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -55,16 +55,16 @@ PreparedStep& PreparedStep::operator=(PreparedStep&&) noexcept = default;
 PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders) {
   const GraphState& graph = impl_->graph.state();
   if (!graph.owns(fetch)) throw Error("[prepare] the fetch is not a tensor of this graph");
-  for (const Tensor& placeholder : placeholders)
-    if (!graph.owns(placeholder) || placeholder.impl()->node->op != &placeholder_op)
-      throw Error("[prepare] only placeholders of this graph can be fed");
+  InlineVector<const Tensor*, 8> given;
+  for (const Tensor& placeholder : placeholders) given.push_back(&placeholder);
   return PreparedStep(std::make_unique<PreparedStep::State>(
-      PreparedStep::State{impl_, Tensors{fetch}, placeholders, nullptr}));
+      PreparedStep::State{impl_, Tensors{fetch},
+                          Session::Impl::Feeding(graph, {given.data(), given.size()}), nullptr}));
 }
 
 Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
-  return state_->session->run_prepared(state_->fetch, state_->placeholders, {values, count},
-                                       state_->entry);
+  return state_->session->run_prepared(state_->fetch, state_->feeding, {values, count},
+                                       state_->plan);
 }
 
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #pragma once
 #include <list>
 #include <mutex>
+#include <unordered_map>
 
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
@@ -13,21 +14,35 @@ class Session::Impl {
   Impl(const Graph& graph, const SessionOptions& options);
   ~Impl() { close(); }
 
-  // A plan and what it was made for.
-  struct Entry {
-    std::vector<std::pair<const Node*, std::uint32_t>> fetches;
-    FedShapes shapes;
+  // What a plan was made for: fetches and their versions, then placeholders and their shapes.
+  using PlanKey = std::vector<std::int64_t>;
+  struct Plan {
+    PlanKey key;
+    std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
+    bool has_variables = false;  // the session has memory for those that it touches
+  };
+  // Placeholders in the order of the program, whatever order they are given in.
+  struct Feeding {
+    explicit Feeding(const GraphState& graph, std::span<const Tensor* const> placeholders);
+    Tensors placeholders;              // sorted
+    std::vector<std::size_t> sources;  // which of those given each is
   };
 
   Tensors run(const Tensors& fetches, const Feeds& feeds);
-  // The values of `placeholders`, in order; `entry` remembers the plan from call to call.
-  Tensor run_prepared(const Tensors& fetch, const Tensors& placeholders,
-                      std::span<const Tensor* const> values, std::shared_ptr<Entry>& entry);
+  // The values of the placeholders in the order they were given in; `plan` remembers the plan from
+  // call to call.
+  Tensor run_prepared(const Tensors& fetch, const Feeding& feeding,
+                      std::span<const Tensor* const> values, std::shared_ptr<Plan>& plan);
 
   // For the operations on variables: the lock, with the session open and all variables in memory.
   std::unique_lock<std::mutex> open_variables();
   std::size_t variable_index(const Tensor& variable, const char* what) const;
+  // Memory for this variable, if it has none yet.
+  void provide_variable(std::size_t index) {
+    const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
+    variables.allocate(indices);
+  }
 
   memory::Breakdown memory() const;
   memory::CloseReport close();
@@ -38,23 +53,29 @@ class Session::Impl {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  mutable std::mutex mutex;                 // guards what follows, and runs
-  std::list<std::shared_ptr<Entry>> plans;  // most recently used first
+  mutable std::mutex mutex;                // guards what follows, and runs
+  std::list<std::shared_ptr<Plan>> plans;  // most recently used first
   bool closed = false;
 
  private:
   void require_open() const;
-  std::shared_ptr<Entry> find_or_make_plan(const Tensors& fetches, FedShapes shapes);
+  std::shared_ptr<Plan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
+                                          std::vector<Shape> shapes);
   // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
   void provide_arena(const memory::Plan& plan);
-  Tensors execute(Entry& entry, std::span<void* const> feeds);
+  // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
+  Tensors execute(Plan& plan, std::span<const Tensor* const> values);
 
+  struct KeyHash {
+    std::size_t operator()(const PlanKey& key) const noexcept;
+  };
+  std::unordered_map<PlanKey, std::list<std::shared_ptr<Plan>>::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
 };
 
 namespace detail {
-// The address of a value fed for a placeholder of `spec`, checked. Throws ShapeError, Error.
-void* check_feed(const Node& placeholder, const Tensor& value, const Device& device);
+// Throws Error, ShapeError for what cannot be fed for a placeholder.
+void check_feed(const Node& placeholder, const Tensor& value, const Device& device);
 }  // namespace detail
 
 }  // namespace ebb

@@ -11,12 +11,12 @@ using memory::Category;
 
 namespace detail {
 
-void* check_feed(const Node& placeholder, const Tensor& value, const Device& device) {
+void check_feed(const Node& placeholder, const Tensor& value, const Device& device) {
   const std::string name = "placeholder '" + placeholder.extra->name + "'";
   if (!value.defined() || !value.impl()->storage)
     throw Error("[run] " + name + " is fed with " + value.to_string() +
                 "; it takes a concrete tensor");
-  const Spec& declared = placeholder.outputs[0].spec;
+  const Spec& declared = placeholder.outputs[0];
   if (value.dtype() != declared.dtype)
     throw ShapeError(message(
         "run",
@@ -26,7 +26,6 @@ void* check_feed(const Node& placeholder, const Tensor& value, const Device& dev
   if (!(where == device) && !device.is_simulated())
     throw Error("[run] " + name + " is fed with a tensor on " + where.name() +
                 ", and the session runs on " + device.name());
-  return data(value);
 }
 
 }  // namespace detail
@@ -44,34 +43,59 @@ void Session::Impl::require_open() const {
   if (closed) throw SessionClosed("[Session] this session is closed");
 }
 
-std::shared_ptr<Session::Impl::Entry> Session::Impl::find_or_make_plan(const Tensors& fetches,
-                                                                       FedShapes shapes) {
-  const auto is_wanted = [&](const std::shared_ptr<Entry>& entry) {
-    if (entry->fetches.size() != fetches.size() || entry->shapes.size() != shapes.size())
-      return false;
-    for (std::size_t i = 0; i < fetches.size(); ++i)
-      if (!fetches[i].defined() || entry->fetches[i].first != fetches[i].impl()->node.get() ||
-          entry->fetches[i].second != fetches[i].impl()->output)
-        return false;
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-      if (entry->shapes[i].placeholder.impl()->node != shapes[i].placeholder.impl()->node ||
-          !(entry->shapes[i].shape == shapes[i].shape))
-        return false;
-    return true;
-  };
-  const auto found = std::find_if(plans.begin(), plans.end(), is_wanted);
-  if (found != plans.end()) {
-    plans.splice(plans.begin(), plans, found);
+Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor* const> given) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!graph.owns(*given[i]) || given[i]->impl()->node->op != &placeholder_op)
+      throw Error("[run] only placeholders of this graph can be fed, not " + given[i]->to_string());
+    sources.push_back(i);
+  }
+  const auto number = [&](std::size_t i) { return given[i]->impl()->node->number; };
+  const auto before = [&](std::size_t a, std::size_t b) { return number(a) < number(b); };
+  if (!std::is_sorted(sources.begin(), sources.end(), before))
+    std::stable_sort(sources.begin(), sources.end(), before);
+  for (const std::size_t source : sources) placeholders.push_back(*given[source]);
+}
+
+std::size_t Session::Impl::KeyHash::operator()(const PlanKey& key) const noexcept {
+  std::uint64_t hash = key.size();
+  for (const std::int64_t word : key)
+    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15 ^ hash >> 29;
+  return hash;
+}
+
+std::shared_ptr<Session::Impl::Plan> Session::Impl::find_or_make_plan(const Tensors& fetches,
+                                                                      const Feeding& feeding,
+                                                                      std::vector<Shape> shapes) {
+  PlanKey key;
+  for (const Tensor& fetch : fetches) {
+    if (!graph.state().owns(fetch))
+      throw Error("[run] a fetch is not a tensor of this graph: " + fetch.to_string());
+    const Node::Source source = detail::source_of(fetch);
+    const bool pinned = fetch.impl()->version != detail::TensorImpl::kNewest;
+    key.insert(key.end(), {static_cast<std::int64_t>(source.producer->number), source.output,
+                           source.version, pinned});
+  }
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    key.push_back(-1 - static_cast<std::int64_t>(feeding.placeholders[i].impl()->node->number));
+    const auto dims = shapes[i].dims();
+    key.insert(key.end(), dims.begin(), dims.end());
+  }
+  if (const auto found = plan_of_.find(key); found != plan_of_.end()) {
+    plans.splice(plans.begin(), plans, found->second);
     return plans.front();
   }
-  detail::Program program = detail::make_program(graph.state(), fetches, shapes, device.runtime(),
+  FedShapes fed;
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    fed.push_back({feeding.placeholders[i], shapes[i]});
+  detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  std::vector<std::pair<const Node*, std::uint32_t>> keys;
-  for (const Tensor& fetch : fetches)
-    keys.emplace_back(fetch.impl()->node.get(), fetch.impl()->output);
-  plans.push_front(std::make_shared<Entry>(
-      Entry{std::move(keys), std::move(shapes), detail::Executable(std::move(program))}));
-  if (plans.size() > options.max_plans) plans.pop_back();
+  plans.push_front(
+      std::make_shared<Plan>(Plan{key, std::move(shapes), detail::Executable(std::move(program))}));
+  plan_of_.emplace(std::move(key), plans.begin());
+  if (plans.size() > options.max_plans) {
+    plan_of_.erase(plans.back()->key);
+    plans.pop_back();
+  }
   if (detail::logs_debug()) {
     const memory::Plan& plan = plans.front()->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
@@ -91,21 +115,32 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
 }
 
-// Everything is allocated and checked before the first kernel.
-Tensors Session::Impl::execute(Entry& entry, std::span<void* const> feeds) {
-  detail::Executable& executable = entry.executable;
-  variables.allocate();
-  provide_arena(executable.program().plan);
+Tensors Session::Impl::execute(Plan& plan, std::span<const Tensor* const> values) {
+  detail::Executable& executable = plan.executable;
+  const detail::Program& program = executable.program();
+  InlineVector<void*, 8> feeds;
+  Tensors copies;  // of feeds whose memory the graph updates, as a captured tensor
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    detail::check_feed(*program.feeds[i], *values[i], device);
+    const Tensor* value = values[i];
+    for (const std::uint32_t index : program.updated_captured)
+      if (program.captured[index]->extra->tensor.impl()->storage == value->impl()->storage)
+        value = &copies.emplace_back(values[i]->clone());
+    feeds.push_back(detail::data(*value));
+  }
+  if (!plan.has_variables) {
+    variables.allocate(program.variables);
+    plan.has_variables = true;
+  }
+  provide_arena(program.plan);
   executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables, device);
   Tensors results;
   InlineVector<void*, 4> addresses;
-  for (const detail::Fetch& fetch : executable.program().fetches) {
+  for (const detail::Fetch& fetch : program.fetches) {
     results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
     addresses.push_back(detail::data(results.back()));
   }
-  graph.state().begin_run();
-  executable.run(feeds, {addresses.data(), addresses.size()});
-  graph.state().end_run();
+  executable.run({feeds.data(), feeds.size()}, {addresses.data(), addresses.size()});
   variables.count_run();
   return results;
 }
@@ -113,43 +148,44 @@ Tensors Session::Impl::execute(Entry& entry, std::span<void* const> feeds) {
 Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
   const std::lock_guard lock(mutex);
   require_open();
-  FedShapes shapes;
-  for (const Feed& feed : feeds) {
-    if (!feed.value.defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
-    shapes.push_back({feed.placeholder, feed.value.shape()});
+  const GraphState::Reading reading(graph.state());
+  InlineVector<const Tensor*, 8> placeholders, values;
+  for (const Feed& feed : feeds) placeholders.push_back(&feed.placeholder);
+  const Feeding feeding(graph.state(), {placeholders.data(), placeholders.size()});
+  std::vector<Shape> shapes;
+  for (const std::size_t source : feeding.sources) {
+    const Tensor& value = feeds[source].value;
+    if (!value.defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
+    values.push_back(&value);
+    shapes.push_back(value.shape());
   }
-  const std::shared_ptr<Entry> entry = find_or_make_plan(fetches, std::move(shapes));
-  InlineVector<void*, 8> addresses;
-  for (std::size_t i = 0; i < feeds.size(); ++i)
-    addresses.push_back(
-        detail::check_feed(*entry->executable.program().feeds[i], feeds[i].value, device));
-  return execute(*entry, {addresses.data(), addresses.size()});
+  const std::shared_ptr<Plan> plan = find_or_make_plan(fetches, feeding, std::move(shapes));
+  return execute(*plan, {values.data(), values.size()});
 }
 
-Tensor Session::Impl::run_prepared(const Tensors& fetch, const Tensors& placeholders,
-                                   std::span<const Tensor* const> values,
-                                   std::shared_ptr<Entry>& entry) {
+Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
+                                   std::span<const Tensor* const> given,
+                                   std::shared_ptr<Plan>& plan) {
   const std::lock_guard lock(mutex);
   require_open();
-  if (values.size() != placeholders.size())
-    throw Error("[prepare] this step takes " + std::to_string(placeholders.size()) +
-                " values and was given " + std::to_string(values.size()));
-  bool same = entry != nullptr;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i]->defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
-    same = same && values[i]->shape() == entry->shapes[i].shape;
+  if (given.size() != feeding.sources.size())
+    throw Error("[prepare] this step takes " + std::to_string(feeding.sources.size()) +
+                " values and was given " + std::to_string(given.size()));
+  const GraphState::Reading reading(graph.state());
+  InlineVector<const Tensor*, 8> values;
+  bool same = plan != nullptr;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Tensor& value = *given[feeding.sources[i]];
+    if (!value.defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
+    same = same && value.shape() == plan->shapes[i];
+    values.push_back(&value);
   }
   if (!same) {
-    FedShapes shapes;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      shapes.push_back({placeholders[i], values[i]->shape()});
-    entry = find_or_make_plan(fetch, std::move(shapes));
+    std::vector<Shape> shapes;
+    for (const Tensor* value : values) shapes.push_back(value->shape());
+    plan = find_or_make_plan(fetch, feeding, std::move(shapes));
   }
-  InlineVector<void*, 8> addresses;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    addresses.push_back(
-        detail::check_feed(*entry->executable.program().feeds[i], *values[i], device));
-  return std::move(execute(*entry, {addresses.data(), addresses.size()})[0]);
+  return std::move(execute(*plan, {values.data(), values.size()})[0]);
 }
 
 memory::Breakdown Session::Impl::memory() const {
@@ -159,9 +195,9 @@ memory::Breakdown Session::Impl::memory() const {
   breakdown.parameter_bytes = variables.parameter_bytes();
   breakdown.optimizer_state_bytes = variables.slot_bytes();
   breakdown.arena_bytes = arena_ ? arena_->allocated_bytes() : 0;
-  for (const std::shared_ptr<Entry>& entry : plans)
+  for (const std::shared_ptr<Plan>& plan : plans)
     breakdown.workspace_bytes =
-        std::max(breakdown.workspace_bytes, entry->executable.program().plan.workspace_bytes);
+        std::max(breakdown.workspace_bytes, plan->executable.program().plan.workspace_bytes);
   breakdown.total_bytes = stats.allocated.current;
   breakdown.reserved_bytes = stats.reserved.current;
   return breakdown;
@@ -171,6 +207,7 @@ memory::CloseReport Session::Impl::close() {
   const std::lock_guard lock(mutex);
   closed = true;
   plans.clear();
+  plan_of_.clear();
   variables.forget();
   arena_ = nullptr;
   const memory::CloseReport report = pool->close();

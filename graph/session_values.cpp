@@ -27,20 +27,25 @@ std::size_t Session::Impl::variable_index(const Tensor& variable, const char* wh
 void Session::initialize(const Parameters& parameters) {
   const auto lock = impl_->open_variables();
   std::vector<std::size_t> indices;
-  for (const auto* list : {&parameters.entries(), &parameters.slots()})
-    for (const Parameters::Entry& entry : *list)
-      indices.push_back(impl_->variable_index(entry.tensor, "initialize"));
+  for (const Parameters::Entry& entry : parameters.entries())
+    indices.push_back(impl_->variable_index(entry.tensor, "initialize"));
+  for (const Parameters::Entry& slot : parameters.slots())
+    if (const std::size_t index = impl_->variable_index(slot.tensor, "initialize");
+        impl_->variables.has_memory(index))
+      indices.push_back(index);
   for (const std::size_t index : indices) impl_->variables.draw_initial(index);
 }
 
 void Session::initialize() {
   const auto lock = impl_->open_variables();
-  for (std::size_t i = 0; i < impl_->variables.size(); ++i) impl_->variables.draw_initial(i);
+  for (std::size_t i = 0; i < impl_->variables.size(); ++i)
+    if (impl_->variables.has_memory(i)) impl_->variables.draw_initial(i);
 }
 
 Tensor Session::value(const Tensor& variable) {
   const auto lock = impl_->open_variables();
   const std::size_t index = impl_->variable_index(variable, "value");
+  impl_->provide_variable(index);
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
   if (!impl_->variables.is_initialized(index))
     throw Error("[value] variable '" + declaration.name + "' has no value");
@@ -58,6 +63,7 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
     throw ShapeError("[assign] variable '" + declaration.name + "' is " +
                      declaration.spec.to_string() + " and cannot be set to " + value.to_string());
+  impl_->provide_variable(index);
   impl_->variables.write(index, detail::data(value));
 }
 
@@ -68,6 +74,8 @@ void Session::save(const std::string& file) {
   std::vector<safetensors::View> views;
   for (std::size_t i = 0; i < impl_->variables.size(); ++i) {
     const VariableDeclaration& declaration = impl_->variables.declaration(i);
+    // A slot that was never needed is zero, which is what reading a file without it gives.
+    if (!impl_->variables.has_memory(i)) continue;
     if (!impl_->variables.is_initialized(i))
       throw Error("[save] variable '" + declaration.name + "' has no value");
     views.push_back({declaration.name, declaration.spec, impl_->variables.data(i)});
@@ -90,13 +98,18 @@ void Session::restore(const std::string& file) {
                       " in the graph and " + entry->spec.to_string() + " in " + file);
     largest = std::max(largest, declaration.spec.bytes());
   }
+  std::vector<std::uint32_t> needed;
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (checkpoint.find(variables.declaration(i).name))
+      needed.push_back(static_cast<std::uint32_t>(i));
+  variables.allocate(needed);
   // Read twice, so that a file that fails half-way changes nothing.
   std::vector<std::byte> values(largest);
   for (const bool write : {false, true})
     for (std::size_t i = 0; i < variables.size(); ++i) {
       const VariableDeclaration& declaration = variables.declaration(i);
       if (!checkpoint.find(declaration.name)) {
-        if (write) variables.zero(i);
+        if (write && variables.has_memory(i)) variables.zero(i);
         continue;
       }
       checkpoint.read(declaration.name, values.data());

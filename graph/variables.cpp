@@ -6,29 +6,52 @@ namespace ebb::detail {
 
 using memory::Category;
 
-void SessionVariables::allocate() {
+void SessionVariables::allocate(std::span<const std::uint32_t> others) {
   const auto& declared = graph_.variables();
-  const std::size_t first = values_.size();
-  if (first == declared.size()) return;
-  values_.reserve(declared.size());
+  std::vector<std::uint32_t> parameters, slots;
+  for (std::size_t i = values_.size(); i < declared.size(); ++i)
+    if (declared[i].category == Category::parameter)
+      parameters.push_back(static_cast<std::uint32_t>(i));
+  for (const std::uint32_t index : others)
+    if (declared[index].category != Category::parameter && !has_memory(index))
+      slots.push_back(index);
+  memory::Block* const parameter_block = segment(parameters, "session parameters");
+  memory::Block* slot_block = nullptr;
+  try {
+    slot_block = segment(slots, "session slots");
+    values_.resize(declared.size());
+  } catch (...) {
+    pool_.free(slot_block);
+    pool_.free(parameter_block);
+    throw;
+  }
+  lay_out(parameters, parameter_block);
+  lay_out(slots, slot_block);
+}
+
+memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices, const char* tag) {
+  if (indices.empty()) return nullptr;
   std::size_t bytes = 0;
   memory::ByCategory split{};
-  for (std::size_t i = first; i < declared.size(); ++i) {
-    const std::size_t each = rounded_bytes(declared[i]);
+  for (const std::uint32_t index : indices) {
+    const std::size_t each = rounded_bytes(declaration(index));
     bytes += each;
-    split[static_cast<std::size_t>(declared[i].category)] += each;
+    split[static_cast<std::size_t>(declaration(index).category)] += each;
   }
-  const memory::Block* block =
-      pool_.allocate({bytes, Category::parameter, {"session variables"}}, split);
+  return pool_.allocate({bytes, Category::parameter, {tag}}, split);
+}
+
+void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
+                               const memory::Block* block) noexcept {
+  if (!block) return;
   auto* data = static_cast<std::byte*>(block->data());
-  for (std::size_t i = first; i < declared.size(); ++i) {
-    values_.push_back({data, false});
-    if (data) data += rounded_bytes(declared[i]);
-    if (static_cast<std::int64_t>(i) == graph_.run_count()) zero(i);
+  for (const std::uint32_t index : indices) {
+    values_[index] = {data, true, false};
+    if (data) data += rounded_bytes(declaration(index));
+    const bool is_parameter = declaration(index).category == Category::parameter;
+    if (!is_parameter) zero(index);
+    (is_parameter ? parameter_bytes_ : slot_bytes_) += rounded_bytes(declaration(index));
   }
-  const std::size_t parameters = split[static_cast<std::size_t>(Category::parameter)];
-  parameter_bytes_ += parameters;
-  slot_bytes_ += bytes - parameters;
 }
 
 std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable) const noexcept {
@@ -58,7 +81,7 @@ void SessionVariables::zero(std::size_t index) noexcept {
 void SessionVariables::count_run() noexcept {
   if (graph_.run_count() < 0 || runtime_.is_simulated()) return;
   const auto index = static_cast<std::size_t>(graph_.run_count());
-  if (index < values_.size()) ++*reinterpret_cast<std::int64_t*>(values_[index].data);
+  if (has_memory(index)) ++*reinterpret_cast<std::int64_t*>(values_[index].data);
 }
 
 }  // namespace ebb::detail

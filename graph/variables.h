@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
@@ -7,15 +8,18 @@
 
 namespace ebb::detail {
 
-// The values of a graph's variables in one session: laid out in one segment of the session's pool,
-// slots included; variables declared later get a further one.
+// The values of a graph's variables in one session: all of its parameters, and of the others
+// (optimizers' slots, counts, random state) those that a plan or a call has needed so far, so that
+// a session that only evaluates holds no moments. Parameters have a segment of the session's pool,
+// the others one; what is declared or needed later gets further ones. Slots start at zero.
 class SessionVariables {
  public:
   SessionVariables(GraphState& graph, Runtime& runtime, memory::Pool& pool)
       : graph_(graph), runtime_(runtime), pool_(pool) {}
 
-  // Memory for every variable declared so far. Throws OutOfMemory, with nothing changed.
-  void allocate();
+  // Memory for every parameter declared so far and for these others. Throws OutOfMemory, with
+  // nothing changed.
+  void allocate(std::span<const std::uint32_t> others = {});
   // The session's pool is closed: nothing is left to be freed.
   void forget() noexcept {
     values_.clear();
@@ -24,15 +28,20 @@ class SessionVariables {
   std::size_t parameter_bytes() const noexcept { return parameter_bytes_; }
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
 
-  void* data(std::size_t index) const noexcept { return values_[index].data; }
-  bool is_initialized(std::size_t index) const noexcept {
-    return index < values_.size() && values_[index].initialized;
-  }
+  // Of all declared, whether they have memory or not.
+  std::size_t size() const noexcept { return graph_.variables().size(); }
   const VariableDeclaration& declaration(std::size_t index) const {
     return graph_.variables()[index];
   }
-  std::size_t size() const noexcept { return values_.size(); }
+  bool has_memory(std::size_t index) const noexcept {
+    return index < values_.size() && values_[index].has_memory;
+  }
+  bool is_initialized(std::size_t index) const noexcept {
+    return index < values_.size() && values_[index].initialized;
+  }
 
+  // The rest is for variables that have memory.
+  void* data(std::size_t index) const noexcept { return values_[index].data; }
   void draw_initial(std::size_t index);
   // Writes a value of the declared spec.
   void write(std::size_t index, const void* value) noexcept;
@@ -43,14 +52,18 @@ class SessionVariables {
  private:
   struct Value {
     std::byte* data = nullptr;
+    bool has_memory = false;
     bool initialized = false;
   };
+  // One segment for these variables, and where each is in it.
+  memory::Block* segment(std::span<const std::uint32_t> indices, const char* tag);
+  void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) noexcept;
   std::size_t rounded_bytes(const VariableDeclaration& variable) const noexcept;
 
   GraphState& graph_;
   Runtime& runtime_;
   memory::Pool& pool_;
-  std::vector<Value> values_;
+  std::vector<Value> values_;  // by index; as far as looked at
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
 };
 

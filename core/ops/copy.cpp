@@ -38,11 +38,18 @@ constinit const OpDef copy_op{
 constinit const OpDef cast_op{.name = "cast",
                               .infer = infer_cast,
                               .gradient = [](const GradientContext& g) -> Tensors {
-                                const DType from = g.node().inputs[0].spec.dtype;
+                                const DType from = g.x(0).dtype();
                                 const bool flows = is_floating(from) &&
-                                                   is_floating(g.node().outputs[0].spec.dtype);
+                                                   is_floating(g.node().outputs[0].dtype);
                                 return {flows ? cast(g.dy(), from) : Tensor()};
                               },
                               .cpu = {cpu::cast}};
+
+constinit const OpDef detach_op{
+    .name = "detach",
+    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+    .gradient = [](const GradientContext&) -> Tensors { return {Tensor()}; },
+    .stops_gradient = bit(0),
+    .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
 
 }  // namespace ebb

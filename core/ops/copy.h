@@ -11,6 +11,7 @@ Tensor copy(const Operand& x);
 // dtypes. Throws ShapeError for f16 and bf16.
 Tensor cast(const Operand& x, DType dtype);
 
-extern const OpDef copy_op, cast_op;
+// What Tensor::detach() records in a graph: x itself, in x's memory, with no gradient to it.
+extern const OpDef copy_op, cast_op, detach_op;
 
 }  // namespace ebb

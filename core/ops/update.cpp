@@ -163,12 +163,18 @@ Tensor with_updates(const Tensor& loss, std::span<const Tensor> updates, CallSit
 
 constinit const OpDef assign_op{.name = "assign",
                                 .infer = infer_assign,
+                                .gradient = [](const GradientContext& g) -> Tensors {
+                                  return {Tensor(), g.dy()};
+                                },
                                 .updates = bit(0),
                                 .stateful = true,
                                 .cpu = {cpu::assign}};
 
 constinit const OpDef add_assign_op{.name = "add_assign",
                                     .infer = infer_add_assign,
+                                    .gradient = [](const GradientContext& g) -> Tensors {
+                                      return {g.dy(), g.dy()};
+                                    },
                                     .updates = bit(0),
                                     .stateful = true,
                                     .cpu = {cpu::add_assign}};

@@ -222,7 +222,7 @@ TEST_CASE("every allocation of a graph's step may fail once, and nothing is lost
     CHECK(bytes.now() == 0);
   }
   device.fail_allocation_after(~std::size_t{0});
-  CHECK(failures == 3);  // variables, arena, fetch
+  CHECK(failures == 4);  // parameters, slots, arena, fetch
 }
 
 TEST_CASE("save, close, reopen, restore continues with identical losses, from either mode") {

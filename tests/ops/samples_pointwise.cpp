@@ -89,6 +89,14 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
                      .any_shape = true});
   samples.push_back(unary(copy_op, copy));
   samples.back().any_dtype = true;
+  // In eager mode it is no operator: the handle is all that changes.
+  samples.push_back({.op = &detach_op,
+                     .name = "detach",
+                     .inputs = {{{kOpen, 3}}},
+                     .call = [](const Tensors& in) -> Tensors { return {in[0].detach()}; },
+                     .order = 0,
+                     .any_dtype = true,
+                     .any_shape = true});
   samples.push_back({.op = &cast_op,
                      .name = "cast to i32",
                      .inputs = {{{kOpen, 3}}},

@@ -1,0 +1,59 @@
+#include "ebb/core/error.h"
+#include "ebb/graph/passes/passes.h"
+
+namespace ebb::detail {
+
+namespace {
+
+std::string quoted(const Node& node) { return "'" + node.extra->name + "'"; }
+
+// What is fed, by placeholder, checked.
+std::unordered_map<const Node*, Index> take_feeds(Form& form, const FedShapes& shapes) {
+  std::unordered_map<const Node*, Index> fed_as;
+  for (const FedShape& fed : shapes) {
+    if (!form.graph->owns(fed.placeholder) || fed.placeholder.impl()->node->op != &placeholder_op)
+      throw Error("[run] only placeholders of this graph can be fed, not " +
+                  fed.placeholder.to_string());
+    const Node* node = fed.placeholder.impl()->node.get();
+    if (!fed_as.emplace(node, static_cast<Index>(form.feeds.size())).second)
+      throw Error("[run] placeholder " + quoted(*node) + " is fed twice");
+    const Spec& declared = node->outputs[0];
+    bool fits = declared.shape.rank() == fed.shape.rank() && !fed.shape.is_open();
+    for (int axis = 0; fits && axis < fed.shape.rank(); ++axis)
+      fits = declared.shape[axis] == kOpen || declared.shape[axis] == fed.shape[axis];
+    if (!fits)
+      throw ShapeError(message("run",
+                               "placeholder " + quoted(*node) + " is " + declared.to_string() +
+                                   " and cannot be fed with shape " + fed.shape.to_string(),
+                               node->site));
+    form.feeds.push_back(node);
+    form.feed_specs.push_back({declared.dtype, fed.shape});
+  }
+  return fed_as;
+}
+
+}  // namespace
+
+void infer(Form& form, const FedShapes& shapes) {
+  const auto fed_as = take_feeds(form, shapes);
+  for (const FormNode& item : form.nodes) {
+    const Node& node = *item.node;
+    if (node.op == &placeholder_op) {
+      const auto fed = fed_as.find(&node);
+      if (fed == fed_as.end())
+        throw Error(message("run", "placeholder " + quoted(node) + " is not fed", node.site));
+      form.specs.push_back(form.feed_specs[fed->second]);
+    } else if (node.op->is_source) {
+      form.specs.push_back(node.outputs[0]);
+    } else {
+      Specs in, out;
+      for (const Node::Source& source : node.inputs)
+        in.push_back(form.specs[form.output_of(source)]);
+      Inference inference{*node.op, {in.data(), in.size()}, node.attributes, node.site, out};
+      node.op->infer(inference);
+      form.specs.insert(form.specs.end(), out.begin(), out.end());
+    }
+  }
+}
+
+}  // namespace ebb::detail

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "ebb/core/error.h"
+#include "ebb/graph/passes/passes.h"
+
+namespace ebb::detail {
+
+namespace {
+
+// Calls use(node, input) for every node that `node` needs; input is -1 where it is needed as a
+// whole, not for what an input reads.
+template <class Use>
+void for_each_need(const Node& node, Use use) {
+  if (node.op->is_source) {
+    if (node.root) use(*node.root, -1);  // the first captured tensor of the same memory
+    return;
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Node::Source& source = node.inputs[i];
+    use(*source.producer, static_cast<int>(i));
+    if (node.op->shape_only & bit(static_cast<int>(i))) continue;
+    if (Node* update = needed_update(root_of(source), source.version)) use(*update, -1);
+  }
+}
+
+}  // namespace
+
+Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches) {
+  if (fetches.empty()) throw Error("[run] nothing to fetch");
+  Form form;
+  form.graph = &graph;
+  form.runtime = &runtime;
+  for (const Tensor& fetch : fetches) {
+    if (!graph.owns(fetch))
+      throw Error("[run] a fetch is not a tensor of this graph: " + fetch.to_string());
+    form.fetches.push_back(
+        {.source = source_of(fetch), .pinned = fetch.impl()->version != TensorImpl::kNewest});
+  }
+
+  // Everything that can be reached; what is needed comes before what needs it.
+  std::vector<Node*> open;
+  const auto reach = [&](Node& node) {
+    if (form.of_position.size() <= node.number) form.of_position.resize(node.number + 1, kNone);
+    if (form.of_position[node.number] != kNone) return;
+    form.of_position[node.number] = 0;
+    open.push_back(&node);
+    form.nodes.push_back({.node = &node});
+  };
+  std::vector<Node*> roots;  // of the fetches
+  for (const FormFetch& fetch : form.fetches) {
+    roots.push_back(fetch.source.producer.get());
+    if (Node* update = needed_update(root_of(fetch.source), fetch.source.version))
+      roots.push_back(update);
+  }
+  for (Node* root : roots) reach(*root);
+  while (!open.empty()) {
+    const Node& node = *open.back();
+    open.pop_back();
+    for_each_need(node, [&](Node& needed, int) { reach(needed); });
+  }
+  std::sort(form.nodes.begin(), form.nodes.end(),
+            [](const FormNode& a, const FormNode& b) { return a.node->number < b.node->number; });
+  Index outputs = 0;
+  for (Index n = 0; n < form.nodes.size(); ++n) {
+    form.nodes[n].first_output = outputs;
+    outputs += static_cast<Index>(form.nodes[n].node->outputs.size());
+    form.of_position[form.nodes[n].node->number] = n;
+  }
+
+  // From the end: which of them run, and which of their outputs somebody reads.
+  for (Node* root : roots) form.nodes[form.index_of(*root)].runs = true;
+  for (const FormFetch& fetch : form.fetches)
+    form.nodes[form.index_of(*fetch.source.producer)].wanted |=
+        bit(static_cast<int>(fetch.source.output));
+  for (std::size_t n = form.nodes.size(); n-- > 0;) {
+    if (!form.nodes[n].runs) continue;
+    const Node& node = *form.nodes[n].node;
+    for_each_need(node, [&](Node& needed, int input) {
+      FormNode& below = form.nodes[form.index_of(needed)];
+      const bool only_shape =
+          input >= 0 && (node.op->shape_only & bit(input) || (input >= 32 && node.op->shape_only));
+      // with_updates and its kind order themselves after inputs whose values they do not read.
+      if (!only_shape || node.op->stateful) below.runs = true;
+      if (!only_shape && input >= 0)
+        below.wanted |= bit(static_cast<int>(node.inputs[static_cast<std::size_t>(input)].output));
+    });
+  }
+  return form;
+}
+
+}  // namespace ebb::detail

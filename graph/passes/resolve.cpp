@@ -1,0 +1,161 @@
+#include "ebb/core/ops/copy.h"
+#include "ebb/graph/passes/passes.h"
+
+namespace ebb::detail {
+
+namespace {
+
+class Resolver {
+ public:
+  explicit Resolver(Form& form) : form_(form) { form_.values.resize(form_.specs.size()); }
+
+  void run() {
+    for (const FormNode& item : form_.nodes)
+      if (item.runs) resolve(item);
+    for (Index f = 0; f < form_.fetches.size(); ++f) settle(f);
+  }
+
+ private:
+  Index new_memory(const Memory& memory) {
+    form_.memories.push_back(memory);
+    return static_cast<Index>(form_.memories.size() - 1);
+  }
+
+  void resolve(const FormNode& item) {
+    Node& node = *item.node;
+    Value& value = form_.values[item.first_output];
+    if (node.op == &placeholder_op) {
+      value.memory = new_memory({.kind = Memory::feed, .index = feed_of(node)});
+    } else if (node.op == &variable_op) {
+      const auto index = static_cast<Index>(node.attributes.get<VariableAttributes>().index);
+      form_.variables.push_back(index);
+      value.memory = new_memory({.kind = Memory::variable, .index = index});
+    } else if (node.op == &captured_op) {
+      capture(node, value);
+    } else if (node.op->view || item.is_input) {
+      value = form_.values[form_.output_of(node.inputs[0])];
+      if (node.op->view) value.offset += node.op->view(query_of(item));
+    } else {
+      add_step(item);
+    }
+  }
+
+  Index feed_of(const Node& node) {
+    if (feeds_.empty())
+      for (Index i = 0; i < form_.feeds.size(); ++i) feeds_.emplace(form_.feeds[i], i);
+    return feeds_.at(&node);
+  }
+
+  // Tensors that share memory have one Memory, that of the first of them.
+  void capture(Node& node, Value& value) {
+    value.offset = node.extra->tensor.impl()->offset;
+    if (node.root) {
+      value.memory = form_.values[form_.at(*node.root).first_output].memory;
+      return;
+    }
+    value.memory =
+        new_memory({.kind = Memory::captured, .index = static_cast<Index>(form_.captured.size())});
+    form_.captured.push_back(&node);
+  }
+
+  MemoryQuery query_of(const FormNode& item) {
+    inputs_.clear();
+    for (const Node::Source& source : item.node->inputs)
+      inputs_.push_back(form_.specs[form_.output_of(source)]);
+    return {{inputs_.data(), inputs_.size()},
+            {form_.specs.data() + item.first_output, item.node->outputs.size()},
+            &item.node->attributes};
+  }
+
+  void add_step(const FormNode& item) {
+    const Node& node = *item.node;
+    const auto id = static_cast<Index>(form_.steps.size());
+    FormStep step{.node = &node, .first_operand = static_cast<Index>(form_.operands.size())};
+    step.inputs = static_cast<Index>(node.inputs.size());
+    step.outputs = static_cast<Index>(node.outputs.size());
+    // What only a gradient would read is left out where there is none.
+    step.wanted = ~(node.op->optional_outputs & ~item.wanted);
+    for (std::size_t j = 0; j < node.inputs.size(); ++j) {
+      const Index output = form_.output_of(node.inputs[j]);
+      const bool only_shape = (node.op->shape_only & bit(static_cast<int>(j))) != 0;
+      form_.operands.push_back(
+          {only_shape ? Value{} : form_.values[output], output, node.inputs[j].version});
+      if (node.op->updates & bit(static_cast<int>(j)))
+        add_update(form_.values[output].memory, node.inputs[j].version + 1, id);
+    }
+    reserve(item, step);
+    for (Index k = 0; k < step.outputs; ++k) {
+      const Index output = item.first_output + k;
+      Value& value = form_.values[output];
+      if (k == 0 && node.op->updates)
+        value = form_.values[form_.output_of(node.inputs[0])];
+      else if (form_.specs[output].bytes() > 0 && (step.wanted & bit(static_cast<int>(k))))
+        value.memory = new_memory(
+            {.category = node.category, .bytes = form_.specs[output].bytes(), .producer = id});
+      form_.operands.push_back({value, output, 0});
+    }
+    form_.steps.push_back(step);
+  }
+
+  void add_update(Index memory, std::uint32_t version, Index step) {
+    auto& updates = form_.memories[memory].updates;
+    if (updates.empty() || updates.back().step != step) updates.push_back({version, step});
+  }
+
+  // The size of an opaque output is the memory rule's to tell.
+  void reserve(const FormNode& item, const FormStep& step) {
+    const MemoryRule rule = form_.runtime->kernel(*item.node->op).memory;
+    for (Index k = 0; k < step.outputs; ++k) {
+      Spec& spec = form_.specs[item.first_output + k];
+      if (!spec.shape.is_open()) continue;
+      MemoryQuery query = query_of(item);
+      query.wanted = step.wanted;
+      spec.shape = Shape{static_cast<std::int64_t>(rule(query).reserve_bytes)};
+    }
+  }
+
+  // A fetched value that fills a memory of its own is computed straight into the caller's tensor;
+  // any other is copied at the end, one that an update writes over before that.
+  void settle(Index f) {
+    FormFetch& fetch = form_.fetches[f];
+    fetch.spec = form_.output_of(fetch.source);
+    fetch.value = form_.values[fetch.spec];
+    if (fetch.value.memory == kNone) return;
+    const Memory& memory = form_.memories[fetch.value.memory];
+    if (fetch.pinned && !memory.updates.empty() &&
+        memory.updates.back().version > fetch.source.version)
+      copy(fetch);
+    Memory& fetched = form_.memories[fetch.value.memory];
+    if (fetched.kind == Memory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
+        fetched.bytes == form_.specs[fetch.spec].bytes())
+      fetched.fetch = f;
+  }
+
+  void copy(FormFetch& fetch) {
+    const Spec spec = form_.specs[fetch.spec];
+    const auto id = static_cast<Index>(form_.steps.size());
+    Ref<Node> node = make_ref<Node>(copy_op, Attributes(), fetch.source.producer->site,
+                                    form_.graph->nodes().size() + form_.made.size());
+    form_.steps.push_back({.node = node.get(),
+                           .first_operand = static_cast<Index>(form_.operands.size()),
+                           .inputs = 1,
+                           .outputs = 1,
+                           .wanted = kAll});
+    form_.made.push_back(std::move(node));
+    form_.operands.push_back({fetch.value, fetch.spec, fetch.source.version});
+    fetch.value = {new_memory({.bytes = spec.bytes(), .producer = id}), 0};
+    fetch.spec = static_cast<Index>(form_.specs.size());
+    form_.specs.push_back(spec);
+    form_.operands.push_back({fetch.value, fetch.spec, 0});
+  }
+
+  Form& form_;
+  std::unordered_map<const Node*, Index> feeds_;
+  std::vector<Spec> inputs_;
+};
+
+}  // namespace
+
+void resolve(Form& form) { Resolver(form).run(); }
+
+}  // namespace ebb::detail

@@ -1,0 +1,42 @@
+#include "ebb/graph/passes/passes.h"
+
+namespace ebb::detail {
+
+// Which outputs are in memory that this run updates in place.
+static std::vector<bool> written_outputs(const Form& form) {
+  std::vector<bool> written(form.specs.size(), false);
+  for (const FormNode& item : form.nodes) {
+    if (!item.runs) continue;
+    for (std::size_t i = 0; item.node->op->updates >> i; ++i) {
+      if (!(item.node->op->updates >> i & 1)) continue;
+      const Root root = root_of(item.node->inputs[i]);
+      written[form.at(*root.node).first_output + root.output] = true;
+    }
+  }
+  return written;
+}
+
+// A result that equals its input still has memory of its own as far as the program can see: it may
+// stand for it only while nothing is written to either.
+void simplify(Form& form) {
+  std::vector<bool> written = written_outputs(form);
+  for (FormNode& item : form.nodes) {
+    const Node& node = *item.node;
+    if (node.root) {  // a view, an update, a captured tensor that shares memory
+      const FormNode& root = form.at(*node.root);
+      written[item.first_output] = written[root.first_output + node.root_output];
+      continue;
+    }
+    if (!item.runs || !node.op->is_identity) continue;
+    const Index input = form.output_of(node.inputs[0]);
+    if (written[item.first_output] || written[input]) continue;
+    Specs in;
+    for (const Node::Source& source : node.inputs) in.push_back(form.specs[form.output_of(source)]);
+    const MemoryQuery query{{in.data(), in.size()},
+                            {form.specs.data() + item.first_output, node.outputs.size()},
+                            &node.attributes};
+    item.is_input = node.op->is_identity(query);
+  }
+}
+
+}  // namespace ebb::detail
