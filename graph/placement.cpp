@@ -1,8 +1,12 @@
 #include "ebb/graph/placement.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 namespace ebb::detail {
 
@@ -34,13 +38,16 @@ void measure(std::span<const BufferLife> buffers, Placed& placed) {
   }
 }
 
-}  // namespace
+// Offsets, one per buffer, and where they end.
+struct Layout {
+  std::vector<std::size_t> offsets;
+  std::size_t total_bytes = 0;
+};
 
-Placed place(std::span<const BufferLife> buffers) {
-  Placed placed;
-  placed.offsets.assign(buffers.size(), 0);
-  measure(buffers, placed);
-
+// Largest first, each into the smallest gap that those placed before and alive with it leave. Looks
+// at every pair: for some thousands of buffers.
+Layout largest_first(std::span<const BufferLife> buffers) {
+  Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -57,7 +64,7 @@ Placed place(std::span<const BufferLife> buffers) {
     for (const std::size_t other : by_offset) {
       const BufferLife& o = buffers[other];
       if (o.last < buffer.first || buffer.last < o.first) continue;
-      const std::size_t begin = placed.offsets[other];
+      const std::size_t begin = layout.offsets[other];
       if (begin > free_from) {
         const std::size_t gap = begin - free_from;
         if (gap >= buffer.bytes && gap < best_gap) {
@@ -68,13 +75,126 @@ Placed place(std::span<const BufferLife> buffers) {
       free_from = std::max(free_from, begin + o.bytes);
     }
     if (best_gap == std::numeric_limits<std::size_t>::max()) best = free_from;
-    placed.offsets[index] = best;
-    placed.total_bytes = std::max(placed.total_bytes, best + buffer.bytes);
+    layout.offsets[index] = best;
+    layout.total_bytes = std::max(layout.total_bytes, best + buffer.bytes);
     const auto at = std::upper_bound(
         by_offset.begin(), by_offset.end(), best,
-        [&](std::size_t offset, std::size_t o) { return offset < placed.offsets[o]; });
+        [&](std::size_t offset, std::size_t o) { return offset < layout.offsets[o]; });
     by_offset.insert(at, index);
   }
+  return layout;
+}
+
+// What is free below the end of the arena, by offset and by size; neighbours are merged.
+class Gaps {
+ public:
+  // The beginning of the smallest gap that is large enough, else of what is added at the end.
+  std::size_t take(std::size_t bytes) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best != by_size_.end()) {
+      const auto [size, offset] = *best;
+      remove(by_offset_.find(offset));
+      if (size > bytes) add(offset + bytes, size - bytes);
+      return offset;
+    }
+    std::size_t offset = end_;
+    if (!by_offset_.empty()) {
+      const auto last = std::prev(by_offset_.end());
+      if (last->first + last->second == end_) {
+        offset = last->first;
+        remove(last);
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+
+  void give(std::size_t offset, std::size_t bytes) {
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin()) {
+      const auto previous = std::prev(next);
+      if (previous->first + previous->second == offset) {
+        offset = previous->first;
+        bytes += previous->second;
+        remove(previous);
+      }
+    }
+    if (next != by_offset_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next);
+    }
+    add(offset, bytes);
+  }
+
+  std::size_t end() const noexcept { return end_; }
+
+ private:
+  using Map = std::map<std::size_t, std::size_t>;  // offset, bytes
+  void add(std::size_t offset, std::size_t bytes) {
+    by_offset_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(Map::iterator gap) {
+    by_size_.erase({gap->second, gap->first});
+    by_offset_.erase(gap);
+  }
+
+  Map by_offset_;
+  std::set<std::pair<std::size_t, std::size_t>> by_size_;  // bytes, offset
+  std::size_t end_ = 0;
+};
+
+// In the order of time, or from its end: each buffer takes the smallest gap when its life begins and
+// gives it back when it ends. n log n.
+Layout sweep(std::span<const BufferLife> buffers, bool from_the_end) {
+  Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
+  std::vector<std::size_t> begins(buffers.size()), ends;
+  std::iota(begins.begin(), begins.end(), std::size_t{0});
+  ends = begins;
+  const auto first = [&](std::size_t i) {
+    return from_the_end ? ~buffers[i].last : buffers[i].first;
+  };
+  const auto last = [&](std::size_t i) {
+    return from_the_end ? ~buffers[i].first : buffers[i].last;
+  };
+  std::sort(begins.begin(), begins.end(), [&](std::size_t a, std::size_t b) {
+    if (first(a) != first(b)) return first(a) < first(b);
+    if (buffers[a].bytes != buffers[b].bytes) return buffers[a].bytes > buffers[b].bytes;
+    return a < b;
+  });
+  std::sort(ends.begin(), ends.end(), [&](std::size_t a, std::size_t b) {
+    return last(a) != last(b) ? last(a) < last(b) : a < b;
+  });
+  Gaps gaps;
+  auto ending = ends.begin();
+  for (const std::size_t index : begins) {
+    for (; ending != ends.end() && last(*ending) < first(index); ++ending)
+      gaps.give(layout.offsets[*ending], buffers[*ending].bytes);
+    layout.offsets[index] = gaps.take(buffers[index].bytes);
+  }
+  layout.total_bytes = gaps.end();
+  return layout;
+}
+
+}  // namespace
+
+Placed place(std::span<const BufferLife> buffers) {
+  constexpr std::size_t kMostPairwise = 4096;
+  Placed placed;
+  measure(buffers, placed);
+  Layout best;
+  bool found = false;
+  const auto consider = [&](const auto& method) {
+    if (found && best.total_bytes == placed.lower_bound_bytes) return;
+    Layout layout = method();
+    if (!found || layout.total_bytes < best.total_bytes) best = std::move(layout);
+    found = true;
+  };
+  if (buffers.size() <= kMostPairwise) consider([&] { return largest_first(buffers); });
+  consider([&] { return sweep(buffers, false); });
+  consider([&] { return sweep(buffers, true); });
+  placed.offsets = std::move(best.offsets);
+  placed.total_bytes = best.total_bytes;
   return placed;
 }
 

@@ -1,5 +1,7 @@
 #include "ebb/graph/placement.h"
 
+#include <algorithm>
+#include <map>
 #include <random>
 
 #include "ebb/tests/catch.h"
@@ -51,4 +53,33 @@ TEST_CASE("a training chain is placed at its bound") {
   for (std::size_t i = 0; i < layers; ++i) buffers.push_back({layers + i, layers + i + 1, 4096});
   const Placed placed = place(buffers);
   CHECK(placed.total_bytes == placed.lower_bound_bytes);
+}
+
+TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at its bound") {
+  // Too many to look at in pairs: neighbours in the order of offsets are compared at each step.
+  std::vector<BufferLife> buffers;
+  const std::size_t layers = 50'000;
+  for (std::size_t i = 0; i < layers; ++i)
+    buffers.push_back({i, 2 * layers - i, 512 * (1 + i * 7919 % 13)});
+  for (std::size_t i = 0; i < layers; ++i)
+    buffers.push_back({layers + i, layers + i + 1, 512 * (1 + i * 104729 % 11)});
+  const Placed placed = place(buffers);
+  CHECK(placed.total_bytes <= placed.lower_bound_bytes * 101 / 100);
+  std::vector<std::pair<std::size_t, std::size_t>> events;  // step, buffer
+  for (std::size_t b = 0; b < buffers.size(); ++b) events.emplace_back(buffers[b].first, b);
+  std::sort(events.begin(), events.end());
+  std::map<std::size_t, std::size_t> alive;  // by offset
+  std::multimap<std::size_t, std::size_t> dying;
+  for (const auto& [step, b] : events) {
+    while (!dying.empty() && dying.begin()->first < step) {
+      alive.erase(dying.begin()->second);
+      dying.erase(dying.begin());
+    }
+    const std::size_t begin = placed.offsets[b], end = begin + buffers[b].bytes;
+    const auto next = alive.lower_bound(begin);
+    REQUIRE((next == alive.end() || end <= next->first));
+    REQUIRE((next == alive.begin() || std::prev(next)->second <= begin));
+    alive.emplace(begin, end);
+    dying.emplace(buffers[b].last, begin);
+  }
 }
