@@ -255,8 +255,8 @@ class Reverse {
       const bool own =
           impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();
       grad = own ? std::move(dy) : copy({dy, options_.site.file, options_.site.line});
-    } else if (options_.create_graph) {
-      grad = grad + dy;
+    } else if (options_.create_graph || grad.requires_grad()) {
+      grad = grad + dy;  // what others made of the old one keeps its meaning
     } else {
       add_assign(grad, dy);
     }

@@ -144,8 +144,8 @@ class Gaps {
   std::size_t end_ = 0;
 };
 
-// In the order of time, or from its end: each buffer takes the smallest gap when its life begins and
-// gives it back when it ends. n log n.
+// In the order of time, or from its end: each buffer takes the smallest gap when its life begins
+// and gives it back when it ends. n log n.
 Layout sweep(std::span<const BufferLife> buffers, bool from_the_end) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> begins(buffers.size()), ends;

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <cstring>
 
+#include "ebb/core/error.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/recompute.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
@@ -29,7 +32,7 @@ Result train(bool recomputes, const Device& device = Device::cpu()) {
   const Tensor w = uniform({128, 128}, {.low = -0.2, .high = 0.2, .device = device}).with_grad();
   const Bytes bytes(device);
   const auto block = [w](const Tensor& in) {
-    return dropout(tanh(square(tanh(matmul(in, w))) * 0.5), 0.25, Phase::training);
+    return dropout(tanh(square(tanh(matmul(in, w))) + 0.1), 0.25, Phase::training);
   };
   Tensor y = x;
   for (int i = 0; i < 8; ++i) y = recomputes ? recompute(block, y) : block(y);
@@ -47,6 +50,8 @@ TEST_CASE("recompute gives the same gradients bit for bit, dropout included, in 
   const Result plain = train(false), again = train(true);
   CHECK(same(plain.dx, again.dx));
   CHECK(same(plain.dw, again.dw));
+  for (const auto* values : {&plain.dx, &plain.dw})  // bits of masks that were lost would show
+    CHECK(std::count_if(values->begin(), values->end(), [](float v) { return v != 0; }) > 1000);
   CHECK(again.peak < plain.peak * 2 / 3);
   const Device twin = Device::cpu().twin();
   CHECK(train(false, twin).peak == plain.peak);
@@ -78,4 +83,53 @@ TEST_CASE("recompute that throws half-way leaves nothing behind") {
       a));
   CHECK(bytes.now() == 0);
   CHECK(tanh(a).requires_grad());
+}
+
+TEST_CASE("recompute notices that what it would read again has been updated since") {
+  const Tensor w = Tensor::full({4}, 2).with_grad();
+  const Tensor constant = Tensor::full({4}, 3);
+  const auto run = [&](const Tensor& updated) {
+    const Tensor x = Tensor::full({4}, 0.5).with_grad();
+    const Tensor y = recompute([&](const Tensor& in) { return square(in * w) * constant; }, x);
+    add_assign(updated.defined() ? updated : x, 1);
+    sum(y).backward();
+  };
+  CHECK_ERROR(run(w), Error, "at version 0, has been updated in place and is at version 1");
+  CHECK_ERROR(run(constant), Error, "[recompute] the backward pass has to compute again");
+  CHECK_ERROR(run(Tensor()), Error, "that the function reads");
+}
+
+TEST_CASE("an outer tensor handed through recompute keeps its history, a constant gets none") {
+  const Tensor w = Tensor::full({4}, 2).with_grad();
+  const Tensor outer = w * 3, constant = Tensor::full({4}, 7);
+  const Tensors y = recompute(
+      [&](const Tensors& in) -> Tensors {
+        return {in[0] * 5, outer, constant};
+      },
+      Tensors{w});
+  CHECK_FALSE(constant.requires_grad());
+  sum(y[0] + y[1] * 10 + y[2]).backward();
+  CHECK(w.grad().to_vector<float>() == std::vector<float>(4, 35));
+  CHECK_FALSE(constant.grad().defined());
+}
+
+TEST_CASE("the backward pass frees what recompute held, and holds no result of what it repeats") {
+  const Tensor w = Tensor::full({1024}, 2).with_grad();
+  const Bytes bytes;
+  {
+    Tensor y;
+    {
+      const Tensor captured = Tensor::full({1024}, 3);
+      y = recompute([captured](const Tensor& in) { return in * captured; }, w);
+    }
+    CHECK(bytes.now() == 2 * 4096);  // y, and what it will read again
+    const Tensor loss = sum(y);
+    y = Tensor();
+    const Bytes meanwhile;
+    loss.backward();
+    // dloss, dy, and of what is computed again and dw one at a time.
+    CHECK(meanwhile.peak() == 512 + 2 * 4096);
+  }
+  w.zero_grad();
+  CHECK(bytes.now() == 0);
 }

@@ -253,3 +253,60 @@ TEST_CASE("integers have no history, and flags are read as bytes") {
   CHECK(Tensor::full({2}, 1, DType::boolean).to_vector<std::uint8_t>() ==
         std::vector<std::uint8_t>{1, 1});
 }
+
+TEST_CASE("a gradient with a history goes with its leaf, zero_grad or not") {
+  const Bytes bytes;
+  {
+    const Tensor w = leaf();
+    const Tensor loss = sum(square(w) * w);
+    loss.backward({.create_graph = true});
+    CHECK(w.grad().requires_grad());
+  }
+  CHECK(bytes.now() == 0);
+  Tensor kept;
+  {
+    const Tensor w = leaf();
+    const Tensor loss = sum(square(w) * w);
+    loss.backward({.create_graph = true});
+    kept = w.grad();
+    sum(kept).backward({.retain_graph = true});  // 6 w added to 3 w^2
+    CHECK(w.grad().item<float>({0}) == 3.75f);
+  }
+  CHECK(kept.item<float>({0}) == 0.75f);
+  sum(kept).backward();  // nobody is left to read what arrives at the leaf
+  kept = Tensor();
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("with create_graph too, two leaves never share one gradient") {
+  const Tensor a = leaf(), b = leaf();
+  sum(a + b).backward({.create_graph = true});
+  CHECK(a.grad().item<float>({0}) == 1);
+  sum(a * 2).backward();
+  CHECK(a.grad().item<float>({0}) == 3);
+  CHECK(b.grad().item<float>({0}) == 1);
+}
+
+TEST_CASE("gradients() gives each input a memory of its own") {
+  const Tensor a = leaf(), b = leaf();
+  const Tensors g = gradients(sum(a + b), {a, b});
+  assign(g[0], 5);
+  CHECK(g[1].item<float>({0}) == 1);
+}
+
+TEST_CASE("views of a leaf are that leaf's memory, whenever it was updated") {
+  const Tensor w = leaf();
+  const Tensor head = slice(w, 0, 2);
+  assign(w, 3);
+  sum(square(head)).backward();
+  CHECK(w.grad().item<float>({1}) == 6);
+  CHECK(w.grad().item<float>({2}) == 0);
+}
+
+TEST_CASE("staleness is noticed on a tensor that was updated before it was kept") {
+  const Tensor x = Tensor::full({kRow}, 2), w = leaf();
+  assign(x, 3);
+  const Tensor y = w * x;
+  assign(x, 4);
+  CHECK_ERROR(sum(y).backward(), Error, "at version 1, but it has been updated in place");
+}
