@@ -28,6 +28,10 @@ class GradientContext {
   // has been updated in place since.
   virtual Tensor x(int i) const = 0;
   virtual Tensor y(int i = 0) const = 0;
+  // The same for the one place of a rule that reads it last: where this pass frees the record, its
+  // memory passes to the caller, and an operator that is handed it as a temporary may use it up.
+  virtual Tensor take_x(int i) const { return x(i); }
+  virtual Tensor take_y(int i = 0) const { return y(i); }
 
  protected:
   explicit GradientContext(const Node& node) noexcept : node_(node) {}

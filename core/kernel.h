@@ -21,6 +21,11 @@ struct Buffer {
   std::int64_t elements() const noexcept { return spec.shape.elements(); }
 };
 
+// A set of inputs or outputs, as bits. What comes after the 32nd is in no set.
+using Mask = std::uint32_t;
+constexpr Mask bit(int i) noexcept { return i < 32 ? Mask{1} << i : 0; }
+inline constexpr Mask kAll = ~Mask{0};
+
 // Everything a kernel sees. It never allocates, synchronises or throws: shapes and dtypes were
 // checked by the operator's shape rule, memory was declared by its memory rule.
 struct KernelContext {
@@ -28,6 +33,9 @@ struct KernelContext {
   std::span<const Buffer> outputs;
   const Attributes* attributes = nullptr;
   void* workspace = nullptr;  // of the declared size, aligned to 64 bytes or more
+  // Inputs that the kernel may write over, of those its operator destroys: as its memory rule was
+  // told, so that the workspace is the one it declared for this.
+  Mask destroyed = 0;
 
   template <class T>
   const T& attribute() const noexcept {
@@ -42,6 +50,11 @@ struct MemoryQuery {
   std::span<const Spec> inputs;
   std::span<const Spec> outputs;
   const Attributes* attributes = nullptr;
+  // Inputs that nobody reads afterwards, of those the operator destroys (OpDef::destroys): what the
+  // kernel writes over them needs no workspace.
+  Mask destroyed = 0;
+  // Outputs that somebody reads. The others have no data when the kernel runs.
+  Mask wanted = kAll;
 
   template <class T>
   const T& attribute() const noexcept {

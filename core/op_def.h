@@ -36,11 +36,6 @@ struct Inference {
   }
 };
 
-// A set of inputs or outputs, as bits.
-using Mask = std::uint32_t;
-constexpr Mask bit(int i) noexcept { return Mask{1} << i; }
-inline constexpr Mask kAll = ~Mask{0};
-
 // What a gradient rule reads again.
 struct Keeps {
   Mask inputs = 0;
@@ -72,6 +67,9 @@ struct OpDef {
   Mask shape_only = 0;
   // Inputs whose memory output 0 may take over, when it has their size and nobody else needs them.
   Mask takes_over = 0;
+  // Inputs whose memory the kernel may use up where it is told that nobody needs them any more
+  // (KernelContext::destroyed); elsewhere it works in workspace. None of those of takes_over.
+  Mask destroys = 0;
   // Inputs that are written in place. Output 0 is then the first of them, in its new version.
   Mask updates = 0;
   // Outputs that exist for the gradient only, left out where no gradient is asked for.
