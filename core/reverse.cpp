@@ -55,6 +55,10 @@ class Reverse {
   }
 
  private:
+  bool frees_records() const noexcept {
+    return !clones_ && !options_.retain_graph && !options_.create_graph;
+  }
+
   bool is_border(const Node& node) const {
     return options_.stop_at_targets && states_.at(&node).is_target;
   }
@@ -131,7 +135,7 @@ class Reverse {
     // The sources outlive release_tape, which drops this record's own references.
     InlineVector<Ref<Node>, 4> producers;
     for (const Node::Source& source : node.inputs) producers.push_back(source.producer);
-    if (!clones_ && !options_.retain_graph && !options_.create_graph) node.release_tape();
+    if (frees_records()) node.release_tape();
     for (std::size_t i = 0; i < producers.size(); ++i) {
       if (!(state.wants & bit(static_cast<int>(i)))) continue;
       Node* producer = producers[i].get();
@@ -148,7 +152,7 @@ class Reverse {
     mode.site = node.site;
     const TapeModeScope scope(mode);
     if (clones_) return differentiate(node, GraphGradient(node, dys, state.wants, *clones_));
-    return differentiate(node, TapeGradient(node, dys, state.wants));
+    return differentiate(node, TapeGradient(node, dys, state.wants, frees_records()));
   }
 
   Tensors differentiate(Node& node, const GradientContext& context) {

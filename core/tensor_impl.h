@@ -14,6 +14,7 @@ struct TensorImpl final : Counted {
   std::size_t offset = 0;    // bytes into storage
   Ref<Node> node;            // the record or node that made this; null: a constant
   std::uint32_t output = 0;  // which of its outputs
+  bool used_up = false;      // an operator had it as a temporary: its storage is gone
   Ref<Recorder> recorder;
 };
 
