@@ -171,7 +171,9 @@ class ProgramMaker {
       return;
     }
     const DeviceKernel& kernel = runtime_.kernel(*node.op);
-    const MemoryNeeds needs = kernel.memory ? kernel.memory(query) : MemoryNeeds{};
+    MemoryQuery told = query;
+    told.wanted = ~(node.op->optional_outputs & ~read_[i]);
+    const MemoryNeeds needs = kernel.memory ? kernel.memory(told) : MemoryNeeds{};
     const std::size_t now = program_.steps.size();
     Step step{.node = &node, .run = kernel.run};
     step.first_value = static_cast<std::uint32_t>(program_.values.size());
