@@ -6,14 +6,15 @@
 
 namespace ebb {
 
-// One input of an application.
+// One input of an application. Expiring: a temporary, whose memory the operator may use up.
 struct Input {
   const Tensor* tensor = nullptr;
   bool expiring = false;
 
   Input() = default;
-  Input(const Tensor& t) noexcept : tensor(&t) {}  // NOLINT: implicit by design
-  Input(const Operand& operand) noexcept           // NOLINT
+  Input(const Tensor& t) noexcept : tensor(&t) {}             // NOLINT: implicit by design
+  Input(Tensor&& t) noexcept : tensor(&t), expiring(true) {}  // NOLINT
+  Input(const Operand& operand) noexcept                      // NOLINT
       : tensor(&operand.tensor()), expiring(operand.expiring()) {}
 };
 

@@ -92,6 +92,27 @@ Tensor TapeGradient::y(int i) const {
                  static_cast<std::uint32_t>(i), "its result");
 }
 
+// Memory that somebody else holds as well stays with the record: no operator could use it up.
+bool TapeGradient::is_last(const Kept& kept) const noexcept {
+  return frees_ && kept && kept.storage()->unique();
+}
+
+Tensor TapeGradient::take(Tensor tensor, Kept& kept) const noexcept {
+  kept.leave();
+  record_.released = true;  // also where this pass fails: nobody can go through the record again
+  return tensor;
+}
+
+Tensor TapeGradient::take_x(int i) const {
+  Kept& kept = record_.kept_inputs[static_cast<std::size_t>(i)].kept;
+  return is_last(kept) ? take(x(i), kept) : x(i);
+}
+
+Tensor TapeGradient::take_y(int i) const {
+  Kept& kept = record_.kept_outputs[static_cast<std::size_t>(i)];
+  return is_last(kept) ? take(y(i), kept) : y(i);
+}
+
 Tensor GraphGradient::x(int i) const {
   const Node::Source& source = node_.inputs[static_cast<std::size_t>(i)];
   if (node_.region != 0 && (keeps_of(*node_.op, wants_).inputs & bit(i)) &&

@@ -40,18 +40,24 @@ class NodeGradient : public GradientContext {
   const Mask wants_;
 };
 
-// The context of a record of the tape: tensors are rebuilt over the memory that was kept.
+// The context of a record of the tape: tensors are rebuilt over the memory that was kept. `frees`:
+// this pass frees the record afterwards, so that the rule may take what it keeps.
 class TapeGradient final : public NodeGradient {
  public:
-  TapeGradient(TapeRecord& record, std::span<Tensor> dys, Mask wants) noexcept
-      : NodeGradient(record, dys, wants), record_(record) {}
+  TapeGradient(TapeRecord& record, std::span<Tensor> dys, Mask wants, bool frees) noexcept
+      : NodeGradient(record, dys, wants), record_(record), frees_(frees) {}
   Tensor x(int i) const override;
   Tensor y(int i) const override;
+  Tensor take_x(int i) const override;
+  Tensor take_y(int i) const override;
 
  private:
+  bool is_last(const Kept& kept) const noexcept;
+  Tensor take(Tensor tensor, Kept& kept) const noexcept;
   Tensor rebuild(const Spec& spec, const Kept& kept, const Ref<Node>& producer,
                  std::uint32_t output, const char* which) const;
   TapeRecord& record_;
+  const bool frees_;
 };
 
 // The context of a node of a graph: tensors are symbolic.

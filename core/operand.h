@@ -1,5 +1,6 @@
 #pragma once
 #include <type_traits>
+#include <utility>
 
 #include "ebb/core/call_site.h"
 #include "ebb/core/tensor.h"
@@ -8,7 +9,9 @@ namespace ebb {
 
 // What an operator takes: a tensor or a plain number (which takes the other operand's dtype), with
 // the user's source line. Lives no longer than the call it is an argument of. A temporary tensor
-// is marked as such: an operator may take its memory over.
+// (or one that is moved) is marked as such: the operator takes its memory over, uses it up or, once
+// it has been read, frees it. So a function of yours that reads an Operand twice first takes its
+// tensor(), a handle that lasts.
 class Operand {
  public:
   Operand(const Tensor& tensor, EBB_CALL_SITE) noexcept  // NOLINT: implicit is the point
@@ -23,6 +26,10 @@ class Operand {
   bool is_number() const noexcept { return tensor_ == nullptr; }
   double number() const noexcept { return number_; }
   const Tensor& tensor() const noexcept { return *tensor_; }
+  // The same, moved out of a temporary.
+  Tensor take() const noexcept {
+    return expiring_ ? std::move(const_cast<Tensor&>(*tensor_)) : *tensor_;  // NOLINT
+  }
   bool expiring() const noexcept { return expiring_; }
   CallSite site() const noexcept { return site_; }
 

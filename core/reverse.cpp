@@ -62,6 +62,10 @@ class Reverse {
   }
 
  private:
+  bool frees_records() const noexcept {
+    return !clones_ && !options_.retain_graph && !options_.create_graph;
+  }
+
   bool is_border(const Node& node) const {
     return options_.stop_at_targets && states_.at(&node).is_target;
   }
@@ -168,7 +172,7 @@ class Reverse {
 
     // Before the record drops its own references.
     const Sources sources = sources_of(node);
-    if (!clones_ && !options_.retain_graph && !options_.create_graph) record_of(node).drop();
+    if (frees_records()) record_of(node).drop();
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (!(state.wants & bit(static_cast<int>(i)))) continue;
       Node* producer = sources[i].producer.get();
@@ -185,7 +189,7 @@ class Reverse {
     mode.site = node.site;
     const TapeModeScope scope(mode);
     if (clones_) return differentiate(node, GraphGradient(node, dys, state.wants, *clones_));
-    return differentiate(node, TapeGradient(record_of(node), dys, state.wants));
+    return differentiate(node, TapeGradient(record_of(node), dys, state.wants, frees_records()));
   }
 
   Tensors differentiate(Node& node, const GradientContext& context) {

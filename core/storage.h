@@ -41,6 +41,8 @@ class Storage final : public Counted {
   // A gradient keeps this memory from keep() to unkeep(): a temporary is an activation meanwhile.
   void keep() noexcept;
   void unkeep() noexcept;
+  // unkeep() where it is read a last time: it stays an activation.
+  void leave() noexcept { keepers_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   const Device device_;

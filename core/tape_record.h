@@ -33,6 +33,11 @@ class Kept {
       storage_ = nullptr;
     }
   }
+  // Leaves the memory to the last that reads it: it counts as an activation until then.
+  void leave() noexcept {
+    storage_->leave();
+    storage_ = nullptr;
+  }
 
  private:
   Ref<Storage> storage_;

@@ -21,6 +21,7 @@ struct TensorImpl final : Counted {
   // recomputed region reads what the forward pass has read.
   std::uint32_t version = kNewest;
   bool is_leaf = false;  // made by with_grad(): the handle through which the gradient is read
+  bool used_up = false;      // an operator had it as a temporary: its storage is gone
   Ref<Recorder> recorder;
 
   TensorImpl() = default;

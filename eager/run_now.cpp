@@ -16,7 +16,14 @@ const Device& common_device(const OpDef& op, Inputs inputs, CallSite site) {
   const Device* device = nullptr;
   for (const Input& input : inputs) {
     const TensorImpl& impl = *input.tensor->impl();
-    if (!impl.storage) continue;
+    if (!impl.storage) {
+      if (impl.used_up && !(op.shape_only & bit(static_cast<int>(&input - inputs.data()))))
+        throw Error(message(op.name,
+                            "an input was handed to another operator as a temporary, which used "
+                            "its memory up; give it a name",
+                            site));
+      continue;
+    }
     const Device& here = impl.storage->device();
     if (device && !(*device == here))
       throw Error(message(op.name,
@@ -29,30 +36,51 @@ const Device& common_device(const OpDef& op, Inputs inputs, CallSite site) {
   return *device;
 }
 
-// Whether output 0 may live in input i's memory: a temporary that nobody else can see.
-bool can_take_over(Inputs inputs, std::size_t i, const Spec& output) {
+// Whether nobody reads input i's memory after this application: a temporary that nobody else can
+// see, and that is all there is of its memory. A view that leaves some of it out is none.
+bool expires(Inputs inputs, std::size_t i) {
   if (!inputs[i].expiring) return false;
   const TensorImpl& impl = *inputs[i].tensor->impl();
   if (!impl.storage || impl.offset != 0 || !impl.unique() || !impl.storage->unique()) return false;
-  // All of the memory, element for element: no part of it, and no input that is broadcast.
-  if (impl.storage->bytes() != output.bytes() || impl.spec.bytes() != output.bytes()) return false;
+  if (impl.storage->bytes() != impl.spec.bytes()) return false;
   for (std::size_t j = 0; j < inputs.size(); ++j)
     if (j != i && inputs[j].tensor->impl() == &impl) return false;
   return true;
 }
 
+// Of these inputs those that expire.
+Mask expiring_of(Mask among, Inputs inputs) {
+  Mask found = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if ((among & bit(static_cast<int>(i))) && expires(inputs, i)) found |= bit(static_cast<int>(i));
+  return found;
+}
+
+// Takes its memory out of a handle, which lives on until its full expression ends.
+Ref<Storage> take_out(const Input& input) {
+  TensorImpl& impl = *input.tensor->impl();
+  impl.used_up = true;
+  return std::move(impl.storage);
+}
+
+// The memory of an input that output 0 may live in, so that the next operator of the expression can
+// take it over in turn; or none.
 Ref<Storage> take_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output,
                        memory::Category category) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!(op.takes_over & ~kept & bit(static_cast<int>(i)))) continue;
-    if (!can_take_over(inputs, i, output)) continue;
-    // Out of the handle, which lives on until its full expression ends: the next operator of the
-    // expression can take it over in turn.
-    Ref<Storage> storage = std::move(inputs[i].tensor->impl()->storage);
+    if (!expires(inputs, i) || inputs[i].tensor->impl()->spec.bytes() != output.bytes()) continue;
+    Ref<Storage> storage = take_out(inputs[i]);
     if (storage->category() != category) storage->recategorise(category);
     return storage;
   }
   return nullptr;
+}
+
+// What expires in an expression goes as soon as it has been read, not when the expression ends.
+void free_expired(Inputs inputs) {
+  for (const Input& input : inputs)
+    if (input.expiring && input.tensor->impl()->unique()) take_out(input);
 }
 
 Tensor concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0) {
@@ -88,16 +116,22 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
+    const Mask destroyed = op.destroys ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
+    const Mask wanted = wants ? kAll : ~op.optional_outputs;
     MemoryNeeds needs;
     if (kernel.memory)
-      needs = kernel.memory({{in.data(), in.size()}, {out.data(), out.size()}, &attributes});
+      needs = kernel.memory({.inputs = {in.data(), in.size()},
+                             .outputs = {out.data(), out.size()},
+                             .attributes = &attributes,
+                             .destroyed = destroyed,
+                             .wanted = wanted});
 
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (i == 0 && op.updates) {
         results.push_back(*inputs[0].tensor);
         continue;
       }
-      if (!wants && (op.optional_outputs & bit(static_cast<int>(i)))) {
+      if (~wanted & bit(static_cast<int>(i))) {
         results.emplace_back();
         continue;
       }
@@ -122,13 +156,15 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
       kernel.run({.inputs = {buffers.data(), inputs.size()},
                   .outputs = {buffers.data() + inputs.size(), results.size()},
                   .attributes = &attributes,
-                  .workspace = workspace ? workspace->data() : nullptr});
+                  .workspace = workspace ? workspace->data() : nullptr,
+                  .destroyed = destroyed});
     }
     for (std::size_t i = 0; op.updates >> i; ++i)
       if (op.updates >> i & 1) inputs[i].tensor->impl()->storage->bump_version();
   }
 
   if (wants) record_on_tape(op, inputs, attributes, site, wants, keeps, results);
+  free_expired(inputs);
   return results;
 }
 

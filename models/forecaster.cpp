@@ -10,7 +10,9 @@ Forecaster::Forecaster(const Parameters& parameters, std::int64_t in, const Lstm
       head_(parameters.scope("head"), options.hidden, 1, Activation::none, file, line) {}
 
 Tensor Forecaster::operator()(const Tensor& x, Phase phase, const char* file, unsigned line) const {
-  return head_(last_step({lstm_(x, phase, {}, file, line).sequence, file, line}), file, line);
+  // Not the last step of the sequence, whose gradient would be zeros but for that step.
+  const Tensor hidden = lstm_(x, phase, {}, file, line).hidden;  // [layers, batch, hidden]
+  return head_(select({hidden, file, line}, 0, -1), file, line);
 }
 
 }  // namespace ebb::models

@@ -4,8 +4,8 @@
 
 namespace ebb::models {
 
-// Predicts one number from a window of a series: an Lstm ("lstm") and a Dense head ("head") on the
-// last step of its sequence.
+// Predicts one number from a window of a series: an Lstm ("lstm") and a Dense head ("head") on what
+// its last layer holds after the last step.
 class Forecaster {
  public:
   // `in` features per step. Throws as Lstm.

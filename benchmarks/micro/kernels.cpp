@@ -29,11 +29,14 @@ struct Free {
 class Call {
  public:
   Call(Kernel kernel, MemoryRule rule, Attributes attributes, std::vector<Spec> inputs,
-       std::vector<Spec> outputs, bool with_reserve = false)
-      : kernel_(kernel), attributes_(attributes) {
+       std::vector<Spec> outputs, bool with_reserve = false, Mask destroyed = 0)
+      : kernel_(kernel), attributes_(attributes), destroyed_(destroyed) {
     MemoryNeeds needs;
     if (rule != nullptr)
-      needs = rule({.inputs = inputs, .outputs = outputs, .attributes = &attributes_});
+      needs = rule({.inputs = inputs,
+                    .outputs = outputs,
+                    .attributes = &attributes_,
+                    .destroyed = destroyed_});
     if (with_reserve)
       outputs.push_back({DType::u8, {static_cast<std::int64_t>(needs.reserve_bytes)}});
     for (const Spec& spec : inputs) inputs_.push_back({memory(spec.bytes(), spec.dtype), spec});
@@ -44,7 +47,8 @@ class Call {
     kernel_({.inputs = inputs_,
              .outputs = outputs_,
              .attributes = &attributes_,
-             .workspace = workspace_});
+             .workspace = workspace_,
+             .destroyed = destroyed_});
   }
   Buffer& input(std::size_t i) { return inputs_[i]; }
   Buffer& output(std::size_t i) { return outputs_[i]; }
@@ -63,6 +67,7 @@ class Call {
   }
   Kernel kernel_;
   Attributes attributes_;
+  Mask destroyed_;
   std::vector<Buffer> inputs_, outputs_;
   void* workspace_ = nullptr;
   std::vector<std::unique_ptr<void, Free>> owned_;
@@ -188,7 +193,8 @@ BENCHMARK(adam)
     ->Args({669'706, 2})
     ->UseRealTime();
 
-// Forward with a reserve, and backward without the gradient of x, as in a training step.
+// Forward with a reserve, and backward without the gradient of x, which uses the reserve up, as in
+// a training step.
 void lstm(benchmark::State& state) {
   const std::int64_t batch = state.range(0), time = state.range(1), in = state.range(2),
                      hidden = state.range(3);
@@ -202,11 +208,13 @@ void lstm(benchmark::State& state) {
   Call forward(cpu::lstm, cpu::lstm_memory, attributes, inputs, {sequence, last, last}, true);
   attributes.d_given = 1;
   attributes.wants = 0b1110;
-  inputs.insert(inputs.end(), {sequence, forward.output(3).spec, sequence});
-  Call backward(cpu::lstm_backward, cpu::lstm_backward_memory, attributes, inputs, gradients);
-  for (std::size_t i = 0; i < 4; ++i) backward.input(i) = forward.input(i);
-  backward.input(4) = forward.output(0);
-  backward.input(5) = forward.output(3);
+  inputs.insert(inputs.begin(), {forward.output(3).spec, sequence});
+  inputs.push_back(sequence);
+  Call backward(cpu::lstm_backward, cpu::lstm_backward_memory, attributes, inputs, gradients, false,
+                bit(kLstmBackwardReserve));
+  backward.input(0) = forward.output(3);
+  backward.input(1) = forward.output(0);
+  for (std::size_t i = 0; i < 4; ++i) backward.input(i + 2) = forward.input(i);
   backward.output(0).data = nullptr;
   flush_denormals_on_this_thread();
   Workers::instance().set_threads(static_cast<int>(state.range(4)));

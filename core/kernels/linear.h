@@ -28,7 +28,8 @@ void matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
 void dense(const KernelContext&);
 // Inputs x, w, y, dy (x has data if dw is wanted, w if dx is, y if there is an activation; else null
-// data); outputs dx, dw, db. The workspace holds dy times the activation's derivative.
+// data); outputs dx, dw, db. dy times the activation's derivative is written over dy or y where they
+// may be destroyed, else into the workspace. dx may be x.
 void dense_backward(const KernelContext&);
 MemoryNeeds matmul_memory(const MemoryQuery&);
 MemoryNeeds dense_memory(const MemoryQuery&);

@@ -20,11 +20,14 @@ struct LstmAttributes {
 // Forward outputs: sequence [batch, time, hidden] (of the last layer), hidden and cell
 //                  [layers, batch, hidden] (after the last step), reserve u8[n] (optional: null
 //                  data when no gradient will be asked for).
-// Backward inputs: the forward inputs, then sequence, reserve, then those of d_sequence, d_hidden,
-//                  d_cell that d_given names.
+// Backward inputs: reserve, sequence, then the forward inputs, then those of d_sequence, d_hidden,
+//                  d_cell that d_given names. Where the reserve may be destroyed, the gradients of
+//                  the gates are written over the gates, and a chunk's scratch is in the cells.
 // Backward outputs: one per forward input except draw (in the order of the forward inputs); those
-//                  not wanted have no data. Weight gradients are set, not added.
+//                  not wanted have no data. Weight gradients are set, not added. dx may be x.
 // Dropout of layer l > 0's input draws elements from Philox with counter + l (dropout.h's rule).
+inline constexpr int kLstmBackwardReserve = 0, kLstmBackwardSequence = 1, kLstmBackwardX = 2;
+
 namespace cpu {
 void lstm(const KernelContext&);
 void lstm_backward(const KernelContext&);

@@ -24,7 +24,7 @@ Tensor copy(const Operand& x) { return detail::apply_to(copy_op, x); }
 
 Tensor cast(const Operand& x, DType dtype) {
   const Tensor& tensor = detail::tensor_of(cast_op, x);
-  if (tensor.dtype() == dtype) return tensor;
+  if (tensor.dtype() == dtype) return x.take();
   return detail::apply_to(cast_op, x, CastAttributes{static_cast<std::int64_t>(dtype)});
 }
 
@@ -41,7 +41,7 @@ constinit const OpDef cast_op{.name = "cast",
                                 const DType from = g.x(0).dtype();
                                 const bool flows = is_floating(from) &&
                                                    is_floating(g.node().outputs[0].dtype);
-                                return {flows ? cast(g.dy(), from) : Tensor()};
+                                return {flows ? cast(g.take_dy(), from) : Tensor()};
                               },
                               .cpu = {cpu::cast}};
 

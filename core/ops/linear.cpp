@@ -27,14 +27,15 @@ void infer_matmul(Inference& inference) {
 }
 
 // With A = op(a), B = op(b): dA = dy B^T, dB = A^T dy, each transposed again where op transposes.
+// What dA alone reads is gone before dB is made.
 Tensors matmul_gradient(Gradient g) {
   const auto& attributes = g.attribute<MatmulAttributes>();
   const bool ta = attributes.transpose_a;
   const bool tb = attributes.transpose_b;
   Tensor da, db;
   if (g.wants(0))
-    da = ta ? matmul(g.x(1), g.dy(), {.transpose_a = tb, .transpose_b = true})
-            : matmul(g.dy(), g.x(1), {.transpose_b = !tb});
+    da = ta ? matmul(g.take_x(1), g.dy(), {.transpose_a = tb, .transpose_b = true})
+            : matmul(g.dy(), g.take_x(1), {.transpose_b = !tb});
   if (g.wants(1))
     db = tb ? matmul(g.dy(), g.x(0), {.transpose_a = true, .transpose_b = ta})
             : matmul(g.x(0), g.dy(), {.transpose_a = !ta});
@@ -75,11 +76,10 @@ Tensors dense_gradient(Gradient g) {
   DenseBackwardAttributes attributes{activation, 0};
   for (int i = 0; i < g.inputs(); ++i)
     if (g.wants(i)) attributes.wants |= bit(i);
-  const Tensor x = g.x(0), w = g.x(1), y = g.y();
-  const std::array<Input, 4> inputs{x, w, y, g.dy()};
+  const Tensor w = g.x(1);
   Tensors all =
       apply(activation == Activation::none ? dense_backward_op : dense_activated_backward_op,
-            inputs, attributes, g.site());
+            std::array<Input, 4>{g.take_x(0), w, g.take_y(), g.take_dy()}, attributes, g.site());
   Tensors wanted(static_cast<std::size_t>(g.inputs()));
   for (int i = 0; i < g.inputs(); ++i)
     if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)];
@@ -169,12 +169,15 @@ constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
                                         .compose = compose_dense_backward,
                                         .shape_only = bit(2),
+                                        .takes_over = bit(0),
                                         .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
 
 constinit const OpDef dense_activated_backward_op{
     .name = "dense_backward",
     .infer = infer_dense_backward,
     .compose = compose_dense_backward,
+    .takes_over = bit(0),
+    .destroys = bit(2) | bit(3),
     .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
 
 }  // namespace ebb

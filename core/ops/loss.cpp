@@ -41,7 +41,7 @@ void infer_cross_entropy_backward(Inference& inference) {
   inference.output(scores.dtype, scores.shape);
 }
 
-Tensor cross_entropy_backward(const Tensor& scores, const Tensor& labels, const Tensor& dy,
+Tensor cross_entropy_backward(const Input& scores, const Tensor& labels, const Tensor& dy,
                               CallSite site) {
   return apply_one(softmax_cross_entropy_backward_op, {scores, labels, dy}, {}, site);
 }
@@ -90,23 +90,22 @@ Tensor mse(const Operand& a, const Operand& b) {
   return mean(at_site(std::move(squares)));
 }
 
-constinit const OpDef softmax_op{
-    .name = "softmax",
-    .infer = infer_softmax,
-    .gradient = [](Gradient g) -> Tensors {
-      const Tensor y = g.y();
-      const Tensor weighted = g.dy() * y;
-      return {weighted - y * sum(weighted, {.axes = {-1}, .keep = true})};
-    },
-    .keeps = output(0),
-    .takes_over = bit(0),
-    .cpu = {cpu::softmax}};
+constinit const OpDef softmax_op{.name = "softmax",
+                                 .infer = infer_softmax,
+                                 .gradient = [](Gradient g) -> Tensors {
+                                   Tensor weighted = g.take_dy() * g.y();
+                                   const Tensor total = sum(weighted, {.axes = {-1}, .keep = true});
+                                   return {std::move(weighted) - g.take_y() * total};
+                                 },
+                                 .keeps = output(0),
+                                 .takes_over = bit(0),
+                                 .cpu = {cpu::softmax}};
 
 constinit const OpDef softmax_cross_entropy_op{
     .name = "softmax_cross_entropy",
     .infer = infer_cross_entropy,
     .gradient = [](Gradient g) -> Tensors {
-      return {cross_entropy_backward(g.x(0), g.x(1), g.dy(), g.site()), {}};
+      return {cross_entropy_backward(g.take_x(0), g.x(1), g.dy(), g.site()), {}};
     },
     .keeps = input(0) | input(1),
     .cpu = {cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory}};
@@ -116,6 +115,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .infer = infer_cross_entropy_backward,
     .gradient = cross_entropy_second_gradient,
     .keeps = input(0) | input(1) | input(2),
+    .takes_over = bit(0),
     .cpu = {cpu::softmax_cross_entropy_backward}};
 
 }  // namespace ebb

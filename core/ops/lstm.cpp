@@ -25,6 +25,11 @@ using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
 
 ValueInputs inputs_of(const Values& values) { return ValueInputs(values.begin(), values.end()); }
+// The same of values that nobody reads again.
+ValueInputs inputs_of(Values&& values) {
+  return ValueInputs(std::make_move_iterator(values.begin()),
+                     std::make_move_iterator(values.end()));
+}
 
 bool fits(const Spec& spec, const Shape& shape) { return detail::may_equal(spec.shape, shape); }
 
@@ -67,7 +72,7 @@ void infer_lstm_backward(Inference& inference) {
   const auto& attributes = inference.attribute<LstmAttributes>();
   const Layout layout(attributes);
   for (int i = 0; i < layout.count; ++i) {
-    const Spec& input = inference.inputs[static_cast<std::size_t>(i)];
+    const Spec& input = inference.inputs[static_cast<std::size_t>(kLstmBackwardX + i)];
     if (i != layout.draw)
       inference.output(input.dtype, attributes.wants & bit(i) ? input.shape : Shape{0});
   }
@@ -76,20 +81,18 @@ void infer_lstm_backward(Inference& inference) {
 Tensors lstm_gradient(const GradientContext& g) {
   LstmAttributes attributes = g.attribute<LstmAttributes>();
   const Layout layout(attributes);
-  Values values;
+  Values values{g.take_y(3), g.take_y(0)};
   attributes.wants = 0;
   for (int i = 0; i < layout.count; ++i) {
-    values.push_back(g.x(i));
+    values.push_back(g.take_x(i));
     if (g.wants(i)) attributes.wants |= bit(i);
   }
-  values.push_back(g.y(0));
-  values.push_back(g.y(3));
   for (int i = 0; i < 3; ++i) {
     if (!g.dy(i).defined()) continue;
-    values.push_back(g.dy(i));
+    values.push_back(g.take_dy(i));
     attributes.d_given |= 1 << i;
   }
-  const ValueInputs inputs = inputs_of(values);
+  const ValueInputs inputs = inputs_of(std::move(values));
   const Tensors all = apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site());
   Tensors wanted(static_cast<std::size_t>(layout.count));
   std::size_t from = 0;
@@ -145,6 +148,8 @@ constinit const OpDef lstm_op{.name = "lstm",
 
 constinit const OpDef lstm_backward_op{.name = "lstm_backward",
                                        .infer = infer_lstm_backward,
+                                       .takes_over = bit(kLstmBackwardX),
+                                       .destroys = bit(kLstmBackwardReserve),
                                        .cpu = {cpu::lstm_backward, cpu::lstm_backward_memory}};
 
 }  // namespace ebb

@@ -31,6 +31,9 @@ void infer_equal_shapes(Inference& inference) {
 // Each factor's gradient reads the other factor.
 Keeps other_input(Mask wants) { return {(wants & bit(0)) << 1 | (wants & bit(1)) >> 1, 0}; }
 
+// dy where an operator's first input reads it: for the last time unless the second will.
+Operand first_dy(Gradient g) { return g.wants(1) ? Operand(g.dy()) : Operand(g.take_dy()); }
+
 double number(Gradient g) { return g.attribute<NumberOperand>().value; }
 
 // `number_left` and `number_right` name the definitions for a plain number on that side.
@@ -76,8 +79,8 @@ Tensor relu_gradient(const Operand& dy, const Operand& y) {
 constinit const OpDef add_op{.name = "add",
                              .infer = infer_zip,
                              .gradient = [](Gradient g) -> Tensors {
-                               return {g.wants(0) ? sum_like(g.dy(), g.x(0)) : Tensor(),
-                                       g.wants(1) ? sum_like(g.dy(), g.x(1)) : Tensor()};
+                               return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
+                                       g.wants(1) ? sum_like(g.take_dy(), g.x(1)) : Tensor()};
                              },
                              .takes_over = bit(0) | bit(1),
                              .cpu = {cpu::zip<functors::Add>}};
@@ -91,8 +94,8 @@ constinit const OpDef add_number_op{.name = "add",
 constinit const OpDef subtract_op{.name = "subtract",
                                   .infer = infer_zip,
                                   .gradient = [](Gradient g) -> Tensors {
-                                    return {g.wants(0) ? sum_like(g.dy(), g.x(0)) : Tensor(),
-                                            g.wants(1) ? -sum_like(g.dy(), g.x(1)) : Tensor()};
+                                    return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
+                                            g.wants(1) ? -sum_like(g.take_dy(), g.x(1)) : Tensor()};
                                   },
                                   .takes_over = bit(0) | bit(1),
                                   .cpu = {cpu::zip<functors::Subtract>}};
@@ -113,9 +116,12 @@ constinit const OpDef subtract_from_number_op{
 constinit const OpDef multiply_op{.name = "multiply",
                                   .infer = infer_zip,
                                   .gradient = [](Gradient g) -> Tensors {
-                                    return {
-                                        g.wants(0) ? sum_like(g.dy() * g.x(1), g.x(0)) : Tensor(),
-                                        g.wants(1) ? sum_like(g.dy() * g.x(0), g.x(1)) : Tensor()};
+                                    Tensor da, db;
+                                    if (g.wants(0))
+                                      da = sum_like(first_dy(g) * g.take_x(1), g.x(0));
+                                    if (g.wants(1))
+                                      db = sum_like(g.take_dy() * g.take_x(0), g.x(1));
+                                    return {da, db};
                                   },
                                   .keeps_for = other_input,
                                   .takes_over = bit(0) | bit(1),
@@ -132,9 +138,10 @@ constinit const OpDef divide_op{
     .name = "divide",
     .infer = infer_zip,
     .gradient = [](Gradient g) -> Tensors {
-      const Tensor quotient = g.dy() / g.x(1);
-      return {g.wants(0) ? sum_like(quotient, g.x(0)) : Tensor(),
-              g.wants(1) ? -sum_like(quotient * g.y(), g.x(1)) : Tensor()};
+      Tensor quotient = g.take_dy() / g.take_x(1), da, db;
+      if (g.wants(0)) da = sum_like(quotient, g.x(0));
+      if (g.wants(1)) db = -sum_like(std::move(quotient) * g.take_y(), g.x(1));
+      return {da, db};
     },
     .keeps_for = [](Mask wants) { return (wants & bit(1)) ? input(1) | output(0) : input(1); },
     .takes_over = bit(0) | bit(1),
@@ -165,7 +172,7 @@ constinit const OpDef negate_op{.name = "negate",
 constinit const OpDef square_op{
     .name = "square",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (2 * g.x(0))}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * 2 * g.take_x(0)}; },
     .keeps = input(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Square>}};
@@ -173,7 +180,7 @@ constinit const OpDef square_op{
 constinit const OpDef sqrt_op{
     .name = "sqrt",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() / (2 * g.y())}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * 0.5 / g.take_y()}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Sqrt>}};
@@ -181,7 +188,7 @@ constinit const OpDef sqrt_op{
 constinit const OpDef exp_op{
     .name = "exp",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * g.y()}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * g.take_y()}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Exp>}};
@@ -189,7 +196,7 @@ constinit const OpDef exp_op{
 constinit const OpDef log_op{
     .name = "log",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() / g.x(0)}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() / g.take_x(0)}; },
     .keeps = input(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Log>}};
@@ -197,23 +204,25 @@ constinit const OpDef log_op{
 constinit const OpDef tanh_op{
     .name = "tanh",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (1 - square(g.y()))}; },
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (1 - square(g.take_y()))}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Tanh>}};
 
-constinit const OpDef sigmoid_op{
-    .name = "sigmoid",
-    .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * (g.y() * (1 - g.y()))}; },
-    .keeps = output(0),
-    .takes_over = bit(0),
-    .cpu = {cpu::map<functors::Sigmoid>}};
+constinit const OpDef sigmoid_op{.name = "sigmoid",
+                                 .infer = same_shape,
+                                 .gradient = [](Gradient g) -> Tensors {
+                                   Tensor rest = 1 - g.y();
+                                   return {g.take_dy() * (g.take_y() * std::move(rest))};
+                                 },
+                                 .keeps = output(0),
+                                 .takes_over = bit(0),
+                                 .cpu = {cpu::map<functors::Sigmoid>}};
 
 constinit const OpDef relu_op{
     .name = "relu",
     .infer = same_shape,
-    .gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.take_dy(), g.y())}; },
+    .gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.take_dy(), g.take_y())}; },
     .keeps = output(0),
     .takes_over = bit(0),
     .cpu = {cpu::map<functors::Relu>}};
@@ -221,7 +230,7 @@ constinit const OpDef relu_op{
 constinit const OpDef relu_gradient_op{.name = "relu_gradient",
                                        .infer = infer_equal_shapes,
                                        .gradient = [](Gradient g) -> Tensors {
-                                         return {relu_gradient(g.dy(), g.x(1)), {}};
+                                         return {relu_gradient(g.take_dy(), g.take_x(1)), {}};
                                        },
                                        .keeps = input(1),
                                        .takes_over = bit(0) | bit(1),

@@ -70,7 +70,7 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
   const Tensor& tensor = detail::tensor_of(dropout_op, x);
   if (!(probability >= 0 && probability < 1))
     throw Error(detail::message("dropout", "takes a probability in [0, 1)", x.site()));
-  if (phase == Phase::inference || probability == 0) return tensor;
+  if (phase == Phase::inference || probability == 0) return x.take();
   const Tensor draw = detail::next_draw(tensor, x.site());
   return apply_one(dropout_op, {x, draw}, RandomAttributes{.a = probability}, x.site());
 }

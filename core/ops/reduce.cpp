@@ -88,7 +88,7 @@ Tensor mean(const Operand& x, const ReduceOptions& options) {
 
 Tensor sum_like(const Operand& x, const Operand& like) {
   const Shape& shape = detail::tensor_of(sum_like_op, x).shape();
-  if (shape == detail::tensor_of(sum_like_op, like).shape() && !shape.is_open()) return x.tensor();
+  if (shape == detail::tensor_of(sum_like_op, like).shape() && !shape.is_open()) return x.take();
   return apply_one(sum_like_op, {x, like}, {}, x.site());
 }
 

@@ -55,13 +55,13 @@ void dense(const KernelContext& context) {
 
 MemoryNeeds dense_memory(const MemoryQuery&) { return {}; }
 
-// Workspace: [rows, out] dy times the derivative (only with an activation), then what column_sum
-// takes.
+// dy times the activation's derivative, [rows, out], takes the memory of dy or of y where it may be
+// used up. Otherwise it comes first in the workspace, before what column_sum takes.
 MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
   const auto& attributes = query.attribute<DenseBackwardAttributes>();
   const DenseSizes size(query.inputs[0], query.inputs[1]);
-  const bool derivative = attributes.activation != Activation::none;
-  return {.workspace_bytes = (derivative ? aligned_bytes(query.inputs[3].bytes()) : 0) +
+  const bool apart = attributes.activation != Activation::none && query.destroyed == 0;
+  return {.workspace_bytes = (apart ? aligned_bytes(query.inputs[3].bytes()) : 0) +
                              column_sum_bytes(size.rows, size.out)};
 }
 
@@ -76,16 +76,19 @@ void dense_backward(const KernelContext& context) {
     const T* dz = dy.as<const T>();
     auto* scratch = static_cast<std::byte*>(context.workspace);
     if (attributes.activation != Activation::none) {
-      T* product = static_cast<T*>(context.workspace);
+      T* product = (context.destroyed & bit(3)) != 0   ? dy.as<T>()
+                   : (context.destroyed & bit(2)) != 0 ? y.as<T>()
+                                                       : static_cast<T*>(context.workspace);
       multiply_by_derivative(attributes.activation, y.as<const T>(), dz, product,
                              size.rows * size.out);
       dz = product;
-      scratch += aligned_bytes(dy.spec.bytes());
+      if (context.destroyed == 0) scratch += aligned_bytes(dy.spec.bytes());
     }
     if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), scratch);
     if (dw.data != nullptr)
       multiply_all<T>(size.in, size.out, size.rows, {x.as<const T>(), size.in, true},
                       {dz, size.out}, dw.as<T>(), size.out);
+    // Last, since dx may have taken the memory of x over.
     if (dx.data != nullptr)
       multiply_all<T>(size.rows, size.in, size.out, {dz, size.out},
                       {w.as<const T>(), size.out, true}, dx.as<T>(), size.in);

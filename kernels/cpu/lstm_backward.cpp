@@ -9,27 +9,28 @@
 namespace ebb::cpu {
 namespace {
 
-// Workspace of backward, independent of the length of the sequence.
+// Workspace of backward, independent of the length of the sequence. What belongs to a chunk lies in
+// the forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
+// gates and cells are not read again.
 template <class T>
 struct BackwardSpace {
   T* recurrent;  // the transpose of R of every layer, in strips [strip][4 hidden, units]
-  T* d_gates;    // [chunk, batch, 4, hidden]
-  T* input;      // [chunk, batch, in]: a layer's input or the gradient of x, time-major
-  T* before;     // [chunk, batch, hidden]: hidden states of the last layer, a step behind
-  T* d_output;   // [chunk, batch, hidden]: the gradient of a layer's output, from the layer above
+  T* d_gates;    // [chunk, batch, 4, hidden]; null: over the gates
+  T* scratch;    // [chunk, batch, the wider of in and hidden]; null: over the cells
   T* d_hidden;  // [layers, batch, hidden]: what a step hands to the step before, in strips of units
   T* d_cell;    // [layers, batch, hidden]
   void* sums;   // of column_sum
   std::size_t bytes;
 
-  BackwardSpace(const LstmSizes& size, void* base) noexcept {
+  BackwardSpace(const LstmSizes& size, bool destroys, void* base) noexcept {
     Carver carver(base);
+    const auto take_unless = [&carver](bool elsewhere, std::int64_t elements) {
+      return elsewhere ? nullptr : carver.take<T>(elements);
+    };
     recurrent = carver.take<T>(size.layers * size.hidden * size.gates());
-    d_gates = carver.take<T>(size.chunk * 4 * size.state());
-    input = carver.take<T>(size.chunk * size.batch *
-                           (size.has_dropout ? size.widest_input() : size.in));
-    before = carver.take<T>(size.chunk * size.state());
-    d_output = carver.take<T>(size.layers > 1 ? size.chunk * size.state() : 0);
+    d_gates = take_unless(destroys, size.chunk * 4 * size.state());
+    scratch = take_unless(destroys && size.in <= size.hidden,
+                          size.chunk * size.batch * std::max(size.in, size.hidden));
     d_hidden = carver.take<T>(size.layers * size.state());
     d_cell = carver.take<T>(size.layers * size.state());
     std::size_t sum_bytes = 0;  // of any number of rows up to a chunk's: the last may be shorter
@@ -40,19 +41,21 @@ struct BackwardSpace {
   }
 };
 
+constexpr auto kReserve = static_cast<std::size_t>(kLstmBackwardReserve);
+constexpr auto kX = static_cast<std::size_t>(kLstmBackwardX);
+
 template <class T>
 class Backward {
  public:
   explicit Backward(const KernelContext& context) noexcept
       : context_(context),
         attributes_(context.attribute<LstmAttributes>()),
-        size_(context.inputs[0].spec.shape, attributes_),
+        size_(context.inputs[kX].spec.shape, attributes_),
         at_(attributes_),
-        reserve_(size_, context.inputs[static_cast<std::size_t>(at_.count) + 1].data),
-        space_(size_, context.workspace) {
-    std::size_t next = static_cast<std::size_t>(at_.count);
-    sequence_ = in(next);
-    next += 2;
+        reserve_(size_, context.inputs[kReserve].data),
+        space_(size_, context.destroyed != 0, context.workspace),
+        sequence_(context.inputs[kLstmBackwardSequence].template as<const T>()) {
+    auto next = static_cast<std::size_t>(at_.count);
     if ((attributes_.d_given & 1) != 0) d_sequence_ = in(next++);
     if ((attributes_.d_given & 2) != 0) d_hidden_ = in(next++);
     if ((attributes_.d_given & 4) != 0) d_cell_ = in(next++);
@@ -77,8 +80,9 @@ class Backward {
   }
 
  private:
+  // A forward input, or one of those behind them.
   const T* in(std::size_t index) const noexcept {
-    return context_.inputs[index].template as<const T>();
+    return context_.inputs[kX + index].template as<const T>();
   }
   // Where the gradient of a forward input goes, or null.
   T* gradient(std::size_t input) const noexcept {
@@ -101,8 +105,8 @@ class Backward {
   void clear_gradients() const noexcept {
     for (std::size_t i = static_cast<std::size_t>(at_.weights);
          i < static_cast<std::size_t>(at_.count); ++i)
-      if (T* to = gradient(i)) std::memset(to, 0, context_.inputs[i].spec.bytes());
-    if (T* dx = gradient(0)) std::fill_n(dx, context_.inputs[0].elements(), T(0));
+      if (T* to = gradient(i)) std::memset(to, 0, context_.inputs[kX + i].spec.bytes());
+    if (T* dx = gradient(0)) std::fill_n(dx, context_.inputs[kX].elements(), T(0));
   }
 
   // The transpose of R, cut into strips: it is the right factor of every step's product, and read
@@ -156,17 +160,28 @@ class Backward {
     });
   }
 
+  // The gradients of a chunk's gates. They lie as the gates do.
+  T* d_gates_from(std::int64_t layer, std::int64_t first) const noexcept {
+    return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates_at(layer, first);
+  }
+  // Holds one after the other, for a chunk of a layer: the last layer's hidden states, a step
+  // behind; the layer's input; the gradient of this input, which the layer below then reads.
+  T* scratch(std::int64_t layer, std::int64_t first) const noexcept {
+    return space_.scratch != nullptr ? space_.scratch : reserve_.cells_at(layer, first);
+  }
+
   void run_chunk(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
     const bool last_chunk = first + steps == size_.time;
     run_steps(layer, first, steps);
     const std::int64_t rows = steps * size_.batch;
+    const T* d_gates = d_gates_from(layer, first);
     if (T* db = gradient(at_.b(layer)))
-      column_sum(space_.d_gates, rows, size_.gates(), db, space_.sums, !last_chunk);
+      column_sum(d_gates, rows, size_.gates(), db, space_.sums, !last_chunk);
     if (T* dr = gradient(at_.r(layer))) recurrent_gradient(layer, first, steps, dr, !last_chunk);
     if (T* dw = gradient(at_.w(layer))) {
       const std::int64_t width = size_.input(layer);
       multiply_all<T>(width, size_.gates(), rows, {chunk_input(layer, first, steps), width, true},
-                      {space_.d_gates, size_.gates()}, dw, size_.gates(), !last_chunk);
+                      {d_gates, size_.gates()}, dw, size_.gates(), !last_chunk);
     }
     input_gradient(layer, first, steps);
   }
@@ -186,25 +201,28 @@ class Backward {
   // once.
   void run_steps(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
     const std::int64_t step_elements = 4 * size_.state();
+    T* const d_gates_of_chunk = d_gates_from(layer, first);
     for (std::int64_t t = first + steps - 1; t >= first; --t) {
-      T* d_gates = space_.d_gates + (t - first) * step_elements;
+      T* d_gates = d_gates_of_chunk + (t - first) * step_elements;
       const bool continues = t + 1 < first + steps;
       size_.for_step_pieces(
           [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
             if (continues) hand_back(layer, d_gates + step_elements, row, rows, unit, units);
-            step_piece(layer, t, d_gates, row, rows, unit, units);
+            step_piece(layer, first, t, d_gates, row, rows, unit, units);
           });
     }
     if (first == 0 && (at_.h0 < 0 || gradient(static_cast<std::size_t>(at_.h0)) == nullptr)) return;
     size_.for_step_pieces(
         [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
-          hand_back(layer, space_.d_gates, row, rows, unit, units);
+          hand_back(layer, d_gates_of_chunk, row, rows, unit, units);
         });
   }
 
-  void step_piece(std::int64_t layer, std::int64_t t, T* d_gates, std::int64_t row,
-                  std::int64_t rows, std::int64_t unit, std::int64_t units) const noexcept {
+  void step_piece(std::int64_t layer, std::int64_t first, std::int64_t t, T* d_gates,
+                  std::int64_t row, std::int64_t rows, std::int64_t unit,
+                  std::int64_t units) const noexcept {
     const bool is_last_layer = layer + 1 == size_.layers;
+    const T* from_above = is_last_layer ? d_sequence_ : scratch(layer + 1, first);
     const T* cell_before = t > 0 ? reserve_.cells_at(layer, t - 1)
                            : at_.c0 < 0
                                ? nullptr
@@ -214,11 +232,11 @@ class Backward {
     T* d_cell = space_.d_cell + layer * size_.state() + unit * size_.batch;
     for (std::int64_t b = row; b < row + rows; ++b) {
       const std::int64_t at = b * size_.hidden + unit;
-      const T* d_output = is_last_layer ? d_sequence_ : space_.d_output;
+      const T* d_output = from_above;
       if (d_output != nullptr)
-        d_output += (is_last_layer ? b * size_.time + t : t % size_.chunk * size_.batch + b) *
-                        size_.hidden +
-                    unit;
+        d_output +=
+            (is_last_layer ? b * size_.time + t : (t - first) * size_.batch + b) * size_.hidden +
+            unit;
       cell_backward<T>({.gates = gates + b * size_.gates() + unit,
                         .cell = cell + at,
                         .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
@@ -239,7 +257,8 @@ class Backward {
                       {d_gates, size_.gates()}, dr, size_.gates(), accumulate);
       accumulate = true;
     };
-    const T* d_gates = space_.d_gates;
+    const T* d_gates = d_gates_from(layer, first);
+    T* const behind = scratch(layer, first);
     if (first == 0) {
       const T* h0 =
           at_.h0 < 0 ? nullptr : in(static_cast<std::size_t>(at_.h0)) + layer * size_.state();
@@ -251,8 +270,8 @@ class Backward {
     }
     const T* before;
     if (layer + 1 == size_.layers) {
-      to_time_major(size_, sequence_, size_.hidden, first - 1, steps, space_.before);
-      before = space_.before;
+      to_time_major(size_, sequence_, size_.hidden, first - 1, steps, behind);
+      before = behind;
     } else {
       before = reserve_.hidden_at(layer, first - 1);
     }
@@ -260,29 +279,31 @@ class Backward {
   }
 
   std::uint64_t draw(int word) const noexcept {
-    return static_cast<std::uint64_t>(context_.inputs[static_cast<std::size_t>(at_.draw)]
+    return static_cast<std::uint64_t>(context_.inputs[kX + static_cast<std::size_t>(at_.draw)]
                                           .template as<const std::int64_t>()[word]);
   }
 
   const T* chunk_input(std::int64_t layer, std::int64_t t, std::int64_t steps) const {
+    T* const input = scratch(layer, t);
     if (layer == 0) {
       if (size_.batch == 1) return in(0) + t * size_.in;
-      to_time_major(size_, in(0), size_.in, t, steps, space_.input);
-      return space_.input;
+      to_time_major(size_, in(0), size_.in, t, steps, input);
+      return input;
     }
     const T* below = reserve_.hidden_at(layer - 1, t);
     if (!size_.drops(layer)) return below;
-    drop_steps(size_, below, space_.input, t, steps, attributes_.dropout, draw(0),
+    drop_steps(size_, below, input, t, steps, attributes_.dropout, draw(0),
                draw(1) + static_cast<std::uint64_t>(layer));
-    return space_.input;
+    return input;
   }
 
   void input_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
     T* dx = layer == 0 ? gradient(0) : nullptr;
     if (layer == lowest_ && dx == nullptr) return;
-    T* to = layer == 0 ? space_.input : space_.d_output;
+    T* to = scratch(layer, first);
     const std::int64_t width = size_.input(layer);
-    multiply_all<T>(steps * size_.batch, width, size_.gates(), {space_.d_gates, size_.gates()},
+    multiply_all<T>(steps * size_.batch, width, size_.gates(),
+                    {d_gates_from(layer, first), size_.gates()},
                     {in(at_.w(layer)), size_.gates(), true}, to, width);
     if (dx != nullptr) {
       from_time_major(size_, to, width, first, steps, dx);
@@ -305,15 +326,16 @@ class Backward {
 }  // namespace
 
 void lstm_backward(const KernelContext& context) {
-  for_floating(context.inputs[0].spec.dtype,
+  for_floating(context.inputs[kX].spec.dtype,
                [&](auto type) { Backward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
   MemoryNeeds needs;
-  for_floating(query.inputs[0].dtype, [&](auto type) {
-    const LstmSizes size(query.inputs[0].shape, query.attribute<LstmAttributes>());
-    needs.workspace_bytes = BackwardSpace<decltype(type)>(size, nullptr).bytes;
+  for_floating(query.inputs[kX].dtype, [&](auto type) {
+    const LstmSizes size(query.inputs[kX].shape, query.attribute<LstmAttributes>());
+    needs.workspace_bytes =
+        BackwardSpace<decltype(type)>(size, query.destroyed != 0, nullptr).bytes;
   });
   return needs;
 }

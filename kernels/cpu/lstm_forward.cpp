@@ -191,15 +191,13 @@ void lstm(const KernelContext& context) {
                [&](auto type) { Forward<decltype(type)>(context).run(); });
 }
 
-// The workspace is that of a run with a reserve or that of one without, whichever is larger:
-// whether the reserve is wanted is not known here.
 MemoryNeeds lstm_memory(const MemoryQuery& query) {
   MemoryNeeds needs;
   for_floating(query.inputs[0].dtype, [&](auto type) {
     using T = decltype(type);
     const LstmSizes size(query.inputs[0].shape, query.attribute<LstmAttributes>());
-    needs.workspace_bytes = std::max(ForwardSpace<T>(size, true, nullptr).bytes,
-                                     ForwardSpace<T>(size, false, nullptr).bytes);
+    const bool keep = (query.wanted & bit(3)) != 0;
+    needs.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes;
     needs.reserve_bytes = LstmReserve<T>(size, nullptr).bytes;
   });
   return needs;

@@ -47,7 +47,6 @@ struct LstmSizes {
   std::int64_t gates() const noexcept { return 4 * hidden; }
   std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
   std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
-  std::int64_t widest_input() const noexcept { return layers > 1 ? std::max(in, hidden) : in; }
   // Dropout is applied to the inputs of the layers above the first.
   bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
 

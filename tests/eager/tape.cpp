@@ -62,9 +62,9 @@ TEST_CASE("backward() frees the tape as it goes") {
     CHECK(bytes.of(Category::activation) >= 10 * kBlock);
     const Bytes pass;
     loss.backward();
-    // The gradient takes over its own memory at each record; beside it are 1 - y^2 and the 1 that
-    // the pass starts with.
-    CHECK(pass.peak() == 3 * kBlock);
+    // The gradient takes over its own memory at each record, 1 - y^2 that of y; beside them is the
+    // 1 that the pass starts with.
+    CHECK(pass.peak() == 2 * kBlock);
     CHECK(bytes.now() == kBlock * 3);  // the leaf, its gradient, the loss
     CHECK(w.grad().defined());
   }

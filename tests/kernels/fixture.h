@@ -134,9 +134,10 @@ struct Call {
   std::vector<Spec> outputs = {};
   std::uint64_t without_input = 0;  // bits: these inputs, and outputs, have no data
   std::uint64_t without_output = 0;
+  Mask destroyed = 0;               // inputs that the kernel may write over
   std::size_t workspace_bytes = 0;  // what the memory rule said at the last run
 
-  // The outputs; inputs updated in place are changed.
+  // The outputs; inputs updated in place or destroyed are changed.
   std::vector<Values> run() {
     std::vector<Spec> specs;
     std::vector<Buffer> in, out;
@@ -147,7 +148,11 @@ struct Call {
     }
     MemoryNeeds needs;
     if (memory != nullptr)
-      needs = memory({.inputs = specs, .outputs = outputs, .attributes = &attributes});
+      needs = memory({.inputs = specs,
+                      .outputs = outputs,
+                      .attributes = &attributes,
+                      .destroyed = destroyed,
+                      .wanted = ~static_cast<Mask>(without_output)});
     workspace_bytes = needs.workspace_bytes;
     Values workspace({DType::u8, Shape{static_cast<std::int64_t>(needs.workspace_bytes)}});
     std::vector<Values> results;
@@ -160,7 +165,8 @@ struct Call {
     kernel({.inputs = in,
             .outputs = out,
             .attributes = &attributes,
-            .workspace = needs.workspace_bytes > 0 ? workspace.data() : nullptr});
+            .workspace = needs.workspace_bytes > 0 ? workspace.data() : nullptr,
+            .destroyed = destroyed});
     bool intact = workspace.guard_intact();
     for (const Values& v : inputs) intact = intact && v.guard_intact();
     for (const Values& v : results) intact = intact && v.guard_intact();

@@ -128,6 +128,39 @@ TEST_CASE("dense is a product, a bias and an activation; dense_backward its grad
   }
 }
 
+TEST_CASE("dense_backward that writes over dy or y gives the same bits in less memory") {
+  Dice dice(5);
+  for (int repeat = 0; repeat < 120; ++repeat) {
+    const DType type = repeat % 2 == 0 ? DType::f32 : DType::f64;
+    const auto activation = static_cast<Activation>(repeat / 2 % 4);
+    const auto wants = static_cast<std::uint32_t>(dice.integer(0, 7));
+    const std::int64_t rows = dice.integer(0, 70), in = size(dice, repeat),
+                       width = size(dice, repeat);
+    INFO(rows << "x" << in << "x" << width << " activation " << repeat / 2 % 4);
+    Call copies{.kernel = cpu::dense_backward,
+                .memory = cpu::dense_backward_memory,
+                .attributes = DenseBackwardAttributes{.activation = activation, .wants = wants},
+                .inputs = {dice.tensor(type, {rows, in}), dice.tensor(type, {in, width}),
+                           dice.tensor(type, {rows, width}), dice.tensor(type, {rows, width})},
+                .outputs = {{type, {rows, in}}, {type, {in, width}}, {type, {width}}},
+                .without_output = ~std::uint64_t{wants}};
+    const std::vector<Values> given = copies.inputs;
+    const auto expected = copies.run();
+    for (std::size_t i = 0; i < given.size(); ++i) CHECK(copies.inputs[i].same_bits(given[i]));
+    if (activation == Activation::none) continue;
+    for (const Mask destroyed : {bit(2), bit(3), bit(2) | bit(3)}) {
+      Call destroys = copies;
+      destroys.inputs = given;
+      destroys.destroyed = destroyed;
+      const auto got = destroys.run();
+      for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i].same_bits(expected[i]));
+      for (std::size_t i = 0; i < given.size(); ++i)
+        if (!(destroyed >> i & 1)) CHECK(destroys.inputs[i].same_bits(given[i]));
+      if (rows * width > 0) CHECK(destroys.workspace_bytes < copies.workspace_bytes);
+    }
+  }
+}
+
 TEST_CASE("Products are the same bits for any number of threads") {
   Dice dice(3);
   for (DType type : {DType::f32, DType::f64}) {

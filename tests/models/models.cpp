@@ -1,9 +1,13 @@
 // What the models are made of, and that they are the same in both modes.
 #include "ebb/core/error.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/classifier.h"
 #include "ebb/models/forecaster.h"
+#include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
 
@@ -153,6 +157,45 @@ TEST_CASE("models say what they cannot do", "[models]") {
   const models::Dense dense(parameters, 3, 2);
   CHECK_ERROR(models::Dense(parameters, 3, 2), Error, "models.cpp:");
   CHECK_ERROR(dense(Tensor::zeros({4, 5})), ShapeError, "models.cpp:");
+}
+
+TEST_CASE("a forecaster learns as from the last step of its sequence, without that one's gradient",
+          "[models]") {
+  const std::int64_t batch = 4, time = 64, hidden = 8;
+  const models::LstmOptions options{.hidden = hidden, .layers = 2};
+  // The plan's bytes if nothing shared memory, and the losses of three steps.
+  const auto train = [&](bool from_sequence) {
+    Graph graph;
+    const Parameters parameters(graph, Seed{2});
+    const Tensor x = graph.placeholder("x", DType::f32, {batch, time, 1});
+    const Tensor target = graph.placeholder("target", DType::f32, {batch, 1});
+    Tensor forecast;
+    if (from_sequence) {
+      const models::Lstm lstm(parameters.scope("lstm"), 1, options);
+      const models::Dense head(parameters.scope("head"), hidden, 1);
+      forecast = head(last_step(lstm(x).sequence));
+    } else {
+      forecast = models::Forecaster(parameters, 1, options)(x);
+    }
+    const Tensor loss = optim::Adam().minimize(mse(forecast, target), parameters);
+    const std::size_t bytes =
+        graph.plan({loss}, {{x, {batch, time, 1}}, {target, {batch, 1}}}, Device::cpu())
+            .naive_bytes;
+    Session session(graph);
+    session.initialize();
+    set_seed({6});
+    const Tensor series = uniform({batch, time, 1}), next = uniform({batch, 1});
+    std::vector<float> losses;
+    for (int step = 0; step < 3; ++step)
+      losses.push_back(session.run(loss, {{x, series}, {target, next}}).item<float>());
+    return std::pair(bytes, losses);
+  };
+  const auto [with, expected] = train(true);
+  const auto [without, losses] = train(false);
+  CHECK(losses == expected);
+  // In its place there is a gradient of what the layers hold at last: [2, 4, 8], 512 bytes rounded.
+  const auto sequence = static_cast<std::size_t>(batch * time * hidden) * sizeof(float);
+  CHECK(with - without == sequence - 512);
 }
 
 }  // namespace ebb::tests

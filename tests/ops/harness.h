@@ -60,7 +60,8 @@ struct KernelCase {
   const OpDef* op;
   Attributes attributes;
   Specs inputs, outputs;
-  MemoryNeeds needs;
+  // What the memory rule says where these inputs may be destroyed, and these outputs are wanted.
+  MemoryNeeds needs(Mask destroyed = 0, Mask wanted = kAll) const;
   std::vector<Bytes> input_values;  // in the order of inputs
 
   struct Run {
@@ -71,8 +72,9 @@ struct KernelCase {
   };
   // Runs the kernel with outputs and workspace full of `garbage`, and with output 0 in the memory
   // of input `alias`, if that is not negative. Optional outputs get no memory if
-  // `without_optional`.
-  Run run(std::byte garbage, int alias = -1, bool without_optional = false) const;
+  // `without_optional`. The inputs of `destroyed` may be written over.
+  Run run(std::byte garbage, int alias = -1, bool without_optional = false,
+          Mask destroyed = 0) const;
 };
 
 }  // namespace ebb::tests

@@ -53,15 +53,22 @@ KernelCase::KernelCase(const Sample& sample, DType dtype, std::int64_t batch) {
   }
   Inference inference{*op, {inputs.data(), inputs.size()}, attributes, {}, outputs};
   op->infer(inference);
-  if (op->cpu.memory)
-    needs = op->cpu.memory(
-        {{inputs.data(), inputs.size()}, {outputs.data(), outputs.size()}, &attributes});
   for (Spec& output : outputs)
     if (output.shape.is_open())
-      output.shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
+      output.shape = Shape{static_cast<std::int64_t>(needs().reserve_bytes)};
 }
 
-KernelCase::Run KernelCase::run(std::byte garbage, int alias, bool without_optional) const {
+MemoryNeeds KernelCase::needs(Mask destroyed, Mask wanted) const {
+  if (!op->cpu.memory) return {};
+  return op->cpu.memory({.inputs = {inputs.data(), inputs.size()},
+                         .outputs = {outputs.data(), outputs.size()},
+                         .attributes = &attributes,
+                         .destroyed = destroyed,
+                         .wanted = wanted});
+}
+
+KernelCase::Run KernelCase::run(std::byte garbage, int alias, bool without_optional,
+                                Mask destroyed) const {
   std::vector<Guarded> in, out;
   std::vector<Buffer> buffers;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -77,12 +84,14 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, bool without_optio
   }
   if (alias >= 0) buffers[inputs.size()].data = in[static_cast<std::size_t>(alias)].data();
   if (op->updates) buffers[inputs.size()].data = in[0].data();
-  const Guarded workspace(needs.workspace_bytes, garbage);
+  const Mask wanted = without_optional ? ~op->optional_outputs : kAll;
+  const Guarded workspace(needs(destroyed, wanted).workspace_bytes, garbage);
 
   const KernelContext context{.inputs = {buffers.data(), inputs.size()},
                               .outputs = {buffers.data() + inputs.size(), outputs.size()},
                               .attributes = &attributes,
-                              .workspace = workspace.data()};
+                              .workspace = workspace.data(),
+                              .destroyed = destroyed};
   Run run;
   {
     const HeapCount count;

@@ -62,6 +62,26 @@ TEST_CASE("A kernel gives the same result in memory of its own and in that of an
   });
 }
 
+TEST_CASE("A kernel that may destroy inputs gives the same result, in no more memory") {
+  for_every_kernel([](const KernelCase& kernel) {
+    if (!kernel.op->destroys) return;
+    const auto copies = kernel.run(kNoise);
+    for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
+      for (const Mask destroyed : {bit(static_cast<int>(i)), kernel.op->destroys}) {
+        if ((kernel.op->destroys & destroyed) != destroyed || !destroyed) continue;
+        INFO("input " << i);
+        const auto destroys = kernel.run(kNoise, -1, false, destroyed);
+        CHECK(destroys.stayed_inside);
+        CHECK((destroys.outputs == copies.outputs));
+        CHECK(kernel.needs(destroyed).workspace_bytes <= kernel.needs().workspace_bytes);
+        for (std::size_t j = 0; j < kernel.inputs.size(); ++j)
+          if (!((destroyed | kernel.op->shape_only) & bit(static_cast<int>(j))))
+            CHECK((destroys.inputs[j] == kernel.input_values[j]));
+      }
+    }
+  });
+}
+
 TEST_CASE("What an operator makes for its gradient alone changes nothing else") {
   for_every_kernel([](const KernelCase& kernel) {
     if (!kernel.op->optional_outputs) return;

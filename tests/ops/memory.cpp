@@ -28,8 +28,11 @@ struct Application {
     values = recorded.run(recorded.node_inputs(), make_inputs(sample, DType::f32, batch));
     values.resize(node.inputs.size());
   }
-  Tensors run() const {
-    const InlineVector<Input, 16> inputs(values.begin(), values.end());
+  // The inputs of `expiring` are handed over as temporaries.
+  Tensors run(Mask expiring = 0) const {
+    InlineVector<Input, 16> inputs(values.begin(), values.end());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      inputs[i].expiring = (expiring & bit(static_cast<int>(i))) != 0;
     return apply(*op, {inputs.data(), inputs.size()}, attributes, {});
   }
 
@@ -62,10 +65,47 @@ TEST_CASE("An eager operator takes its outputs and its declared workspace, and k
       const std::size_t before = requested();
       allocator().reset_peaks();
       const Tensors results = application.run();
-      CHECK(requested_peak() - before == outputs + declared.needs.workspace_bytes);
+      const MemoryNeeds needs = declared.needs(0, ~sample.op->optional_outputs);
+      CHECK(requested_peak() - before == outputs + needs.workspace_bytes);
       CHECK(requested() - before == outputs);
     }
   }
+}
+
+TEST_CASE("An eager operator destroys what expires, takes no workspace for it, and then frees it") {
+  int destroying = 0;
+  for (const Sample& sample : all_samples(DType::f32)) {
+    const Mask destroys = sample.op->destroys;
+    if (!destroys) continue;
+    for (const std::int64_t batch : {0, 3, 40}) {
+      INFO(sample.name << ", batch of " << batch);
+      ++destroying;
+      const KernelCase declared(sample, DType::f32, batch);
+      const Application application(sample, batch);
+      const std::size_t expired = bytes_of_all(application.values, destroys);
+      const NoGrad no_grad;
+      const Tensors copied = application.run();
+      const std::size_t outputs = bytes_of_all(copied, kAll);
+      {
+        const Tensors held = application.values;  // somebody still needs them
+        const std::size_t before = requested();
+        allocator().reset_peaks();
+        const Tensors results = application.run(destroys);
+        CHECK(requested_peak() - before == outputs + declared.needs().workspace_bytes);
+        for (std::size_t i = 0; i < held.size(); ++i)
+          if (!(sample.op->shape_only & bit(static_cast<int>(i))))
+            CHECK((bytes_of(held[i]) == declared.input_values[i]));
+      }
+      const std::size_t before = requested();
+      allocator().reset_peaks();
+      const Tensors results = application.run(destroys);
+      CHECK(requested_peak() - before == outputs + declared.needs(destroys).workspace_bytes);
+      CHECK(requested() + expired - before == outputs);
+      for (std::size_t i = 0; i < results.size(); ++i)
+        CHECK((bytes_of(results[i]) == bytes_of(copied[i])));
+    }
+  }
+  CHECK(destroying > 0);
 }
 
 TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing else") {
