@@ -1,5 +1,6 @@
 // What restore and initialize do to a session, and that they do all of it or nothing.
 #include "ebb/core/error.h"
+#include "ebb/core/input_file.h"
 #include "ebb/core/safetensors.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -82,6 +83,30 @@ TEST_CASE("restore refuses a file without a parameter or with another shape, and
   refuses({{"a", kA}, {"b", kB}, {"b/m", {DType::f32, {1, 2}}}}, "'b/m' is f32[2]");
   CHECK_ERROR(session.restore(folder.path("none")), FileError, "none");
   CHECK(values_of(session, model) == before);
+}
+
+TEST_CASE("restore changes nothing, whichever read of the file fails") {
+  const TemporaryFolder folder;
+  const Model model;
+  const std::string file = write(folder, {{"a", kA}, {"b", kB}, {"a/m", kA}, {"b/m", kB}});
+  std::size_t failures = 0;
+  for (bool failed = true; failed; ++failures) {
+    Session session = trained(model);
+    const std::vector<Values> before = values_of(session, model);
+    detail::fail_read_after(failures);
+    INFO("read " << failures);
+    try {
+      session.restore(file);
+      failed = false;
+    } catch (const FileError&) {
+    }
+    detail::fail_read_after({});
+    if (failed)
+      CHECK(values_of(session, model) == before);
+    else
+      CHECK(values_of(session, model) == std::vector<Values>{{7, 7, 7}, {7, 7}, {7, 7, 7}, {7, 7}});
+  }
+  CHECK(failures > 4);  // the header's reads, and one for each tensor at least
 }
 
 TEST_CASE("a refused initialize changes nothing") {
