@@ -13,12 +13,16 @@ void HeapFault::arm() noexcept { armed = true; }
 bool HeapFault::disarm() noexcept { return std::exchange(armed, false); }
 }  // namespace ebb::tests
 
-// The other forms of new and delete end in these.
+// What takes memory by one of these gives it back by another. (Arrays and aligned memory keep their
+// own.)
 void* operator new(std::size_t bytes) {
   if (std::exchange(armed, false)) throw std::bad_alloc();
   void* memory = std::malloc(bytes ? bytes : 1);
   if (!memory) throw std::bad_alloc();
   return memory;
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes ? bytes : 1);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
