@@ -7,8 +7,11 @@
 
 #include "ebb/core/all_operators.h"
 #include "ebb/core/apply.h"
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/reference.h"
@@ -61,13 +64,13 @@ const Reference& reference_of(const OpDef& op) {
               ": write one in tests/ops/reference_*.cpp");
 }
 
+// Within `allowed`, relative above 1 and absolute below; infinite where the dtype is too small.
 bool near(double value, double expected, double allowed, DType dtype) {
   if (std::isnan(expected)) return std::isnan(value);
-  // As the dtype has it: infinite where it is too large. What is below the smallest normal number
-  // may be flushed to zero.
-  const double rounded =
-      dtype == DType::f32 ? static_cast<double>(static_cast<float>(expected)) : expected;
-  if (std::isinf(rounded)) return value == rounded;
+  const double largest = dtype == DType::f32
+                             ? static_cast<double>(std::numeric_limits<float>::max())
+                             : std::numeric_limits<double>::max();
+  if (std::abs(expected) > largest) return value == std::copysign(kInfinity, expected);
   return std::abs(value - expected) <= allowed * std::max(1.0, std::abs(expected));
 }
 
@@ -165,6 +168,22 @@ TEST_CASE("Functions of one number are right where they overflow, saturate or ar
     }
 }
 
+TEST_CASE("Arithmetic on two numbers is right where either is huge, zero, infinite or none") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::int64_t n = extremes(dtype).elements();
+    // Every pair of them.
+    const Tensor square = Tensor::zeros({n, n}, dtype);
+    const Tensor row = extremes(dtype), column = reshape(row, {n, 1});
+    for (const OpDef* op : {&add_op, &subtract_op, &multiply_op, &divide_op}) {
+      INFO(op->name << ", " << name(dtype));
+      CHECK(difference(*op, {row, column}, NumberOperand{}) == "");
+    }
+    const Tensor rows = detail::expand_like(row, square),
+                 columns = detail::expand_like(column, square);
+    CHECK(difference(relu_gradient_op, {rows, columns}, NumberOperand{}) == "");
+  }
+}
+
 TEST_CASE("softmax and its loss are right wherever the largest score stands, and however large") {
   const double inf = kInfinity, nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::vector<double>> rows = {
@@ -186,9 +205,13 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
       {nan, 2, 3, 4, 5, 6, 7, 8, 9},
       {1, 2, 3, inf, 5, 6, 7, 8, 9},
   };
-  for (const DType dtype : {DType::f32, DType::f64})
-    for (const std::vector<double>& row : rows) {
-      INFO(name(dtype) << ", " << Catch::Detail::stringify(row));
+  // Of a width below any vector's, and of one that has whole vectors and a rest.
+  for (const auto& [dtype, repeats] : {std::pair(DType::f32, 1), std::pair(DType::f32, 5),
+                                       std::pair(DType::f64, 1), std::pair(DType::f64, 5)})
+    for (const std::vector<double>& pattern : rows) {
+      INFO(name(dtype) << ", " << repeats << " times " << Catch::Detail::stringify(pattern));
+      std::vector<double> row;
+      for (int i = 0; i < repeats; ++i) row.insert(row.end(), pattern.begin(), pattern.end());
       const auto classes = static_cast<std::int64_t>(row.size());
       // Between two plain rows, which must not be touched by it.
       std::vector<double> values(row.size(), 0.5);

@@ -31,10 +31,10 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
   Names names;
   for (std::sregex_iterator at(code.begin(), code.end(), mention), end; at != end; ++at) {
     const std::string before = (*at)[1], name = (*at)[2], after = (*at)[3];
-    const bool only_named =
-        !before.empty() || (name.empty() && std::string("&*:").find(after) != std::string::npos);
-    if (only_named) continue;
-    if (name.empty() || (after != "{" && after != "=")) {
+    const bool initialised = !name.empty() && (after == "{" || after == "=");
+    const bool only_named = name.empty() && std::string("&*:").find(after) != std::string::npos;
+    if (before == "struct" || only_named || (!before.empty() && !initialised)) continue;
+    if (!initialised) {
       unknown.push_back(at->str());
       continue;
     }
@@ -85,6 +85,7 @@ TEST_CASE("A definition is found however it is written, or its form is refused")
   };
   CHECK(found("constinit const OpDef a_op{.name = \"a\"};") == Names{"a_op"});
   CHECK(found("inline constexpr OpDef\n    a_op\n{.name = \"a\"};") == Names{"a_op"});
+  CHECK(found("extern const OpDef a_op;\nextern const OpDef a_op{};") == Names{"a_op"});
   CHECK(found("const OpDef a_op = made();\nstatic const OpDef b_op{};") == Names{"a_op", "b_op"});
   CHECK(found("extern const OpDef a_op, b_op;\nstruct OpDef;\nvoid f(const OpDef& op);\n"
               "const OpDef* const all[] = {}; Keeps k = OpDef::none;") == Names());
@@ -92,6 +93,8 @@ TEST_CASE("A definition is found however it is written, or its form is refused")
               "const OpDef b_op{.name = \"b\", .infer = same_shape};") == Names{"b_op"});
   CHECK(found("const OpDef ops[] = {{}};") == Names{"unknown"});
   CHECK(found("const auto a_op = OpDef{.name = \"a\"};") == Names{"unknown"});
+  CHECK(found("#define MAKE(name) const OpDef name##_op{}") == Names{"unknown"});
+  CHECK(found("constexpr OpDef made() { return {}; }") == Names{"unknown"});
   CHECK(found("template <class F> const OpDef map_op;") == Names{"unknown"});
 }
 
