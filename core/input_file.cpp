@@ -19,7 +19,17 @@ std::string cause() { return std::generic_category().message(errno); }
 // At most this much in one call, since Linux reads no more than 2 GiB.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
+thread_local std::optional<std::size_t> fail_after;  // reads that still pass before one fails
+
+bool fails_now() noexcept {
+  if (!fail_after || (*fail_after)-- > 0) return false;
+  fail_after.reset();
+  return true;
+}
+
 }  // namespace
+
+void fail_read_after(std::optional<std::size_t> successes) noexcept { fail_after = successes; }
 
 InputFile::InputFile(std::string name)
     : name_(std::move(name)),
@@ -47,6 +57,7 @@ InputFile::~InputFile() {
 }
 
 void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  if (fails_now()) fail("cannot be read: a test made this read fail");
   auto* out = static_cast<char*>(to);
   while (bytes > 0) {
     const ssize_t got =

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,10 @@ class InputFile {
   int descriptor_;
   std::uint64_t size_ = 0;
 };
+
+// For tests: of the calling thread's reads the next `successes` pass and the one after them throws
+// FileError, once, as on a failing disk. Nothing: no read fails any more.
+void fail_read_after(std::optional<std::size_t> successes) noexcept;
 
 // Text found in a file, for a message: in single quotes, shortened, unprintable bytes as \xNN.
 std::string in_quotes(std::string_view text);

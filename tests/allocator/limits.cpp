@@ -1,9 +1,11 @@
 #include <array>
+#include <new>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -62,6 +64,45 @@ TEST_CASE("a limit trims no more of the cache than it has to") {
   for (Block* block : blocks) allocator.free(block);
   allocator.set_limit(30 * kMiB);
   CHECK(allocator.reserved_bytes() == 24 * kMiB);
+}
+
+TEST_CASE("after trimming, a segment that fills the limit exactly is granted") {
+  Faulty faulty;
+  CachingAllocator& allocator = faulty.allocator;
+  allocator.set_limit(40 * kMiB);
+  Block* kept = allocator.allocate({.bytes = 12 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 14 * kMiB}));
+  Block* filling = allocator.allocate({.bytes = 28 * kMiB});
+  CHECK(allocator.reserved_bytes() == 40 * kMiB);
+  allocator.free(filling);
+  const auto pool = allocator.make_pool("session");
+  pool->free(pool->allocate({.bytes = 28 * kMiB}));
+  allocator.free(kept);
+  pool->allocate({.bytes = 40 * kMiB});
+  CHECK(allocator.reserved_bytes() == 40 * kMiB);
+}
+
+TEST_CASE("a request at the limit trims the oldest free segments, until just enough came back") {
+  // Two free segments of 12 MiB below a limit of 30: 18 more need one of them back, exactly; 24
+  // need both.
+  const auto [request, left] =
+      GENERATE(table<std::size_t, std::size_t>({{14, 26}, {18, 30}, {24, 24}}));
+  Faulty faulty;
+  CachingAllocator& allocator = faulty.allocator;
+  allocator.set_limit(30 * kMiB);
+  Block* first = allocator.allocate({.bytes = 12 * kMiB});
+  Block* second = allocator.allocate({.bytes = 12 * kMiB});
+  const void* newer = second->data();
+  allocator.free(first);
+  allocator.free(second);
+  Block* block = allocator.allocate({.bytes = request * kMiB});
+  CHECK(allocator.reserved_bytes() == left * kMiB);
+  if (request < 24) {
+    Block* again = allocator.allocate({.bytes = 12 * kMiB});
+    CHECK(again->data() == newer);
+    allocator.free(again);
+  }
+  allocator.free(block);
 }
 
 TEST_CASE(
@@ -161,6 +202,35 @@ TEST_CASE("every allocation of a step fails once, throws, and leaves the figures
     CHECK(faulty.allocator.allocated_bytes() == 0);
   }
   CHECK(failed_steps == 60);
+}
+
+// Its maps are followed by a heap that refuses once.
+class ExhaustingSource final : public MemorySource {
+ public:
+  void* map(std::size_t bytes) noexcept override {
+    void* base = upstream_.map(bytes);
+    HeapFault::arm();
+    return base;
+  }
+  void unmap(void* base, std::size_t bytes) noexcept override { upstream_.unmap(base, bytes); }
+  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
+  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
+
+ private:
+  SimulatedSource upstream_{1024 * kMiB, 4096};
+};
+
+TEST_CASE("a segment goes back to the device where the host has no memory left to adopt it") {
+  auto source = std::make_unique<ExhaustingSource>();
+  const MemorySource& device = *source;
+  CachingAllocator allocator(std::move(source), Profile{});
+  const std::size_t free_bytes = device.device_memory().free;
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), std::bad_alloc);
+  CHECK_FALSE(HeapFault::disarm());  // it was met
+  CHECK(device.device_memory().free == free_bytes);
+  CHECK(allocator.reserved_bytes() == 0);
+  CHECK(allocator.stats().segments == 0);
+  CHECK(allocator.stats().allocations == 0);
 }
 
 TEST_CASE("a refused request changes no figure") {

@@ -59,6 +59,19 @@ TEST_CASE("a release says what a live block keeps in the cache") {
   allocator.free(live);
 }
 
+TEST_CASE("a release counts as kept no segment that live blocks fill") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096),
+                             Profile{});
+  Block* full = allocator.allocate({.bytes = 12 << 20});
+  Block* partly = allocator.allocate({.bytes = 5 << 20});
+  const ReleaseReport report = allocator.release_cached();
+  CHECK(report.returned_segments == 0);
+  CHECK(report.kept_bytes == 15 << 20);
+  CHECK(report.kept_segments == 1);
+  allocator.free(full);
+  allocator.free(partly);
+}
+
 TEST_CASE("the host knows how much memory it has") {
   const DeviceMemory memory = HostSource().device_memory();
   CHECK(memory.total > 0);

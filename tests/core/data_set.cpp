@@ -1,9 +1,11 @@
 #include "ebb/core/data_set.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
 
+#include "ebb/core/data_loader.h"
 #include "ebb/core/error.h"
 #include "ebb/core/runtime.h"
 #include "ebb/tests/catch.h"
@@ -147,6 +149,18 @@ TEST_CASE("a split depends on its seed and on nothing else") {
   CHECK_ERROR(counting(3).split(std::nan(""), {}), Error, "between 0 and 1");
 }
 
+TEST_CASE("a split and the first shuffle of one seed are not the same draw") {
+  // Otherwise a loader over the whole set would begin with just the samples that were held out.
+  for (const std::uint64_t seed : {0u, 5u}) {
+    const DataSet data = counting(100);
+    const Ints held_out = data.split(0.5, Seed{seed}).second.targets().to_vector<std::int32_t>();
+    DataLoader loader(data, {.batch = 50, .shuffle = Seed{seed}});
+    Ints first = (*loader.begin()).target.to_vector<std::int32_t>();
+    std::sort(first.begin(), first.end());
+    CHECK(first != held_out);
+  }
+}
+
 TEST_CASE("scaling copies the inputs and leaves the targets alone") {
   const DataSet data = counting(3);
   const DataSet half = data.scaled(0.5);
@@ -177,6 +191,16 @@ TEST_CASE(
   }
   CHECK_ERROR(data.standardized(counting(2)), ShapeError, "same columns");
   CHECK_ERROR(counting(2).standardized(counting(0)), Error, "reference that has samples");
+}
+
+TEST_CASE("inputs standardized on another data set are shifted and scaled by that one's moments") {
+  const DataSet training(Tensor::from({{1.f, 10.f}, {3.f, 30.f}}), Tensor::from({0, 1}));
+  const DataSet held_out(Tensor::from({{2.f, 10.f}, {5.f, 0.f}, {5.f, 20.f}}),
+                         Tensor::from({0, 1, 2}));
+  // Means 2 and 20, deviations 1 and 10.
+  const DataSet result = held_out.standardized(training);
+  CHECK(result.inputs().to_vector<float>() == Floats{0, -1, 3, -2, 3, 0});
+  CHECK(result.targets().to_vector<std::int32_t>() == Ints{0, 1, 2});
 }
 
 TEST_CASE("a data set refuses tensors that do not belong together or are not on the CPU") {

@@ -2,6 +2,7 @@
 
 #include "ebb/core/checkpoint.h"
 #include "ebb/core/error.h"
+#include "ebb/core/input_file.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
@@ -236,6 +237,44 @@ TEST_CASE("a file that does not fit changes nothing", "[parameters]") {
   parameters.load(good);
   CHECK(values_of(a) == std::vector<double>{1, 2, 3});
   CHECK(values_of(b) == std::vector<double>{1, 2});
+}
+
+TEST_CASE("load changes nothing, whichever read of the file fails", "[parameters]") {
+  const TemporaryFolder folder;
+  const auto build = [](Seed seed) {
+    const Parameters parameters(Device::cpu(), seed);
+    parameters.declare("a", {3}, kUniform);
+    parameters.declare("b", {2}, kUniform);
+    parameters.find_or_make_slots(std::vector{slot("a/m", {3})}, {});
+    assign(parameters["a/m"], static_cast<double>(seed.value));
+    return parameters;
+  };
+  const Parameters saved = build(Seed{1});
+  saved.find_or_make_slots(std::vector{slot("b/m", {2})}, {});  // is to be made by load
+  const std::string file = folder.path("f");
+  saved.save(file);
+  std::size_t failures = 0;
+  for (bool failed = true; failed; ++failures) {
+    const Parameters parameters = build(Seed{2}), before = build(Seed{2});
+    set_seed(Seed{3});
+    detail::fail_read_after(failures);
+    INFO("read " << failures);
+    try {
+      parameters.load(file);
+      failed = false;
+    } catch (const FileError&) {
+    }
+    detail::fail_read_after({});
+    const Tensor draw = uniform({4});
+    set_seed(Seed{3});
+    CHECK(bit_equal(draw, uniform({4})) == failed);
+    for (const char* name : {"a", "b", "a/m"}) {
+      CAPTURE(name);
+      CHECK(bit_equal(parameters[name], (failed ? before : saved)[name]));
+    }
+    CHECK(parameters.slots().size() == (failed ? 1 : 2));
+  }
+  CHECK(failures > 4);  // the header's reads, and one for each tensor at least
 }
 
 TEST_CASE("parameters say what they cannot do", "[parameters]") {

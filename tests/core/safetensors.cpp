@@ -9,6 +9,7 @@
 #include <random>
 
 #include "ebb/core/error.h"
+#include "ebb/core/output_file.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 
@@ -297,5 +298,31 @@ TEST_CASE("a write that fails leaves the old file as it was and no other") {
   std::signal(SIGXFSZ, handler);
   CHECK(why == "");
   CHECK(contents_of(name) == old);
+  CHECK(folder.count() == 1);
+}
+
+TEST_CASE("two writers of one file at a time leave it whole, as the last to finish wrote it") {
+  const TemporaryFolder folder;
+  const std::string name = folder.path("file");
+  const std::string a(5000, 'a'), b(300, 'b');
+  {
+    ebb::detail::OutputFile first(name), second(name);
+    first.write(a.data(), 2500);
+    second.write(b.data(), 150);
+    first.write(a.data(), 2500);
+    CHECK_FALSE(std::filesystem::exists(name));  // nobody has finished
+    second.write(b.data(), 150);
+    second.commit();
+    CHECK(contents_of(name) == b);
+    first.commit();
+    CHECK(contents_of(name) == a);
+  }
+  {
+    ebb::detail::OutputFile finished(name), given_up(name);
+    given_up.write(a.data(), a.size());
+    finished.write(b.data(), b.size());
+    finished.commit();
+  }
+  CHECK(contents_of(name) == b);
   CHECK(folder.count() == 1);
 }

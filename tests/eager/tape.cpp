@@ -9,6 +9,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor_impl.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
@@ -46,6 +47,20 @@ TEST_CASE("a temporary's memory is taken over by the operator that uses it last"
   const Tensor b = tanh(-(a + 1) * 0.5);
   CHECK(bytes.peak() == kBlock);
   CHECK(std::abs(b.item<float>({0}) - std::tanh(-1.5f)) < 1e-6f);
+}
+
+TEST_CASE("memory that is taken over counts in the category of what it holds now") {
+  const Tensor w = leaf();
+  const Bytes bytes;
+  const std::size_t gradient = bytes.of(Category::gradient);
+  const std::size_t temporary = bytes.of(Category::temporary);
+  Tensor g = gradients(sum(square(w)), {w})[0];
+  CHECK(bytes.of(Category::gradient) == gradient + kBlock);
+  const Tensor scaled = std::move(g) * 2;
+  CHECK(bytes.now() == kBlock);  // taken over
+  CHECK(bytes.of(Category::gradient) == gradient);
+  CHECK(bytes.of(Category::temporary) == temporary + kBlock);
+  CHECK(scaled.item<float>({0}) == 2);
 }
 
 TEST_CASE("backward() frees the tape as it goes") {
@@ -153,11 +168,33 @@ TEST_CASE("two leaves never share one gradient") {
   CHECK(b.grad().item<float>({0}) == 1);
 }
 
+TEST_CASE("two leaves never share a gradient's memory") {
+  for (const bool retain : {false, true}) {
+    const Tensor a = leaf(), b = leaf(), c = leaf();
+    sum((a + b) - (-c)).backward({.retain_graph = retain});
+    CHECK(detail::data(a.grad()) != detail::data(b.grad()));
+    CHECK(detail::data(a.grad()) != detail::data(c.grad()));
+    CHECK(detail::data(b.grad()) != detail::data(c.grad()));
+  }
+}
+
 TEST_CASE("an update in place of what a gradient needs is noticed") {
   const Tensor w = leaf();
   const Tensor x = Tensor::full({kRow}, 3);
   const Tensor loss = sum(w * x);
   add_assign(x, x.clone());
+  CHECK_ERROR(loss.backward(), Error, "version");
+}
+
+TEST_CASE("of the updates in place only those since a tensor was kept make it stale") {
+  const Tensor w = leaf();
+  const Tensor x = Tensor::full({kRow}, 1);
+  add_assign(x, 1);
+  add_assign(x, 1);
+  sum(w * x).backward();
+  CHECK(w.grad().item<float>({0}) == 3);
+  const Tensor loss = sum(w * x);
+  add_assign(x, 1);
   CHECK_ERROR(loss.backward(), Error, "version");
 }
 

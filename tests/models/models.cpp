@@ -146,6 +146,18 @@ TEST_CASE("dropout between layers acts in training only", "[models]") {
   CHECK(bit_equal(dropping(x, Phase::training).sequence, dropped));
 }
 
+TEST_CASE("a forecaster drops out in training, and in training only", "[models]") {
+  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
+  const models::Forecaster dropping(with, 3, {.hidden = 5, .layers = 2, .dropout = 0.5});
+  const models::Forecaster plain(without, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = Golden("lstm_f32")["x"];
+  const Tensor expected = plain(x, Phase::training);
+  CHECK(bit_equal(dropping(x), expected));
+  const Tensor dropped = dropping(x, Phase::training);
+  CHECK_FALSE(bit_equal(dropped, expected));
+  CHECK_FALSE(bit_equal(dropping(x, Phase::training), dropped));
+}
+
 TEST_CASE("models say what they cannot do", "[models]") {
   const Parameters parameters(Device::cpu());
   CHECK_ERROR(models::Dense(parameters, 0, 3), Error, "[dense] in = 0 is below 1");

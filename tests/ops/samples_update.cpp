@@ -78,9 +78,10 @@ void add_update_samples(std::vector<Sample>& samples, DType) {
   }));
   samples.push_back(sample(increment_op, "", {kCount},
                            [](const Tensors& in) { return detail::increment(in[0], 2, {}, {}); }));
-  samples.push_back(sample(increment_op, ", not ready", {kCount, kNotReady}, [](const Tensors& in) {
-    return detail::increment(in[0], 2, in[1], {});
-  }));
+  for (const SampleInput& ready : {kReady, kNotReady})
+    samples.push_back(sample(
+        increment_op, ready.values == Values::ready ? ", ready" : ", not ready", {kCount, ready},
+        [](const Tensors& in) { return detail::increment(in[0], 2, in[1], {}); }));
   samples.push_back(sample(add_count_op, "", {kCount, kCount},
                            [](const Tensors& in) { return detail::add_count(in[0], in[1], {}); }));
   samples.push_back(sample(at_least_op, "", {kCount},

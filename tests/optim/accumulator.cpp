@@ -12,6 +12,7 @@
 #include "ebb/optim/adam.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
 
 namespace ebb::tests {
@@ -187,6 +188,27 @@ TEST_CASE("accumulated gradients are counted as gradients", "[optim][row15]") {
     CHECK(gradient_bytes() - before == 1024 + 512 + 512 + 512 + 512);
   }
   CHECK(gradient_bytes() == before);
+}
+
+TEST_CASE("loaded accumulators count as gradients again", "[optim][row15]") {
+  const auto gradient_bytes = [] {
+    return memory::stats(Device::cpu())
+        .by_category[static_cast<std::size_t>(memory::Category::gradient)]
+        .current;
+  };
+  const TemporaryFolder folder;
+  const Data data;
+  {
+    Eager saved{optim::Adam()};
+    saved.micro(data.x, data.y);
+    saved.parameters.save(folder.path("f"));
+  }
+  const std::size_t before = gradient_bytes();
+  Eager loaded{optim::Adam()};
+  loaded.parameters.load(folder.path("f"));
+  // A file does not say what a slot is for; the next micro-step does.
+  loaded.micro(data.x, data.y);
+  CHECK(gradient_bytes() - before == 1024 + 512 + 512 + 512 + 512);
 }
 
 TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {

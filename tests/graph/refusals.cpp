@@ -1,0 +1,118 @@
+// What a graph and its sessions refuse, and what they hold afterwards.
+#include <string>
+
+#include "ebb/core/apply.h"
+#include "ebb/core/error.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape_rules.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/graph/models.h"
+
+namespace ebb::tests {
+namespace {
+
+// What came of extending a graph inside of a run of it; a kernel has no other way to say.
+Graph* extended = nullptr;
+std::string refusal;
+
+const OpDef extending_op{.name = "extending",
+                         .infer = detail::same_shape,
+                         .cpu = {[](const KernelContext& context) {
+                           *context.outputs[0].as<float>() = *context.inputs[0].as<float>();
+                           try {
+                             extended->placeholder("late", DType::f32, {});
+                           } catch (const Error& error) {
+                             refusal = error.what();
+                           }
+                         }}};
+
+}  // namespace
+
+TEST_CASE("a graph refuses to be extended while a session runs it, and can be afterwards") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {});
+  const Tensor y = detail::apply_to(extending_op, x);
+  Session session(graph);
+  extended = &graph;
+  refusal.clear();
+  const Feeds feeds = {{x, Tensor::full({}, 3)}};
+  CHECK(session.run(y, feeds).item<float>() == 3);
+  CHECK(refusal.find("cannot be extended while a session runs it") != std::string::npos);
+  const Tensor late = graph.placeholder("late", DType::f32, {});
+  CHECK(session.run(late, {{late, Tensor::full({}, 4)}}).item<float>() == 4);
+}
+
+TEST_CASE("a session refuses a graph that captured a tensor of another device") {
+  const Device twin = Device::cpu().twin();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {2});
+  const std::string here = "refusals.cpp:" + std::to_string(__LINE__ + 1);
+  const Tensor y = x * Tensor::zeros({2}, DType::f32, twin);
+  const Feeds feeds = {{x, Tensor::from({1.f, 2.f})}};
+  Session session(graph);
+  CHECK_ERROR(session.run(y, feeds), Error, "captured a tensor on");
+  CHECK_ERROR(session.run(y, feeds), Error, here);
+  CHECK(session.run(x + 1, feeds).item<float>({0}) == 2);  // what does not read it runs
+  Session simulated(graph, {.device = twin});
+  CHECK(simulated.run(y, feeds).shape() == Shape{2});
+}
+
+TEST_CASE("a session that is assigned over holds nothing, though its prepared step lives") {
+  const ClassifierGraph model;
+  const ClassifierData data(4);
+  const Bytes bytes;
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  auto step = session.prepare(model.loss, {model.x, model.y});
+  step(data.x, data.y);
+  CHECK(bytes.now() > 0);
+  session = Session(model.graph);
+  CHECK(bytes.now() == 0);
+  CHECK_ERROR(step(data.x, data.y), SessionClosed, "closed");
+  session.initialize(model.parameters);  // the new one is open
+  CHECK(session.run(model.loss, {{model.x, data.x}, {model.y, data.y}}).item<float>() > 0);
+}
+
+TEST_CASE("a prepared step refuses more values than it has placeholders, and fewer") {
+  const ClassifierGraph model;
+  const ClassifierData data(4);
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  auto step = session.prepare(model.loss, {model.x, model.y});
+  CHECK_ERROR(step(data.x, data.y, data.x), Error, "takes 2 values and was given 3");
+  CHECK_ERROR(step(), Error, "takes 2 values and was given 0");
+  const float loss = step(data.x, data.y).item<float>();
+  CHECK_ERROR(step(data.x, data.y, data.x), Error, "takes 2 values and was given 3");
+  CHECK(step(data.x, data.y).item<float>() == loss);
+}
+
+TEST_CASE("[1, 3] + [?, 3] is [?, 3] on either side, and a bias's gradient is the sum over rows") {
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
+  const Tensor bias = parameters.declare("bias", {1, 3}, initializers::constant(0.5));
+  Session session(graph);
+  session.initialize();
+  for (const Tensor& y : {x + bias, bias + x}) {
+    CHECK(y.shape() == Shape{kOpen, 3});
+    const Tensor gradient = gradients(sum(square(y)), {bias})[0];
+    for (const std::int64_t rows : {0, 1, 4}) {
+      std::vector<float> values, sums(3), results;
+      for (std::int64_t i = 0; i < 3 * rows; ++i) {
+        values.push_back(static_cast<float>(i));
+        results.push_back(static_cast<float>(i) + 0.5f);
+        sums[static_cast<std::size_t>(i % 3)] += 2 * results.back();
+      }
+      const auto [result, summed] =
+          session.run({y, gradient}, {{x, Tensor::from(values, {rows, 3})}});
+      CHECK(result.shape() == Shape{rows, 3});
+      CHECK(result.to_vector<float>() == results);
+      CHECK(summed.shape() == Shape{1, 3});
+      CHECK(summed.to_vector<float>() == sums);
+    }
+  }
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,260 @@
+// What operators compute, beside the same written a second time (reference.h). A gradient is held
+// to its operator by differences (derivatives.cpp), so here it is enough to look at the values.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/all_operators.h"
+#include "ebb/core/apply.h"
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+#include "ebb/tests/ops/reference.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+std::vector<double> as_doubles(const Tensor& tensor) {
+  std::vector<double> values;
+  for (const T value : tensor.to_vector<T>()) values.push_back(static_cast<double>(value));
+  return values;
+}
+
+Array array_of(const Tensor& tensor) {
+  Array array(tensor.shape());
+  switch (tensor.dtype()) {
+    case DType::f32:
+      array.values = as_doubles<float>(tensor);
+      break;
+    case DType::f64:
+      array.values = as_doubles<double>(tensor);
+      break;
+    case DType::i32:
+      array.values = as_doubles<std::int32_t>(tensor);
+      break;
+    case DType::i64:
+      array.values = as_doubles<std::int64_t>(tensor);
+      break;
+    default:  // u8 and bool: what carries results to the backward kernel, and flags
+      for (std::int64_t i = 0; i < array.elements(); ++i)
+        array[i] = static_cast<double>(bytes_of(tensor)[static_cast<std::size_t>(i)]);
+  }
+  return array;
+}
+
+Arrays arrays_of(const Tensors& tensors) {
+  Arrays arrays;
+  for (const Tensor& tensor : tensors) arrays.push_back(array_of(tensor));
+  return arrays;
+}
+
+const Reference& reference_of(const OpDef& op) {
+  static const std::vector<Reference> all = all_references();
+  for (const Reference& reference : all)
+    if (reference.op == &op) return reference;
+  throw Error(std::string("there is no reference for ") + op.name +
+              ": write one in tests/ops/reference_*.cpp");
+}
+
+// Within `allowed`, relative above 1 and absolute below; infinite where the dtype is too small.
+bool near(double value, double expected, double allowed, DType dtype) {
+  if (std::isnan(expected)) return std::isnan(value);
+  const double largest = dtype == DType::f32
+                             ? static_cast<double>(std::numeric_limits<float>::max())
+                             : std::numeric_limits<double>::max();
+  if (std::abs(expected) > largest) return value == std::copysign(kInfinity, expected);
+  return std::abs(value - expected) <= allowed * std::max(1.0, std::abs(expected));
+}
+
+// "" or where the results are not what the operator's reference makes of the inputs.
+std::string difference(const OpDef& op, const Tensors& inputs, const Attributes& attributes) {
+  Tensors own;
+  InlineVector<Input, 16> given;
+  Specs specs, outputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    own.push_back(op.updates >> i & 1 ? inputs[i].clone() : inputs[i]);
+    specs.push_back({inputs[i].dtype(), inputs[i].shape()});
+  }
+  for (const Tensor& tensor : own) given.push_back(tensor);
+  Inference inference{op, {specs.data(), specs.size()}, attributes, {}, outputs};
+  op.infer(inference);
+
+  const Tensors applied = apply(op, {given.data(), given.size()}, attributes, {});
+  Tensors results;
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (op.updates >> i & 1) results.push_back(own[i]);
+  for (std::size_t i = op.updates ? 1 : 0; i < applied.size(); ++i)
+    if (!(op.optional_outputs >> i & 1)) results.push_back(applied[i]);
+
+  const Reference& reference = reference_of(op);
+  const Arrays expected = reference.compute({.inputs = arrays_of(inputs),
+                                             .attributes = attributes,
+                                             .outputs = {outputs.data(), outputs.size()}});
+  if (expected.size() != results.size())
+    return std::to_string(results.size()) + " results, not " + std::to_string(expected.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string which = "result " + std::to_string(i);
+    const Array got = array_of(results[i]);
+    if (!(got.shape == expected[i].shape))
+      return which + " is " + got.shape.to_string() + ", not " + expected[i].shape.to_string();
+    const DType dtype = results[i].dtype();
+    const double allowed = reference.error + (dtype == DType::f32   ? 2e-6
+                                              : dtype == DType::f64 ? 1e-13
+                                                                    : 0);
+    for (std::int64_t k = 0; k < got.elements(); ++k)
+      if (!near(got[k], expected[i][k], allowed, dtype))
+        return which + ", element " + std::to_string(k) + " is " + std::to_string(got[k]) +
+               ", not " + std::to_string(expected[i][k]);
+  }
+  return "";
+}
+
+// Numbers at which functions overflow, underflow, saturate or are not defined.
+Tensor extremes(DType dtype) {
+  std::vector<double> values = {0,         -0.0,       1e-20,
+                                -1e-20,    0.5,        -9,
+                                17,        -17,        40,
+                                -40,       88,         -88,
+                                104,       -104,       710,
+                                -710,      750,        -750,
+                                1e10,      -1e10,      1e20,
+                                -1e20,     3e38,       -3e38,
+                                kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()};
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  if (dtype == DType::f64) return Tensor::from(values, shape);
+  return Tensor::from(std::vector<float>(values.begin(), values.end()), shape);
+}
+
+}  // namespace
+
+TEST_CASE("Every operator has a reference, and one only") {
+  const std::vector<Reference> references = all_references();
+  for (const OpDef* op : all_operators()) {
+    INFO(op->name);
+    CHECK(std::count_if(references.begin(), references.end(),
+                        [&](const Reference& reference) { return reference.op == op; }) == 1);
+  }
+  CHECK(references.size() == all_operators().size());
+}
+
+TEST_CASE("Every operator computes what its reference does, for any batch") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Sample& sample : all_samples(dtype))
+      for (const std::int64_t batch : {0, 1, 3, 17}) {
+        INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
+        const RecordedSample recorded(sample, dtype, false, batch);
+        const Node& node = recorded.node();
+        Tensors inputs =
+            recorded.run(recorded.node_inputs(), make_inputs(sample, dtype, batch), false);
+        inputs.resize(node.inputs.size());  // without the state
+        CHECK(difference(*node.op, inputs, node.attributes) == "");
+      }
+}
+
+TEST_CASE("Functions of one number are right where they overflow, saturate or are not defined") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const OpDef* op :
+         {&negate_op, &square_op, &sqrt_op, &exp_op, &log_op, &tanh_op, &sigmoid_op, &relu_op}) {
+      INFO(op->name << ", " << name(dtype));
+      CHECK(difference(*op, {extremes(dtype)}, {}) == "");
+    }
+}
+
+TEST_CASE("Arithmetic on two numbers is right where either is huge, zero, infinite or none") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::int64_t n = extremes(dtype).elements();
+    // Every pair of them.
+    const Tensor square = Tensor::zeros({n, n}, dtype);
+    const Tensor row = extremes(dtype), column = reshape(row, {n, 1});
+    for (const OpDef* op : {&add_op, &subtract_op, &multiply_op, &divide_op}) {
+      INFO(op->name << ", " << name(dtype));
+      CHECK(difference(*op, {row, column}, NumberOperand{}) == "");
+    }
+    const Tensor rows = detail::expand_like(row, square),
+                 columns = detail::expand_like(column, square);
+    CHECK(difference(relu_gradient_op, {rows, columns}, NumberOperand{}) == "");
+  }
+}
+
+TEST_CASE("softmax and its loss are right wherever the largest score stands, and however large") {
+  const double inf = kInfinity, nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::vector<double>> rows = {
+      {1, 2, 3, 4, 5, 6, 7, 8, 9},
+      {9, 8, 7, 6, 5, 4, 3, 2, 1},
+      {-1, -3, 2, 7, -8, 6, 6.5, 0, 1},
+      {0, 0, 0, 0, 0, 0, 0, 0, 1e4},
+      {-1e4, -1e4, -1e4, -1e4, -1e4, -1e4, 10, -1e4, -1e4},
+      {-1e4, -1e4 - 1, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4, -1e4},
+      {100, 188, 100, 188.5, 187, 4, 100, 100, 100},
+      {-1e38, 1e38, 1e38, 0, 1, 2, 3, 4, 5},
+      {3e38, 3e38, 3e38, 3e38, 3e38, 3e38, 3e38, 3e38, 3e38},
+      {-3e38, -3e38, -3e38, -3e38, -3e38, -3e38, -3e38, -3e38, -3e38},
+      {1e-30, -1e-30, 0, -0.0, 1e-20, 0, 0, 0, 0},
+      {-inf, 2, -inf, 3, -inf, -inf, -inf, 1, -inf},  // masked
+      {-inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, 0},
+      {-inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf},
+      {1, 2, 3, 4, nan, 6, 7, 8, 9},
+      {nan, 2, 3, 4, 5, 6, 7, 8, 9},
+      {1, 2, 3, inf, 5, 6, 7, 8, 9},
+  };
+  // Of a width below any vector's, and of one that has whole vectors and a rest.
+  for (const auto& [dtype, repeats] : {std::pair(DType::f32, 1), std::pair(DType::f32, 5),
+                                       std::pair(DType::f64, 1), std::pair(DType::f64, 5)})
+    for (const std::vector<double>& pattern : rows) {
+      INFO(name(dtype) << ", " << repeats << " times " << Catch::Detail::stringify(pattern));
+      std::vector<double> row;
+      for (int i = 0; i < repeats; ++i) row.insert(row.end(), pattern.begin(), pattern.end());
+      const auto classes = static_cast<std::int64_t>(row.size());
+      // Between two plain rows, which must not be touched by it.
+      std::vector<double> values(row.size(), 0.5);
+      values.insert(values.end(), row.begin(), row.end());
+      values.resize(3 * row.size(), -0.5);
+      const Tensor scores =
+          dtype == DType::f64
+              ? Tensor::from(values, {3, classes})
+              : Tensor::from(std::vector<float>(values.begin(), values.end()), {3, classes});
+      CHECK(difference(softmax_op, {scores}, {}) == "");
+      for (const int label : {0, 3, 8}) {
+        const Tensor labels = Tensor::from({1, label, 2});
+        CHECK(difference(softmax_cross_entropy_op, {scores, labels}, {}) == "");
+        CHECK(difference(softmax_cross_entropy_backward_op,
+                         {scores, labels, Tensor::full({}, 3, dtype)}, {}) == "");
+      }
+    }
+}
+
+TEST_CASE("A gated update has a sample that is ready and one that is not, which changes nothing") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::vector<Sample> samples = all_samples(dtype);
+    const auto gate = [](const Sample& sample, Values values) {
+      return std::any_of(sample.inputs.begin(), sample.inputs.end(),
+                         [&](const SampleInput& input) { return input.values == values; });
+    };
+    for (const Sample& sample : samples) {
+      INFO(sample.name << ", " << name(dtype));
+      const bool closed = gate(sample, Values::not_ready);
+      if (!closed && !gate(sample, Values::ready)) continue;
+      CHECK(std::any_of(samples.begin(), samples.end(), [&](const Sample& other) {
+        return other.op == sample.op && gate(other, closed ? Values::ready : Values::not_ready);
+      }));
+      const Tensors inputs = make_inputs(sample, dtype);
+      const Tensors results = run_eagerly(sample, inputs);
+      std::size_t state = results.size() - static_cast<std::size_t>(std::popcount(sample.state));
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (sample.state >> i & 1) {
+          INFO("input " << i);
+          CHECK((bytes_of(results[state++]) == bytes_of(inputs[i])) == closed);
+        }
+    }
+  }
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,101 @@
+// Reads the sources: an operator that somebody defined and did not list would be tested by nothing.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "ebb/core/all_operators.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::set<std::string>;
+
+// A file's text, its comments blanked.
+std::string code_of(const fs::path& file) {
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  return std::regex_replace(text, std::regex("//[^\n]*"), "");
+}
+
+// The names of the operators that a source defines. A kind of node that nothing applies (a leaf, a
+// variable) is none: it says `.infer = nullptr`, and applying it would crash. What mentions OpDef
+// in a form that this does not know is added to `unknown`: an operator must not hide there.
+Names definitions(const std::string& code, std::vector<std::string>& unknown) {
+  static const std::regex mention(R"((extern\s+const|struct)?\s*\bOpDef\b\s*(\w+)?\s*(\S))");
+  Names names;
+  for (std::sregex_iterator at(code.begin(), code.end(), mention), end; at != end; ++at) {
+    const std::string before = (*at)[1], name = (*at)[2], after = (*at)[3];
+    const bool initialised = !name.empty() && (after == "{" || after == "=");
+    const bool only_named = name.empty() && std::string("&*:").find(after) != std::string::npos;
+    if (before == "struct" || only_named || (!before.empty() && !initialised)) continue;
+    if (!initialised) {
+      unknown.push_back(at->str());
+      continue;
+    }
+    const std::string rest = at->suffix();
+    if (rest.substr(0, rest.find(';')).find(".infer = nullptr") == std::string::npos)
+      names.insert(name);
+  }
+  return names;
+}
+
+Names listed() {
+  const std::string code = code_of(fs::path(EBB_SOURCE_DIR) / "core/all_operators.cpp");
+  static const std::regex entry(R"(&(\w+))");
+  Names names;
+  for (std::sregex_iterator at(code.begin(), code.end(), entry), end; at != end; ++at)
+    names.insert((*at)[1]);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("Every operator that a source of the library defines is in the list of all operators") {
+  const Names all = listed();
+  CHECK(all.size() == all_operators().size());
+  Names defined;
+  for (const char* folder : {"core", "eager", "graph", "kernels", "models", "optim"})
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(EBB_SOURCE_DIR) / folder)) {
+      const std::string kind = entry.path().extension().string();
+      if (kind != ".h" && kind != ".cpp" && kind != ".cu" && kind != ".cuh") continue;
+      INFO(entry.path());
+      std::vector<std::string> unknown;
+      for (const std::string& name : definitions(code_of(entry.path()), unknown)) {
+        INFO(name << " is not in core/all_operators.cpp");
+        CHECK(all.count(name) == 1);
+        defined.insert(name);
+      }
+      CHECK(unknown == std::vector<std::string>());
+    }
+  CHECK(defined == all);
+}
+
+TEST_CASE("A definition is found however it is written, or its form is refused") {
+  const auto found = [](const std::string& code) {
+    std::vector<std::string> unknown;
+    Names names = definitions(code, unknown);
+    if (!unknown.empty()) names.insert("unknown");
+    return names;
+  };
+  CHECK(found("constinit const OpDef a_op{.name = \"a\"};") == Names{"a_op"});
+  CHECK(found("inline constexpr OpDef\n    a_op\n{.name = \"a\"};") == Names{"a_op"});
+  CHECK(found("extern const OpDef a_op;\nextern const OpDef a_op{};") == Names{"a_op"});
+  CHECK(found("const OpDef a_op = made();\nstatic const OpDef b_op{};") == Names{"a_op", "b_op"});
+  CHECK(found("extern const OpDef a_op, b_op;\nstruct OpDef;\nvoid f(const OpDef& op);\n"
+              "const OpDef* const all[] = {}; Keeps k = OpDef::none;") == Names());
+  CHECK(found("const OpDef a_op = {.name = \"a\", .infer = nullptr};\n"
+              "const OpDef b_op{.name = \"b\", .infer = same_shape};") == Names{"b_op"});
+  CHECK(found("const OpDef ops[] = {{}};") == Names{"unknown"});
+  CHECK(found("const auto a_op = OpDef{.name = \"a\"};") == Names{"unknown"});
+  CHECK(found("#define MAKE(name) const OpDef name##_op{}") == Names{"unknown"});
+  CHECK(found("constexpr OpDef made() { return {}; }") == Names{"unknown"});
+  CHECK(found("template <class F> const OpDef map_op;") == Names{"unknown"});
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,69 @@
+// What each operator computes, written a second time: plain loops over doubles that share no code
+// with its kernel, its gradient or the operators it is composed of.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ebb/core/op_def.h"
+
+namespace ebb::tests {
+
+// A tensor's values, whatever its dtype, row-major.
+struct Array {
+  Shape shape;
+  std::vector<double> values;
+
+  Array() = default;
+  // Zeros.
+  explicit Array(const Shape& of) : shape(of), values(static_cast<std::size_t>(of.elements())) {}
+  double& operator[](std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
+  double operator[](std::int64_t i) const { return values[static_cast<std::size_t>(i)]; }
+  std::int64_t elements() const noexcept { return static_cast<std::int64_t>(values.size()); }
+};
+using Arrays = std::vector<Array>;
+
+// One application. Inputs that are only looked at for their shape have values nevertheless.
+struct Application {
+  const Arrays& inputs;
+  const Attributes& attributes;
+  // What the shape rule said, for dtypes, and for shapes that only the caller knows (a reshape's).
+  std::span<const Spec> outputs;
+
+  const Array& operator[](std::size_t i) const { return inputs[i]; }
+  template <class T>
+  const T& attribute() const noexcept {
+    return attributes.get<T>();
+  }
+};
+
+struct Reference {
+  const OpDef* op;
+  // Every output but those that are opaque; of an operator that updates in place, the new values of
+  // the inputs that it updates.
+  std::function<Arrays(const Application&)> compute;
+  double error = 0;  // of the reference itself, relative
+};
+
+// One for every operator.
+std::vector<Reference> all_references();
+
+// The families, each in a file of its own.
+void add_pointwise_references(std::vector<Reference>& references);
+void add_reduce_references(std::vector<Reference>& references);
+void add_linear_references(std::vector<Reference>& references);
+void add_loss_references(std::vector<Reference>& references);
+void add_random_references(std::vector<Reference>& references);
+void add_lstm_references(std::vector<Reference>& references);
+void add_shape_references(std::vector<Reference>& references);
+void add_update_references(std::vector<Reference>& references);
+
+using Index = std::vector<std::int64_t>;
+
+// Calls body with each index into shape, in the order of memory.
+void for_each_index(const Shape& shape, const std::function<void(const Index&)>& body);
+// Where the element of this index is in an array that broadcasts to it by NumPy's rules.
+std::int64_t position(const Shape& shape, const Index& index);
+
+}  // namespace ebb::tests

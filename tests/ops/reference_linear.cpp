@@ -1,0 +1,106 @@
+#include <cmath>
+
+#include "ebb/core/ops/linear.h"
+#include "ebb/tests/ops/reference.h"
+
+namespace ebb::tests {
+namespace {
+
+// out[m, n] of a [m, k] and b [k, n], read through their strides, which may be swapped.
+struct Matrix {
+  const std::vector<double>& values;
+  std::int64_t rows, columns;
+  bool transposed = false;
+
+  double operator()(std::int64_t i, std::int64_t j) const {
+    return values[static_cast<std::size_t>(transposed ? j * rows + i : i * columns + j)];
+  }
+};
+
+Array product(const Matrix& a, const Matrix& b) {
+  Array out({a.rows, b.columns});
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t j = 0; j < b.columns; ++j)
+      for (std::int64_t k = 0; k < a.columns; ++k) out[i * b.columns + j] += a(i, k) * b(k, j);
+  return out;
+}
+
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::relu:
+      return x > 0 ? x : 0;
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::none:
+      break;
+  }
+  return x;
+}
+
+// Of the activation, from what it gave.
+double derivative(Activation activation, double y) {
+  switch (activation) {
+    case Activation::relu:
+      return y > 0 ? 1 : 0;
+    case Activation::tanh:
+      return 1 - y * y;
+    case Activation::sigmoid:
+      return y * (1 - y);
+    case Activation::none:
+      break;
+  }
+  return 1;
+}
+
+Arrays matmul_reference(const Application& a) {
+  const auto& attributes = a.attribute<MatmulAttributes>();
+  const auto matrix = [](const Array& x, bool transposed) {
+    return transposed ? Matrix{x.values, x.shape[1], x.shape[0], true}
+                      : Matrix{x.values, x.shape[0], x.shape[1]};
+  };
+  return {product(matrix(a[0], attributes.transpose_a != 0),
+                  matrix(a[1], attributes.transpose_b != 0))};
+}
+
+Arrays dense_reference(const Application& a) {
+  const auto& attributes = a.attribute<DenseAttributes>();
+  const std::int64_t in = a[1].shape[0], out = a[1].shape[1];
+  Array y = product({a[0].values, a[0].elements() / in, in}, {a[1].values, in, out});
+  for (std::int64_t i = 0; i < y.elements(); ++i)
+    y[i] = activated(attributes.activation, y[i] + (attributes.bias ? a[2][i % out] : 0));
+  y.shape = a[0].shape;
+  y.shape.set(-1, out);
+  return {y};
+}
+
+// dx, dw, db from x, w, y, dy; empty where they are not wanted.
+Arrays dense_backward_reference(const Application& a) {
+  const auto& attributes = a.attribute<DenseBackwardAttributes>();
+  const std::int64_t in = a[1].shape[0], out = a[1].shape[1], rows = a[0].elements() / in;
+  std::vector<double> da = a[3].values;
+  for (std::size_t i = 0; i < da.size(); ++i)
+    da[i] *= derivative(attributes.activation, a[2].values[i]);
+  Array dx = product({da, rows, out}, {a[1].values, out, in, true});
+  dx.shape = a[0].shape;
+  const Array dw = product({a[0].values, in, rows, true}, {da, rows, out});
+  Array db({out});
+  for (std::size_t i = 0; i < da.size(); ++i) db.values[i % db.values.size()] += da[i];
+  Arrays all{dx, dw, db};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!(attributes.wants >> i & 1)) all[i] = Array(Shape{0});
+  return all;
+}
+
+}  // namespace
+
+void add_linear_references(std::vector<Reference>& references) {
+  references.push_back({&matmul_op, matmul_reference});
+  for (const OpDef* op : {&dense_op, &dense_activated_op})
+    references.push_back({op, dense_reference});
+  for (const OpDef* op : {&dense_backward_op, &dense_activated_backward_op})
+    references.push_back({op, dense_backward_reference});
+}
+
+}  // namespace ebb::tests
