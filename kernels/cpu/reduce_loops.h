@@ -78,4 +78,15 @@ inline double add_contiguous(const T* in, std::int64_t count) noexcept {
   return total + sum(rest);
 }
 
+// out[k] = finish(the sum of the count elements of row k), for kRows rows one after the other.
+// Short rows are added up side by side, so that no addition waits for the one before; each in
+// order.
+template <int kRows, class T, class Finish>
+inline void add_short_rows(const T* in, std::int64_t count, T* out, const Finish& finish) noexcept {
+  double totals[kRows] = {};
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t k = 0; k < kRows; ++k) totals[k] += static_cast<double>(in[k * count + j]);
+  for (std::int64_t k = 0; k < kRows; ++k) out[k] = finish(totals[k]);
+}
+
 }  // namespace ebb::cpu
