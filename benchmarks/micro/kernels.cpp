@@ -60,6 +60,9 @@ class Call {
     if (type == DType::f32) {
       for (std::size_t i = 0; i < bytes / 4; ++i)
         static_cast<float*>(at)[i] = static_cast<float>(i * 7919 % 1999) * 1e-4f - 0.1f;
+    } else if (type == DType::f64) {
+      for (std::size_t i = 0; i < bytes / 8; ++i)
+        static_cast<double*>(at)[i] = static_cast<double>(i * 7919 % 1999) * 1e-4 - 0.1;
     } else {
       for (std::size_t i = 0; i < bytes; ++i) static_cast<unsigned char*>(at)[i] = 0;
     }
@@ -109,9 +112,9 @@ void product_arguments(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK(matmul)->Apply(product_arguments)->UseRealTime();
 
-template <class F>
+template <class F, DType kType = DType::f32>
 void map(benchmark::State& state) {
-  const Spec spec{DType::f32, {state.range(0)}};
+  const Spec spec{kType, {state.range(0)}};
   measure(state, Call(cpu::map<F>, nullptr, {}, {spec}, {spec}), state.range(1), 0,
           2.0 * static_cast<double>(spec.bytes()));
 }
@@ -131,6 +134,11 @@ void pointwise_arguments(benchmark::internal::Benchmark* b) {
 BENCHMARK(map<functors::Tanh>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(map<functors::Sigmoid>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(map<functors::Exp>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(map<functors::Log>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(map<functors::Tanh, DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(map<functors::Sigmoid, DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(map<functors::Exp, DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(map<functors::Log, DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(map<functors::Relu>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(zip<functors::Add>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(zip<functors::ReluGradient>)->Apply(pointwise_arguments)->UseRealTime();
@@ -143,6 +151,15 @@ void dropout(benchmark::State& state) {
       state.range(1), 0, 2.0 * static_cast<double>(spec.bytes()));
 }
 BENCHMARK(dropout)->Apply(pointwise_arguments)->UseRealTime();
+
+template <DType kType>
+void normal(benchmark::State& state) {
+  const Spec spec{kType, {state.range(0)}};
+  measure(state, Call(cpu::normal, nullptr, RandomAttributes{}, {{DType::i64, {2}}}, {spec}),
+          state.range(1), 0, static_cast<double>(spec.bytes()));
+}
+BENCHMARK(normal<DType::f32>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(normal<DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
 
 void sum(benchmark::State& state) {
   const Spec spec{DType::f32, {state.range(0), state.range(1)}};
@@ -162,6 +179,21 @@ BENCHMARK(sum)
     ->Args({2048, 1024, 2, 1})
     ->Args({2048, 1024, 3, 1})
     ->Args({2048, 1024, 3, 2})
+    ->Args({500'000, 3, 2, 1})
+    ->Args({200'000, 10, 2, 1})
+    ->Args({65'536, 32, 2, 1})
+    ->Args({20'000, 100, 2, 1})
+    ->UseRealTime();
+
+void softmax(benchmark::State& state) {
+  const Spec spec{DType::f32, {state.range(0), state.range(1)}};
+  measure(state, Call(cpu::softmax, nullptr, {}, {spec}, {spec}), 1, 0,
+          2.0 * static_cast<double>(spec.bytes()));
+}
+BENCHMARK(softmax)
+    ->ArgNames({"rows", "classes"})
+    ->Args({128, 10})
+    ->Args({128, 1000})
     ->UseRealTime();
 
 void softmax_cross_entropy(benchmark::State& state) {

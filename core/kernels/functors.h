@@ -1,8 +1,8 @@
 #pragma once
 #include <cmath>
 
-// Pointwise arithmetic, written once: X is a scalar, or an Eigen array expression in kernels/cpu.
-// A functor that returns an Eigen expression must not close over a local array.
+// Pointwise arithmetic, written once: X is a scalar, or in kernels/cpu a vector of scalars, whose
+// functions are found by argument. X{} is zero.
 
 #if defined(__CUDACC__)
 #define EBB_HOST_DEVICE __host__ __device__
@@ -52,26 +52,19 @@ struct Tanh {
     return tanh(x);
   }
 };
-// 1 / (1 + exp(-x)); kernels/cpu takes Eigen's vectorised logistic.
+// Written so, it is as accurate as exp at both ends.
 struct Sigmoid {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x) const {
-    if constexpr (requires { x.logistic(); })
-      return x.logistic();
-    else {
-      using std::exp;
-      return X(1) / (X(1) + exp(-x));
-    }
+    using std::exp;
+    return 1 / (1 + exp(-x));
   }
 };
 // max(x, 0); NaN stays NaN, the gradient at 0 is 0.
 struct Relu {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x) const {
-    if constexpr (requires { x.template cwiseMax<0>(typename X::Scalar(0)); })
-      return (x < typename X::Scalar(0)).select(typename X::Scalar(0), x);
-    else
-      return x < X(0) ? X(0) : x;
+    return x < X{} ? X{} : x;
   }
 };
 
@@ -103,10 +96,7 @@ struct Divide {
 struct ReluGradient {
   template <class X, class Y>
   EBB_HOST_DEVICE auto operator()(const X& dy, const Y& y) const {
-    if constexpr (requires { typename X::Scalar; })
-      return (y > typename Y::Scalar(0)).select(dy, typename X::Scalar(0));
-    else
-      return y > Y(0) ? dy : X(0);
+    return y > Y{} ? dy : X{};
   }
 };
 

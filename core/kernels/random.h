@@ -19,8 +19,11 @@ struct DrawAttributes {
 namespace cpu {
 // Input: the run count (i64 scalar); output i64[2] = {key, (run count << 32) | node}.
 void draw(const KernelContext&);
-// Input: draw; output f32 or f64. uniform in [a, b); normal by Box-Muller on the words of a pair;
-// bernoulli 1 with probability a.
+// Input: draw; output f32 or f64. uniform in [a, b); bernoulli 1 with probability a. normal by Box
+// and Muller, in f64 for either output: elements 2 i and 2 i + 1 have the words w and v; with
+// u = 1 - unit_interval(w), in (0, 1], and t = unit_interval(v) they are
+//   a + b sqrt(-2 log(u)) cos(2 pi t)  and  a + b sqrt(-2 log(u)) sin(2 pi t),
+// cosine and sine of the exact t (a GPU's cospi(2 t)), each within 4 ulp for a = 0, then rounded.
 void uniform(const KernelContext&);
 void normal(const KernelContext&);
 void bernoulli(const KernelContext&);

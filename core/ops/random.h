@@ -29,7 +29,7 @@ struct BernoulliOptions {
 };
 
 // Random tensors, f32 or f64, from the calling thread's generator (set_seed). Uniform in
-// [low, high); normal; ones and zeros. Throw ShapeError for another dtype, Error for a probability
+// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. Throw ShapeError for another dtype, Error for a probability
 // outside [0, 1].
 Tensor uniform(const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
 Tensor normal(const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);

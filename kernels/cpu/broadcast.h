@@ -21,7 +21,7 @@ inline void zip_run(const T* a, const T* b, T* out, std::int64_t count) noexcept
       out[i] = f(kOneA ? first_a : a[i], kOneB ? first_b : b[i]);
   } else {
     const auto at = [](const T* x, bool one, std::int64_t i, std::int64_t rest) -> Block<T> {
-      if (one) return Block<T>::Constant(*x);
+      if (one) return Block<T>(*x);
       return rest >= kBlock<T> ? load(x + i) : load_tail(x + i, rest);
     };
     for (std::int64_t i = 0; i < count; i += kBlock<T>) {

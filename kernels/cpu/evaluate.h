@@ -1,13 +1,11 @@
 #pragma once
-#include <type_traits>
-
 #include "ebb/core/kernels/functors.h"
-#include "ebb/kernels/cpu/vector_block.h"
+#include "ebb/kernels/cpu/elementary.h"
 
 namespace ebb::cpu {
 
-// Functors of IEEE's exact operations give the same bits as scalars, and compilers vectorise them
-// better than Eigen does (its select is scalar). The others are approximations on whole vectors.
+// Functors of IEEE's exact operations give the same bits as scalars, so that compilers may
+// vectorise loops of them. The others are approximations on whole blocks.
 template <class F>
 inline constexpr bool kExact = false;
 template <>
@@ -30,13 +28,9 @@ template <>
 inline constexpr bool kExact<functors::ReluGradient> = true;
 
 template <class F, class T, class... Others>
-inline Block<T> evaluate(const F& f, const Eigen::Array<T, 64 / sizeof(T), 1>& x,
-                         const Others&... others) noexcept {
+inline Block<T> evaluate(const F& f, const Block<T>& x, const Others&... others) noexcept {
   if constexpr (kExact<F>) {
-    Block<T> result;
-    for (int i = 0; i < Block<T>::SizeAtCompileTime; ++i)
-      result.data()[i] = f(x.data()[i], others.data()[i]...);
-    return result;
+    return Block<T>::each(f, x, others...);
   } else {
     return f(x, others...);
   }

@@ -1,5 +1,14 @@
+// The only file that includes Eigen: alignment of its types follows the instruction set.
 #include "ebb/kernels/cpu/gemm_library.h"
-#include "ebb/kernels/cpu/vector_block.h"
+
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 takes the undefined operand of its own AVX-512 intrinsics for a mistake (its bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#define EIGEN_DONT_PARALLELIZE
+#define EIGEN_MPL2_ONLY
+#include <Eigen/Core>
 
 namespace ebb::cpu {
 namespace {

@@ -5,47 +5,17 @@
 
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
-#include "ebb/kernels/cpu/vector_block.h"
+#include "ebb/kernels/cpu/softmax_row.h"
 
 namespace ebb::cpu {
 namespace {
 
 template <class T>
-T largest(const T* row, std::int64_t count) noexcept {
-  constexpr T kLowest = -std::numeric_limits<T>::infinity();
-  Block<T> best = Block<T>::Constant(kLowest);
-  std::int64_t i = 0;
-  for (; i + kBlock<T> <= count; i += kBlock<T>) best = best.max(load(row + i));
-  if (i < count) best = best.max(load_tail(row + i, count - i, kLowest));
-  return best.maxCoeff();
-}
-
-// The sum of exp(row[i] - shift), for shift the row's largest; written to out where that is given.
-template <class T>
-T exponentials(const T* row, std::int64_t count, T shift, T* out) noexcept {
-  Block<T> sums = Block<T>::Zero();
-  std::int64_t i = 0;
-  for (; i + kBlock<T> <= count; i += kBlock<T>) {
-    const Block<T> e = (load(row + i) - shift).exp();
-    if (out != nullptr) store(out + i, e);
-    sums += e;
-  }
-  if (i < count) {
-    Block<T> e = (load_tail(row + i, count - i, shift) - shift).exp();
-    if (out != nullptr) store_tail(out + i, e, count - i);
-    for (std::int64_t j = count - i; j < kBlock<T>; ++j) e.data()[j] = T(0);
-    sums += e;
-  }
-  return sums.sum();
-}
-
-// With a score of infinity or NaN the result is NaN, as the formula has it.
-template <class T>
 double row_loss(const T* row, std::int64_t classes, std::int64_t label) noexcept {
   if (label < 0 || label >= classes) return std::numeric_limits<double>::quiet_NaN();
-  const T shift = largest(row, classes);
-  const T sum = exponentials<T>(row, classes, shift, nullptr);
-  return std::log(static_cast<double>(sum)) + static_cast<double>(shift - row[label]);
+  const T shift = largest_score(row, classes);
+  const double sum = exponentials<false>(row, classes, shift);
+  return std::log(sum) + (static_cast<double>(shift) - static_cast<double>(row[label]));
 }
 
 template <class Body>
@@ -110,9 +80,9 @@ void softmax_cross_entropy_backward(const KernelContext& context) {
           std::fill_n(row, classes, std::numeric_limits<T>::quiet_NaN());
           continue;
         }
-        const T sum =
-            exponentials(x + i * classes, classes, largest(x + i * classes, classes), row);
-        const T factor = scale / sum;
+        const T* from = x + i * classes;
+        const double sum = exponentials<true>(from, classes, largest_score(from, classes), row);
+        const T factor = static_cast<T>(static_cast<double>(scale) / sum);
         for (std::int64_t j = 0; j < classes; ++j) row[j] *= factor;
         row[target] -= scale;
       }

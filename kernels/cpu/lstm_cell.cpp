@@ -1,8 +1,8 @@
 #include "ebb/kernels/cpu/lstm_cell.h"
 
+#include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/lstm_layout.h"
 #include "ebb/kernels/cpu/philox_words.h"
-#include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
 namespace {
@@ -27,11 +27,11 @@ inline void forward_block(const CellForward<T>& row, std::int64_t j,
     return access.get(row.product + gate * row.product_stride + j) +
            access.get(row.bias + gate * row.stride + j);
   };
-  const Block<T> i = preactivation(0).logistic(), f = preactivation(1).logistic();
-  const Block<T> g = preactivation(2).tanh(), o = preactivation(3).logistic();
+  const Block<T> i = sigmoid(preactivation(0)), f = sigmoid(preactivation(1));
+  const Block<T> g = tanh(preactivation(2)), o = sigmoid(preactivation(3));
   Block<T> c = i * g;
   if (row.cell_before != nullptr) c += f * access.get(row.cell_before + j);
-  const Block<T> h = o * c.tanh();
+  const Block<T> h = o * tanh(c);
   access.put(row.cell + j, c);
   access.put(row.hidden + j, h);
   if (row.sequence != nullptr) access.put(row.sequence + j, h);
@@ -48,12 +48,12 @@ inline void backward_block(const CellBackward<T>& row, std::int64_t j,
   const Block<T> i = access.get(row.gates + j), f = access.get(row.gates + row.stride + j);
   const Block<T> g = access.get(row.gates + 2 * row.stride + j),
                  o = access.get(row.gates + 3 * row.stride + j);
-  const Block<T> tanh_c = access.get(row.cell + j).tanh();
-  Block<T> dh = Block<T>::Zero();
+  const Block<T> tanh_c = tanh(access.get(row.cell + j));
+  Block<T> dh = Block<T>(0);
   if (row.d_hidden != nullptr) dh = access.get(row.d_hidden + j);
   if (row.d_output != nullptr) dh += access.get(row.d_output + j);
   const Block<T> dc = access.get(row.d_cell + j) + dh * o * (1 - tanh_c * tanh_c);
-  Block<T> df = Block<T>::Zero();
+  Block<T> df = Block<T>(0);
   if (row.cell_before != nullptr) df = dc * access.get(row.cell_before + j) * (f * (1 - f));
   access.put(row.d_cell + j, dc * f);
   access.put(row.d_gates + j, dc * g * (i * (1 - i)));

@@ -1,9 +1,9 @@
 #include "ebb/core/kernels/random.h"
 
 #include <cmath>
-#include <numbers>
 
 #include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/philox_words.h"
 #include "ebb/kernels/cpu/pieces.h"
 
@@ -28,6 +28,30 @@ void draw(const Buffer& name, const Buffer& out, const Body& body) {
   });
 }
 
+// Standard normals of Box and Muller from pairs of words w, v: with u = 1 - unit(w) in (0, 1] and
+// t = unit(v), sqrt(-2 log u) times cos(2 pi t), then sin(2 pi t). Whole blocks of pairs, which lie
+// in a run of kWords.
+void box_muller(const std::uint32_t* words, std::int64_t count, double* out) noexcept {
+  constexpr std::int64_t kPairs = kBlock<double>;
+  for (std::int64_t i = 0; i < count; i += 2 * kPairs) {
+    double u[kPairs], turn[kPairs], radius[kPairs], sines[kPairs], cosines[kPairs];
+    for (std::int64_t j = 0; j < kPairs; ++j) {
+      u[j] = 1 - static_cast<double>(unit_interval(words[i + 2 * j]));
+      turn[j] = static_cast<double>(unit_interval(words[i + 2 * j + 1]));
+    }
+    store(radius, -2 * log(load(u)));
+    for (double& r : radius) r = std::sqrt(r);
+    Block<double> sine, cosine;
+    sine_and_cosine(load(turn), sine, cosine);
+    store(sines, load(radius) * sine);
+    store(cosines, load(radius) * cosine);
+    for (std::int64_t j = 0; j < kPairs; ++j) {
+      out[i + 2 * j] = cosines[j];
+      out[i + 2 * j + 1] = sines[j];
+    }
+  }
+}
+
 }  // namespace
 
 // A product and a sum rounded apart would differ between compilers; one fused operation cannot.
@@ -45,20 +69,16 @@ void uniform(const KernelContext& context) {
        });
 }
 
-// In double whatever the result's type: initial values are few, and should be the same everywhere.
+// In double whatever the result's type: the same numbers in f32, rounded once more.
 void normal(const KernelContext& context) {
   const auto& attributes = context.attribute<RandomAttributes>();
   draw(context.inputs[0], context.outputs[0],
        [&](const std::uint32_t* words, std::int64_t count, auto* out) {
          using T = std::remove_reference_t<decltype(*out)>;
-         for (std::int64_t i = 0; i < count; i += 2) {  // runs begin at multiples of 4
-           const double u = 1 - static_cast<double>(unit_interval(words[i]));  // (0, 1]
-           const double angle =
-               2 * std::numbers::pi * static_cast<double>(unit_interval(words[i + 1]));
-           const double radius = attributes.b * std::sqrt(-2 * std::log(u));
-           out[i] = static_cast<T>(attributes.a + radius * std::cos(angle));
-           if (i + 1 < count) out[i + 1] = static_cast<T>(attributes.a + radius * std::sin(angle));
-         }
+         double normals[kWords];
+         box_muller(words, round_up(count, 2 * kBlock<double>), normals);
+         for (std::int64_t i = 0; i < count; ++i)
+           out[i] = static_cast<T>(attributes.a + attributes.b * normals[i]);
        });
 }
 

@@ -55,6 +55,7 @@ struct Plan {
     std::int64_t at = 0;
     for (int g = 0; g < groups; ++g) {
       if (reduced[g] != kind) continue;
+      if (g + 2 >= groups) return at + index * stride[g];  // the last of its kind: kinds alternate
       at += index % size[g] * stride[g];
       index /= size[g];
     }
@@ -77,6 +78,13 @@ void reduce(const T* in, T* out, const Plan& plan, double divisor, void* workspa
     double total = 0;
     for (std::int64_t i = 0; i < divide_up(plan.inner, kSumPiece); ++i) total += partial[i];
     *out = result(total);
+  } else if (plan.inner_reduced && plan.groups == 1 && plan.inner < kBlock<T>) {
+    const std::int64_t n = plan.inner;
+    for_pieces(plan.outer_kept, rows_per_piece(n), [=](std::int64_t begin, std::int64_t end) {
+      std::int64_t o = begin;
+      for (; o + 8 <= end; o += 8) add_short_rows<8>(in + o * n, n, out + o, result);
+      for (; o < end; ++o) add_short_rows<1>(in + o * n, n, out + o, result);
+    });
   } else if (plan.inner_reduced) {
     const std::int64_t rows = rows_per_piece(plan.inner * plan.outer_reduced);
     for_pieces(plan.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {

@@ -21,14 +21,15 @@ template <int kBlocks, class T, class Offset>
 inline void add_blocks(const T* in, std::int64_t begin, std::int64_t end, const Offset& offset,
                        double* totals) noexcept {
   Block<T> sums[kBlocks];
-  for (auto& sum : sums) sum.setZero();
+  for (auto& sum : sums) sum = 0;
   for (std::int64_t row = begin; row < end; ++row) {
     const T* from = in + offset(row);
     for (int b = 0; b < kBlocks; ++b) sums[b] += load(from + b * kBlock<T>);
   }
-  for (int b = 0; b < kBlocks; ++b)
-    for (std::int64_t j = 0; j < kBlock<T>; ++j)
-      totals[b * kBlock<T> + j] += static_cast<double>(sums[b].data()[j]);
+  T elements[kBlocks * kBlock<T>];
+  for (int b = 0; b < kBlocks; ++b) store(elements + b * kBlock<T>, sums[b]);
+  for (std::int64_t j = 0; j < kBlocks * kBlock<T>; ++j)
+    totals[j] += static_cast<double>(elements[j]);
 }
 
 }  // namespace detail
@@ -47,32 +48,45 @@ inline void add_rows(const T* in, std::int64_t rows, std::int64_t count, const O
     for (; j + kBlock<T> <= count; j += kBlock<T>)
       detail::add_blocks<1>(in + j, begin, end, offset, totals + j);
     if (j == count) continue;
-    Block<T> sum = Block<T>::Zero();
+    Block<T> sum = 0;
     for (std::int64_t row = begin; row < end; ++row)
       sum += load_tail(in + offset(row) + j, count - j);
-    for (std::int64_t i = 0; i < count - j; ++i)
-      totals[j + i] += static_cast<double>(sum.data()[i]);
+    T elements[kBlock<T>];
+    store(elements, sum);
+    for (std::int64_t i = 0; i < count - j; ++i) totals[j + i] += static_cast<double>(elements[i]);
   }
 }
 
 // The sum of count contiguous elements.
 template <class T>
 inline double add_contiguous(const T* in, std::int64_t count) noexcept {
-  constexpr std::int64_t kLanes = 4 * kBlock<T>;
+  constexpr std::int64_t kStep = 4 * kBlock<T>;
   double total = 0;
   std::int64_t i = 0;
-  while (i + kLanes <= count) {
+  while (i + kStep <= count) {
     Block<T> sums[4];
-    for (auto& sum : sums) sum.setZero();
-    const std::int64_t end = i + std::min((count - i) / kLanes, kRun) * kLanes;
-    for (; i < end; i += kLanes)
+    for (auto& sum : sums) sum = 0;
+    const std::int64_t end = i + std::min((count - i) / kStep, kRun) * kStep;
+    for (; i < end; i += kStep)
       for (std::int64_t b = 0; b < 4; ++b) sums[b] += load(in + i + b * kBlock<T>);
-    const Block<T> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    total += sum.template cast<double>().sum();
+    total += sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
-  double rest = 0;
-  for (; i < count; ++i) rest += static_cast<double>(in[i]);
-  return total + rest;
+  if (i == count) return total;
+  Block<T> rest = 0;
+  for (; i + kBlock<T> <= count; i += kBlock<T>) rest += load(in + i);
+  if (i < count) rest += load_tail(in + i, count - i, T(0));
+  return total + sum(rest);
+}
+
+// out[k] = finish(the sum of the count elements of row k), for kRows rows one after the other.
+// Short rows are added up side by side, so that no addition waits for the one before; each in
+// order.
+template <int kRows, class T, class Finish>
+inline void add_short_rows(const T* in, std::int64_t count, T* out, const Finish& finish) noexcept {
+  double totals[kRows] = {};
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t k = 0; k < kRows; ++k) totals[k] += static_cast<double>(in[k * count + j]);
+  for (std::int64_t k = 0; k < kRows; ++k) out[k] = finish(totals[k]);
 }
 
 }  // namespace ebb::cpu

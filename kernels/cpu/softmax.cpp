@@ -1,9 +1,7 @@
-#include <algorithm>
-#include <cmath>
-
 #include "ebb/core/kernels/loss.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/softmax_row.h"
 
 namespace ebb::cpu {
 
@@ -17,15 +15,13 @@ void softmax(const KernelContext& context) {
     T* y = out.as<T>();
     for_pieces(out.elements() / classes, rows_per_piece(classes),
                [=](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin * classes; row < end * classes; row += classes) {
-                   const T shift = *std::max_element(x + row, x + row + classes);
-                   double total = 0;
-                   for (std::int64_t i = row; i < row + classes; ++i) {
-                     y[i] = std::exp(x[i] - shift);
-                     total += static_cast<double>(y[i]);
-                   }
-                   const T scale = static_cast<T>(1 / total);
-                   for (std::int64_t i = row; i < row + classes; ++i) y[i] *= scale;
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const T* scores = x + i * classes;
+                   T* row = y + i * classes;
+                   const T scale =
+                       static_cast<T>(1 / exponentials<true>(scores, classes,
+                                                             largest_score(scores, classes), row));
+                   for (std::int64_t j = 0; j < classes; ++j) row[j] *= scale;
                  }
                });
   });

@@ -1,49 +1,122 @@
 #pragma once
-// The only header that includes Eigen. Alignment of Eigen's own types follows the instruction set,
-// so none of them leaves kernels/cpu.
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes the undefined operand of its own AVX-512 intrinsics for a mistake (its bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#define EIGEN_DONT_PARALLELIZE
-#define EIGEN_MPL2_ONLY
-#include <Eigen/Core>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+// Functions that take or return a Block are inlined here and called from nowhere else: that the
+// instruction set decides how one would be passed between libraries does not matter.
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
 
 namespace ebb::cpu {
 
-// 64 bytes of elements, which pointwise code works on at a time. Every element goes through the
-// vectorised functions, those of a tail too (padded with ones, which no function minds): a result
-// never depends on where in memory an element lies, as it would with Eigen's own loops, which
-// peel elements off until the destination is aligned.
+// Bytes of the instruction set's vectors.
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+// N numbers side by side (a type that GCC and Clang both have). Comparing two gives a mask, and
+// `mask ? a : b` chooses by lane.
+template <class T, int N>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+  typedef T anywhere __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));
+};
+template <class T, int N>
+using Lanes = typename LanesOf<T, N>::type;
+
 template <class T>
-using Block = Eigen::Array<T, 64 / sizeof(T), 1>;
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+template <class T>
+using Vector = Lanes<T, kLanes<T>>;
+template <class T>
+using BitVector = Lanes<Bits<T>, kLanes<T>>;
+
+// 64 bytes of elements, which pointwise code works on at a time, as the vectors that hold them.
+// Every element goes through the same instructions, those of a tail too (padded with ones, which no
+// function minds): a result never depends on where in memory an element lies or how a loop is cut.
+template <class T>
+struct Block {
+  static constexpr int kVectors = 64 / kVectorBytes;
+  Vector<T> vectors[kVectors];
+
+  Block() = default;  // not initialised
+  Block(T value) noexcept {
+    for (auto& vector : vectors) vector = value - Vector<T>{};
+  }
+  Block& operator+=(const Block& b) noexcept { return *this = *this + b; }
+
+  friend Block operator+(const Block& a, const Block& b) noexcept {
+    return each([](auto x, auto y) { return x + y; }, a, b);
+  }
+  friend Block operator-(const Block& a, const Block& b) noexcept {
+    return each([](auto x, auto y) { return x - y; }, a, b);
+  }
+  friend Block operator*(const Block& a, const Block& b) noexcept {
+    return each([](auto x, auto y) { return x * y; }, a, b);
+  }
+  friend Block operator/(const Block& a, const Block& b) noexcept {
+    return each([](auto x, auto y) { return x / y; }, a, b);
+  }
+  friend Block operator-(const Block& a) noexcept {
+    return each([](auto x) { return -x; }, a);
+  }
+  // b where a is NaN.
+  friend Block max(const Block& a, const Block& b) noexcept {
+    return each([](auto x, auto y) { return x > y ? x : y; }, a, b);
+  }
+
+  // f vector by vector.
+  template <class F, class... Blocks>
+  static Block each(const F& f, const Blocks&... blocks) noexcept {
+    Block result;
+    for (int i = 0; i < kVectors; ++i) result.vectors[i] = f(blocks.vectors[i]...);
+    return result;
+  }
+};
 
 template <class T>
 inline constexpr std::int64_t kBlock = 64 / static_cast<std::int64_t>(sizeof(T));
 
+// Vector by vector: through memcpy, GCC would copy in halves that no vector can be read from at
+// once.
 template <class T>
 inline Block<T> load(const T* from) noexcept {
-  return Eigen::Map<const Block<T>>(from);
+  Block<T> block;
+  const auto* vectors = reinterpret_cast<const typename LanesOf<T, kLanes<T>>::anywhere*>(from);
+  for (int i = 0; i < Block<T>::kVectors; ++i) block.vectors[i] = vectors[i];
+  return block;
 }
 
 template <class T>
 inline void store(T* to, const Block<T>& block) noexcept {
-  Eigen::Map<Block<T>>{to} = block;
+  auto* vectors = reinterpret_cast<typename LanesOf<T, kLanes<T>>::anywhere*>(to);
+  for (int i = 0; i < Block<T>::kVectors; ++i) vectors[i] = block.vectors[i];
 }
 
 // The first count elements, 0 < count < kBlock<T>, and as many as there are.
 template <class T>
 inline Block<T> load_tail(const T* from, std::int64_t count, T padding = T(1)) noexcept {
-  Block<T> block = Block<T>::Constant(padding);
-  for (std::int64_t i = 0; i < count; ++i) block.data()[i] = from[i];
-  return block;
+  T elements[kBlock<T>];
+  for (std::int64_t i = 0; i < kBlock<T>; ++i) elements[i] = i < count ? from[i] : padding;
+  return load(elements);
 }
 
 template <class T>
 inline void store_tail(T* to, const Block<T>& block, std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = block.data()[i];
+  T elements[kBlock<T>];
+  store(elements, block);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i];
 }
 
 #if defined(__AVX512F__)
@@ -51,27 +124,74 @@ inline void store_tail(T* to, const Block<T>& block, std::int64_t count) noexcep
 // read while the pieces it was written in are still on their way to the cache.
 template <>
 inline Block<float> load_tail(const float* from, std::int64_t count, float padding) noexcept {
-  Block<float> block;
   const auto mask = static_cast<__mmask16>((1u << count) - 1);
-  _mm512_store_ps(block.data(), _mm512_mask_loadu_ps(_mm512_set1_ps(padding), mask, from));
+  Block<float> block;
+  block.vectors[0] = _mm512_mask_loadu_ps(_mm512_set1_ps(padding), mask, from);
   return block;
 }
 template <>
 inline Block<double> load_tail(const double* from, std::int64_t count, double padding) noexcept {
-  Block<double> block;
   const auto mask = static_cast<__mmask8>((1u << count) - 1);
-  _mm512_store_pd(block.data(), _mm512_mask_loadu_pd(_mm512_set1_pd(padding), mask, from));
+  Block<double> block;
+  block.vectors[0] = _mm512_mask_loadu_pd(_mm512_set1_pd(padding), mask, from);
   return block;
 }
 template <>
 inline void store_tail(float* to, const Block<float>& block, std::int64_t count) noexcept {
-  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1),
-                        _mm512_load_ps(block.data()));
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), block.vectors[0]);
 }
 template <>
 inline void store_tail(double* to, const Block<double>& block, std::int64_t count) noexcept {
-  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), _mm512_load_pd(block.data()));
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), block.vectors[0]);
 }
 #endif
+
+namespace detail {
+
+template <class T, int N, int... I>
+inline Lanes<T, N / 2> low_half(const Lanes<T, N>& x, std::integer_sequence<int, I...>) noexcept {
+  return __builtin_shufflevector(x, x, I...);
+}
+template <class T, int N, int... I>
+inline Lanes<T, N / 2> high_half(const Lanes<T, N>& x, std::integer_sequence<int, I...>) noexcept {
+  return __builtin_shufflevector(x, x, (N / 2 + I)...);
+}
+
+// All lanes made one, by halves.
+template <class T, int N, class Op>
+inline T fold(const Lanes<T, N>& x, const Op& op) noexcept {
+  if constexpr (N == 2) {
+    return op(x[0], x[1]);
+  } else {
+    constexpr std::make_integer_sequence<int, N / 2> kHalf;
+    return fold<T, N / 2>(op(low_half<T, N>(x, kHalf), high_half<T, N>(x, kHalf)), op);
+  }
+}
+
+inline Vector<double> widen(const Vector<double>& x) noexcept { return x; }
+inline Vector<double> widen(const Vector<float>& x) noexcept {
+  constexpr int N = kLanes<float>;
+  constexpr std::make_integer_sequence<int, N / 2> kHalf;
+  return __builtin_convertvector((low_half<float, N>(x, kHalf)), Vector<double>) +
+         __builtin_convertvector((high_half<float, N>(x, kHalf)), Vector<double>);
+}
+
+}  // namespace detail
+
+// In double.
+template <class T>
+inline double sum(const Block<T>& block) noexcept {
+  Vector<double> total = detail::widen(block.vectors[0]);
+  for (int i = 1; i < Block<T>::kVectors; ++i) total += detail::widen(block.vectors[i]);
+  return detail::fold<double, kLanes<double>>(total, [](auto x, auto y) { return x + y; });
+}
+
+template <class T>
+inline T largest(const Block<T>& block) noexcept {
+  const auto larger = [](auto x, auto y) { return x > y ? x : y; };
+  Vector<T> best = block.vectors[0];
+  for (int i = 1; i < Block<T>::kVectors; ++i) best = larger(block.vectors[i], best);
+  return detail::fold<T, kLanes<T>>(best, larger);
+}
 
 }  // namespace ebb::cpu

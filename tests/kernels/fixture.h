@@ -162,6 +162,7 @@ struct Call {
       out.push_back(results[i].buffer());
       if ((without_output >> i & 1) != 0) out.back().data = nullptr;
     }
+    flush_denormals_on_this_thread();  // as Workers do on theirs
     kernel({.inputs = in,
             .outputs = out,
             .attributes = &attributes,

@@ -127,14 +127,14 @@ TEST_CASE("NaN goes through every pointwise function, and extremes stay what the
         .kernel = kernel, .inputs = {scalar(static_cast<float>(x))}, .outputs = {{DType::f32, {}}}};
     return call.run()[0].at(0);
   };
-  CHECK(std::abs(at(cpu::map<functors::Exp>, -infinity)) < 1e-37);  // Eigen's SSE2 clamps
+  CHECK(at(cpu::map<functors::Exp>, -infinity) == 0);
   CHECK(at(cpu::map<functors::Exp>, 1000) == infinity);
   CHECK(at(cpu::map<functors::Log>, 0) == -infinity);
   CHECK(std::isnan(at(cpu::map<functors::Log>, -1)));
   CHECK(at(cpu::map<functors::Tanh>, infinity) == 1);
   CHECK(at(cpu::map<functors::Tanh>, -1000) == -1);
   CHECK(at(cpu::map<functors::Sigmoid>, 1000) == 1);
-  CHECK(std::abs(at(cpu::map<functors::Sigmoid>, -1000)) < 1e-30);
+  CHECK(at(cpu::map<functors::Sigmoid>, -1000) == 0);
   CHECK(at(cpu::map<functors::Relu>, -infinity) == 0);
 }
 

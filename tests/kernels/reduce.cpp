@@ -82,6 +82,20 @@ TEST_CASE("sum adds up any axes of any shape, and mean divides by their number")
   }
 }
 
+TEST_CASE("Rows of every short length are summed exactly, whatever row they are") {
+  for (DType type : {DType::f32, DType::f64})
+    for (std::int64_t n = 1; n <= 70; ++n)
+      for (std::int64_t rows : {1, 2, 7, 8, 9, 15, 17, 40}) {
+        Call call{.kernel = cpu::sum,
+                  .memory = cpu::sum_memory,
+                  .attributes = Reduction{.axes = 2},
+                  .inputs = {values(type, {rows, n},
+                                    [](std::int64_t i) { return static_cast<double>(i % 101); })},
+                  .outputs = {{type, {rows}}}};
+        CHECK(call.run()[0].list() == summed(call.inputs[0], 2, rows));
+      }
+}
+
 TEST_CASE("A sum of a hundred million equal floats would not stand still") {
   // Added one after the other in f32, sixteen million ones and one more stay sixteen million.
   const std::int64_t n = (1 << 24) + 4096;
@@ -147,8 +161,8 @@ TEST_CASE("broadcast_like is the transpose of sum") {
 
 TEST_CASE("Sums are the same bits for any number of threads") {
   Dice dice(4);
-  for (const Shape& shape :
-       {Shape{1'000'003}, Shape{100'000, 10}, Shape{512, 700}, Shape{20, 300, 70}})
+  for (const Shape& shape : {Shape{1'000'003}, Shape{100'000, 10}, Shape{50'001, 3},
+                             Shape{512, 700}, Shape{20, 300, 70}, Shape{300, 40, 5}})
     for (std::uint32_t axes = 0; axes < 1u << shape.rank(); ++axes)
       check_threads_agree({.kernel = cpu::sum,
                            .memory = cpu::sum_memory,

@@ -168,6 +168,44 @@ TEST_CASE("lstm is its formula, step by step and layer by layer") {
   CHECK(distance(last_step(result.sequence), inputs.back()) < 1e-13);
 }
 
+TEST_CASE("The activations of dense and the gates of an lstm are as accurate as the functions") {
+  Floats at;
+  for (int i = -1600; i <= 1600; ++i) at.push_back(static_cast<float>(i) / 100);
+  const auto n = static_cast<std::int64_t>(at.size());
+  const auto check = [&](const Tensor& result, double (*exact)(double)) {
+    const Floats values = result.to_vector<float>();
+    REQUIRE(values.size() == at.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const double y = exact(static_cast<double>(at[i]));
+      if (y != 0) worst = std::max(worst, std::abs(static_cast<double>(values[i]) / y - 1));
+    }
+    CHECK(worst < 5e-7);
+  };
+  const auto logistic = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto hyperbolic = [](double x) { return std::tanh(x); };
+  const Tensor x = Tensor::from(at, {n}), none = Tensor::zeros({1, 1});
+  check(sigmoid(x), logistic);
+  check(tanh(x), hyperbolic);
+  check(dense(none, Tensor::zeros({1, n}), x, Activation::sigmoid), logistic);
+  check(dense(none, Tensor::zeros({1, n}), x, Activation::tanh), hyperbolic);
+
+  // One step from nothing: the cell is sigmoid(i) tanh(g), the hidden state sigmoid(o) tanh(cell).
+  const auto step = [&](const Floats& i, const Floats& g, const Floats& o) {
+    Floats bias = i;
+    bias.insert(bias.end(), at.size(), 0.f);
+    bias.insert(bias.end(), g.begin(), g.end());
+    bias.insert(bias.end(), o.begin(), o.end());
+    const LstmWeights weights[] = {
+        {Tensor::zeros({1, 4 * n}), Tensor::zeros({n, 4 * n}), Tensor::from(bias, {4 * n})}};
+    return lstm(Tensor::zeros({1, 1, 1}), weights);
+  };
+  const Floats open(at.size(), 40.f);
+  check(step(at, open, open).cell, logistic);
+  check(step(open, at, open).cell, hyperbolic);
+  check(step(open, open, at).hidden / std::tanh(1.0), logistic);
+}
+
 TEST_CASE("A sequence in two halves, the state carried over, is the sequence in one") {
   const Tensor x = random({6, 2, 3});  // [time, batch, in], so that time can be sliced
   const LstmWeights weights[] = {{random({3, 16}), random({4, 16}), random({16})}};

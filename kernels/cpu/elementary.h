@@ -1,0 +1,184 @@
+#pragma once
+#include <array>
+#include <bit>
+#include <limits>
+#include <numbers>
+
+#include "ebb/kernels/cpu/vector_block.h"
+
+// exp, log, tanh, sine and cosine of whole blocks: no branches and no tables, every lane takes the
+// same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals count as
+// zeros. tests/kernels/elementary.cpp holds them to the bounds that core/ops/pointwise.h states.
+namespace ebb::cpu {
+namespace detail {
+
+template <class T>
+struct Format;
+template <>
+struct Format<float> {
+  static constexpr int kMantissa = 23;
+  // The two parts of log(2): n times the first is exact for every exponent n.
+  static constexpr float kLog2High = 0x1.62e3p-1f, kLog2Low = 0x1.2fefa2p-17f;
+  // Where exp is the least normal number and the largest finite one; where tanh rounds to 1.
+  static constexpr float kExpLow = -0x1.5d589ep+6f, kExpHigh = 0x1.62e42ep+6f, kTanhHigh = 10;
+  static constexpr int kExpTerms = 7, kLogTerms = 4;
+};
+template <>
+struct Format<double> {
+  static constexpr int kMantissa = 52;
+  static constexpr double kLog2High = 0x1.62e42feep-1, kLog2Low = 0x1.a39ef35793c76p-33;
+  static constexpr double kExpLow = -0x1.6232bdd7abcd2p+9, kExpHigh = 0x1.62e42fefa39efp+9,
+                          kTanhHigh = 20;
+  static constexpr int kExpTerms = 13, kLogTerms = 10;
+};
+
+template <class T>
+inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+// Added to a number, it leaves the nearest integer in the low bits (1.5 ulps are worth 2^mantissa).
+template <class T>
+inline constexpr T kRound = T(1.5) / std::numeric_limits<T>::epsilon();
+
+template <class T>
+inline BitVector<T> bits(Vector<T> x) noexcept {
+  return std::bit_cast<BitVector<T>>(x);
+}
+template <class T>
+inline Vector<T> from_bits(BitVector<T> x) noexcept {
+  return std::bit_cast<Vector<T>>(x);
+}
+
+// terms[0] + terms[1] x + terms[2] x^2 + ..
+template <class T, class Terms>
+inline Vector<T> polynomial(Vector<T> x, const Terms& terms) noexcept {
+  std::size_t i = std::size(terms) - 1;
+  Vector<T> sum = terms[i] - Vector<T>{};
+  while (i-- > 0) sum = sum * x + terms[i];
+  return sum;
+}
+
+// 1 / first!, 1 / (first + step)!, .., 1 / last!: Taylor's terms of exp, and with step 2 those of
+// sine and cosine. Factorials up to 18! are exact in double.
+template <class T, int kFirst, int kLast, int kStep>
+inline constexpr auto kInverseFactorials = [] {
+  std::array<T, (kLast - kFirst) / kStep + 1> terms{};
+  double factorial = 1;
+  for (int k = 1; k <= kLast; ++k) {
+    factorial *= k;
+    if (k >= kFirst && (k - kFirst) % kStep == 0)
+      terms[static_cast<std::size_t>((k - kFirst) / kStep)] = static_cast<T>(1 / factorial);
+  }
+  if (kFirst == 0) terms[0] = 1;
+  return terms;
+}();
+
+// 2 / 3, 2 / 5, .., as many as are asked for: log((1 + s) / (1 - s)) is 2 s + s^3 (2 / 3 + 2 / 5
+// s^2 + ..).
+template <class T, int kCount>
+inline constexpr auto kLogSeries = [] {
+  std::array<T, kCount> terms{};
+  for (int k = 0; k < kCount; ++k)
+    terms[static_cast<std::size_t>(k)] = T(2) / static_cast<T>(2 * k + 3);
+  return terms;
+}();
+
+// x = n log(2) + r, n whole and |r| <= log(2) / 2. scale(y) is y 2^n where that is normal.
+template <class T>
+struct Reduced {
+  Vector<T> r;
+  BitVector<T> exponent;  // n where a number has its exponent
+
+  explicit Reduced(Vector<T> x) noexcept {
+    const Vector<T> rounded = x * std::numbers::log2e_v<T> + kRound<T>;
+    const Vector<T> n = rounded - kRound<T>;
+    r = (x - n * Format<T>::kLog2High) - n * Format<T>::kLog2Low;
+    exponent = bits<T>(rounded) << Format<T>::kMantissa;
+  }
+  Vector<T> scale(Vector<T> y) const noexcept { return from_bits<T>(bits<T>(y) + exponent); }
+  // exp(r) - 1, to the last bit of a small r too.
+  Vector<T> exp_minus_one() const noexcept {
+    return r + r * r * polynomial<T>(r, kInverseFactorials<T, 2, Format<T>::kExpTerms, 1>);
+  }
+};
+
+template <class T>
+inline Vector<T> exp(Vector<T> x) noexcept {
+  const Reduced<T> reduced(x);
+  Vector<T> y = reduced.scale(1 + reduced.exp_minus_one());
+  y = x < Format<T>::kExpLow ? Vector<T>{} : y;
+  return x <= Format<T>::kExpHigh ? y : x + kInfinity<T>;  // what is larger, and NaN
+}
+
+// With e = exp(2 |x|) - 1: e / (e + 2).
+template <class T>
+inline Vector<T> tanh(Vector<T> x) noexcept {
+  const BitVector<T> sign = bits<T>(x) & bits<T>(-Vector<T>{});
+  Vector<T> size = from_bits<T>(bits<T>(x) ^ sign);
+  size = size > Format<T>::kTanhHigh ? Format<T>::kTanhHigh - Vector<T>{} : size;
+  const Reduced<T> reduced(size + size);
+  const Vector<T> power = reduced.scale(T(1) - Vector<T>{});
+  const Vector<T> e = power * reduced.exp_minus_one() + (power - 1);
+  return from_bits<T>(bits<T>(e / (e + 2)) | sign);
+}
+
+// x = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f). What is small is
+// added first: log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + the series)).
+template <class T>
+inline Vector<T> log(Vector<T> x) noexcept {
+  using F = Format<T>;
+  constexpr auto kOne = std::bit_cast<Bits<T>>(T(1)),
+                 kSqrtHalf = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
+  // The exponent steps up where the mantissa passes that of sqrt(1/2).
+  const BitVector<T> stepped = bits<T>(x) + (kOne - kSqrtHalf);
+  const Vector<T> k = from_bits<T>((stepped >> F::kMantissa) + std::bit_cast<Bits<T>>(kRound<T>)) -
+                      (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
+  const Vector<T> f = from_bits<T>((stepped & ((Bits<T>(1) << F::kMantissa) - 1)) + kSqrtHalf) - 1;
+  const Vector<T> s = f / (f + 2), z = s * s, half_square = f * f * T(0.5);
+  const Vector<T> tail =
+      s * (half_square + z * polynomial<T>(z, kLogSeries<T, F::kLogTerms>)) + k * F::kLog2Low;
+  Vector<T> y = k * F::kLog2High - ((half_square - tail) - f);
+  y = x < std::numeric_limits<T>::min() ? -kInfinity<T> - Vector<T>{} : y;
+  y = x < 0 ? std::numeric_limits<T>::quiet_NaN() - Vector<T>{} : y;
+  return x < kInfinity<T> ? y : x;  // infinity and NaN
+}
+
+}  // namespace detail
+
+template <class T>
+inline Block<T> exp(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return detail::exp<T>(v); }, x);
+}
+template <class T>
+inline Block<T> log(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return detail::log<T>(v); }, x);
+}
+template <class T>
+inline Block<T> tanh(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return detail::tanh<T>(v); }, x);
+}
+template <class T>
+inline Block<T> sigmoid(const Block<T>& x) noexcept {
+  return 1 / (1 + exp(-x));
+}
+
+// The sine and cosine of 2 pi x, 0 <= x <= 1: x less the nearest quarter is exact.
+inline void sine_and_cosine(const Block<double>& x, Block<double>& sine,
+                            Block<double>& cosine) noexcept {
+  using V = Vector<double>;
+  for (int i = 0; i < Block<double>::kVectors; ++i) {
+    const V rounded = 4 * x.vectors[i] + detail::kRound<double>;
+    const BitVector<double> quarter = detail::bits<double>(rounded);
+    const V angle = 2 * std::numbers::pi * (x.vectors[i] - (rounded - detail::kRound<double>) / 4);
+    const V z = -(angle * angle);
+    const V s = angle * detail::polynomial<double>(z, detail::kInverseFactorials<double, 1, 17, 2>);
+    const V c = detail::polynomial<double>(z, detail::kInverseFactorials<double, 0, 18, 2>);
+    const auto odd = (quarter & 1) != 0;
+    const V along = odd ? c : s, across = odd ? s : c;
+    sine.vectors[i] =
+        detail::from_bits<double>(detail::bits<double>(along) ^ ((quarter & 2) << 62));
+    cosine.vectors[i] =
+        detail::from_bits<double>(detail::bits<double>(across) ^ (((quarter + 1) & 2) << 62));
+  }
+}
+
+}  // namespace ebb::cpu
