@@ -54,9 +54,8 @@ Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite
 }
 
 std::int64_t GraphState::find_variable(std::string_view name) const noexcept {
-  for (std::size_t i = 0; i < variables_.size(); ++i)
-    if (variables_[i].name == name) return static_cast<std::int64_t>(i);
-  return -1;
+  const auto found = variable_indices_.find(name);
+  return found == variable_indices_.end() ? -1 : found->second;
 }
 
 Tensor GraphState::declare(const VariableDeclaration& declaration) {
@@ -67,6 +66,7 @@ Tensor GraphState::declare(const VariableDeclaration& declaration) {
   Tensor tensor =
       add_input(variable_op, declaration.spec, declaration.name, attributes, declaration.site);
   variables_.push_back(declaration);
+  variable_indices_.emplace(variables_.back().name, attributes.index);
   return tensor;
 }
 

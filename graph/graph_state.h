@@ -29,6 +29,7 @@ class GraphState final : public Recorder {
   Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
+  bool declares(std::string_view name) const noexcept override { return find_variable(name) >= 0; }
   Tensor draw(CallSite site) override;
   void begin_recompute() override { region_ = ++regions_; }
   void end_recompute() noexcept override { region_ = 0; }
@@ -62,6 +63,7 @@ class GraphState final : public Recorder {
   std::unordered_map<const void*, detail::Ref<Node>>
       captured_;  // by TensorImpl, which the node pins
   std::deque<VariableDeclaration> variables_;
+  std::unordered_map<std::string_view, std::int64_t> variable_indices_;  // by name in variables_
   std::int64_t run_count_ = -1;
   detail::Ref<Node> run_count_node_;
   std::uint32_t regions_ = 0, region_ = 0;
