@@ -24,7 +24,8 @@ void SessionVariables::allocate() {
   for (std::size_t i = first; i < declared.size(); ++i) {
     values_.push_back({data, false});
     if (data) data += rounded_bytes(declared[i]);
-    if (static_cast<std::int64_t>(i) == graph_.run_count()) zero(i);
+    // Slots and the count of runs start by themselves; parameters wait for their values.
+    if (declared[i].category != Category::parameter) zero(i);
   }
   const std::size_t parameters = split[static_cast<std::size_t>(Category::parameter)];
   parameter_bytes_ += parameters;
