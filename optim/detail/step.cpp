@@ -136,23 +136,24 @@ void Step::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient
 void Step::check(const RuleResult& result, std::size_t i) const {
   const Parameters::Entry& entry = entries_[targets_[i]];
   const auto fail = [&](const std::string& text) {
-    throw Error(message(optimizer_.rule().name(), text + " of '" + entry.name + "'", site_));
+    throw Error(message(optimizer_.rule().name(), "update() gives " + text, site_));
   };
-  const auto require_like = [&](const Tensor& value, const std::string& what) {
+  const auto require_like_parameter = [&](const Tensor& value, const std::string& what) {
     if (!value.defined()) return;
-    if (value.dtype() != entry.tensor.dtype() || !(value.shape() == entry.tensor.shape()) ||
-        value.is_symbolic() != entry.tensor.is_symbolic() ||
-        (!value.is_symbolic() && !(value.device() == entry.tensor.device())))
-      fail("update() gives " + value.to_string() + " where " + entry.tensor.to_string() +
-           " is wanted, for " + what);
+    const Tensor& like = entry.tensor;
+    if (value.dtype() != like.dtype() || !(value.shape() == like.shape()) ||
+        value.is_symbolic() != like.is_symbolic() ||
+        (!value.is_symbolic() && !(value.device() == like.device())))
+      fail(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
+           like.to_string());
   };
   const std::span<const char* const> slots = optimizer_.rule().slots();
   if (result.slots.size() != slots.size())
-    fail("update() gives " + std::to_string(result.slots.size()) + " slots instead of " +
-         std::to_string(slots.size()) + " for those");
-  require_like(result.parameter, "the value");
+    fail(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
+         std::to_string(slots.size()));
+  require_like_parameter(result.parameter, "the value");
   for (std::size_t s = 0; s < slots.size(); ++s)
-    require_like(result.slots[s], std::string("the slot ") + slots[s]);
+    require_like_parameter(result.slots[s], std::string("the slot ") + slots[s]);
 }
 
 void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {

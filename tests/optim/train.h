@@ -45,7 +45,7 @@ using Step = std::function<Tensor(const Parameters&)>;
 
 struct Training {
   std::function<void(const Parameters&)> declare;
-  std::vector<Step> steps;  // of one round
+  std::vector<Step> steps = {};  // of one round
   DType dtype = DType::f32;
 };
 
