@@ -16,7 +16,8 @@ const Tensor* NamedTensors::find(std::string_view name) const noexcept {
   return at == kNone ? nullptr : &all_[at].tensor;
 }
 
-NamedTensors::Part& NamedTensors::part(std::string_view prefix) {
+const NamedTensors::Part& NamedTensors::part(std::string_view prefix) {
+  const std::lock_guard lock(parts_mutex_);
   auto found = parts_.find(prefix);
   if (found == parts_.end()) found = parts_.emplace(prefix, Part()).first;
   Part& part = found->second;
@@ -32,14 +33,6 @@ NamedTensors::Part& NamedTensors::part(std::string_view prefix) {
     }
   }
   return part;
-}
-
-const std::vector<NamedTensor>& NamedTensors::below(std::string_view prefix) {
-  return prefix.empty() ? all_ : part(prefix).tensors;
-}
-
-std::size_t NamedTensors::position_below(std::string_view prefix, std::size_t i) {
-  return prefix.empty() ? i : part(prefix).positions[i];
 }
 
 void NamedTensors::add(std::vector<NamedTensor> tensors) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -38,10 +39,18 @@ class NamedTensors {
   std::size_t position(std::string_view name) const noexcept;
   const Tensor* find(std::string_view name) const noexcept;
 
-  // Those whose names begin with `prefix`, in their order. The list lives as long as this does.
-  const std::vector<NamedTensor>& below(std::string_view prefix);
-  // Where the i-th of below(prefix) is in all().
-  std::size_t position_below(std::string_view prefix, std::size_t i);
+  // Some of them, in their order.
+  struct Part {
+    std::vector<NamedTensor> tensors;
+    std::vector<std::size_t> positions;  // of each, in all()
+    std::size_t seen = 0;                // of all(), when it was brought up to date
+  };
+  // Those whose names begin with `prefix`; it lives as long as this does. Threads may ask at the
+  // same time, while none adds.
+  const Part& part(std::string_view prefix);
+  const std::vector<NamedTensor>& below(std::string_view prefix) {
+    return prefix.empty() ? all_ : part(prefix).tensors;
+  }
 
   // All or nothing. Throws Error for a name that is there.
   void add(std::vector<NamedTensor> tensors);
@@ -49,15 +58,9 @@ class NamedTensors {
   void shrink(std::size_t count) noexcept;
 
  private:
-  struct Part {
-    std::vector<NamedTensor> tensors;
-    std::vector<std::size_t> positions;  // of each, in all_
-    std::size_t seen = 0;                // of all_
-  };
-  Part& part(std::string_view prefix);
-
   std::vector<NamedTensor> all_;
   ByName<std::size_t> positions_;
+  std::mutex parts_mutex_;
   ByName<Part> parts_;  // by prefix
 };
 

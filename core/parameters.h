@@ -113,8 +113,9 @@ class Parameters {
   Tensors find_or_make_slots(std::span<const SlotRequest> requests, CallSite site) const {
     return find_or_make_slots({}, requests, site);
   }
-  // Takes back the slots made after the first `count` of the whole set's: what a step that failed
-  // half-way leaves nothing with. Nothing to do for a graph, whose declarations stay.
+  // How many slots the whole set has, and taking back those made after the first `count`: what a
+  // step that failed half-way leaves nothing with. A graph's declarations stay.
+  std::size_t slot_count() const noexcept;
   void drop_slots_after(std::size_t count) const noexcept;
 
   // Frees the accumulated gradients. Nothing to do for a graph.

@@ -78,8 +78,10 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     table->second.resize(state.parameters.all().size(), NamedTensors::kNone);
     tables.push_back(&table->second);
   }
+  const std::vector<std::size_t>* rows =
+      prefix_.empty() ? nullptr : &state.parameters.part(prefix_).positions;
   for (const std::size_t parameter : beside.parameters) {
-    const std::size_t row = state.parameters.position_below(prefix_, parameter);
+    const std::size_t row = rows ? (*rows)[parameter] : parameter;
     const Entry& entry = state.parameters.all()[row];
     for (std::size_t i = 0; i < tables.size(); ++i) {
       std::size_t& place = (*tables[i])[row];
@@ -89,16 +91,19 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
         found.push_back(state.slots.all()[place].tensor);
     }
   }
-  std::unordered_set<std::string_view> names;
   for (const SlotRequest& request : others) {
     if (!detail::is_slot(request.name))
       throw Error(message(
           "slots", in_double_quotes(request.name) + " cannot name a slot: it has no '/'", site));
-    if (!names.insert(request.name).second)
-      throw Error(message("slots", in_double_quotes(request.name) + " is asked for twice", site));
     find(request.name, request.spec, nullptr);
   }
+  if (missing.empty()) return found;
 
+  std::unordered_set<std::string_view> names;
+  for (const Missing& slot : missing)
+    if (!names.insert(slot.request.name).second)
+      throw Error(
+          message("slots", in_double_quotes(slot.request.name) + " is asked for twice", site));
   std::vector<Entry> made;
   made.reserve(missing.size());
   for (const Missing& slot : missing) {
@@ -112,6 +117,8 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     if (missing[i].place) *missing[i].place = before + i;
   return found;
 }
+
+std::size_t Parameters::slot_count() const noexcept { return state_->slots.all().size(); }
 
 void Parameters::drop_slots_after(std::size_t count) const noexcept {
   if (state_->graph) return;

@@ -73,7 +73,7 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, 
     if (!gradients[i].defined()) continue;
     check_gradient_of(entries[i], gradients[i], site);
     targets.push_back(i);
-    given.push_back(gradients[i].is_symbolic() ? gradients[i] : gradients[i].detach());
+    given.push_back(gradients[i]);
   }
   if (targets.empty()) throw Error(message("apply", "no gradient is defined", site));
   Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
@@ -103,7 +103,7 @@ void Optimizer::step(const Parameters& parameters, const char* file, unsigned li
               "the passes that were to be accumulated",
           site));
     targets.push_back(i);
-    gradients.push_back(gradient.detach());
+    gradients.push_back(gradient);
   }
   if (targets.empty())
     throw Error(

@@ -35,6 +35,12 @@ std::unordered_set<const Node*> nodes_below(const Tensor& loss) {
   return seen;
 }
 
+// A gradient may have a history of its own, of higher orders.
+Tensor without_history(const Tensor& gradient) {
+  const bool has_one = !gradient.is_symbolic() && gradient.requires_grad();
+  return has_one ? gradient.detach() : gradient;
+}
+
 // What an optimizer's slots are named by: its scope, its rule and its own name, "head.adam:slow".
 std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
   std::string key = parameters.prefix() + optimizer.rule().name();
@@ -90,7 +96,7 @@ Step::Step(const Optimizer& optimizer, const Parameters& parameters, Targets tar
       targets_(std::move(targets)),
       site_(site),
       fused_(dynamic_cast<const FusedRule*>(&optimizer.rule())),
-      slots_before_(parameters.root().slots().size()) {
+      slots_before_(parameters.slot_count()) {
   const std::string key = key_of(optimizer, parameters);
   std::vector<std::string> beside;
   for (const char* slot : optimizer.rule().slots()) beside.push_back(key + '.' + slot);
@@ -174,7 +180,7 @@ void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
   for (std::size_t i = 0; i < size(); ++i) {
     const Tensor target = parameter(i);
     const RuleResult result = optimizer_.rule().update({.parameter = target,
-                                                        .gradient = gradient(i),
+                                                        .gradient = without_history(gradient(i)),
                                                         .slots = slots_of(i),
                                                         .step = step,
                                                         .rate = rate});
@@ -190,7 +196,7 @@ std::vector<Tensor> Step::commit(const Tensors& gradients) {
   if (fused_) {
     for (std::size_t i = 0; i < size(); ++i)
       updates.push_back(fused_->update_in_place({.parameter = parameter(i),
-                                                 .gradient = gradients[i],
+                                                 .gradient = without_history(gradients[i]),
                                                  .slots = slots_of(i),
                                                  .step = updates[0],
                                                  .rate = rate_,
