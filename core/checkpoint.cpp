@@ -22,11 +22,14 @@ bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_
 }
 }  // namespace
 
-void write_checkpoint(const std::string& file, std::span<const safetensors::View> values) {
-  safetensors::write(file, values,
-                     {{kFormat, kVersion},
-                      {kKey, std::to_string(generator().key)},
-                      {kCounter, std::to_string(generator().counter)}});
+void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
+                      RandomState random) {
+  safetensors::Metadata metadata{{kFormat, kVersion}};
+  if (random == RandomState::saved) {
+    metadata.emplace(kKey, std::to_string(generator().key));
+    metadata.emplace(kCounter, std::to_string(generator().counter));
+  }
+  safetensors::write(file, values, metadata);
 }
 
 safetensors::File open_checkpoint(const std::string& file) {

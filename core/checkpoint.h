@@ -6,10 +6,14 @@
 
 namespace ebb::detail {
 
-// The one form of a checkpoint, written by Parameters::save and by Session::save and read by either:
-// a safetensors file of parameters and slots by full name, with the format's version and the calling
-// thread's random state as metadata. Throws FileError.
-void write_checkpoint(const std::string& file, std::span<const safetensors::View> values);
+// Whether a checkpoint carries the calling thread's random state; that of a part does not.
+enum class RandomState { saved, left_out };
+
+// The one form of a checkpoint, written by Parameters::save and by Session::save and read by
+// either: a safetensors file of parameters and slots by full name, with the format's version and
+// the calling thread's random state as metadata. Throws FileError.
+void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
+                      RandomState random = RandomState::saved);
 
 // Throws FileError for a file that is no checkpoint, or of a later version.
 safetensors::File open_checkpoint(const std::string& file);

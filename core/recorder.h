@@ -1,4 +1,6 @@
 #pragma once
+#include <string_view>
+
 #include "ebb/core/apply.h"
 #include "ebb/core/node.h"
 
@@ -15,6 +17,8 @@ class Recorder : public detail::Counted {
                          CallSite site) = 0;
   // A value that each session keeps between runs. Throws Error for a name used twice.
   virtual Tensor declare(const VariableDeclaration& declaration) = 0;
+  // Whether there is a value of that name.
+  virtual bool declares(std::string_view name) const noexcept = 0;
   // A draw {key, counter} of the random generator, new in every run (kernels/random.h).
   virtual Tensor draw(CallSite site) = 0;
   // Nodes recorded between the two belong to a region whose results reverse mode computes again

@@ -33,6 +33,11 @@ class Storage final : public Counted {
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
+  // State is what Parameters hold, from step to step: updates in place of it are no part of a
+  // history, through whatever view.
+  void make_state() noexcept { is_state_ = true; }
+  bool is_state() const noexcept { return is_state_; }
+
   // Tells what was made before from what was made after a moment on one thread: serials of a thread
   // grow, and those of other threads are not in between.
   std::uint64_t serial() const noexcept { return serial_; }
@@ -50,6 +55,7 @@ class Storage final : public Counted {
   const std::uint64_t serial_ = next_serial();
   std::atomic<std::uint32_t> version_{0};
   std::atomic<std::uint32_t> keepers_{0};
+  bool is_state_ = false;
 };
 
 }  // namespace ebb::detail

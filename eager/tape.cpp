@@ -29,7 +29,10 @@ Mask wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
     if (!is_view_of_leaf(impl.node.get()))
       throw Error(message(op.name, updated_through_another_view(impl.spec), site));
   }
-  if (wants && op.updates && is_view_of_leaf(inputs[0].tensor->impl()->node.get())) return 0;
+  if (wants && op.updates) {
+    const TensorImpl& target = *inputs[0].tensor->impl();
+    if (target.storage->is_state() || is_view_of_leaf(target.node.get())) return 0;
+  }
   return wants;
 }
 

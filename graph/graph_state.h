@@ -31,6 +31,7 @@ class GraphState final : public Recorder {
   Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
+  bool declares(std::string_view name) const noexcept override { return find_variable(name) >= 0; }
   Tensor draw(CallSite site) override;
   Tensor placeholder(std::string_view name, const Spec& spec, CallSite site);
 
@@ -74,10 +75,10 @@ class GraphState final : public Recorder {
 
   std::vector<detail::Ref<Node>> nodes_;
   std::unordered_map<std::string, Node*> placeholders_;  // by name
-  std::unordered_map<std::string, std::int64_t> variable_indices_;
   std::unordered_map<const void*, Node*> captured_;          // by TensorImpl, which the node pins
   std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
   std::deque<VariableDeclaration> variables_;
+  std::unordered_map<std::string_view, std::int64_t> variable_indices_;  // by name in variables_
   std::int64_t run_count_ = -1;
   detail::Ref<Node> run_count_node_;
   std::uint32_t regions_ = 0, region_ = 0;

@@ -56,8 +56,9 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Draws the initial values of these parameters; their slots start at zero. Throws Error for
-  // parameters of another graph.
+  // Draws the initial values of these parameters, of the set or a scope of it, and sets their slots
+  // to zero, where all slots start. Throws Error for parameters of another graph, with nothing
+  // changed.
   void initialize(const Parameters& parameters);
   // All variables of the graph.
   void initialize();
@@ -76,17 +77,36 @@ class Session {
   // A run whose fetches and placeholders are looked up once: step(value, value, ...).
   PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders);
 
-  // A copy of a variable's value. Throws Error where it has none.
+  // A copy of a variable's value. Throws Error where it has none, which slots always have.
   Tensor value(const Tensor& variable);
   // Sets a variable's value. Throws ShapeError for another shape or dtype.
   void assign(const Tensor& variable, const Tensor& value);
+
+  // Writes the values of `from`, parameters and state, into this session's `to`: eager parameters
+  // or other ones of this graph (a target network from the online one). Each name is taken below
+  // its handle; slots stay. Throws Error naming the first that one of the two lacks or that has no
+  // value, ShapeError the first that differs in shape or dtype; then nothing has changed.
+  void copy_from(const Parameters& from, const Parameters& to);
+  // The same from parameters of another session's graph.
+  void copy_from(const Session& other, const Parameters& from, const Parameters& to);
+  // All parameters and state of this session's graph, from those of the same full names in the
+  // other's: an evaluation session from the one that trains. What only the other has is left alone.
+  void copy_from(const Session& other);
+
   // All values, slots, counts and random state; either mode reads the file. Throws FileError, Error
   // for variables without value.
   void save(const std::string& file);
-  // Reads what save or Parameters::save wrote. Slots that the file lacks start at zero, entries
-  // that the graph lacks are left alone. Throws FileError naming the first parameter that is
-  // missing or differs; then nothing has changed.
+  // Those of the set or scope, without random state.
+  void save(const std::string& file, const Parameters& parameters);
+  // Reads what save or Parameters::save wrote: all that file and graph share. Slots that the file
+  // lacks start at zero, entries that the graph lacks are left alone. Throws FileError naming the
+  // first parameter that is missing or differs; then nothing has changed. Takes memory of the host
+  // for a second copy of the values meanwhile.
   void restore(const std::string& file);
+  // That set or scope alone: its parameters and state, and unless the option says otherwise its
+  // slots. Nothing else changes.
+  void restore(const std::string& file, const Parameters& parameters,
+               const RestoreOptions& options = {});
 
   memory::Breakdown memory() const;
   // The figures of the session's pool.

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ebb/core/checkpoint.h"
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
 
@@ -37,12 +38,24 @@ class Session::Impl {
 
   // For the operations on variables: the lock, with the session open and all variables in memory.
   std::unique_lock<std::mutex> open_variables();
+  // The same of two sessions, or of one.
+  static std::array<std::unique_lock<std::mutex>, 2> open_both(Impl& a, Impl& b);
   std::size_t variable_index(const Tensor& variable, const char* what) const;
   // Memory for this variable, if it has none yet.
   void provide_variable(std::size_t index) {
     const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
     variables.allocate(indices);
   }
+  // The variables of these entries. Throws Error for those of another graph.
+  using EntryLists = std::initializer_list<const std::vector<Parameters::Entry>*>;
+  std::vector<std::size_t> variable_indices(EntryLists lists, const char* what) const;
+  // Of a checkpoint, with the lock held.
+  void save(const std::string& file, const std::vector<std::size_t>& indices,
+            detail::RandomState random);
+  void restore(const std::string& file, const std::vector<std::size_t>& indices);
+  // Values of `from`, which `source` holds (null: they are eager), with all locks held.
+  void require_values_of(const Impl& other) const;
+  void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
   memory::Breakdown memory() const;
   memory::CloseReport close();

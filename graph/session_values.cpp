@@ -1,5 +1,6 @@
 // Variables of a session: initial values, assignment, checkpoints.
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "ebb/core/checkpoint.h"
@@ -24,16 +25,19 @@ std::size_t Session::Impl::variable_index(const Tensor& variable, const char* wh
       variable.impl()->node->attributes.get<VariableAttributes>().index);
 }
 
+std::vector<std::size_t> Session::Impl::variable_indices(EntryLists lists, const char* what) const {
+  std::vector<std::size_t> indices;
+  for (const auto* list : lists)
+    for (const Parameters::Entry& entry : *list)
+      indices.push_back(variable_index(entry.tensor, what));
+  return indices;
+}
+
 void Session::initialize(const Parameters& parameters) {
   const auto lock = impl_->open_variables();
-  std::vector<std::size_t> indices;
-  for (const Parameters::Entry& entry : parameters.entries())
-    indices.push_back(impl_->variable_index(entry.tensor, "initialize"));
-  for (const Parameters::Entry& slot : parameters.slots())
-    if (const std::size_t index = impl_->variable_index(slot.tensor, "initialize");
-        impl_->variables.has_memory(index))
-      indices.push_back(index);
-  for (const std::size_t index : indices) impl_->variables.draw_initial(index);
+  for (const std::size_t index : impl_->variable_indices(
+           {&parameters.entries(), &parameters.states(), &parameters.slots()}, "initialize"))
+    if (impl_->variables.has_memory(index)) impl_->variables.draw_initial(index);
 }
 
 void Session::initialize() {
@@ -67,54 +71,89 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
   impl_->variables.write(index, detail::data(value));
 }
 
-void Session::save(const std::string& file) {
-  const auto lock = impl_->open_variables();
-  if (impl_->device.is_simulated())
+void Session::Impl::save(const std::string& file, const std::vector<std::size_t>& indices,
+                         detail::RandomState random) {
+  if (device.is_simulated())
     throw SimulatedRead("[save] the session's device is simulated: there are no values to save");
   std::vector<safetensors::View> views;
-  for (std::size_t i = 0; i < impl_->variables.size(); ++i) {
-    const VariableDeclaration& declaration = impl_->variables.declaration(i);
+  for (const std::size_t index : indices) {
+    const VariableDeclaration& declaration = variables.declaration(index);
     // A slot that was never needed is zero, which is what reading a file without it gives.
-    if (!impl_->variables.has_memory(i)) continue;
-    if (!impl_->variables.is_initialized(i))
+    if (!variables.has_memory(index)) continue;
+    if (!variables.is_initialized(index))
       throw Error("[save] variable '" + declaration.name + "' has no value");
-    views.push_back({declaration.name, declaration.spec, impl_->variables.data(i)});
+    views.push_back({declaration.name, declaration.spec, variables.data(index)});
   }
-  detail::write_checkpoint(file, views);
+  detail::write_checkpoint(file, views, random);
 }
 
-void Session::restore(const std::string& file) {
-  const auto lock = impl_->open_variables();
+void Session::Impl::restore(const std::string& file, const std::vector<std::size_t>& indices) {
   const safetensors::File checkpoint = detail::open_checkpoint(file);
-  detail::SessionVariables& variables = impl_->variables;
-  std::size_t largest = 0;
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    const VariableDeclaration& declaration = variables.declaration(i);
+  std::size_t total = 0;
+  for (const std::size_t index : indices) {
+    const VariableDeclaration& declaration = variables.declaration(index);
     const safetensors::File::Entry* entry = checkpoint.find(declaration.name);
     if (!entry && declaration.category == memory::Category::parameter)
       throw FileError("[restore] " + file + " has no parameter '" + declaration.name + "'");
     if (entry && !(entry->spec == declaration.spec))
       throw FileError("[restore] '" + declaration.name + "' is " + declaration.spec.to_string() +
                       " in the graph and " + entry->spec.to_string() + " in " + file);
-    largest = std::max(largest, declaration.spec.bytes());
+    total += declaration.spec.bytes();
   }
   std::vector<std::uint32_t> needed;
-  for (std::size_t i = 0; i < variables.size(); ++i)
-    if (checkpoint.find(variables.declaration(i).name))
-      needed.push_back(static_cast<std::uint32_t>(i));
+  for (const std::size_t index : indices)
+    if (checkpoint.find(variables.declaration(index).name))
+      needed.push_back(static_cast<std::uint32_t>(index));
   variables.allocate(needed);
-  // Read twice, so that a file that fails half-way changes nothing.
-  std::vector<std::byte> values(largest);
-  for (const bool write : {false, true})
-    for (std::size_t i = 0; i < variables.size(); ++i) {
-      const VariableDeclaration& declaration = variables.declaration(i);
-      if (!checkpoint.find(declaration.name)) {
-        if (write && variables.has_memory(i)) variables.zero(i);
-        continue;
-      }
-      checkpoint.read(declaration.name, values.data());
-      if (write) variables.write(i, values.data());
+  // Everything is read before anything is written, so that a file that fails half-way changes
+  // nothing. Slots that it lacks stay zero here.
+  std::vector<std::byte> values(device.is_simulated() ? 0 : total);
+  const auto for_each = [&](const auto& what) {
+    std::byte* at = values.data();
+    for (const std::size_t index : indices) {
+      what(index, at);
+      if (!values.empty()) at += variables.declaration(index).spec.bytes();
     }
+  };
+  if (!device.is_simulated())
+    for_each([&](std::size_t index, std::byte* at) {
+      const std::string& name = variables.declaration(index).name;
+      if (checkpoint.find(name)) checkpoint.read(name, at);
+    });
+  for_each([&](std::size_t index, const std::byte* at) {
+    if (variables.has_memory(index)) variables.write(index, at);
+  });
+}
+
+void Session::save(const std::string& file) {
+  const auto lock = impl_->open_variables();
+  std::vector<std::size_t> all(impl_->variables.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  impl_->save(file, all, detail::RandomState::saved);
+}
+
+void Session::save(const std::string& file, const Parameters& parameters) {
+  const auto lock = impl_->open_variables();
+  impl_->save(file,
+              impl_->variable_indices(
+                  {&parameters.entries(), &parameters.states(), &parameters.slots()}, "save"),
+              detail::RandomState::left_out);
+}
+
+void Session::restore(const std::string& file) {
+  const auto lock = impl_->open_variables();
+  std::vector<std::size_t> all(impl_->variables.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  impl_->restore(file, all);
+}
+
+void Session::restore(const std::string& file, const Parameters& parameters,
+                      const RestoreOptions& options) {
+  const auto lock = impl_->open_variables();
+  static const std::vector<Parameters::Entry> kNone;
+  impl_->restore(file, impl_->variable_indices({&parameters.entries(), &parameters.states(),
+                                                options.slots ? &parameters.slots() : &kNone},
+                                               "restore"));
 }
 
 }  // namespace ebb

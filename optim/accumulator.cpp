@@ -2,30 +2,20 @@
 
 #include "ebb/core/error.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/optim/detail/step.h"
 
 namespace ebb::optim {
 
+using ebb::detail::Gate;
+using ebb::detail::message;
+
 namespace {
 
-constexpr const char* kSum = "/accumulated";
-constexpr const char* kCount = "accumulated/samples";
-
-// A sum per target, then the count of samples.
-std::vector<SlotRequest> slots_for(const Targets& targets) {
-  std::vector<SlotRequest> slots;
-  for (const Parameters::Entry* target : targets)
-    slots.push_back({target->name + kSum,
-                     {target->tensor.dtype(), target->tensor.shape()},
-                     memory::Category::gradient});
-  slots.push_back({kCount, {DType::i64, {}}, memory::Category::gradient});
-  return slots;
-}
-
 // Updates with the sums where the gate is open, and clears them.
-std::vector<Tensor> update_and_clear(Step& step, const Tensors& sums, const Tensor& count,
-                                     const ebb::detail::Gate& gate, CallSite site) {
-  std::vector<Tensor> updates = step.update(sums, gate);
+std::vector<Tensor> commit_and_clear(Step& step, const Tensors& sums, const Tensor& count,
+                                     const Gate& gate, CallSite site) {
+  std::vector<Tensor> updates = step.commit(sums);
   for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready, site));
   updates.push_back(ebb::detail::clear_if(count, gate.ready, site));
   return updates;
@@ -43,47 +33,55 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
                              const Tensor& samples, const char* file, unsigned line) const {
   const CallSite site{file, line};
   Targets below = parameters_below(loss, parameters, "minimize", site);
-  std::vector<SlotRequest> slots = slots_for(below);
-  Step step(optimizer_, parameters, std::move(below), std::move(slots), site);
+  if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
+    throw Error(message("minimize",
+                        "the number of samples, " + samples.to_string() +
+                            ", does not belong to the loss, " + loss.to_string(),
+                        site));
+  Step step(optimizer_, parameters, std::move(below), Step::Gradients::accumulated, site);
   const Tensors gradients = step.gradients_of(loss);
-  step.prepare();
 
   // Whether an update is due must be known before anything is written, and takes memory to know: so
   // eager counts in a copy first. A graph has all its memory before it starts.
-  const std::size_t targets = step.targets().size();
-  Tensor count = step.further(targets);
+  Tensor count = step.samples();
   const Tensor counted =
       ebb::detail::add_count(loss.is_symbolic() ? count : copy({count, file, line}), samples, site);
-  const ebb::detail::Gate gate{ebb::detail::at_least(counted, options_.samples, site), counted};
+  const Gate gate{ebb::detail::at_least(counted, options_.samples, site), counted};
+  // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
+  step.prepare(gate, [&](std::size_t i) {
+    const DType dtype = parameters.dtype();
+    return (step.sum(i) + gradients[i] * cast(samples, dtype)) / cast(counted, dtype);
+  });
 
   step.begin_writing();
   Tensors sums;
-  for (std::size_t i = 0; i < targets; ++i)
-    sums.push_back(ebb::detail::accumulate(step.further(i), gradients[i], samples, site));
+  for (std::size_t i = 0; i < step.size(); ++i)
+    sums.push_back(ebb::detail::accumulate(step.sum(i), gradients[i], samples, site));
   count = loss.is_symbolic() ? counted : assign({count, file, line}, counted);
-  const std::vector<Tensor> updates = update_and_clear(step, sums, count, gate, site);
+  const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate, site);
   return loss.is_symbolic() ? with_all_updates(loss, updates, site) : loss.detach();
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, const char* file, unsigned line) const {
   const CallSite site{file, line};
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
+  const std::string sum = '/' + Step::sum_name(optimizer_, parameters);
   Targets accumulated;
-  for (const Parameters::Entry& entry : parameters.entries())
-    if (parameters.contains(entry.name + kSum)) accumulated.push_back(&entry);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
+      accumulated.push_back(i);
   if (accumulated.empty())
-    throw Error(ebb::detail::message(
+    throw Error(message(
         "flush", "nothing has been accumulated for these parameters; minimize() does that", site));
-  std::vector<SlotRequest> slots = slots_for(accumulated);
-  Step step(optimizer_, parameters, std::move(accumulated), std::move(slots), site);
-  step.prepare();
+  Step step(optimizer_, parameters, std::move(accumulated), Step::Gradients::accumulated, site);
 
-  const std::size_t targets = step.targets().size();
-  const Tensor& count = step.further(targets);
-  const Tensor applied = copy({count, file, line});
-  const ebb::detail::Gate gate{ebb::detail::at_least(applied, 1, site), applied};
+  const Tensor applied = copy({step.samples(), file, line});
+  const Gate gate{ebb::detail::at_least(applied, 1, site), applied};
+  step.prepare(gate,
+               [&](std::size_t i) { return step.sum(i) / cast(applied, parameters.dtype()); });
   Tensors sums;
-  for (std::size_t i = 0; i < targets; ++i) sums.push_back(step.further(i));
-  const std::vector<Tensor> updates = update_and_clear(step, sums, count, gate, site);
+  for (std::size_t i = 0; i < step.size(); ++i) sums.push_back(step.sum(i));
+  const std::vector<Tensor> updates = commit_and_clear(step, sums, step.samples(), gate, site);
   return parameters.is_symbolic() ? with_all_updates(applied, updates, site) : applied;
 }
 

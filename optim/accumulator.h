@@ -11,8 +11,9 @@ struct AccumulatorOptions {
 
 // Accumulates the gradients of micro-batches and updates once per `samples` samples, as the whole
 // batch would have: to float rounding, for losses that are means over samples, dropout excepted.
-// Sums and count are slots in Parameters ("hidden.weight/accumulated", "accumulated/samples"), and
-// whether an update is due is decided on the device: each micro-step is the same program.
+// With any rule. Sums and count are slots in Parameters ("hidden.weight/adam.accumulated",
+// "adam/samples") that belong to scope, rule and name as the optimizer's own do, and whether an
+// update is due is decided on the device: each micro-step is the same program.
 //
 //   optim::Accumulator accumulate(optim::Adam(), {.samples = 512});
 //   Tensor micro_step = accumulate.minimize(loss, params, rows(y));

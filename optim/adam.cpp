@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/detail/options.h"
 
 namespace ebb::optim {
@@ -9,7 +10,7 @@ namespace ebb::optim {
 namespace {
 
 // Adam and AdamW, which differ in where the weight decay goes.
-class AdamRule final : public Rule {
+class AdamRule final : public FusedRule {
  public:
   AdamRule(const char* name, const AdamAttributes& attributes)
       : name_(name), attributes_(attributes) {
@@ -24,7 +25,7 @@ class AdamRule final : public Rule {
     static constexpr std::array kSlots = {"first_moment", "second_moment"};
     return kSlots;
   }
-  Tensor update(const RuleInput& in) const override {
+  Tensor update_in_place(const FusedInput& in) const override {
     return ebb::detail::adam_update(in.parameter, in.slots[0], in.slots[1], in.gradient, in.step,
                                     in.rate, attributes_, in.gate, in.site);
   }
@@ -46,9 +47,9 @@ std::shared_ptr<const Rule> make_rule(const char* name, const Options& options, 
 }  // namespace
 
 Adam::Adam(const AdamOptions& options)
-    : Optimizer(make_rule("adam", options, false), options.learning_rate) {}
+    : Optimizer(make_rule("adam", options, false), options.learning_rate, options.name) {}
 
 AdamW::AdamW(const AdamWOptions& options)
-    : Optimizer(make_rule("adamw", options, true), options.learning_rate) {}
+    : Optimizer(make_rule("adamw", options, true), options.learning_rate, options.name) {}
 
 }  // namespace ebb::optim

@@ -9,6 +9,7 @@ struct AdamOptions {
   double beta2 = 0.999;     // decay of the second moment, in [0, 1)
   double epsilon = 1e-8;    // added to the root of the corrected second moment
   double weight_decay = 0;  // times the parameter, added to the gradient
+  std::string name = {};    // tells apart optimizers of one rule on one scope
 };
 
 // Adam (Kingma & Ba, ICLR 2015), as PyTorch's torch.optim.Adam computes it:
@@ -27,6 +28,7 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 1e-2;  // times rate and parameter, taken from the parameter
+  std::string name = {};
 };
 
 // Adam with decoupled weight decay (Loshchilov & Hutter, ICLR 2019), as torch.optim.AdamW: the

@@ -6,46 +6,111 @@
 
 namespace ebb::optim {
 
-Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate)
-    : rule_(std::move(rule)), learning_rate_(std::move(learning_rate)) {}
+using ebb::detail::message;
+
+namespace {
+
+// What slots are named by must leave their names readable: "hidden.weight/head.adam:slow.velocity".
+void require_plain(const char* what, const std::string& name) {
+  if (name.find_first_of("/.:") != std::string::npos)
+    throw Error(std::string("[optimizer] \"") + name + "\" cannot name " + what +
+                ": it has a '/', '.' or ':'");
+}
+
+// Throws unless `gradient` is one of this parameter.
+void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient, CallSite site) {
+  const Tensor& parameter = entry.tensor;
+  const bool fits = gradient.dtype() == parameter.dtype() &&
+                    (gradient.shape() == parameter.shape() || gradient.shape().is_open()) &&
+                    (parameter.is_symbolic() ||
+                     (!gradient.is_symbolic() && gradient.device() == parameter.device()));
+  if (!fits)
+    throw Error(message("apply",
+                        gradient.to_string() + " is no gradient of '" + entry.name +
+                            "', which is " + parameter.to_string(),
+                        site));
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name)
+    : rule_(std::move(rule)), learning_rate_(std::move(learning_rate)), name_(std::move(name)) {
+  if (!rule_) throw Error("[optimizer] takes a rule, not a null pointer");
+  if (*rule_->name() == '\0') throw Error("[optimizer] a rule needs a name");
+  require_plain("a rule", rule_->name());
+  require_plain("an optimizer", name_);
+  for (const std::string slot : rule_->slots()) {
+    require_plain("a slot", slot);
+    if (slot.empty() || slot == "accumulated")
+      throw Error("[optimizer] \"" + slot + "\" cannot name a slot");
+  }
+}
 
 // The slots come before the backward pass, so that the first step's peak is that of all others.
 Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, const char* file,
                            unsigned line) const {
   const CallSite site{file, line};
-  Step step(*this, parameters, parameters_below(loss, parameters, "minimize", site), {}, site);
+  Step step(*this, parameters, parameters_below(loss, parameters, "minimize", site),
+            Step::Gradients::applied, site);
   const Tensors gradients = step.gradients_of(loss);
-  step.prepare();
-  const std::vector<Tensor> updates = step.update(gradients, {});
+  step.prepare({}, [&](std::size_t i) { return gradients[i]; });
+  const std::vector<Tensor> updates = step.commit(gradients);
   return loss.is_symbolic() ? with_all_updates(loss, updates, site) : loss.detach();
+}
+
+Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, const char* file,
+                        unsigned line) const {
+  const CallSite site{file, line};
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
+  if (gradients.size() != entries.size())
+    throw Error(message("apply",
+                        "takes a gradient for each of the " + std::to_string(entries.size()) +
+                            " parameters, not " + std::to_string(gradients.size()),
+                        site));
+  Targets targets;
+  Tensors given;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    check_gradient_of(entries[i], gradients[i], site);
+    targets.push_back(i);
+    given.push_back(gradients[i]);
+  }
+  if (targets.empty()) throw Error(message("apply", "no gradient is defined", site));
+  Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
+  step.prepare({}, [&](std::size_t i) { return given[i]; });
+  const std::vector<Tensor> updates = step.commit(given);
+  if (!parameters.is_symbolic()) return updates[0];
+  return with_all_updates(updates[0], std::span(updates).subspan(1), site);
 }
 
 void Optimizer::step(const Parameters& parameters, const char* file, unsigned line) const {
   const CallSite site{file, line};
   if (parameters.is_symbolic())
-    throw Error(ebb::detail::message(
+    throw Error(message(
         "step", "a graph's parameters have no .grad(); use minimize(), and fetch its result",
         site));
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
   Tensors gradients;
-  for (const Parameters::Entry& entry : parameters.entries()) {
-    if (!entry.tensor.grad().defined()) continue;
-    if (ebb::detail::has_partial_gradient(entry.tensor))
-      throw Error(ebb::detail::message(
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Tensor& gradient = entries[i].tensor.grad();
+    if (!gradient.defined()) continue;
+    if (ebb::detail::has_partial_gradient(entries[i].tensor))
+      throw Error(message(
           "step",
-          "the gradient of '" + entry.name +
+          "the gradient of '" + entries[i].name +
               "' is incomplete, since a backward pass failed half-way; call zero_grad() and repeat "
               "the passes that were to be accumulated",
           site));
-    targets.push_back(&entry);
-    gradients.push_back(entry.tensor.grad());
+    targets.push_back(i);
+    gradients.push_back(gradient);
   }
   if (targets.empty())
-    throw Error(ebb::detail::message(
-        "step", "no parameter has a gradient; call backward() on a loss first", site));
-  Step step(*this, parameters, std::move(targets), {}, site);
-  step.prepare();
-  step.update(gradients, {});
+    throw Error(
+        message("step", "no parameter has a gradient; call backward() on a loss first", site));
+  Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
+  step.prepare({}, [&](std::size_t i) { return gradients[i]; });
+  step.commit(gradients);
 }
 
 }  // namespace ebb::optim

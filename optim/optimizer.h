@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <string>
 
 #include "ebb/core/parameters.h"
 #include "ebb/optim/learning_rate.h"
@@ -8,21 +9,33 @@
 namespace ebb::optim {
 
 // Makes steps: an update rule with a learning rate. Holds options only: moments and the count of
-// steps are slots in Parameters, on the device, made at the first step. Sgd, Adam and AdamW are
-// optimizers with their rules.
+// steps are slots in Parameters, on the device, made at the first step. They belong to the handle
+// that a step is given (the set or a scope of it), the rule and the optimizer's name: two
+// optimizers equal in all three are the same one, all others have slots of their own. Sgd, Adam and
+// AdamW are optimizers with their rules.
 //
 // A step allocates everything before it writes a byte: when it throws, parameters, slots and counts
 // are what they were, and what it allocated is free.
 class Optimizer {
  public:
-  Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate);
+  // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':'.
+  Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name = {});
 
-  // Differentiates `loss` (one element) with respect to all parameters and updates those it depends
-  // on. Leaves .grad() alone. Eager: the step is made now and the loss's tape freed; returns the
-  // loss without history. In a graph: returns the loss as a node that takes the updates along, so
-  // that a run that fetches it makes the step. Throws Error where the loss depends on no parameter,
-  // or where one of the two belongs to a graph that the other does not; OutOfMemory.
+  // Differentiates `loss` (one element) with respect to the parameters below this handle and
+  // updates those it depends on; all others are constants. Leaves .grad() alone. Eager: the step is
+  // made now and the loss's tape freed; returns the loss without history. In a graph: returns the
+  // loss as a node that takes the updates along, so that a run that fetches it makes the step.
+  // Throws Error where the loss depends on no parameter, or where one of the two belongs to a graph
+  // that the other does not; OutOfMemory.
   Tensor minimize(const Tensor& loss, const Parameters& parameters, EBB_CALL_SITE) const;
+
+  // The update with gradients of one's own: clipped, averaged over machines, of several losses. One
+  // for each of parameters.entries(), of its shape and dtype; where one is not defined(), that
+  // parameter and its slots stay. Eager: the step is made now. In a graph: a run that fetches the
+  // result makes it. Returns the count of steps, i64[] (eager: the slot itself, which goes on
+  // counting). Throws Error for another number of gradients, none that is defined, or one that does
+  // not fit its parameter; OutOfMemory.
+  Tensor apply(const Tensors& gradients, const Parameters& parameters, EBB_CALL_SITE) const;
 
   // Eager: updates every parameter that has a .grad(), which stays. Throws Error where none has,
   // and for a graph's parameters (use minimize); OutOfMemory.
@@ -30,10 +43,12 @@ class Optimizer {
 
   const Rule& rule() const noexcept { return *rule_; }
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }
+  const std::string& name() const noexcept { return name_; }
 
  private:
   std::shared_ptr<const Rule> rule_;
   LearningRate learning_rate_;
+  std::string name_;
 };
 
 }  // namespace ebb::optim

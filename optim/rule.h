@@ -1,35 +1,56 @@
 #pragma once
 #include <span>
 
-#include "ebb/core/ops/update.h"
 #include "ebb/core/tensor.h"
 
 namespace ebb::optim {
 
-// One parameter in one step, as an update rule sees it.
+// One parameter in one step, as an update rule sees it. Nothing here has a history.
 struct RuleInput {
   Tensor parameter;
   Tensor gradient;                // of the parameter's shape and dtype
-  std::span<const Tensor> slots;  // in the order of Rule::slots()
-  Tensor step;                    // i64[]: steps made, this one included
-  Tensor rate;                    // f64[]
-  const detail::Gate& gate;       // nothing happens unless it is open
-  CallSite site;
+  std::span<const Tensor> slots;  // of the same, in the order of Rule::slots()
+  Tensor step;                    // f64[]: steps made, this one included; 1 in the first
+  Tensor rate;                    // the learning rate, a scalar of the parameter's dtype
 };
 
-// What tells one optimizer from another: the state it keeps beside each parameter, and the operator
-// that updates a parameter in place. Written once for both modes; an optimizer of one's own derives
-// from this and is passed to Optimizer. Holds options only.
+// What they become. One that is not defined() stays what it is.
+struct RuleResult {
+  Tensor parameter;
+  Tensors slots;  // as many as there are
+};
+
+// What tells one optimizer from another: the state it keeps beside each parameter, and how a step
+// changes both. Written once for both modes, in the operators of ebb; holds options only. Pass it
+// to Optimizer:
+//
+//   struct Momentum final : optim::Rule {
+//     const char* name() const noexcept override { return "momentum"; }
+//     std::span<const char* const> slots() const noexcept override { return kSlots; }
+//     optim::RuleResult update(const optim::RuleInput& in) const override {
+//       const Tensor velocity = 0.9 * in.slots[0] + in.gradient;
+//       return {in.parameter - in.rate * velocity, {velocity}};
+//     }
+//     static constexpr const char* kSlots[] = {"velocity"};
+//   };
+//   optim::Optimizer optimizer(std::make_shared<Momentum>(), 1e-2);
+//
+// The optimizer computes the new values of all parameters before it writes the first, so that what
+// throws here changes nothing; in eager they live side by side until then. In an Accumulator every
+// micro-step computes them from the mean gradient so far, and they are written where an update is
+// due. Sgd, Adam and AdamW are rules whose updates are one operator each, in place.
 class Rule {
  public:
   virtual ~Rule() = default;
-  // Begins the names of its slots: "adam" gives "hidden.weight/adam.first_moment" and "adam/step".
+  // Names its slots: "momentum" gives "hidden.weight/momentum.velocity" and "momentum/step".
+  // Without
+  // '/', '.' and ':'.
   virtual const char* name() const noexcept = 0;
-  // The slots beside each parameter, of its shape and dtype, zero before the first step.
+  // The slots beside each parameter, zero before the first step. Names without '/', '.' and ':',
+  // other than "accumulated".
   virtual std::span<const char* const> slots() const noexcept = 0;
-  // Updates the parameter and its slots in place, and allocates nothing: the optimizer has all
-  // memory of a step before the first of these. Returns the parameter in its new version.
-  virtual Tensor update(const RuleInput& input) const = 0;
+  // The new values of one parameter and its slots, of their shapes and dtypes. Updates nothing.
+  virtual RuleResult update(const RuleInput& input) const = 0;
 };
 
 }  // namespace ebb::optim

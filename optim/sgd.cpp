@@ -2,13 +2,14 @@
 
 #include <array>
 
+#include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/detail/options.h"
 
 namespace ebb::optim {
 
 namespace {
 
-class SgdRule final : public Rule {
+class SgdRule final : public FusedRule {
  public:
   explicit SgdRule(const SgdOptions& options)
       : attributes_{.momentum = options.momentum,
@@ -25,7 +26,7 @@ class SgdRule final : public Rule {
     static constexpr std::array kSlots = {"velocity"};
     return std::span(kSlots).first(attributes_.momentum > 0 ? 1 : 0);
   }
-  Tensor update(const RuleInput& in) const override {
+  Tensor update_in_place(const FusedInput& in) const override {
     return ebb::detail::sgd_update(in.parameter, in.slots.empty() ? Tensor() : in.slots[0],
                                    in.gradient, in.rate, attributes_, in.gate, in.site);
   }
@@ -37,6 +38,6 @@ class SgdRule final : public Rule {
 }  // namespace
 
 Sgd::Sgd(const SgdOptions& options)
-    : Optimizer(std::make_shared<SgdRule>(options), options.learning_rate) {}
+    : Optimizer(std::make_shared<SgdRule>(options), options.learning_rate, options.name) {}
 
 }  // namespace ebb::optim

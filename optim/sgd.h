@@ -8,6 +8,7 @@ struct SgdOptions {
   double momentum = 0;      // in [0, 1)
   bool nesterov = false;    // needs momentum
   double weight_decay = 0;  // times the parameter, added to the gradient
+  std::string name = {};    // tells apart optimizers of one rule on one scope
 };
 
 // Stochastic gradient descent, as PyTorch's torch.optim.SGD computes it (dampening 0):

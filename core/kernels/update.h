@@ -60,5 +60,7 @@ void clear_if(const KernelContext&);
 void add_assign(const KernelContext&);
 // Inputs a*, b of the same shape and dtype: a = b.
 void assign(const KernelContext&);
+// Inputs a*, b of the same shape and dtype, ready (boolean scalar): a = b if ready.
+void assign_if(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

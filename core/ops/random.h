@@ -29,8 +29,8 @@ struct BernoulliOptions {
 };
 
 // Random tensors, f32 or f64, from the calling thread's generator (set_seed). Uniform in
-// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. Throw ShapeError for another dtype, Error for a probability
-// outside [0, 1].
+// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. Throw ShapeError for
+// another dtype, Error for a probability outside [0, 1].
 Tensor uniform(const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
 Tensor normal(const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {}, EBB_CALL_SITE);

@@ -49,6 +49,12 @@ void infer_add_assign(Inference& inference) {
   infer_assign(inference);
 }
 
+void infer_assign_if(Inference& inference) {
+  inference.require(is_scalar(inference.inputs[2], DType::boolean),
+                    "`ready` must be a bool scalar");
+  infer_assign(inference);
+}
+
 // Inputs p, (velocity)?, g, rate, gate.
 template <std::size_t Arrays>
 void infer_sgd(Inference& inference) {
@@ -149,6 +155,10 @@ Tensor accumulate(const Tensor& sum, const Tensor& g, const Tensor& rows, CallSi
   return apply_one(accumulate_op, {sum, g, rows}, {}, site);
 }
 
+Tensor assign_if(const Tensor& target, const Tensor& value, const Tensor& ready, CallSite site) {
+  return apply_one(assign_if_op, {target, value, ready}, {}, site);
+}
+
 Tensor clear_if(const Tensor& a, const Tensor& ready, CallSite site) {
   return apply_one(clear_if_op, {a, ready}, {}, site);
 }
@@ -178,6 +188,12 @@ constinit const OpDef add_assign_op{.name = "add_assign",
                                     .updates = bit(0),
                                     .stateful = true,
                                     .cpu = {cpu::add_assign}};
+
+constinit const OpDef assign_if_op{.name = "assign_if",
+                                   .infer = infer_assign_if,
+                                   .updates = bit(0),
+                                   .stateful = true,
+                                   .cpu = {cpu::assign_if}};
 
 constinit const OpDef sgd_update_op{.name = "sgd_update",
                                     .infer = infer_sgd<2>,

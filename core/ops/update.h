@@ -41,6 +41,8 @@ Tensor add_count(const Tensor& n, const Tensor& rows, CallSite site);
 Tensor at_least(const Tensor& n, std::int64_t value, CallSite site);
 // sum += rows g.
 Tensor accumulate(const Tensor& sum, const Tensor& g, const Tensor& rows, CallSite site);
+// target = value where `ready` (bool scalar); any one shape and dtype.
+Tensor assign_if(const Tensor& target, const Tensor& value, const Tensor& ready, CallSite site);
 // a = 0 where `ready`.
 Tensor clear_if(const Tensor& a, const Tensor& ready, CallSite site);
 // loss itself, computed after the updates.
@@ -48,8 +50,8 @@ Tensor with_updates(const Tensor& loss, std::span<const Tensor> updates, CallSit
 
 }  // namespace detail
 
-extern const OpDef assign_op, add_assign_op, sgd_update_op, sgd_momentum_update_op, adam_update_op,
-    schedule_op, increment_op, add_count_op, at_least_op, accumulate_op, clear_if_op,
-    with_updates_op;
+extern const OpDef assign_op, add_assign_op, assign_if_op, sgd_update_op, sgd_momentum_update_op,
+    adam_update_op, schedule_op, increment_op, add_count_op, at_least_op, accumulate_op,
+    clear_if_op, with_updates_op;
 
 }  // namespace ebb

@@ -1,6 +1,8 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <numbers>
 

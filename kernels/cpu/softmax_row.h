@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/reduce_loops.h"

@@ -202,4 +202,8 @@ void assign(const KernelContext& context) {
              });
 }
 
+void assign_if(const KernelContext& context) {
+  if (*context.inputs[2].as<const bool>()) assign(context);
+}
+
 }  // namespace ebb::cpu

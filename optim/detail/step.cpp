@@ -4,21 +4,21 @@
 #include <unordered_set>
 
 #include "ebb/core/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/tape_mode.h"
 #include "ebb/core/tensor_impl.h"
+#include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
 
+using ebb::detail::Gate;
 using ebb::detail::message;
 
 namespace {
 
 // A with_updates node takes this many updates; more are chained.
 constexpr std::size_t kUpdatesPerNode = 16;
-
-// An in-place update of a leaf is no part of its history.
-Tensor written(const Tensor& parameter) {
-  return parameter.is_symbolic() ? parameter : parameter.detach();
-}
 
 std::unordered_set<const Node*> nodes_below(const Tensor& loss) {
   std::unordered_set<const Node*> seen;
@@ -35,6 +35,19 @@ std::unordered_set<const Node*> nodes_below(const Tensor& loss) {
   return seen;
 }
 
+// A gradient may have a history of its own, of higher orders.
+Tensor without_history(const Tensor& gradient) {
+  const bool has_one = !gradient.is_symbolic() && gradient.requires_grad();
+  return has_one ? gradient.detach() : gradient;
+}
+
+// What an optimizer's slots are named by: its scope, its rule and its own name, "head.adam:slow".
+std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
+  std::string key = parameters.prefix() + optimizer.rule().name();
+  if (!optimizer.name().empty()) key += ':' + optimizer.name();
+  return key;
+}
+
 }  // namespace
 
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what,
@@ -46,15 +59,18 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
                             (parameters.is_symbolic() ? "belong to a graph" : "are concrete"),
                         site));
   const std::unordered_set<const Node*> below = nodes_below(loss);
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
-  for (const Parameters::Entry& entry : parameters.entries())
-    if (below.contains(entry.tensor.impl()->node.get())) targets.push_back(&entry);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (below.contains(entries[i].tensor.impl()->node.get())) targets.push_back(i);
   if (targets.empty())
     throw Error(message(what,
                         "the loss, " + loss.to_string() + ", depends on none of the " +
-                            std::to_string(parameters.entries().size()) +
-                            " parameters (was it computed under NoGrad, or differentiated "
-                            "already?)",
+                            std::to_string(entries.size()) + " parameters" +
+                            (parameters.prefix().empty()
+                                 ? ""
+                                 : " whose names begin with \"" + parameters.prefix() + '"') +
+                            " (was it computed under NoGrad, or differentiated already?)",
                         site));
   return targets;
 }
@@ -68,25 +84,29 @@ Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite s
   return loss;
 }
 
+std::string Step::sum_name(const Optimizer& optimizer, const Parameters& parameters) {
+  return key_of(optimizer, parameters) + ".accumulated";
+}
+
 Step::Step(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
-           std::vector<SlotRequest> further, CallSite site)
+           Gradients gradients, CallSite site)
     : optimizer_(optimizer),
       parameters_(parameters),
+      entries_(parameters.entries()),
       targets_(std::move(targets)),
       site_(site),
-      slots_before_(parameters.slots().size()) {
-  const Rule& rule = optimizer.rule();
-  const std::string name = rule.name();
-  std::vector<SlotRequest> requests;
-  for (const Parameters::Entry* target : targets_)
-    for (const char* slot : rule.slots())
-      requests.push_back({target->name + '/' + name + '.' + slot,
-                          {target->tensor.dtype(), target->tensor.shape()}});
-  requests.push_back({name + "/step", {DType::i64, {}}});
-  first_further_ = requests.size();
-  requests.insert(requests.end(), std::make_move_iterator(further.begin()),
-                  std::make_move_iterator(further.end()));
-  slots_ = parameters.find_or_make_slots(requests, site);
+      fused_(dynamic_cast<const FusedRule*>(&optimizer.rule())),
+      slots_before_(parameters.slot_count()) {
+  const std::string key = key_of(optimizer, parameters);
+  std::vector<std::string> beside;
+  for (const char* slot : optimizer.rule().slots()) beside.push_back(key + '.' + slot);
+  std::vector<SlotRequest> counts = {{key + "/step", {DType::i64, {}}}};
+  if (gradients == Gradients::accumulated) {
+    beside.push_back(sum_name(optimizer, parameters));
+    counts.push_back({key + "/samples", {DType::i64, {}}});
+  }
+  per_target_ = beside.size();
+  slots_ = parameters.find_or_make_slots({targets_, beside}, counts, site);
 }
 
 Step::~Step() {
@@ -95,30 +115,100 @@ Step::~Step() {
   parameters_.drop_slots_after(slots_before_);
 }
 
+// An in-place update of a leaf is no part of its history.
+Tensor Step::parameter(std::size_t i) const {
+  const Tensor& tensor = entries_[targets_[i]].tensor;
+  return tensor.is_symbolic() ? tensor : tensor.detach();
+}
+
 Tensors Step::gradients_of(const Tensor& loss) const {
   Tensors inputs;
-  for (const Parameters::Entry* target : targets_) inputs.push_back(target->tensor);
+  for (const std::size_t target : targets_) inputs.push_back(entries_[target].tensor);
   return gradients(loss, inputs, {}, site_.file, site_.line);
 }
 
-void Step::prepare() {
-  rate_ = optimizer_.learning_rate().after(slots_[first_further_ - 1], site_);
+void Step::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
+  gate_ = std::move(gate);
+  rate_ = optimizer_.learning_rate().after(count_of_steps(), site_);
+  if (!parameters_.is_symbolic() &&
+      (rate_.is_symbolic() || !(rate_.device() == parameters_.device())))
+    throw Error(message(
+        "learning rate",
+        "is " + rate_.to_string() + ", but the parameters are on " + parameters_.device().name(),
+        site_));
+  if (!fused_) apply_rule(gradient);
 }
 
-std::vector<Tensor> Step::update(const Tensors& gradients, const ebb::detail::Gate& gate) {
+void Step::check(const RuleResult& result, std::size_t i) const {
+  const Parameters::Entry& entry = entries_[targets_[i]];
+  const auto fail = [&](const std::string& text) {
+    throw Error(message(optimizer_.rule().name(), "update() gives " + text, site_));
+  };
+  const auto require_like_parameter = [&](const Tensor& value, const std::string& what) {
+    if (!value.defined()) return;
+    const Tensor& like = entry.tensor;
+    if (value.dtype() != like.dtype() || !(value.shape() == like.shape()) ||
+        value.is_symbolic() != like.is_symbolic() ||
+        (!value.is_symbolic() && !(value.device() == like.device())))
+      fail(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
+           like.to_string());
+  };
+  const std::span<const char* const> slots = optimizer_.rule().slots();
+  if (result.slots.size() != slots.size())
+    fail(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
+         std::to_string(slots.size()));
+  require_like_parameter(result.parameter, "the value");
+  for (std::size_t s = 0; s < slots.size(); ++s)
+    require_like_parameter(result.slots[s], std::string("the slot ") + slots[s]);
+}
+
+void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
+  const ebb::detail::TapeModeScope no_grad(
+      {.records = false, .category = ebb::detail::tape_mode().category});
+  WrittenMemory written;
+  for (std::size_t i = 0; i < size(); ++i) {
+    written.add(entries_[targets_[i]].tensor);
+    for (const Tensor& slot : slots_of(i)) written.add(slot);
+  }
+  const auto add = [&](const Tensor& target, const Tensor& value) {
+    if (!value.defined() || WrittenMemory::same(value, target)) return;
+    new_values_.push_back(
+        {target, written.holds(value) ? copy({value, site_.file, site_.line}) : value});
+  };
+  const Tensor step = cast({count_of_steps(), site_.file, site_.line}, DType::f64) + 1;
+  const Tensor rate = cast({rate_, site_.file, site_.line}, parameters_.dtype());
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Tensor target = parameter(i);
+    const RuleResult result = optimizer_.rule().update({.parameter = target,
+                                                        .gradient = without_history(gradient(i)),
+                                                        .slots = slots_of(i),
+                                                        .step = step,
+                                                        .rate = rate});
+    check(result, i);
+    add(target, result.parameter);
+    for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);
+  }
+}
+
+std::vector<Tensor> Step::commit(const Tensors& gradients) {
   begin_writing();
-  const std::size_t per_target = optimizer_.rule().slots().size();
-  const Tensor step = ebb::detail::increment(slots_[first_further_ - 1], 1, gate.ready, site_);
-  std::vector<Tensor> updates{step};
-  for (std::size_t i = 0; i < targets_.size(); ++i)
-    updates.push_back(
-        optimizer_.rule().update({.parameter = written(targets_[i]->tensor),
-                                  .gradient = gradients[i],
-                                  .slots = {slots_.data() + i * per_target, per_target},
-                                  .step = step,
-                                  .rate = rate_,
-                                  .gate = gate,
-                                  .site = site_}));
+  std::vector<Tensor> updates{ebb::detail::increment(count_of_steps(), 1, gate_.ready, site_)};
+  if (fused_) {
+    for (std::size_t i = 0; i < size(); ++i)
+      updates.push_back(fused_->update_in_place({.parameter = parameter(i),
+                                                 .gradient = without_history(gradients[i]),
+                                                 .slots = slots_of(i),
+                                                 .step = updates[0],
+                                                 .rate = rate_,
+                                                 .gate = gate_,
+                                                 .site = site_}));
+    return updates;
+  }
+  for (const auto& [target, value] : new_values_)
+    updates.push_back(gate_.ready.defined()
+                          ? ebb::detail::assign_if(target, value, gate_.ready, site_)
+                          : assign({target, site_.file, site_.line}, value));
+  new_values_.clear();
   return updates;
 }
 

@@ -1,12 +1,16 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "ebb/core/ops/update.h"
+#include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
 
-using Targets = std::vector<const Parameters::Entry*>;
+// Positions in Parameters::entries().
+using Targets = std::vector<std::size_t>;
 
 // The parameters that `loss` was computed from. Throws Error where there is none, or where one of
 // the two belongs to a graph and the other does not.
@@ -19,35 +23,61 @@ Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite s
 // call at the end. Slots that were made for a step that did not come to that are taken back.
 class Step {
  public:
-  // Finds or makes the rule's slots and `further` ones.
+  enum class Gradients { applied, accumulated };
+
+  // Finds or makes the slots: the rule's, and for accumulation a sum per target and a count of
+  // samples.
   Step(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
-       std::vector<SlotRequest> further, CallSite site);
+       Gradients gradients, CallSite site);
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  const Targets& targets() const noexcept { return targets_; }
-  // The i-th of `further`.
-  const Tensor& further(std::size_t i) const noexcept { return slots_[first_further_ + i]; }
+  // What follows the '/' in the name of the slot with a parameter's accumulated gradient.
+  static std::string sum_name(const Optimizer& optimizer, const Parameters& parameters);
+
+  std::size_t size() const noexcept { return targets_.size(); }
   // Differentiates with respect to the targets, in their order.
   Tensors gradients_of(const Tensor& loss) const;
-  // Gets the learning rate: the last memory that the step needs.
-  void prepare();
+  // Of accumulation: the i-th target's sum, and the count of samples.
+  const Tensor& sum(std::size_t i) const noexcept { return slots_[(i + 1) * per_target_ - 1]; }
+  const Tensor& samples() const noexcept { return slots_[slots_.size() - 1]; }
+
+  // Computes what takes memory: the learning rate and, by a rule that is not fused, all new values,
+  // from gradient(i) of the i-th target. `gate` says whether they are written.
+  void prepare(ebb::detail::Gate gate, const std::function<Tensor(std::size_t)>& gradient);
   // From here on writes happen.
   void begin_writing() noexcept { writes_ = true; }
-  // Updates the targets in place, in the gate's terms, and counts the step. Returns what makes it
-  // happen in a graph.
-  std::vector<Tensor> update(const Tensors& gradients, const ebb::detail::Gate& gate);
+  // Counts the step and updates the targets in place, a fused rule by `gradients`, which the gate
+  // divides. Returns what makes it happen in a graph, the count of steps first.
+  std::vector<Tensor> commit(const Tensors& gradients);
 
  private:
+  // A new value and where it goes.
+  struct Write {
+    Tensor target;
+    Tensor value;
+  };
+  Tensor parameter(std::size_t i) const;
+  std::span<const Tensor> slots_of(std::size_t i) const noexcept {
+    return {slots_.data() + i * per_target_, optimizer_.rule().slots().size()};
+  }
+  const Tensor& count_of_steps() const noexcept { return slots_[targets_.size() * per_target_]; }
+  void apply_rule(const std::function<Tensor(std::size_t)>& gradient);
+  void check(const RuleResult& result, std::size_t i) const;
+
   const Optimizer& optimizer_;
   const Parameters& parameters_;
+  const std::vector<Parameters::Entry>& entries_;
   const Targets targets_;
   const CallSite site_;
+  const FusedRule* const fused_;  // or null
   const std::size_t slots_before_;
-  std::size_t first_further_ = 0;
-  Tensors slots_;  // of each target in turn, the count of steps, further
+  std::size_t per_target_ = 0;
+  Tensors slots_;  // of each target in turn, the count of steps, the count of samples
+  ebb::detail::Gate gate_;
   Tensor rate_;
+  std::vector<Write> new_values_;  // of a rule that is not fused
   bool writes_ = false;
 };
 

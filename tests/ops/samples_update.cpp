@@ -94,6 +94,10 @@ void add_update_samples(std::vector<Sample>& samples, DType) {
                              {kArray, ready},
                              [](const Tensors& in) { return detail::clear_if(in[0], in[1], {}); }));
     samples.back().any_shape = true;
+    samples.push_back(
+        sample(assign_if_op, ready.values == Values::ready ? ", ready" : ", not ready",
+               {kArray, kArray, ready},
+               [](const Tensors& in) { return detail::assign_if(in[0], in[1], in[2], {}); }));
   }
   samples.push_back(sample(with_updates_op, "", {{{}}, kCount}, [](const Tensors& in) {
     const Tensor updates[] = {detail::increment(in[1], 1, {}, {})};

@@ -11,6 +11,7 @@
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/optim/rules.h"
 
 namespace ebb::tests {
 namespace {
@@ -44,7 +45,7 @@ class Scarcity {
 // All tensors of which fit into blocks of 512 bytes.
 struct Training {
   Training() {
-    w = parameters.declare("w", {12, 3}, initializers::uniform(-1, 1));
+    w = parameters.scope("s").declare("w", {12, 3}, initializers::uniform(-1, 1));
     b = parameters.declare("b", {3}, initializers::zeros());
   }
   Tensor loss() const { return softmax_cross_entropy(dense(x, w, b, Activation::tanh), y); }
@@ -77,6 +78,8 @@ std::vector<Method> methods() {
   const optim::Adam adam;
   const optim::Sgd sgd({.momentum = 0.9});
   const optim::Accumulator waits(adam, {.samples = 100}), at_once(sgd, {.samples = 2});
+  const optim::Optimizer own(std::make_shared<OwnAdam>(), 0.1);
+  const optim::Accumulator own_at_once(own, {.samples = 2});
   const Tensor two = rows(Tensor::zeros({2}));
   const Tensor rate = Tensor::full({}, 0.1, DType::f64);
   return {{"adam.minimize", [=](auto& p, auto& l) { adam.minimize(l, p); }},
@@ -85,6 +88,10 @@ std::vector<Method> methods() {
            [=](auto& p, auto& l) { optim::Sgd({.learning_rate = rate}).minimize(l, p); }},
           {"accumulate", [=](auto& p, auto& l) { waits.minimize(l, p, two); }},
           {"accumulate and update", [=](auto& p, auto& l) { at_once.minimize(l, p, two); }},
+          {"a rule of one's own", [=](auto& p, auto& l) { own.minimize(l, p); }},
+          {"accumulate by a rule of one's own",
+           [=](auto& p, auto& l) { own_at_once.minimize(l, p, two); }},
+          {"minimize on a scope", [=](auto& p, auto& l) { adam.minimize(l, p.scope("s")); }},
           {"flush", [=](auto& p, auto&) { waits.flush(p); }}};
 }
 

@@ -1,0 +1,110 @@
+// Values from eager parameters, or from one session to another.
+#include <functional>
+
+#include "ebb/core/error.h"
+#include "ebb/graph/session_impl.h"
+
+namespace ebb {
+
+namespace {
+
+// A value and the variable it goes to.
+struct Value {
+  std::size_t index;
+  const void* data;
+};
+
+[[noreturn]] void fail_unequal(const std::string& name, const Spec& here, const Spec& there) {
+  throw ShapeError("[copy_from] '" + name + "' is " + here.to_string() + " here, but " +
+                   there.to_string() + " in the others");
+}
+
+// Calls match(here, there) for entries of the same names below their handles. Throws Error naming
+// the first that one of the two lacks.
+template <class Match>
+void for_each_pair(const Parameters& to, const Parameters& from, const Match& match) {
+  const auto other_of = [](const Parameters::Entry& entry, const Parameters& of,
+                           const Parameters& in) {
+    const std::string name = entry.name.substr(of.prefix().size());
+    if (!in.contains(name))
+      throw Error("[copy_from] there is no \"" + in.prefix() + name + "\" to go with \"" +
+                  entry.name + '"');
+    return in[name];
+  };
+  for (const auto* list : {&to.entries(), &to.states()})
+    for (const Parameters::Entry& here : *list) match(here, other_of(here, to, from));
+  for (const auto* list : {&from.entries(), &from.states()})
+    for (const Parameters::Entry& there : *list) other_of(there, from, to);
+}
+
+}  // namespace
+
+std::array<std::unique_lock<std::mutex>, 2> Session::Impl::open_both(Impl& a, Impl& b) {
+  if (&a == &b) return {a.open_variables(), std::unique_lock<std::mutex>()};
+  // In one order, so that two threads copying to and fro do not wait for each other.
+  Impl& first = std::less<>()(&a, &b) ? a : b;
+  Impl& second = &first == &a ? b : a;
+  auto lock = first.open_variables();
+  return {std::move(lock), second.open_variables()};
+}
+
+void Session::Impl::require_values_of(const Impl& other) const {
+  if (other.device.is_simulated() && !device.is_simulated())
+    throw SimulatedRead("[copy_from] the other session's device is simulated: it has no values");
+}
+
+void Session::Impl::copy_values(const Impl* source, const Parameters& from, const Parameters& to) {
+  std::vector<Value> values;
+  for_each_pair(to, from, [&](const Parameters::Entry& here, const Tensor& there) {
+    const std::size_t index = variable_index(here.tensor, "copy_from");
+    const Spec& spec = variables.declaration(index).spec;
+    const Spec& other = there.impl()->spec;
+    if (!(spec == other)) fail_unequal(here.name, spec, other);
+    if (!source) {
+      values.push_back({index, detail::data(there)});
+      return;
+    }
+    const std::size_t other_index = source->variable_index(there, "copy_from");
+    if (!source->variables.is_initialized(other_index))
+      throw Error("[copy_from] variable '" + source->variables.declaration(other_index).name +
+                  "' has no value");
+    values.push_back({index, source->variables.data(other_index)});
+  });
+  for (const Value& value : values) variables.write(value.index, value.data);
+}
+
+void Session::copy_from(const Parameters& from, const Parameters& to) {
+  if (!from.is_symbolic() && from.device().is_simulated() && !impl_->device.is_simulated())
+    throw SimulatedRead("[copy_from] the parameters are on " + from.device().name() +
+                        " and have no values");
+  const auto lock = impl_->open_variables();
+  impl_->copy_values(from.is_symbolic() ? &*impl_ : nullptr, from, to);
+}
+
+void Session::copy_from(const Session& other, const Parameters& from, const Parameters& to) {
+  const auto locks = Impl::open_both(*impl_, *other.impl_);
+  impl_->require_values_of(*other.impl_);
+  impl_->copy_values(&*other.impl_, from, to);
+}
+
+void Session::copy_from(const Session& other) {
+  const auto locks = Impl::open_both(*impl_, *other.impl_);
+  impl_->require_values_of(*other.impl_);
+  const detail::SessionVariables& theirs = other.impl_->variables;
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < impl_->variables.size(); ++i) {
+    const VariableDeclaration& here = impl_->variables.declaration(i);
+    if (here.category != memory::Category::parameter) continue;
+    const std::int64_t found = other.impl_->graph.state().find_variable(here.name);
+    if (found < 0) throw Error("[copy_from] the other session has no '" + here.name + "'");
+    const auto index = static_cast<std::size_t>(found);
+    if (!(theirs.declaration(index).spec == here.spec))
+      fail_unequal(here.name, here.spec, theirs.declaration(index).spec);
+    if (!theirs.is_initialized(index))
+      throw Error("[copy_from] variable '" + here.name + "' has no value");
+    values.push_back({i, theirs.data(index)});
+  }
+  for (const Value& value : values) impl_->variables.write(value.index, value.data);
+}
+
+}  // namespace ebb

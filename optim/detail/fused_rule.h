@@ -1,0 +1,27 @@
+#pragma once
+#include "ebb/core/ops/update.h"
+#include "ebb/optim/rule.h"
+
+namespace ebb::optim {
+
+struct FusedInput {
+  Tensor parameter;
+  Tensor gradient;
+  std::span<const Tensor> slots;
+  Tensor step;                    // i64[]: steps made, this one included
+  Tensor rate;                    // f64[]
+  const ebb::detail::Gate& gate;  // nothing happens unless it is open; divides the gradient
+  CallSite site = {};
+};
+
+// A rule whose update is one operator that works in place and allocates nothing, so that a step
+// needs no memory for new values.
+class FusedRule : public Rule {
+ public:
+  // Updates the parameter and its slots. Returns the parameter in its new version.
+  virtual Tensor update_in_place(const FusedInput& input) const = 0;
+  // The same on copies, for rules that are made of this one.
+  RuleResult update(const RuleInput& input) const final;
+};
+
+}  // namespace ebb::optim

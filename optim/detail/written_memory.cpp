@@ -1,0 +1,22 @@
+#include "ebb/optim/detail/written_memory.h"
+
+#include "ebb/core/tensor_impl.h"
+
+namespace ebb::optim {
+
+// The storage, or the node whose output the memory is: views and updates in place go through.
+const void* WrittenMemory::memory_of(const Tensor& tensor) noexcept {
+  const ebb::detail::TensorImpl& impl = *tensor.impl();
+  if (impl.storage) return impl.storage.get();
+  const Node* node = impl.node.get();
+  while (node && (node->op->view || node->op->updates)) node = node->inputs[0].producer.get();
+  return node;
+}
+
+bool WrittenMemory::same(const Tensor& a, const Tensor& b) noexcept {
+  const ebb::detail::TensorImpl &x = *a.impl(), &y = *b.impl();
+  if (x.storage || y.storage) return x.storage.get() == y.storage.get() && x.offset == y.offset;
+  return x.node.get() == y.node.get() && x.output == y.output;
+}
+
+}  // namespace ebb::optim

@@ -1,0 +1,226 @@
+// Values of a session: what starts by itself, copies, parts of files.
+#include "ebb/core/error.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+const Initializer kUniform = initializers::uniform(-1, 1);
+
+void declare(const Parameters& p) {
+  p.scope("a").declare("w", {3}, kUniform);
+  p.scope("a").state("mean", {2});
+  p.scope("b").declare("w", {3}, kUniform);
+  p.find_or_make_slots(std::vector<SlotRequest>{{p.prefix() + "a.w/m.v", {DType::f32, {3}}},
+                                                {p.prefix() + "b.w/m.v", {DType::f32, {3}}}},
+                       {});
+}
+
+struct Model {
+  explicit Model(Seed seed, const std::string& name = "")
+      : parameters(graph, seed, {.name = name}) {
+    declare(parameters);
+  }
+  Tensor operator[](std::string_view name) { return session.value(parameters[name]); }
+  void set(std::string_view name, double value) {
+    const Tensor variable = parameters[name];
+    session.assign(variable, Tensor::full(variable.shape(), value, variable.dtype()));
+  }
+
+  Graph graph;
+  const Parameters parameters;
+  Session session{graph};
+};
+
+const std::vector<std::string> kValues = {"a.w", "a.mean", "b.w"};
+const std::vector<std::string> kAll = {"a.w", "a.mean", "b.w", "a.w/m.v", "b.w/m.v"};
+
+}  // namespace
+
+TEST_CASE("a session initialises a scope alone; slots are zero by themselves", "[session]") {
+  Model model(Seed{1});
+  CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 0));
+  CHECK_ERROR(model["a.w"], Error, "has no value");
+  model.set("b.w/m.v", 2);
+  model.session.initialize(model.parameters.scope("a"));
+  CHECK(values_of(model["a.mean"]) == std::vector<double>(2, 0));
+  CHECK_ERROR(model["b.w"], Error, "has no value");
+  model.session.initialize(model.parameters.scope("b"));
+  CHECK(values_of(model["b.w/m.v"]) == std::vector<double>(3, 0));
+  const Parameters eager(Device::cpu(), Seed{1});
+  declare(eager);
+  for (const std::string& name : kValues) CHECK(bit_equal(model[name], eager[name]));
+}
+
+TEST_CASE("an initialisation that is refused changes nothing", "[session]") {
+  Model model(Seed{1}), other(Seed{2});
+  const Parameters second(model.graph, Seed{3}, {.name = "second"});
+  second.declare("w", {3}, kUniform);
+  model.set("a.w", 5);
+  CHECK_ERROR(model.session.initialize(other.parameters), Error, "of this session's graph");
+  CHECK(values_of(model["a.w"]) == std::vector<double>(3, 5));
+  CHECK_ERROR(model["b.w"], Error, "has no value");
+}
+
+TEST_CASE("a session copies from eager parameters, and within its graph", "[session]") {
+  const Parameters eager(Device::cpu(), Seed{7});
+  declare(eager);
+  assign(eager["a.mean"], 4);
+  assign(eager["a.w/m.v"], 4);
+  Model model(Seed{1});
+  model.set("a.w/m.v", 9);
+  model.session.copy_from(eager, model.parameters);
+  for (const std::string& name : kValues) CHECK(bit_equal(model[name], eager[name]));
+  CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 9));
+
+  // A target network of the same graph follows the online one.
+  const Parameters target(model.graph, Seed{2}, {.name = "target"});
+  declare(target);
+  model.session.copy_from(model.parameters, target);
+  model.set("b.w", 1);
+  CHECK(bit_equal(model.session.value(target["a.w"]), eager["a.w"]));
+  CHECK(bit_equal(model.session.value(target["b.w"]), eager["b.w"]));
+  model.session.copy_from(model.parameters.scope("b"), target.scope("b"));
+  CHECK(values_of(model.session.value(target["b.w"])) == std::vector<double>(3, 1));
+}
+
+TEST_CASE("a session copies from another's, by handles or by full names", "[session]") {
+  Model one(Seed{1}), two(Seed{2}), named(Seed{3}, "x");
+  one.session.initialize();
+  two.session.initialize();
+  one.set("a.mean", 3);
+  one.set("b.w/m.v", 3);
+  two.session.copy_from(one.session);
+  for (const std::string& name : kValues) CHECK(bit_equal(two[name], one[name]));
+  CHECK(values_of(two["b.w/m.v"]) == std::vector<double>(3, 0));
+  named.session.copy_from(one.session, one.parameters, named.parameters);
+  for (const std::string& name : kValues) CHECK(bit_equal(named[name], one[name]));
+
+  // Two sessions of one graph.
+  Session second(one.graph);
+  second.copy_from(one.session);
+  CHECK(bit_equal(second.value(one.parameters["a.w"]), one["a.w"]));
+  // From itself, nothing changes.
+  const Tensor before = one["a.w"];
+  one.session.copy_from(one.session);
+  CHECK(bit_equal(one["a.w"], before));
+}
+
+TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {
+  Model one(Seed{1}), two(Seed{2});
+  two.session.initialize();
+  const auto refuses = [&](const auto& copy, const char* text) {
+    std::vector<Tensor> before;
+    for (const std::string& name : kAll) before.push_back(two[name]);
+    CHECK_ERROR(copy(), Error, text);
+    for (std::size_t i = 0; i < kAll.size(); ++i) CHECK(bit_equal(two[kAll[i]], before[i]));
+  };
+  one.session.initialize(one.parameters.scope("a"));
+  refuses([&] { two.session.copy_from(one.session); }, "'b.w' has no value");
+  refuses([&] { two.session.copy_from(one.session, one.parameters, two.parameters); },
+          "'b.w' has no value");
+  const Parameters eager(Device::cpu(), Seed{7});
+  eager.scope("a").declare("w", {3}, kUniform);
+  refuses([&] { two.session.copy_from(eager, two.parameters); },
+          "there is no \"b.w\" to go with \"b.w\"");
+  eager.scope("a").state("mean", {3});
+  refuses([&] { two.session.copy_from(eager.scope("a"), two.parameters.scope("a")); },
+          "'a.mean' is f32[2] here, but f32[3] in the others");
+  refuses([&] { two.session.copy_from(eager, eager); }, "of this session's graph");
+  Graph graph;
+  Session empty(graph);
+  refuses([&] { two.session.copy_from(empty); }, "has no 'a.w'");
+  empty.close();
+  CHECK_THROWS_AS(two.session.copy_from(empty), SessionClosed);
+}
+
+TEST_CASE("a session saves and restores a part", "[session]") {
+  const TemporaryFolder folder;
+  Model saved(Seed{1});
+  saved.session.initialize();
+  saved.set("a.mean", 3);
+  saved.set("a.w/m.v", 4);
+  saved.session.save(folder.path("all"));
+  saved.session.save(folder.path("part"), saved.parameters.scope("a"));
+  CHECK(safetensors::File(folder.path("part")).entries().size() == 3);
+
+  for (const char* file : {"all", "part"}) {
+    CAPTURE(file);
+    Model model(Seed{2});
+    model.set("b.w", 7);
+    model.set("b.w/m.v", 7);
+    model.session.restore(folder.path(file), model.parameters.scope("a"));
+    for (const char* name : {"a.w", "a.mean", "a.w/m.v"})
+      CHECK(bit_equal(model[name], saved[name]));
+    CHECK(values_of(model["b.w"]) == std::vector<double>(3, 7));
+    CHECK(values_of(model["b.w/m.v"]) == std::vector<double>(3, 7));
+
+    Model values_only(Seed{2});
+    values_only.set("a.w/m.v", 8);
+    values_only.session.restore(folder.path(file), values_only.parameters.scope("a"),
+                                {.slots = false});
+    CHECK(bit_equal(values_only["a.w"], saved["a.w"]));
+    CHECK(values_of(values_only["a.w/m.v"]) == std::vector<double>(3, 8));
+  }
+
+  // Eager reads the part as well.
+  const Parameters eager(Device::cpu(), Seed{3});
+  declare(eager);
+  eager.scope("a").load(folder.path("part"));
+  CHECK(bit_equal(eager["a.w"], saved["a.w"]));
+  CHECK(bit_equal(eager["a.w/m.v"], saved["a.w/m.v"]));
+
+  Model model(Seed{2});
+  model.session.initialize();
+  const Tensor before = model["a.w"];
+  CHECK_ERROR(model.session.restore(folder.path("part")), FileError, "has no parameter 'b.w'");
+  CHECK_ERROR(model.session.restore(folder.path("part"), saved.parameters), Error,
+              "of this session's graph");
+  CHECK(bit_equal(model["a.w"], before));
+  Model fresh(Seed{2});
+  CHECK_ERROR(fresh.session.save(folder.path("none"), fresh.parameters.scope("a")), Error,
+              "has no value");
+  CHECK(folder.count() == 2);
+}
+
+TEST_CASE("restore zeroes the slots that the file lacks", "[session]") {
+  const TemporaryFolder folder;
+  const Parameters eager(Device::cpu(), Seed{1});
+  eager.scope("a").declare("w", {3}, kUniform);
+  eager.scope("a").state("mean", {2});
+  eager.scope("b").declare("w", {3}, kUniform);
+  eager.save(folder.path("f"));
+  Model model(Seed{2});
+  model.set("a.w/m.v", 3);
+  model.session.restore(folder.path("f"));
+  CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 0));
+  CHECK(bit_equal(model["b.w"], eager["b.w"]));
+}
+
+TEST_CASE("state in a graph is updated by a run, and an average follows the parameters",
+          "[session]") {
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  const Tensor w = p.declare("w", {2}, initializers::constant(1));
+  const Tensor average = p.state("average", {2}, initializers::constant(1));
+  const Tensor runs = p.state("runs", {}, initializers::zeros());
+  const Tensor moved = assign(w, w + 4);
+  const Tensor follow = assign(average, average * 0.75 + moved * 0.25);
+  const Tensor counted = add_assign(runs, 1);
+  Session session(graph);
+  session.initialize(p);
+  session.run(Tensors{follow, counted});
+  CHECK(values_of(session.value(average)) == std::vector<double>{2, 2});
+  session.run(Tensors{follow, counted});
+  CHECK(values_of(session.value(average)) == std::vector<double>{3.75, 3.75});
+  CHECK(values_of(session.value(runs)) == std::vector<double>{2});
+  CHECK(p.entries().size() == 1);
+}
+
+}  // namespace ebb::tests

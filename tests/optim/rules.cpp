@@ -1,0 +1,346 @@
+// Rules of a user's own, written in public operators.
+#include "ebb/tests/optim/rules.h"
+
+#include "ebb/core/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/models/mlp.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+template <class Rule, class... Arguments>
+optim::Optimizer own(optim::LearningRate rate, Arguments&&... arguments) {
+  return {std::make_shared<Rule>(std::forward<Arguments>(arguments)...), std::move(rate)};
+}
+
+// A rule that is a function, with two slots.
+struct Scripted final : optim::Rule {
+  using Update = std::function<optim::RuleResult(const optim::RuleInput&)>;
+  explicit Scripted(Update update) : update_(std::move(update)) {}
+  const char* name() const noexcept override { return "scripted"; }
+  std::span<const char* const> slots() const noexcept override { return kSlots; }
+  optim::RuleResult update(const optim::RuleInput& in) const override { return update_(in); }
+  static constexpr const char* kSlots[] = {"a", "b"};
+  const Update update_;
+};
+
+optim::Optimizer scripted(Scripted::Update update) { return own<Scripted>(0.1, std::move(update)); }
+
+// A classifier of 24 samples, trained on some of them at a time.
+Training classifier(const std::function<Tensor(const Tensor& loss, const Parameters&,
+                                               const Tensor& samples)>& minimize,
+                    const std::vector<std::int64_t>& sizes) {
+  Training training{.declare =
+                        [](const Parameters& p) {
+                          models::Mlp(p, {12, 6, 5});
+                        },
+                    .dtype = DType::f64};
+  const Golden golden("mlp_f64");
+  std::int64_t at = 0;
+  for (const std::int64_t size : sizes) {
+    const Tensor x = slice(golden["x"], at, at + size).clone();
+    const Tensor y = slice(golden["y"], at, at + size).clone();
+    at += size;
+    training.steps.push_back([=](const Parameters& p) {
+      const Tensor hidden = tanh(matmul(x, p["0.weight"]) + p["0.bias"]);
+      const Tensor scores = matmul(hidden, p["1.weight"]) + p["1.bias"];
+      return minimize(softmax_cross_entropy(scores, y), p,
+                      Tensor::full({}, static_cast<double>(size), DType::i64));
+    });
+  }
+  return training;
+}
+
+Training two_parameters(std::vector<Step> steps) {
+  return {[](const Parameters& p) {
+            p.declare("x", {4}, initializers::uniform(-1, 1));
+            p.declare("y", {4}, initializers::uniform(-1, 1));
+          },
+          std::move(steps)};
+}
+
+Tensor loss_of(const Parameters& p) { return sum(square(p["x"]) * p["y"] + exp(p["y"])); }
+
+std::size_t allocated_now() { return memory::stats(Device::cpu()).allocated.current; }
+
+}  // namespace
+
+TEST_CASE("a rule in operators is the fused one, to rounding, in both modes", "[optim][rule]") {
+  const bool as_graph = GENERATE(false, true);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const double near = dtype == DType::f32 ? 1e-6 : 1e-14;
+    const optim::LearningRate rate = optim::cosine(0.1, {.warm_up = 3, .steps = 8});
+    const auto with = [&](const optim::Optimizer& optimizer) {
+      Training training =
+          two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }});
+      training.dtype = dtype;
+      return train(as_graph, training, 6);
+    };
+    const Values adam = with(optim::Adam({.learning_rate = rate}));
+    const Values own_adam = with(own<OwnAdam>(rate));
+    const Values sgd = with(optim::Sgd({.learning_rate = rate, .momentum = 0.9}));
+    const Values momentum = with(own<Momentum>(rate));
+    for (const char* name : {"x", "y"}) {
+      CHECK(distance(own_adam.at(name), adam.at(name)) < near);
+      CHECK(distance(momentum.at(name), sgd.at(name)) < near);
+    }
+    CHECK(distance(own_adam.at("y/own_adam.v"), adam.at("y/adam.second_moment")) < near);
+    CHECK(own_adam.at("own_adam/step").item<std::int64_t>() == 6);
+  }
+}
+
+TEST_CASE("a rule of one's own is the same in both modes, bit for bit", "[optim][rule]") {
+  const std::vector<optim::Optimizer> optimizers = {own<Momentum>(0.1), own<RmsProp>(0.01),
+                                                    own<OwnAdam>(0.01)};
+  for (const optim::Optimizer& optimizer : optimizers) {
+    CAPTURE(optimizer.rule().name());
+    const Training training =
+        two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }});
+    const Values eager = train_eagerly(training, 5);
+    check_bits(train_as_graph(training, 5, true), eager);
+    check_bits(train_as_graph(training, 5, false), eager);
+  }
+}
+
+TEST_CASE("a rule of one's own accumulates micro-batches to the whole batch's update",
+          "[optim][rule]") {
+  const bool as_graph = GENERATE(false, true);
+  const std::vector<optim::Optimizer> optimizers = {own<Momentum>(0.1), own<RmsProp>(0.01),
+                                                    own<OwnAdam>(0.01)};
+  for (const optim::Optimizer& optimizer : optimizers) {
+    const std::string rule = optimizer.rule().name();
+    CAPTURE(rule);
+    const optim::Accumulator accumulator(optimizer, {.samples = 24});
+    const auto at_once = [&](const Tensor& loss, const Parameters& p, const Tensor&) {
+      return optimizer.minimize(loss, p);
+    };
+    const auto in_parts = [&](const Tensor& loss, const Parameters& p, const Tensor& samples) {
+      return accumulator.minimize(loss, p, samples);
+    };
+    const Values whole = train(as_graph, classifier(at_once, {24}), 3);
+    const Values micro = train(as_graph, classifier(in_parts, {7, 16, 1}), 3);
+    for (const auto& [name, value] : whole) {
+      if (value.dtype() != DType::f64) continue;
+      CAPTURE(name);
+      CHECK(distance(micro.at(name), value) < 1e-12);
+    }
+    CHECK(micro.at(rule + "/step").item<std::int64_t>() == 3);
+    CHECK(micro.at(rule + "/samples").item<std::int64_t>() == 0);
+
+    // Not due, nothing but sums and count has changed.
+    const Values start = train(as_graph, classifier(at_once, {24}), 0);
+    const Values waiting = train(as_graph, classifier(in_parts, {7, 16}), 1);
+    for (const auto& [name, value] : start) CHECK(bit_equal(waiting.at(name), value));
+    CHECK(waiting.at(rule + "/step").item<std::int64_t>() == 0);
+    CHECK(waiting.at(rule + "/samples").item<std::int64_t>() == 23);
+
+    // A group that stays incomplete is flushed as the batch it is.
+    Training flushed = classifier(in_parts, {7, 3});
+    flushed.steps.push_back([&](const Parameters& p) { return accumulator.flush(p); });
+    const Values partial = train(as_graph, flushed, 2);
+    const Values small = train(as_graph, classifier(at_once, {10}), 2);
+    CHECK(distance(partial.at("0.weight"), small.at("0.weight")) < 1e-12);
+    CHECK(partial.at(rule + "/samples").item<std::int64_t>() == 0);
+  }
+}
+
+TEST_CASE("a rule sees the parameter, its gradient, its slots, the step and the rate",
+          "[optim][rule]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  p.declare("x", {2}, initializers::constant(3));
+  std::vector<double> steps;
+  const optim::Optimizer optimizer = own<Scripted>(0.25, [&](const optim::RuleInput& in) {
+    CHECK_FALSE(in.parameter.requires_grad());
+    CHECK(in.parameter.dtype() == DType::f64);
+    CHECK(in.rate.item<double>() == 0.25);
+    CHECK(values_of(in.gradient) == std::vector<double>{5, 5});
+    CHECK(in.slots.size() == 2);
+    CHECK(values_of(in.slots[0]) == std::vector<double>(2, static_cast<double>(steps.size())));
+    steps.push_back(in.step.item<double>());
+    return optim::RuleResult{in.parameter, {in.slots[0] + 1, in.slots[1]}};
+  });
+  for (int i = 0; i < 3; ++i) optimizer.minimize(sum(p["x"] * 5), p);
+  CHECK(steps == std::vector<double>{1, 2, 3});
+  CHECK(values_of(p["x"]) == std::vector<double>{3, 3});
+}
+
+TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][rule]") {
+  const bool as_graph = GENERATE(false, true);
+  const auto rounds = [&](const Scripted::Update& update, int count) {
+    const optim::Optimizer optimizer = scripted(update);
+    return train(
+        as_graph,
+        two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }}),
+        count);
+  };
+  const Values start = rounds(
+      [](const optim::RuleInput&) {
+        return optim::RuleResult{{}, Tensors(2)};
+      },
+      0);
+  const auto first = [](const optim::RuleInput& in) {
+    return optim::RuleResult{{}, {in.gradient, in.parameter * 1}};
+  };
+  const Values marked = rounds(first, 1);
+  CHECK(bit_equal(marked.at("x"), start.at("x")));
+  CHECK(bit_equal(marked.at("x/scripted.b"), start.at("x")));
+
+  // Slots that change places, beside a parameter that becomes what one of them was.
+  const Values swapped = rounds(
+      [](const optim::RuleInput& in) {
+        return optim::RuleResult{in.slots[0], {in.parameter, reshape(in.slots[0], {4})}};
+      },
+      1);
+  CHECK(values_of(swapped.at("x")) == std::vector<double>(4, 0));
+  CHECK(bit_equal(swapped.at("x/scripted.a"), start.at("x")));
+  CHECK(values_of(swapped.at("x/scripted.b")) == std::vector<double>(4, 0));
+  const Values twice = rounds(
+      [](const optim::RuleInput& in) {
+        return optim::RuleResult{in.slots[0], {in.parameter, reshape(in.slots[0], {4})}};
+      },
+      2);
+  CHECK(bit_equal(twice.at("x"), start.at("x")));
+  CHECK(values_of(twice.at("x/scripted.a")) == std::vector<double>(4, 0));
+  CHECK(bit_equal(twice.at("x/scripted.b"), start.at("x")));
+}
+
+TEST_CASE("a rule can be made of a built-in one", "[optim][rule]") {
+  const bool as_graph = GENERATE(false, true);
+  const optim::Adam adam({.learning_rate = 0.1});
+  // Two slots, as Adam has; its gradients are doubled, which Adam does not notice but for epsilon.
+  const optim::Optimizer wrapped = scripted([&](const optim::RuleInput& in) {
+    optim::RuleInput doubled = in;
+    doubled.gradient = in.gradient * 2;
+    return adam.rule().update(doubled);
+  });
+  const auto with = [&](const optim::Optimizer& optimizer) {
+    Training training =
+        two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }});
+    training.dtype = DType::f64;
+    return train(as_graph, training, 4);
+  };
+  const Values own = with(wrapped), built_in = with(adam);
+  CHECK(distance(own.at("x"), built_in.at("x")) < 1e-6);
+  CHECK(distance(values_of(own.at("x/scripted.a") * 0.5),
+                 values_of(built_in.at("x/adam.first_moment"))) < 1e-6);
+}
+
+TEST_CASE("a rule that throws half-way has changed nothing and counted nothing", "[optim][rule]") {
+  int calls = 0, allowed = 0;
+  const optim::Optimizer optimizer = scripted([&](const optim::RuleInput& in) {
+    if (++calls > allowed) throw Error("[scripted] no more");
+    return optim::RuleResult{in.parameter - in.rate * in.gradient, {in.gradient, in.slots[1] + 1}};
+  });
+  const optim::Accumulator accumulator(optimizer, {.samples = 2});
+  const Tensor one = Tensor::full({}, 1, DType::i64);
+  const auto step = [&](const Parameters& p) {
+    loss_of(p).backward();
+    try {
+      optimizer.step(p);
+    } catch (...) {
+      p.zero_grad();
+      throw;
+    }
+    p.zero_grad();
+  };
+  const auto apply = [&](const Parameters& p) {
+    optimizer.apply({Tensor::full({4}, 1), Tensor::full({4}, 2)}, p);
+  };
+  const std::vector<std::function<void(const Parameters&)>> ways = {
+      [&](const Parameters& p) { optimizer.minimize(loss_of(p), p); }, step, apply,
+      [&](const Parameters& p) { accumulator.minimize(loss_of(p), p, one); },
+      [&](const Parameters& p) { accumulator.flush(p); }};
+  for (std::size_t way = 0; way < ways.size(); ++way)
+    for (const int steps_before : {0, 1}) {
+      CAPTURE(way, steps_before);
+      const bool flushes = way == 4;
+      if (flushes && steps_before == 0) continue;
+      const Parameters p(Device::cpu(), Seed{1});
+      two_parameters({}).declare(p);
+      calls = 0, allowed = 100;
+      for (int i = 0; i < steps_before; ++i) ways[flushes ? 3 : way](p);
+      const Values before = values_of(p);
+      const std::size_t held = allocated_now();
+      calls = 0, allowed = 1;
+      CHECK_ERROR(ways[way](p), Error, "no more");
+      check_bits(values_of(p), before);
+      CHECK(allocated_now() == held);
+      allowed = 100;
+      ways[way](p);
+      CHECK(p["scripted/step"].item<std::int64_t>() ==
+            (way == 3 ? (steps_before + 1) / 2 : steps_before + 1 - (flushes ? 1 : 0)));
+    }
+
+  // In a graph, the step that was not made leaves no node that a run could count.
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  two_parameters({}).declare(p);
+  const Tensor loss = loss_of(p);
+  calls = 0, allowed = 1;
+  CHECK_ERROR(optimizer.minimize(loss, p), Error, "no more");
+  allowed = 100;
+  const Tensor train = optimizer.minimize(loss, p);
+  Session session(graph);
+  session.initialize();
+  session.run(train);
+  CHECK(session.value(p["scripted/step"]).item<std::int64_t>() == 1);
+}
+
+TEST_CASE("a rule that gives the wrong thing is told so before anything is written",
+          "[optim][rule]") {
+  const Parameters p(Device::cpu(), Seed{1});
+  two_parameters({}).declare(p);
+  const Values before = values_of(p);
+  const auto minimize = [&](Scripted::Update update) {
+    scripted(std::move(update)).minimize(loss_of(p), p);
+  };
+  using Result = optim::RuleResult;
+  using Input = optim::RuleInput;
+  CHECK_ERROR(minimize([](const Input& in) {
+                return Result{in.parameter * 2, {}};
+              }),
+              Error, "[scripted] update() gives 0 slots for 'x', not 2");
+  CHECK_ERROR(minimize([](const Input& in) {
+                return Result{sum(in.parameter), Tensors(2)};
+              }),
+              Error, "update() gives f32[]");
+  CHECK_ERROR(minimize([](const Input& in) {
+                return Result{{}, {{}, cast(in.gradient, DType::f64)}};
+              }),
+              Error, "for the slot b of 'x'");
+  Graph graph;
+  const Tensor symbolic = graph.placeholder("s", DType::f32, {4});
+  CHECK_ERROR(minimize([&](const Input&) {
+                return Result{symbolic, Tensors(2)};
+              }),
+              Error, "for the value of 'x'");
+  check_bits(values_of(p), before);
+}
+
+TEST_CASE("names of rules, slots and optimizers leave those of slots readable", "[optim][rule]") {
+  struct Named final : optim::Rule {
+    Named(const char* name, const char* slot) : name_(name), slot_(slot) {}
+    const char* name() const noexcept override { return name_; }
+    std::span<const char* const> slots() const noexcept override { return {&slot_, 1}; }
+    optim::RuleResult update(const optim::RuleInput&) const override { return {}; }
+    const char* name_;
+    const char* slot_;
+  };
+  for (const char* bad : {"", "a/b", "a.b", "a:b"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(own<Named>(0.1, bad, "slot"), Error);
+    CHECK_THROWS_AS(own<Named>(0.1, "rule", bad), Error);
+    if (*bad) CHECK_THROWS_AS(optim::Adam({.name = bad}), Error);
+  }
+  CHECK_ERROR(own<Named>(0.1, "rule", "accumulated"), Error, "cannot name a slot");
+  CHECK_ERROR(optim::Optimizer(nullptr, 0.1), Error, "not a null pointer");
+}
+
+}  // namespace ebb::tests

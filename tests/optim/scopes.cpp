@@ -1,0 +1,404 @@
+// What an optimizer that is given a scope updates, and whom its slots belong to.
+#include "ebb/core/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+const Initializer kUniform = initializers::uniform(-1, 1);
+
+// Two parts with two parameters each, on which one loss depends.
+void declare_parts(const Parameters& parameters) {
+  for (const char* part : {"g", "d"}) {
+    parameters.scope(part).declare("w", {3, 4}, kUniform);
+    parameters.scope(part).declare("b", {4}, kUniform);
+  }
+}
+
+Tensor loss_of(const Parameters& p) {
+  return mean(square(p["g.w"] * p["d.w"] + p["g.b"] - p["d.b"]));
+}
+
+Training training_of(std::vector<Step> steps) { return {declare_parts, std::move(steps)}; }
+
+std::int64_t count_of(const Values& values, const std::string& name) {
+  return values.at(name).item<std::int64_t>();
+}
+
+// The part of `values` whose names begin with `prefix`.
+Values below(const Values& values, const std::string& prefix) {
+  Values part;
+  for (const auto& [name, value] : values)
+    if (name.starts_with(prefix)) part.emplace(name, value);
+  return part;
+}
+
+}  // namespace
+
+TEST_CASE("an optimizer that is given a scope leaves the rest bit-identical", "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const Values start = train(as_graph, training_of({}), 0);
+  const Values end = train(as_graph, training_of({[](const Parameters& p) {
+                             return optim::AdamW().minimize(loss_of(p), p.scope("g"));
+                           }}),
+                           3);
+  check_bits(below(end, "d."), below(start, "d."));
+  CHECK_FALSE(bit_equal(end.at("g.w"), start.at("g.w")));
+  CHECK_FALSE(bit_equal(end.at("g.b"), start.at("g.b")));
+  CHECK(names_of(end) ==
+        std::vector<std::string>{"d.b", "d.w", "g.adamw/step", "g.b", "g.b/g.adamw.first_moment",
+                                 "g.b/g.adamw.second_moment", "g.w", "g.w/g.adamw.first_moment",
+                                 "g.w/g.adamw.second_moment"});
+}
+
+TEST_CASE("optimizers on two scopes share nothing", "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  // Apart, each trains with the other part frozen at its start: so the losses are of one part only.
+  const auto loss = [](const Parameters& p, const char* part) {
+    return sum(square(p.scope(part)["w"])) + sum(square(p.scope(part)["b"]));
+  };
+  const Step fast = [&](const Parameters& p) {
+    return optim::Adam({.learning_rate = 0.1}).minimize(loss(p, "g"), p.scope("g"));
+  };
+  const Step slow = [&](const Parameters& p) {
+    return optim::Adam({.learning_rate = 0.001, .beta1 = 0.5}).minimize(loss(p, "d"), p.scope("d"));
+  };
+  const Values both = train(as_graph, training_of({fast, slow, fast}), 3);
+  check_bits(below(both, "g."), below(train(as_graph, training_of({fast, fast}), 3), "g."));
+  check_bits(below(both, "d."), below(train(as_graph, training_of({slow}), 3), "d."));
+  CHECK(count_of(both, "g.adam/step") == 6);
+  CHECK(count_of(both, "d.adam/step") == 3);
+}
+
+TEST_CASE("equal in scope, rule and name is one optimizer, however often it is made",
+          "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const auto with = [](const std::string& name) -> Step {
+    return [name](const Parameters& p) {
+      return optim::Adam({.name = name}).minimize(loss_of(p), p.scope("g"));
+    };
+  };
+  const Values one = train(as_graph, training_of({with(""), with("")}), 2);
+  CHECK(count_of(one, "g.adam/step") == 4);
+  CHECK(one.size() == 4 + 2 * 2 + 1);
+  const Values two = train(as_graph, training_of({with("a"), with("b")}), 2);
+  CHECK(count_of(two, "g.adam:a/step") == 2);
+  CHECK(count_of(two, "g.adam:b/step") == 2);
+  CHECK(two.contains("g.w/g.adam:a.first_moment"));
+  CHECK_FALSE(bit_equal(two.at("g.w/g.adam:a.first_moment"), two.at("g.w/g.adam:b.first_moment")));
+}
+
+TEST_CASE("where scopes overlap, each optimizer has moments of its own", "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const auto linear = [](const Parameters& p) { return sum(p["g.w"]) + sum(p["d.w"]); };
+  const Values values =
+      train(as_graph,
+            training_of({[&](const Parameters& p) { return optim::Adam().minimize(linear(p), p); },
+                         [&](const Parameters& p) {
+                           return optim::Adam().minimize(linear(p) * 3, p.scope("g"));
+                         }}),
+            1);
+  CHECK(count_of(values, "adam/step") == 1);
+  CHECK(count_of(values, "g.adam/step") == 1);
+  const std::vector<double> tenth(12, static_cast<double>(1 - 0.9)), thrice(12, 3 * (1 - 0.9));
+  CHECK(distance(values_of(values.at("g.w/adam.first_moment")), tenth) < 1e-6);
+  CHECK(distance(values_of(values.at("d.w/adam.first_moment")), tenth) < 1e-6);
+  CHECK(distance(values_of(values.at("g.w/g.adam.first_moment")), thrice) < 1e-6);
+  CHECK_FALSE(values.contains("d.w/g.adam.first_moment"));
+  // Both moved it, each by its learning rate.
+  const Values start = train(as_graph, training_of({}), 0);
+  const std::vector<double> now = values_of(values.at("g.w")), then = values_of(start.at("g.w"));
+  for (std::size_t i = 0; i < now.size(); ++i) CHECK(std::abs(then[i] - now[i] - 2e-3) < 1e-5);
+}
+
+TEST_CASE("two optimizers step on the gradients of one backward pass", "[optim][scope]") {
+  const Parameters together(Device::cpu(), Seed{1}), apart(Device::cpu(), Seed{1});
+  declare_parts(together);
+  declare_parts(apart);
+  const optim::Adam generator({.learning_rate = 0.01});
+  const optim::Sgd discriminator({.learning_rate = 0.1, .momentum = 0.9});
+  for (int i = 0; i < 3; ++i) {
+    loss_of(together).backward();
+    generator.step(together.scope("g"));
+    discriminator.step(together.scope("d"));
+    together.zero_grad();
+
+    Tensors leaves;
+    for (const auto& entry : apart.entries()) leaves.push_back(entry.tensor);
+    const Tensors all = gradients(loss_of(apart), leaves);
+    discriminator.apply({all[2], all[3]}, apart.scope("d"));
+    generator.apply({all[0], all[1]}, apart.scope("g"));
+  }
+  Values a = values_of(together), b = values_of(apart);
+  check_bits(a, b);
+}
+
+TEST_CASE("apply makes the step that minimize makes", "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const optim::AdamW adamw({.learning_rate = 0.1});
+  const Step minimize = [&](const Parameters& p) { return adamw.minimize(loss_of(p), p); };
+  const Step apply = [&](const Parameters& p) {
+    Tensors leaves;
+    for (const auto& entry : p.entries()) leaves.push_back(entry.tensor);
+    return adamw.apply(gradients(loss_of(p), leaves), p);
+  };
+  check_bits(train(as_graph, training_of({apply}), 3), train(as_graph, training_of({minimize}), 3));
+
+  // A gradient that is not there leaves its parameter and makes no slots.
+  const Values some = train(as_graph, training_of({[&](const Parameters& p) {
+                              Tensors gradient(4);
+                              gradient[1] = p["g.b"] * 2;
+                              return adamw.apply(gradient, p);
+                            }}),
+                            1);
+  const Values start = train(as_graph, training_of({}), 0);
+  CHECK(some.size() == 4 + 2 + 1);
+  CHECK_FALSE(bit_equal(some.at("g.b"), start.at("g.b")));
+  CHECK(bit_equal(some.at("g.w"), start.at("g.w")));
+}
+
+TEST_CASE("apply returns the count of steps and says what does not fit", "[optim][scope]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  declare_parts(parameters);
+  const Parameters d = parameters.scope("d");
+  const optim::Sgd sgd;
+  const Tensor w = Tensor::full({3, 4}, 1), b = Tensor::full({4}, 1);
+  CHECK(sgd.apply({w, b}, d).item<std::int64_t>() == 1);
+  CHECK(sgd.apply({w, b}, d).item<std::int64_t>() == 2);
+  const Values before = values_of(parameters);
+  CHECK_ERROR(sgd.apply({w}, d), Error, "for each of the 2 parameters, not 1");
+  CHECK_ERROR(sgd.apply(Tensors(2), d), Error, "no gradient is defined");
+  CHECK_ERROR(sgd.apply({w, w}, d), Error, "no gradient of 'd.b'");
+  CHECK_ERROR(sgd.apply({w, cast(b, DType::f64)}, d), Error, "no gradient of 'd.b'");
+  CHECK_ERROR(sgd.apply({w, b.to(Device::cpu().twin())}, d), Error, "no gradient of 'd.b'");
+  Graph graph;
+  CHECK_ERROR(sgd.apply({w, graph.placeholder("b", DType::f32, {4})}, d), Error,
+              "no gradient of 'd.b'");
+  // Of another device or a graph, the rate would be noticed only once the step has been counted.
+  const optim::Sgd elsewhere(
+      {.learning_rate = Tensor::full({}, 1, DType::f64, Device::cpu().twin())});
+  CHECK_ERROR(elsewhere.apply({w, b}, d), Error, "[learning rate]");
+  const optim::Sgd symbolic({.learning_rate = graph.placeholder("rate", DType::f64, {})});
+  CHECK_ERROR(symbolic.apply({w, b}, d), Error, "[learning rate]");
+  check_bits(values_of(parameters), before);
+}
+
+TEST_CASE("accumulators on two scopes both update", "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const auto micro = [](const char* part) -> Step {
+    return [=](const Parameters& p) {
+      const optim::Accumulator accumulator(optim::Adam({.learning_rate = 0.1}), {.samples = 4});
+      return accumulator.minimize(loss_of(p), p.scope(part), Tensor::full({}, 2, DType::i64));
+    };
+  };
+  const Values start = train(as_graph, training_of({}), 0);
+  const Values half = train(as_graph, training_of({micro("g"), micro("d")}), 1);
+  CHECK(bit_equal(half.at("g.w"), start.at("g.w")));
+  CHECK(bit_equal(half.at("d.w"), start.at("d.w")));
+  CHECK(count_of(half, "g.adam/samples") == 2);
+  CHECK(count_of(half, "d.adam/samples") == 2);
+  const Values whole = train(as_graph, training_of({micro("g"), micro("d")}), 2);
+  for (const char* name : {"g.w", "g.b", "d.w", "d.b"})
+    CHECK_FALSE(bit_equal(whole.at(name), start.at(name)));
+  for (const char* part : {"g", "d"}) {
+    CHECK(count_of(whole, std::string(part) + ".adam/step") == 1);
+    CHECK(count_of(whole, std::string(part) + ".adam/samples") == 0);
+  }
+}
+
+TEST_CASE("an accumulator's count belongs to its scope, rule and name", "[optim][scope]") {
+  const Parameters p(Device::cpu(), Seed{1});
+  declare_parts(p);
+  const Tensor two = Tensor::full({}, 2, DType::i64);
+  const optim::Accumulator plain(optim::Adam(), {.samples = 3}),
+      named(optim::Adam({.name = "x"}), {.samples = 3}), sgd(optim::Sgd(), {.samples = 3});
+  for (const optim::Accumulator* accumulator : {&plain, &named, &sgd})
+    accumulator->minimize(loss_of(p), p, two);
+  plain.minimize(loss_of(p), p.scope("d"), two);
+  for (const char* name : {"adam/samples", "adam:x/samples", "sgd/samples", "d.adam/samples"}) {
+    CAPTURE(name);
+    CHECK(p[name].item<std::int64_t>() == 2);
+  }
+  CHECK(plain.flush(p).item<std::int64_t>() == 2);
+  CHECK(p["adam/samples"].item<std::int64_t>() == 0);
+  CHECK(p["adam:x/samples"].item<std::int64_t>() == 2);
+  CHECK_ERROR(sgd.flush(p.scope("d")), Error, "nothing has been accumulated");
+}
+
+TEST_CASE("samples that a step cannot count are refused before it counts", "[optim][scope]") {
+  const Parameters p(Device::cpu(), Seed{1});
+  declare_parts(p);
+  const optim::Accumulator accumulator(optim::Adam(), {.samples = 4});
+  Graph graph;
+  CHECK_ERROR(accumulator.minimize(loss_of(p), p, graph.placeholder("n", DType::i64, {})), Error,
+              "the number of samples");
+  CHECK_ERROR(accumulator.minimize(loss_of(p), p, Tensor()), Error, "the number of samples");
+  CHECK(p.slots().empty());
+}
+
+TEST_CASE("two sets of parameters in one graph train side by side", "[optim][scope]") {
+  const auto declare = [](const Parameters& p) { p.declare("w", {4}, kUniform); };
+  const auto loss = [](const Parameters& p) { return sum(square(p["w"])); };
+  const optim::Adam adam({.learning_rate = 0.1});
+  Graph graph;
+  const Parameters student(graph, Seed{1}, {.name = "student"});
+  const Parameters teacher(graph, Seed{1}, {.name = "teacher"});
+  declare(student);
+  declare(teacher);
+  const Tensor first = adam.minimize(loss(student), student);
+  const Tensor second = adam.minimize(loss(teacher), teacher);
+  Session session(graph);
+  session.initialize(student);
+  session.initialize(teacher);
+  const Tensor teacher_before = session.value(teacher["w"]);
+  session.run(first);
+  CHECK(bit_equal(session.value(teacher["w"]), teacher_before));
+  session.run(second);
+  session.run(second);
+  CHECK(session.value(student["adam/step"]).item<std::int64_t>() == 1);
+  CHECK(session.value(teacher["adam/step"]).item<std::int64_t>() == 2);
+  CHECK(student.slots().size() == 3);
+  CHECK(student.slots()[0].name == "student.w/student.adam.first_moment");
+
+  // Eager, the same set goes by the same names.
+  const Parameters eager(Device::cpu(), Seed{1}, {.name = "student"});
+  declare(eager);
+  adam.minimize(loss(eager), eager);
+  CHECK(bit_equal(eager["w"], session.value(student["w"])));
+}
+
+TEST_CASE("sets of one graph whose names collide are refused before anything is declared",
+          "[optim][scope]") {
+  Graph graph;
+  const Parameters one(graph, Seed{1}), two(graph, Seed{1});
+  one.declare("a", {4}, kUniform);
+  const Tensor b = two.declare("b", {4}, kUniform);
+  CHECK_ERROR(two.declare("a", {4}, kUniform), Error, "give one of the sets a name");
+  optim::Adam().minimize(sum(one["a"]), one);
+  const std::size_t nodes = graph.size();
+  CHECK_ERROR(optim::Adam().minimize(sum(b), two), Error,
+              "the graph has a \"adam/step\" of other Parameters already");
+  CHECK(two.slots().empty());
+  CHECK(graph.size() == nodes + 1);  // the sum
+  // Nothing is in the way of another rule, or another name.
+  optim::Sgd().minimize(sum(b), two);
+  optim::Adam({.name = "two"}).minimize(sum(b), two);
+  Session session(graph);
+  session.initialize();
+  CHECK(session.value(two["adam:two/step"]).item<std::int64_t>() == 0);
+}
+
+TEST_CASE("training in parts goes on where a file left it, in either mode", "[optim][scope]") {
+  const TemporaryFolder folder;
+  const std::vector<Step> steps = {
+      [](const Parameters& p) {
+        return optim::Accumulator(optim::Adam({.learning_rate = 0.1}), {.samples = 3})
+            .minimize(loss_of(p), p.scope("g"), Tensor::full({}, 2, DType::i64));
+      },
+      [](const Parameters& p) {
+        return optim::Sgd({.momentum = 0.9, .name = "d"}).minimize(loss_of(p), p.scope("d"));
+      }};
+  const Values whole = train_eagerly(training_of(steps), 5);
+  check_bits(train_as_graph(training_of(steps), 5), whole);
+
+  const auto eager = [&](const char* from, const char* to, int rounds) {
+    const Parameters p(Device::cpu(), Seed{2});
+    declare_parts(p);
+    if (from) p.load(folder.path(from));
+    for (int i = 0; i < rounds; ++i)
+      for (const Step& step : steps) step(p);
+    p.save(folder.path(to));
+    return values_of(p);
+  };
+  const auto graph = [&](const char* from, const char* to, int rounds) {
+    Graph graph;
+    const Parameters p(graph, Seed{2});
+    declare_parts(p);
+    Tensors fetches;
+    for (const Step& step : steps) fetches.push_back(step(p));
+    Session session(graph);
+    session.restore(folder.path(from));
+    for (int i = 0; i < rounds; ++i)
+      for (const Tensor& fetch : fetches) session.run(fetch);
+    session.save(folder.path(to));
+  };
+  {
+    const Parameters start(Device::cpu(), Seed{1});
+    declare_parts(start);
+    start.save(folder.path("start"));
+  }
+  eager("start", "e2", 2);
+  graph("start", "g2", 2);
+  check_bits(eager("e2", "e5", 3), whole);
+  check_bits(eager("g2", "e5", 3), whole);
+  graph("e2", "g5", 3);
+  check_bits(eager("g5", "same", 0), whole);
+}
+
+TEST_CASE("accumulated gradients that were loaded count as gradients", "[optim][scope]") {
+  const auto gradient_bytes = [] {
+    return memory::stats(Device::cpu())
+        .by_category[static_cast<std::size_t>(memory::Category::gradient)]
+        .current;
+  };
+  const TemporaryFolder folder;
+  const std::size_t before = gradient_bytes();
+  std::size_t made = 0;
+  {
+    const Parameters p(Device::cpu(), Seed{1});
+    declare_parts(p);
+    const optim::Accumulator accumulator(optim::Adam({.name = "x"}), {.samples = 9});
+    accumulator.minimize(loss_of(p), p.scope("g"), Tensor::full({}, 2, DType::i64));
+    made = gradient_bytes() - before;
+    CHECK(made == 3 * 512);
+    p.save(folder.path("f"));
+  }
+  REQUIRE(gradient_bytes() == before);
+  const Parameters p(Device::cpu(), Seed{1});
+  declare_parts(p);
+  p.load(folder.path("f"));
+  CHECK(gradient_bytes() - before == made);
+}
+
+TEST_CASE("slots start at zero by themselves in a session", "[optim][scope]") {
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  declare_parts(p);
+  Session session(graph);
+  session.initialize(p);
+  const Tensor before = session.value(p["g.w"]);
+  const Tensor train = optim::Adam().minimize(loss_of(p), p);
+  CHECK(session.value(p["adam/step"]).item<std::int64_t>() == 0);
+  session.run(train);
+  CHECK(session.value(p["adam/step"]).item<std::int64_t>() == 1);
+  const Values as_ever = train_eagerly(
+      training_of({[](const Parameters& q) { return optim::Adam().minimize(loss_of(q), q); }}), 1);
+  CHECK(bit_equal(session.value(p["g.w"]), as_ever.at("g.w")));
+  CHECK_FALSE(bit_equal(session.value(p["g.w"]), before));
+}
+
+TEST_CASE("the graph of an optimizer grows in step with the parameters", "[optim][scope]") {
+  const auto nodes = [](int count) {
+    Graph graph;
+    const Parameters p(graph, Seed{1});
+    Tensor loss;
+    for (int i = 0; i < count; ++i) {
+      const Tensor term =
+          sum(p.scope("layer" + std::to_string(i)).declare("w", {2}, initializers::zeros()));
+      loss = loss.defined() ? loss + term : term;
+    }
+    optim::Adam().minimize(loss, p);
+    CHECK(p.slots().size() == 2 * static_cast<std::size_t>(count) + 1);
+    return graph.size();
+  };
+  const std::size_t at_1000 = nodes(1'000), at_10000 = nodes(10'000);
+  CHECK(at_10000 < 10 * at_1000 + 10);
+}
+
+}  // namespace ebb::tests
