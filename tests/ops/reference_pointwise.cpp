@@ -85,7 +85,7 @@ void add_pointwise_references(std::vector<Reference>& references) {
   unary(tanh_op, [](double x) { return std::tanh(x); });
   unary(sigmoid_op, sigmoid);
   unary(relu_op, relu);
-  unary(copy_op, [](double x) { return x; });
+  for (const OpDef* op : {&copy_op, &detach_op}) unary(*op, [](double x) { return x; });
 
   references.push_back({&fill_like_op, [](const Application& a) -> Arrays {
                           const double n = a.attribute<FillAttributes>().value;
