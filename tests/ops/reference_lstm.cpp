@@ -80,11 +80,11 @@ Arrays forward(const Arrays& in, const LstmAttributes& attributes) {
 Arrays backward(const Application& application) {
   const auto& attributes = application.attribute<LstmAttributes>();
   const Places places(attributes);
-  Arrays in(application.inputs.begin(),
-            application.inputs.begin() + static_cast<std::ptrdiff_t>(places.end));
+  const auto first = application.inputs.begin() + kLstmBackwardX;
+  Arrays in(first, first + static_cast<std::ptrdiff_t>(places.end));
   const auto loss = [&] {
     const Arrays outputs = forward(in, attributes);
-    std::size_t given = places.end + 2;  // behind the sequence and the reserve
+    std::size_t given = kLstmBackwardX + places.end;
     double total = 0;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (!(attributes.d_given >> k & 1)) continue;
