@@ -87,6 +87,10 @@ void add_update_references(std::vector<Reference>& references) {
   references.push_back({&assign_op, [](const Application& a) {
                           return updated(a, [&](double, std::int64_t i) { return a[1][i]; });
                         }});
+  references.push_back({&assign_if_op, [](const Application& a) {
+                          return updated(
+                              a, [&](double x, std::int64_t i) { return a[2][0] ? a[1][i] : x; });
+                        }});
   references.push_back({&add_assign_op, [](const Application& a) {
                           return updated(a, [&](double x, std::int64_t i) { return x + a[1][i]; });
                         }});
