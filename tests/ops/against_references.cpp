@@ -7,6 +7,7 @@
 
 #include "ebb/core/all_operators.h"
 #include "ebb/core/apply.h"
+#include "ebb/core/error.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
