@@ -7,6 +7,7 @@
 
 #include "ebb/core/all_operators.h"
 #include "ebb/core/apply.h"
+#include "ebb/core/error.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
@@ -106,7 +107,7 @@ std::string difference(const OpDef& op, const Tensors& inputs, const Attributes&
     if (!(got.shape == expected[i].shape))
       return which + " is " + got.shape.to_string() + ", not " + expected[i].shape.to_string();
     const DType dtype = results[i].dtype();
-    const double allowed = reference.error + (dtype == DType::f32   ? 2e-6
+    const double allowed = reference.error + (dtype == DType::f32   ? 5e-6
                                               : dtype == DType::f64 ? 1e-13
                                                                     : 0);
     for (std::int64_t k = 0; k < got.elements(); ++k)
