@@ -1,8 +1,10 @@
 #include "ebb/optim/optimizer.h"
 
 #include "ebb/core/error.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/reverse.h"
 #include "ebb/optim/detail/step.h"
+#include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
 
@@ -68,14 +70,18 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, 
                             " parameters, not " + std::to_string(gradients.size()),
                         site));
   Targets targets;
-  Tensors given;
+  WrittenMemory written;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!gradients[i].defined()) continue;
     check_gradient_of(entries[i], gradients[i], site);
     targets.push_back(i);
-    given.push_back(gradients[i]);
+    written.add(entries[i].tensor);
   }
   if (targets.empty()) throw Error(message("apply", "no gradient is defined", site));
+  // A gradient may be a parameter itself, which this step is about to change.
+  Tensors given;
+  for (const std::size_t i : targets)
+    given.push_back(written.holds(gradients[i]) ? copy({gradients[i], file, line}) : gradients[i]);
   Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
   step.prepare({}, [&](std::size_t i) { return given[i]; });
   const std::vector<Tensor> updates = step.commit(given);

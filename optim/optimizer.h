@@ -37,8 +37,8 @@ class Optimizer {
   // not fit its parameter; OutOfMemory.
   Tensor apply(const Tensors& gradients, const Parameters& parameters, EBB_CALL_SITE) const;
 
-  // Eager: updates every parameter that has a .grad(), which stays. Throws Error where none has,
-  // and for a graph's parameters (use minimize); OutOfMemory.
+  // Eager: updates every parameter below this handle that has a .grad(), which stays. Throws Error
+  // where none has, and for a graph's parameters (use minimize); OutOfMemory.
   void step(const Parameters& parameters, EBB_CALL_SITE) const;
 
   const Rule& rule() const noexcept { return *rule_; }

@@ -151,7 +151,8 @@ TEST_CASE("Counts count, and gates open when they are reached") {
   }
 }
 
-TEST_CASE("accumulate, add_assign, assign and clear_if change their first input as they say") {
+TEST_CASE(
+    "accumulate, add_assign, assign, assign_if and clear_if change their first input as they say") {
   Dice dice(3);
   for (DType type : {DType::f32, DType::f64})
     for (std::int64_t n : {0, 1, 19, 40'000}) {
@@ -168,6 +169,8 @@ TEST_CASE("accumulate, add_assign, assign and clear_if change their first input 
             [](double x, double y) { return x + 5 * y; });
       check(cpu::add_assign, {a, b}, [](double x, double y) { return x + y; });
       check(cpu::assign, {a, b}, [](double, double y) { return y; });
+      check(cpu::assign_if, {a, b, flag(true)}, [](double, double y) { return y; });
+      check(cpu::assign_if, {a, b, flag(false)}, [](double x, double) { return x; });
       check(cpu::clear_if, {a, flag(true)}, [](double, double) { return 0.0; });
       check(cpu::clear_if, {a, flag(false)}, [](double x, double) { return x; });
     }

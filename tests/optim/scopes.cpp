@@ -163,6 +163,23 @@ TEST_CASE("apply makes the step that minimize makes", "[optim][scope]") {
   CHECK(bit_equal(some.at("g.w"), start.at("g.w")));
 }
 
+TEST_CASE("apply takes parameters as gradients, with the values they had before the step",
+          "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const optim::Sgd sgd({.learning_rate = 0.5});
+  // Each moves by half of the other.
+  const Values end = train(as_graph, training_of({[&](const Parameters& p) {
+                             return sgd.apply({p["d.w"], p["d.b"], p["g.w"], p["g.b"]}, p);
+                           }}),
+                           1);
+  const Values start = train(as_graph, training_of({}), 0);
+  for (const char* name : {"w", "b"}) {
+    const Tensor g = start.at(std::string("g.") + name), d = start.at(std::string("d.") + name);
+    CHECK(bit_equal(end.at(std::string("g.") + name), g - 0.5 * d));
+    CHECK(bit_equal(end.at(std::string("d.") + name), d - 0.5 * g));
+  }
+}
+
 TEST_CASE("apply returns the count of steps and says what does not fit", "[optim][scope]") {
   const Parameters parameters(Device::cpu(), Seed{1});
   declare_parts(parameters);
