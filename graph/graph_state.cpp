@@ -19,7 +19,7 @@ const OpDef captured_op = {.name = "captured", .infer = nullptr};
 GraphState::~GraphState() {
   // From the last node to the first, so that no node's end reaches down a chain.
   captured_.clear();
-  run_count_node_ = nullptr;
+  random_state_node_ = nullptr;
   while (!nodes_.empty()) nodes_.pop_back();
 }
 
@@ -71,21 +71,20 @@ Tensor GraphState::declare(const VariableDeclaration& declaration) {
 }
 
 Tensor GraphState::draw(CallSite site) {
-  if (run_count_ < 0) {
+  const Spec spec{DType::i64, {2}};
+  if (random_state_ < 0) {
     const auto index = static_cast<std::int64_t>(variables_.size());
-    const Tensor variable = declare({.name = "random/run_count",
-                                     .spec = {DType::i64, {}},
+    const Tensor variable = declare({.name = "random/state",
+                                     .spec = spec,
                                      .initializer = initializers::zeros(),
                                      .seed = {},
                                      .category = memory::Category::optimizer_state,
                                      .site = site});
-    run_count_ = index;
-    run_count_node_ = variable.impl()->node;
+    random_state_ = index;
+    random_state_node_ = variable.impl()->node;
   }
-  const Tensor count =
-      detail::make_symbolic({DType::i64, {}}, Ref<Recorder>(this), run_count_node_, 0);
-  const DrawAttributes attributes{detail::generator().key, nodes_.size()};
-  return apply_one(draw_op, {count}, attributes, site);
+  const Tensor state = detail::make_symbolic(spec, Ref<Recorder>(this), random_state_node_, 0);
+  return apply_one(draw_op, {state}, DrawAttributes{nodes_.size()}, site);
 }
 
 Ref<Node> GraphState::capture(const Tensor& tensor, const OpDef& user, CallSite site) {

@@ -44,8 +44,9 @@ class GraphState final : public Recorder {
   const std::deque<VariableDeclaration>& variables() const noexcept { return variables_; }
   // The index of the variable of that name, or -1.
   std::int64_t find_variable(std::string_view name) const noexcept;
-  // The count of runs that draws depend on: its variable, or -1 while nothing draws.
-  std::int64_t run_count() const noexcept { return run_count_; }
+  // The variable that draws depend on, i64[2] {key, run count}, or -1 while nothing draws. It
+  // belongs to each session, is never initialised anew and is saved like any other.
+  std::int64_t random_state() const noexcept { return random_state_; }
 
   // Sessions mark their runs, during which nodes cannot be added.
   void begin_run() noexcept { runs_.fetch_add(1, std::memory_order_relaxed); }
@@ -62,8 +63,8 @@ class GraphState final : public Recorder {
   std::unordered_map<const void*, detail::Ref<Node>>
       captured_;  // by TensorImpl, which the node pins
   std::deque<VariableDeclaration> variables_;
-  std::int64_t run_count_ = -1;
-  detail::Ref<Node> run_count_node_;
+  std::int64_t random_state_ = -1;
+  detail::Ref<Node> random_state_node_;
   std::uint32_t regions_ = 0, region_ = 0;
   std::atomic<int> runs_{0};
 };

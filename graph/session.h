@@ -32,6 +32,9 @@ struct SessionOptions {
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
   // runs as it was written and each result has memory of its own.
   bool passes = true;
+  // Of what the session draws at random: the same seed repeats a session. By default each has a key
+  // of its own, taken from the generator of the thread that makes it (set_seed).
+  std::optional<Seed> seed = {};
 };
 
 // A value for a placeholder.
@@ -56,8 +59,8 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Draws the initial values of these parameters; their slots start at zero. Throws Error for
-  // parameters of another graph.
+  // Draws the initial values of these parameters; their slots start at zero. Random state goes on,
+  // so that no run repeats another's numbers. Throws Error for parameters of another graph.
   void initialize(const Parameters& parameters);
   // All variables of the graph.
   void initialize();
@@ -80,12 +83,14 @@ class Session {
   Tensor value(const Tensor& variable);
   // Sets a variable's value. Throws ShapeError for another shape or dtype.
   void assign(const Tensor& variable, const Tensor& value);
-  // All values, slots, counts and random state; either mode reads the file. Throws FileError, Error
-  // for variables without value.
+  // All values, slots, counts and random state (the session's, and the calling thread's generator);
+  // either mode reads the file. Throws FileError, Error for variables without value.
   void save(const std::string& file);
   // Reads what save or Parameters::save wrote. Slots that the file lacks start at zero, entries
-  // that the graph lacks are left alone. Throws FileError naming the first parameter that is
-  // missing or differs; then nothing has changed.
+  // that the graph lacks are left alone. Random state is taken from the file, so that a session of
+  // the same graph goes on bit for bit, dropout included, and two restored from one file draw
+  // alike; from a file without one nothing changes in it. Throws FileError naming the first
+  // parameter that is missing or differs; then nothing has changed.
   void restore(const std::string& file);
 
   memory::Breakdown memory() const;

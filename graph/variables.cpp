@@ -24,7 +24,7 @@ void SessionVariables::allocate() {
   for (std::size_t i = first; i < declared.size(); ++i) {
     values_.push_back({data, false});
     if (data) data += rounded_bytes(declared[i]);
-    if (static_cast<std::int64_t>(i) == graph_.run_count()) zero(i);
+    if (is_random_state(i)) begin_random_state(i);
   }
   const std::size_t parameters = split[static_cast<std::size_t>(Category::parameter)];
   parameter_bytes_ += parameters;
@@ -36,6 +36,7 @@ std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable)
 }
 
 void SessionVariables::draw_initial(std::size_t index) {
+  if (is_random_state(index)) return;
   const VariableDeclaration& variable = declaration(index);
   if (!runtime_.is_simulated())
     draw_initial_values(variable.initializer, variable.seed, variable.name, variable.spec,
@@ -50,15 +51,21 @@ void SessionVariables::write(std::size_t index, const void* value) noexcept {
 }
 
 void SessionVariables::zero(std::size_t index) noexcept {
+  if (is_random_state(index)) return;
   if (!runtime_.is_simulated())
     std::memset(values_[index].data, 0, declaration(index).spec.bytes());
   values_[index].initialized = true;
 }
 
+void SessionVariables::begin_random_state(std::size_t index) noexcept {
+  const std::int64_t state[] = {static_cast<std::int64_t>(random_key_), 0};
+  write(index, state);
+}
+
 void SessionVariables::count_run() noexcept {
-  if (graph_.run_count() < 0 || runtime_.is_simulated()) return;
-  const auto index = static_cast<std::size_t>(graph_.run_count());
-  if (index < values_.size()) ++*reinterpret_cast<std::int64_t*>(values_[index].data);
+  if (graph_.random_state() < 0 || runtime_.is_simulated()) return;
+  const auto index = static_cast<std::size_t>(graph_.random_state());
+  if (index < values_.size()) ++reinterpret_cast<std::int64_t*>(values_[index].data)[1];
 }
 
 }  // namespace ebb::detail
