@@ -157,6 +157,8 @@ Tensor Parameters::declare(std::string_view name, const Shape& shape,
     throw ShapeError(message(
         "parameters",
         "the shape " + shape.to_string() + " of " + quoted(full) + " has an open dimension", site));
+  if (!shape.is_countable())
+    throw ShapeError(message("parameters", quoted(full) + ": " + detail::too_large(shape), site));
   const Spec spec{state_->dtype, shape};
   Tensor tensor;
   if (state_->graph) {

@@ -44,6 +44,8 @@ Tensor GraphState::add_input(const OpDef& op, const Spec& spec, std::string_view
 
 Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite site) {
   if (name.empty()) throw Error(message("placeholder", "needs a name", site));
+  if (!spec.shape.is_countable())
+    throw ShapeError(message("placeholder", detail::too_large(spec.shape), site));
   for (const Ref<Node>& node : nodes_)
     if (node->op == &placeholder_op && node->extra->name == name)
       throw Error(message("placeholder",

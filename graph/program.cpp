@@ -59,7 +59,7 @@ class ProgramMaker {
       const Spec& declared = node->outputs[0].spec;
       bool fits = declared.shape.rank() == fed.shape.rank() && !fed.shape.is_open();
       for (int axis = 0; fits && axis < fed.shape.rank(); ++axis)
-        fits = declared.shape[axis] == kOpen || declared.shape[axis] == fed.shape[axis];
+        fits = declared.shape.dim(axis) == kOpen || declared.shape.dim(axis) == fed.shape[axis];
       if (!fits)
         throw ShapeError(message("run",
                                  "placeholder " + quoted(*node) + " is " + declared.to_string() +
