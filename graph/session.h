@@ -50,8 +50,8 @@ class PreparedStep;
 // close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
 // session are serialised; every function may be called from any thread.
 //
-// All throw SessionClosed once the session is closed, and OutOfMemory, with every variable as it
-// was, where memory does not suffice.
+// All throw SessionClosed once the session is closed or moved from, and OutOfMemory, with every
+// variable as it was, where memory does not suffice.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});
@@ -81,7 +81,8 @@ class Session {
 
   // A copy of a variable's value. Throws Error where it has none.
   Tensor value(const Tensor& variable);
-  // Sets a variable's value. Throws ShapeError for another shape or dtype.
+  // Sets a variable's value. Throws ShapeError for another shape or dtype, SimulatedRead for a
+  // tensor of a simulated device in a session of a real one.
   void assign(const Tensor& variable, const Tensor& value);
   // All values, slots, counts and random state (the session's, and the calling thread's generator);
   // either mode reads the file. Throws FileError, Error for variables without value.
@@ -98,22 +99,34 @@ class Session {
   memory::Stats stats() const;
   // At any time; lowered below what is held, it refuses only what is asked for anew.
   void set_memory_limit(std::optional<std::size_t> bytes);
-  std::size_t plans() const noexcept;
-  const Device& device() const noexcept;
+  std::size_t plans() const;
+  const Device& device() const;
 
   // Waits for a run in progress and gives everything back to the device: afterwards the session
-  // holds no byte. Closing twice is harmless.
+  // holds no byte. Closing twice is harmless, as is closing a session that was moved from.
   memory::CloseReport close();
-  bool closed() const noexcept;
+  bool closed() const noexcept;  // or moved from
 
  private:
   class Impl;
   friend class PreparedStep;
-  std::shared_ptr<Impl> impl_;
+  // A shared_ptr that throws SessionClosed where the session was moved from.
+  class Pointer {
+   public:
+    Pointer() = default;
+    explicit Pointer(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+    explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
+    Impl* operator->() const { return shared().get(); }
+    const std::shared_ptr<Impl>& shared() const;
+
+   private:
+    std::shared_ptr<Impl> impl_;
+  };
+  Pointer impl_;
 };
 
 // From Session::prepare. Holds nothing of the session's memory; running it after close() throws
-// SessionClosed. Not for two threads at once.
+// SessionClosed, running one that was moved from throws Error. Not for two threads at once.
 class PreparedStep {
  public:
   // The values of the placeholders, in their order.

@@ -58,6 +58,9 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
     throw ShapeError("[assign] variable '" + declaration.name + "' is " +
                      declaration.spec.to_string() + " and cannot be set to " + value.to_string());
+  if (value.device().is_simulated() && !impl_->device.is_simulated())
+    throw SimulatedRead("[assign] variable '" + declaration.name + "' cannot be set to " +
+                        value.to_string() + ", which has no values: the device is simulated");
   impl_->variables.write(index, detail::data(value));
 }
 
