@@ -47,6 +47,8 @@ if(EBB_HAVE_CUDA)
   # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20.
   target_compile_options(ebb_kernels_cuda PRIVATE -std=c++20)
   target_link_libraries(ebb_kernels_cuda PRIVATE CUDA::cudart_static)
+  # The library was made before there were architectures to inherit; the Makefile generators insist on them.
+  set_target_properties(ebb PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
   target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cuda>)
   target_link_libraries(ebb PRIVATE $<LINK_ONLY:CUDA::cudart_static>)  # its headers stay with the kernels
   unset(sources)
