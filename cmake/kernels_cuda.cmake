@@ -50,7 +50,10 @@ if(EBB_HAVE_CUDA)
   # The library was made before there were architectures to inherit; the Makefile generators insist on them.
   set_target_properties(ebb PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
   target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cuda>)
-  target_link_libraries(ebb PRIVATE $<LINK_ONLY:CUDA::cudart_static>)  # its headers stay with the kernels
+  # Its headers stay with the kernels. Under a name of our own: an installed static ebb brings the archive along.
+  add_library(ebb::cudart INTERFACE IMPORTED)
+  set_target_properties(ebb::cudart PROPERTIES INTERFACE_LINK_LIBRARIES CUDA::cudart_static)
+  target_link_libraries(ebb PRIVATE $<LINK_ONLY:ebb::cudart>)
   unset(sources)
 else()
   target_sources(ebb PRIVATE kernels/cuda/none.cpp kernels/cuda/runtime/describe.cpp)
