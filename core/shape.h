@@ -57,18 +57,20 @@ class Shape {
   // Whether the dimensions that are known, zeros left out, make no more than kMaxElements.
   constexpr bool is_countable() const noexcept {
     std::int64_t n = 1;
-    for (int i = 0; i < rank_; ++i) {
-      const std::int64_t size = dims_[static_cast<std::size_t>(i)];
-      if (size > 0 && (__builtin_mul_overflow(n, size, &n) || n > kMaxElements)) return false;
-    }
+    for (int i = 0; i < rank_; ++i)
+      if (dim(i) > 0 && !multiply(n, dim(i))) return false;
     return true;
   }
   // The number of elements. Throws ShapeError while a dimension is open, and beyond kMaxElements.
   constexpr std::int64_t elements() const {
-    if (is_open() || !is_countable()) throw_no_elements();
     std::int64_t n = 1;
-    for (int i = 0; i < rank_; ++i) n *= dims_[static_cast<std::size_t>(i)];
-    return n;
+    bool empty = false;
+    for (int i = 0; i < rank_; ++i) {
+      const std::int64_t size = dims_[static_cast<std::size_t>(i)];
+      empty |= size == 0;
+      if (size < 0 || (size > 0 && !multiply(n, size))) throw_no_elements();
+    }
+    return empty ? 0 : n;
   }
   // "[32, -1, 4]"; an open dimension prints as "?".
   std::string to_string() const;
@@ -82,6 +84,10 @@ class Shape {
   }
 
  private:
+  // n *= size, unless that is beyond kMaxElements.
+  static constexpr bool multiply(std::int64_t& n, std::int64_t size) noexcept {
+    return !__builtin_mul_overflow(n, size, &n) && n <= kMaxElements;
+  }
   [[noreturn]] void throw_no_size(int axis) const;
   [[noreturn]] void throw_no_elements() const;
 
