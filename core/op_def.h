@@ -60,7 +60,7 @@ constexpr Keeps operator|(Keeps a, Keeps b) noexcept {
 // work. One definition per operator, in the file of its family in core/ops/.
 struct OpDef {
   const char* name;
-  // The shape rule.
+  // The shape rule; it reads open dimensions with Shape::dim.
   void (*infer)(Inference&);
   // The gradient rule: one tensor per input, not defined() where there is nothing to pass on. It is
   // written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not

@@ -4,8 +4,8 @@
 namespace ebb {
 
 // A stack of LSTM layers over a whole sequence. Gates in the order i, f, g, o (PyTorch's):
-//   a = x_t W + h_{t-1} R + b;  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g);  h_t = sigmoid(o)
-//   tanh(c_t)
+//   a = x_t W + h_{t-1} R + b;  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g);
+//   h_t = sigmoid(o) tanh(c_t)
 struct LstmAttributes {
   std::int32_t layers = 1;
   std::int32_t hidden = 0;

@@ -6,8 +6,7 @@ namespace ebb {
 // A draw is named by an i64[2] tensor {key, counter}; element i takes word i % 4 of
 // Philox::draw(key, counter, i / 4), so a draw can be repeated anywhere (philox.h).
 struct RandomAttributes {
-  double a =
-      0;  // uniform: low; normal: mean; bernoulli and dropout: the probability of a one / zero
+  double a = 0;  // uniform: low; normal: mean; bernoulli: probability of a one, dropout: of a zero
   double b = 1;  // uniform: high; normal: standard deviation
 };
 
