@@ -30,6 +30,7 @@
 #include "ebb/core/workers.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/graph.h"
+#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/classifier.h"
 #include "ebb/models/dense.h"

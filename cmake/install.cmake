@@ -12,23 +12,29 @@ install(DIRECTORY allocator core eager graph optim models DESTINATION ${CMAKE_IN
 file(GLOB umbrella CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
 install(FILES ${umbrella} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb)
 
-# Whoever links a static ebb links what it stands on; a shared one brings that along.
+# Whoever links a static ebb links what it stands on, a shared one brings that along. Of what was there when ebb was
+# built a user needs as little as can be: spdlog is inside, CUDA's runtime is installed beside ebb (its licence allows
+# it), oneDNN's library is found without its headers and CMake files.
 get_target_property(type ebb TYPE)
-set(EBB_DEPENDENCIES "")
+set(EBB_STATIC_DEPENDENCIES "")
+set(EBB_LIBRARY_DIR ${CMAKE_INSTALL_LIBDIR}/ebb)
 if(type STREQUAL STATIC_LIBRARY)
-  if(EBB_spdlog_ORIGIN STREQUAL system)
-    string(APPEND EBB_DEPENDENCIES "find_dependency(spdlog CONFIG)\n")
-  endif()
   if(EBB_HAVE_CUDA)
-    string(APPEND EBB_DEPENDENCIES "find_dependency(CUDAToolkit)\n")
+    list(APPEND EBB_STATIC_DEPENDENCIES cudart)
+    get_target_property(archive CUDA::cudart_static IMPORTED_LOCATION)
+    file(REAL_PATH ${archive} archive)
+    install(FILES ${archive} DESTINATION ${EBB_LIBRARY_DIR} RENAME libcudart_static.a)
   endif()
   if(TARGET ebb::onednn)
-    string(APPEND EBB_DEPENDENCIES "include(\${CMAKE_CURRENT_LIST_DIR}/ebb-onednn.cmake)\n")
-    install(FILES third_party/onednn.cmake DESTINATION ${EBB_PACKAGE_DIR} RENAME ebb-onednn.cmake)
+    list(APPEND EBB_STATIC_DEPENDENCIES onednn)
+    # libdnnl.so.2 of libdnnl.so.2.7: there on a machine that runs programs but compiles none.
+    file(REAL_PATH ${EBB_ONEDNN_LIBRARY} library)
+    get_filename_component(library ${library} NAME)
+    string(REGEX REPLACE "^([^.]+\\.so\\.[0-9]+).*" "\\1" EBB_ONEDNN_SONAME ${library})
   endif()
 endif()
 configure_package_config_file(cmake/ebb-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake
-                              INSTALL_DESTINATION ${EBB_PACKAGE_DIR})
+                              INSTALL_DESTINATION ${EBB_PACKAGE_DIR} PATH_VARS EBB_LIBRARY_DIR)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake

@@ -47,8 +47,13 @@ if(EBB_HAVE_CUDA)
   # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20.
   target_compile_options(ebb_kernels_cuda PRIVATE -std=c++20)
   target_link_libraries(ebb_kernels_cuda PRIVATE CUDA::cudart_static)
+  # The library was made before there were architectures to inherit; the Makefile generators insist on them.
+  set_target_properties(ebb PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
   target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cuda>)
-  target_link_libraries(ebb PRIVATE $<LINK_ONLY:CUDA::cudart_static>)  # its headers stay with the kernels
+  # Its headers stay with the kernels. Under a name of our own: an installed static ebb brings the archive along.
+  add_library(ebb::cudart INTERFACE IMPORTED)
+  set_target_properties(ebb::cudart PROPERTIES INTERFACE_LINK_LIBRARIES CUDA::cudart_static)
+  target_link_libraries(ebb PRIVATE $<LINK_ONLY:ebb::cudart>)
   unset(sources)
 else()
   target_sources(ebb PRIVATE kernels/cuda/none.cpp kernels/cuda/runtime/describe.cpp)

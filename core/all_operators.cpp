@@ -29,12 +29,13 @@ std::span<const OpDef* const> all_operators() noexcept {
       // loss
       &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op,
       // random
-      &uniform_op, &normal_op, &bernoulli_op, &dropout_op, &draw_op,
+      &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
+      &dropout_op, &draw_op,
       // lstm
       &lstm_op, &lstm_backward_op,
       // shape
       &reshape_op, &reshape_like_op, &as_matrix_op, &flatten_op, &slice_op, &slice_backward_op,
-      &select_op, &select_backward_op, &rows_op,
+      &select_op, &select_backward_op, &size_op,
       // update
       &assign_op, &add_assign_op, &assign_if_op, &sgd_update_op, &sgd_momentum_update_op,
       &adam_update_op, &schedule_op, &increment_op, &add_count_op, &at_least_op, &accumulate_op,

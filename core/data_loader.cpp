@@ -92,7 +92,8 @@ DataLoader::Iterator::Iterator(std::shared_ptr<State> state) : state_(std::move(
   const std::int64_t count = state_->data.size();
   Pass pass;
   if (state_->options.shuffle) {
-    pass.order = detail::permutation(count, state_->options.shuffle->value, state_->passes);
+    pass.order = detail::permutation(count, state_->options.shuffle->value,
+                                     detail::Purpose::shuffle, state_->passes);
   } else {
     pass.order.resize(static_cast<std::size_t>(count));
     std::iota(pass.order.begin(), pass.order.end(), std::int64_t{0});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -19,8 +18,6 @@ namespace {
 using detail::values_of;
 
 constexpr const char* kWhat = "DataSet";
-// The draw that splits, apart from those that shuffle the passes of a loader.
-constexpr std::uint64_t kSplitDraw = std::numeric_limits<std::uint64_t>::max();
 
 [[noreturn]] void fail(const std::string& text) { throw Error(detail::message(kWhat, text, {})); }
 
@@ -116,7 +113,7 @@ std::pair<DataSet, DataSet> DataSet::split(double fraction, Seed seed) const {
     fail("splits off a fraction between 0 and 1, not " + std::to_string(fraction));
   const auto held_out =
       static_cast<std::ptrdiff_t>(std::llround(fraction * static_cast<double>(size())));
-  std::vector<std::int64_t> order = detail::permutation(size(), seed.value, kSplitDraw);
+  std::vector<std::int64_t> order = detail::permutation(size(), seed.value, detail::Purpose::split);
   std::sort(order.begin(), order.begin() + held_out);
   std::sort(order.begin() + held_out, order.end());
   const std::span<const std::int64_t> all = order;

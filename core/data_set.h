@@ -24,7 +24,7 @@ class DataSet {
   // as i32 [n]. Throws FileError.
   static DataSet idx(const std::string& images, const std::string& labels);
 
-  std::int64_t size() const noexcept { return inputs_.shape()[0]; }
+  std::int64_t size() const { return inputs_.shape()[0]; }
   const Tensor& inputs() const noexcept { return inputs_; }
   const Tensor& targets() const noexcept { return targets_; }
 

@@ -28,7 +28,11 @@ struct Inference {
   const T& attribute() const noexcept {
     return attributes.get<T>();
   }
-  void output(DType dtype, const Shape& shape) { outputs.emplace_back(Spec{dtype, shape}); }
+  // Throws ShapeError for more elements than a tensor can have.
+  void output(DType dtype, const Shape& shape) {
+    if (!shape.is_countable()) fail("the result is too large: " + detail::too_large(shape));
+    outputs.emplace_back(Spec{dtype, shape});
+  }
   // Throws ShapeError "[op] text; inputs are f32[2, 3], f32[4] (file:line)".
   [[noreturn]] void fail(const std::string& text) const;
   void require(bool condition, const char* text) const {
@@ -51,7 +55,7 @@ constexpr Keeps operator|(Keeps a, Keeps b) noexcept {
 // work. One definition per operator, in the file of its family in core/ops/.
 struct OpDef {
   const char* name;
-  // The shape rule.
+  // The shape rule; it reads open dimensions with Shape::dim.
   void (*infer)(Inference&);
   // The gradient rule: one tensor per input, not defined() where there is nothing to pass on. It is
   // written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not

@@ -3,7 +3,7 @@
 #include <array>
 #include <atomic>
 
-#include "ebb/core/philox.h"
+#include "ebb/core/random_key.h"
 #include "ebb/core/recorder.h"
 #include "ebb/core/tensor_impl.h"
 
@@ -15,8 +15,7 @@ namespace {
 // ask; a program's first thread always has the same.
 Generator unseeded() noexcept {
   static std::atomic<std::uint64_t> threads{0};
-  const Philox::Words words = Philox::draw(0, 0, threads.fetch_add(1, std::memory_order_relaxed));
-  return {.key = std::uint64_t{words[1]} << 32 | words[0]};
+  return {.key = derive_key(0, Purpose::thread, threads.fetch_add(1, std::memory_order_relaxed))};
 }
 
 }  // namespace
@@ -40,8 +39,16 @@ Tensor next_draw(const Device& device, CallSite) {
   return tensor;
 }
 
+std::uint64_t session_key(std::optional<Seed> seed) noexcept {
+  if (seed) return derive_key(seed->value, Purpose::session);
+  Generator& generator = detail::generator();
+  return first_words(Philox::draw(generator.key, generator.counter++, 0));
+}
+
 }  // namespace detail
 
-void set_seed(Seed seed) noexcept { detail::generator() = {.key = seed.value}; }
+void set_seed(Seed seed) noexcept {
+  detail::generator() = {.key = detail::derive_key(seed.value, detail::Purpose::eager)};
+}
 
 }  // namespace ebb

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "ebb/core/tensor.h"
 
@@ -9,8 +10,9 @@ struct Seed {
   std::uint64_t value = 0;
 };
 
-// Restarts the calling thread's generator of eager random operators. Each draw takes the next
-// counter under this key, so that the same seed repeats the same program.
+// Restarts the calling thread's generator, from which eager random operators draw and new sessions
+// take their key: the same seed repeats the same program. Seeds are told apart by what they are
+// given to, so that one seed for everything shares no number between two draws.
 void set_seed(Seed seed) noexcept;
 
 namespace detail {
@@ -25,6 +27,9 @@ Generator& generator() noexcept;
 // (if that is symbolic) a node that draws anew in every run.
 Tensor next_draw(const Tensor& like, CallSite site);
 Tensor next_draw(const Device& device, CallSite site);
+
+// The key under which a session's draws are made: of `seed`, or a new one, the generator's next.
+std::uint64_t session_key(std::optional<Seed> seed) noexcept;
 }  // namespace detail
 
 }  // namespace ebb

@@ -26,7 +26,7 @@ constexpr struct {
                {"U8", DType::u8},     {"BOOL", DType::boolean}};
 
 // What dtype and shape call for; nothing where 63 bits do not hold it. Zeros do not excuse the
-// other dimensions: Shape::elements() multiplies them in any case.
+// other dimensions.
 std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::uint64_t> dims) {
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::uint64_t product = size_of(dtype);
@@ -190,6 +190,7 @@ class Parser final : public nlohmann::json_sax<Json> {
     if (!bytes) return wrong("has a shape beyond what can be addressed");
     Shape shape;
     for (const std::uint64_t size : dims_) shape.push_back(static_cast<std::int64_t>(size));
+    if (!shape.is_countable()) return wrong("has a shape beyond what can be addressed");
     const Spec spec{*dtype_, shape};
     if (*bytes != extent.end - extent.begin)
       return wrong("is " + spec.to_string() + ", which is " + std::to_string(*bytes) +

@@ -18,13 +18,15 @@ std::uint64_t Storage::next_serial() noexcept {
 }
 
 void Storage::keep() noexcept {
-  if (keepers_.fetch_add(1, std::memory_order_relaxed) == 0 && category() == Category::temporary)
-    recategorise(Category::activation);
+  const Lock lock(*this);
+  if (keepers_++ == 0 && block_->category() == Category::temporary)
+    set_category(Category::activation);
 }
 
 void Storage::unkeep() noexcept {
-  if (keepers_.fetch_sub(1, std::memory_order_relaxed) == 1 && category() == Category::activation)
-    recategorise(Category::temporary);
+  const Lock lock(*this);
+  if (--keepers_ == 0 && block_->category() == Category::activation)
+    set_category(Category::temporary);
 }
 
 }  // namespace ebb::detail

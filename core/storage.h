@@ -1,5 +1,7 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "ebb/core/device.h"
 #include "ebb/core/reference.h"
@@ -24,9 +26,13 @@ class Storage final : public Counted {
   const Device& device() const noexcept { return device_; }
   std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
   std::size_t bytes() const noexcept { return block_->requested_bytes(); }
-  memory::Category category() const noexcept { return block_->category(); }
+  memory::Category category() const noexcept {
+    const Lock lock(*this);
+    return block_->category();
+  }
   void recategorise(memory::Category category) const noexcept {
-    device_.runtime().allocator().recategorise(block_, category);
+    const Lock lock(*this);
+    set_category(category);
   }
 
   // Counts updates in place, so that a backward pass notices when what it kept has changed.
@@ -44,18 +50,40 @@ class Storage final : public Counted {
   static std::uint64_t next_serial() noexcept;
 
   // A gradient keeps this memory from keep() to unkeep(): a temporary is an activation meanwhile.
+  // Tapes of several threads may keep the same memory, one of them the first or the last to do so.
   void keep() noexcept;
   void unkeep() noexcept;
   // unkeep() where it is read a last time: it stays an activation.
-  void leave() noexcept { keepers_.fetch_sub(1, std::memory_order_relaxed); }
+  void leave() noexcept {
+    const Lock lock(*this);
+    --keepers_;
+  }
 
  private:
+  // Whoever counts keepers changes the category too, before the next one counts.
+  class Lock {
+   public:
+    explicit Lock(const Storage& storage) noexcept : locked_(storage.locked_) {
+      while (locked_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~Lock() { locked_.clear(std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    std::atomic_flag& locked_;
+  };
+  void set_category(memory::Category category) const noexcept {
+    device_.runtime().allocator().recategorise(block_, category);
+  }
+
   const Device device_;
   memory::Block* const block_;
   const std::uint64_t serial_ = next_serial();
   std::atomic<std::uint32_t> version_{0};
-  std::atomic<std::uint32_t> keepers_{0};
   bool is_state_ = false;
+  mutable std::atomic_flag locked_;  // guards the category and what follows
+  std::uint32_t keepers_ = 0;
 };
 
 }  // namespace ebb::detail

@@ -47,9 +47,12 @@ Tensor shape_only(const Spec& spec) {
 }
 
 namespace {
+constexpr const char* kHoldsNothing =
+    "of a tensor that holds nothing, as .grad() does before the first backward()";
+
 // The implementation of a tensor whose values can be read on the host.
 const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, CallSite site) {
-  if (!tensor.defined()) throw Error(message(what, "of a tensor that holds nothing", site));
+  if (!tensor.defined()) throw Error(message(what, kHoldsNothing, site));
   const TensorImpl& impl = *tensor.impl();
   if (impl.recorder)
     throw Error(message(what,
@@ -90,12 +93,17 @@ detail::TensorImpl::~TensorImpl() {
 }
 
 bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
-const Shape& Tensor::shape() const noexcept { return impl_->spec.shape; }
-DType Tensor::dtype() const noexcept { return impl_->spec.dtype; }
-std::size_t Tensor::bytes() const noexcept { return impl_->spec.bytes(); }
+
+const TensorImpl& Tensor::held(const char* what) const {
+  if (!impl_) throw Error(message(what, detail::kHoldsNothing, {}));
+  return *impl_;
+}
+const Shape& Tensor::shape() const { return held("shape").spec.shape; }
+DType Tensor::dtype() const { return held("dtype").spec.dtype; }
+std::size_t Tensor::bytes() const { return held("bytes").spec.bytes(); }
 
 Device Tensor::device() const {
-  if (!impl_ || !impl_->storage)
+  if (!held("device").storage)
     throw Error("[device] a symbolic tensor is on no device before a session runs it");
   return impl_->storage->device();
 }
@@ -122,6 +130,8 @@ Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device
                     unsigned line) {
   if (shape.is_open())
     throw ShapeError(message("full", "the shape " + shape.to_string() + " is open", {file, line}));
+  if (!shape.is_countable())
+    throw ShapeError(message("full", detail::too_large(shape), {file, line}));
   Tensor tensor =
       detail::allocate({dtype, shape}, device, detail::tape_mode().category, {"full", file, line});
   if (!device.is_simulated()) {
@@ -170,9 +180,12 @@ void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::i
       size);
 }
 
-void Tensor::copy_out(void* values, DType dtype, CallSite site) const {
-  const TensorImpl& impl = detail::readable(*this, dtype, "to_vector", site);
-  if (const std::size_t bytes = impl.spec.bytes()) std::memcpy(values, detail::data(*this), bytes);
+void Tensor::require_values(DType dtype, CallSite site) const {
+  detail::readable(*this, dtype, "to_vector", site);
+}
+
+void Tensor::copy_out(void* values) const {
+  if (const std::size_t size = bytes()) std::memcpy(values, detail::data(*this), size);
 }
 
 Tensor Tensor::to(const Device& device, const char* file, unsigned line) const {

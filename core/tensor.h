@@ -65,12 +65,14 @@ class Tensor {
 
   bool defined() const noexcept { return impl_ != nullptr; }
   bool is_symbolic() const noexcept;
-  // Dimensions of a symbolic tensor may be open.
-  const Shape& shape() const noexcept;
-  DType dtype() const noexcept;
-  int rank() const noexcept { return shape().rank(); }
-  std::int64_t elements() const noexcept { return shape().elements(); }
-  std::size_t bytes() const noexcept;
+  // These and all that follow throw Error where the tensor holds nothing. Dimensions of a symbolic
+  // tensor may be open; asking for the size of one throws ShapeError, as do elements() and bytes()
+  // then: size(x, axis) gives it as a tensor.
+  const Shape& shape() const;
+  DType dtype() const;
+  int rank() const { return shape().rank(); }
+  std::int64_t elements() const { return shape().elements(); }
+  std::size_t bytes() const;
   // Throws Error for a symbolic tensor, which has no device before a session runs it.
   Device device() const;
   // "f32[2, 3] on cpu".
@@ -109,10 +111,13 @@ class Tensor {
   detail::TensorImpl* impl() const noexcept { return impl_; }
 
  private:
+  // What the handle points to. Throws Error, in the name of `what`, where that is nothing.
+  const detail::TensorImpl& held(const char* what) const;
   void release() noexcept;
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                         const Device& device);
-  void copy_out(void* values, DType dtype, CallSite site) const;
+  void require_values(DType dtype, CallSite site) const;
+  void copy_out(void* values) const;
   void read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
                     CallSite site) const;
 
@@ -187,8 +192,9 @@ T Tensor::item(std::initializer_list<std::int64_t> index, const char* file, unsi
 template <class T>
 std::vector<T> Tensor::to_vector(const char* file, unsigned line) const {
   static_assert(!std::is_same_v<T, bool>, "read a bool tensor as std::uint8_t");
-  std::vector<T> values(static_cast<std::size_t>(is_symbolic() ? 0 : elements()));
-  copy_out(values.data(), dtype_of<T>, {file, line});
+  require_values(dtype_of<T>, {file, line});  // before there is memory for them
+  std::vector<T> values(static_cast<std::size_t>(elements()));
+  copy_out(values.data());
   return values;
 }
 

@@ -1,5 +1,6 @@
 #include "ebb/graph/graph.h"
 
+#include "ebb/core/error.h"
 #include "ebb/graph/graph_state.h"
 #include "ebb/graph/program.h"
 
@@ -17,6 +18,8 @@ Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape
 memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes,
                          const Device& device) const {
   const GraphState::Reading reading(state());
+  for (const FedShape& fed : shapes)
+    if (!fed.shape.is_countable()) throw ShapeError("[plan] " + detail::too_large(fed.shape));
   return detail::make_program(state(), fetches, shapes, device.runtime(), {}).plan;
 }
 

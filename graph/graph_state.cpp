@@ -20,7 +20,7 @@ constinit const OpDef captured_op = {.name = "captured", .infer = nullptr, .is_s
 
 GraphState::~GraphState() {
   // From the last node to the first, so that no node's end reaches down a chain.
-  run_count_node_ = nullptr;
+  random_state_node_ = nullptr;
   while (!nodes_.empty()) nodes_.pop_back();
 }
 
@@ -70,6 +70,8 @@ Tensor GraphState::add_input(const OpDef& op, const Spec& spec, std::string_view
 
 Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite site) {
   if (name.empty()) throw Error(message("placeholder", "needs a name", site));
+  if (!spec.shape.is_countable())
+    throw ShapeError(message("placeholder", detail::too_large(spec.shape), site));
   const Extending extending(*this, "placeholder", site);
   const auto [at, is_new] = placeholders_.emplace(name, nullptr);
   if (!is_new)
@@ -100,21 +102,20 @@ Tensor GraphState::declare(const VariableDeclaration& declaration) {
 }
 
 Tensor GraphState::draw(CallSite site) {
-  if (run_count_ < 0) {
+  const Spec spec{DType::i64, {2}};
+  if (random_state_ < 0) {
     const auto index = static_cast<std::int64_t>(variables_.size());
-    const Tensor variable = declare({.name = "random/run_count",
-                                     .spec = {DType::i64, {}},
+    const Tensor variable = declare({.name = "random/state",
+                                     .spec = spec,
                                      .initializer = initializers::zeros(),
                                      .seed = {},
                                      .category = memory::Category::optimizer_state,
                                      .site = site});
-    run_count_ = index;
-    run_count_node_ = variable.impl()->node;
+    random_state_ = index;
+    random_state_node_ = variable.impl()->node;
   }
-  const Tensor count =
-      detail::make_symbolic({DType::i64, {}}, Ref<Recorder>(this), run_count_node_, 0);
-  const DrawAttributes attributes{detail::generator().key, nodes_.size()};
-  return apply_one(draw_op, {count}, attributes, site);
+  const Tensor state = detail::make_symbolic(spec, Ref<Recorder>(this), random_state_node_, 0);
+  return apply_one(draw_op, {state}, DrawAttributes{nodes_.size()}, site);
 }
 
 Node::Source GraphState::captured_source(const Tensor& tensor, const OpDef& user, CallSite site) {

@@ -50,8 +50,9 @@ class GraphState final : public Recorder {
   const std::deque<VariableDeclaration>& variables() const noexcept { return variables_; }
   // The index of the variable of that name, or -1.
   std::int64_t find_variable(std::string_view name) const noexcept;
-  // The count of runs that draws depend on: its variable, or -1 while nothing draws.
-  std::int64_t run_count() const noexcept { return run_count_; }
+  // The variable that draws depend on, i64[2] {key, run count}, or -1 while nothing draws. It
+  // belongs to each session, is never initialised anew and is saved like any other.
+  std::int64_t random_state() const noexcept { return random_state_; }
 
   // While one is alive, a session plans or runs the graph and nodes cannot be added.
   class Reading {
@@ -79,8 +80,8 @@ class GraphState final : public Recorder {
   std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
   std::deque<VariableDeclaration> variables_;
   std::unordered_map<std::string_view, std::int64_t> variable_indices_;  // by name in variables_
-  std::int64_t run_count_ = -1;
-  detail::Ref<Node> run_count_node_;
+  std::int64_t random_state_ = -1;
+  detail::Ref<Node> random_state_node_;
   std::uint32_t regions_ = 0, region_ = 0;
   int region_depth_ = 0;
   mutable std::atomic<int> users_{0};  // sessions that read; -1: a thread adds a node

@@ -1,5 +1,7 @@
 #include "ebb/graph/session.h"
 
+#include <utility>
+
 #include "ebb/core/error.h"
 #include "ebb/graph/session_impl.h"
 
@@ -8,13 +10,18 @@ namespace ebb {
 Session::Session(const Graph& graph, const SessionOptions& options)
     : impl_(std::make_shared<Impl>(graph, options)) {}
 
+const std::shared_ptr<Session::Impl>& Session::Pointer::shared() const {
+  if (!impl_) throw SessionClosed("[Session] this session was moved from");
+  return impl_;
+}
+
 Session::~Session() {
   if (impl_) impl_->close();
 }
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&& other) noexcept {
-  if (impl_ && impl_ != other.impl_) impl_->close();
-  impl_ = std::move(other.impl_);
+  if (this != &other && impl_) impl_->close();
+  impl_ = std::exchange(other.impl_, {});
   return *this;
 }
 
@@ -28,14 +35,15 @@ Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
 memory::Breakdown Session::memory() const { return impl_->memory(); }
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
 void Session::set_memory_limit(std::optional<std::size_t> bytes) { impl_->pool->set_limit(bytes); }
-const Device& Session::device() const noexcept { return impl_->device; }
-memory::CloseReport Session::close() { return impl_->close(); }
+const Device& Session::device() const { return impl_->device; }
+memory::CloseReport Session::close() { return impl_ ? impl_->close() : memory::CloseReport{}; }
 
-std::size_t Session::plans() const noexcept {
+std::size_t Session::plans() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->plans.size();
 }
 bool Session::closed() const noexcept {
+  if (!impl_) return true;
   const std::lock_guard lock(impl_->mutex);
   return impl_->closed;
 }
@@ -58,11 +66,12 @@ PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders) 
   InlineVector<const Tensor*, 8> given;
   for (const Tensor& placeholder : placeholders) given.push_back(&placeholder);
   return PreparedStep(std::make_unique<PreparedStep::State>(
-      PreparedStep::State{impl_, Tensors{fetch},
+      PreparedStep::State{impl_.shared(), Tensors{fetch},
                           Session::Impl::Feeding(graph, {given.data(), given.size()}), nullptr}));
 }
 
 Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
+  if (!state_) throw Error("[prepare] this step was moved from");
   return state_->session->run_prepared(state_->fetch, state_->feeding, {values, count},
                                        state_->plan);
 }

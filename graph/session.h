@@ -32,6 +32,9 @@ struct SessionOptions {
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
   // runs as it was written and each result has memory of its own.
   bool passes = true;
+  // Of what the session draws at random: the same seed repeats a session. By default each has a key
+  // of its own, taken from the generator of the thread that makes it (set_seed).
+  std::optional<Seed> seed = {};
 };
 
 // A value for a placeholder.
@@ -47,8 +50,8 @@ class PreparedStep;
 // close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
 // session are serialised; every function may be called from any thread.
 //
-// All throw SessionClosed once the session is closed, and OutOfMemory, with every variable as it
-// was, where memory does not suffice.
+// All throw SessionClosed once the session is closed or moved from, and OutOfMemory, with every
+// variable as it was, where memory does not suffice.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});
@@ -57,8 +60,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   // Draws the initial values of these parameters, of the set or a scope of it, and sets their slots
-  // to zero, where all slots start. Throws Error for parameters of another graph, with nothing
-  // changed.
+  // to zero, where all slots start. Random state goes on, so that no run repeats another's numbers.
+  // Throws Error for parameters of another graph, with nothing changed.
   void initialize(const Parameters& parameters);
   // All variables of the graph.
   void initialize();
@@ -79,7 +82,8 @@ class Session {
 
   // A copy of a variable's value. Throws Error where it has none, which slots always have.
   Tensor value(const Tensor& variable);
-  // Sets a variable's value. Throws ShapeError for another shape or dtype.
+  // Sets a variable's value. Throws ShapeError for another shape or dtype, SimulatedRead for a
+  // tensor of a simulated device in a session of a real one.
   void assign(const Tensor& variable, const Tensor& value);
 
   // Writes the values of `from`, parameters and state, into this session's `to`: eager parameters
@@ -93,15 +97,17 @@ class Session {
   // other's: an evaluation session from the one that trains. What only the other has is left alone.
   void copy_from(const Session& other);
 
-  // All values, slots, counts and random state; either mode reads the file. Throws FileError, Error
-  // for variables without value.
+  // All values, slots, counts and random state (the session's, and the calling thread's generator);
+  // either mode reads the file. Throws FileError, Error for variables without value.
   void save(const std::string& file);
   // Those of the set or scope, without random state.
   void save(const std::string& file, const Parameters& parameters);
   // Reads what save or Parameters::save wrote: all that file and graph share. Slots that the file
-  // lacks start at zero, entries that the graph lacks are left alone. Throws FileError naming the
-  // first parameter that is missing or differs; then nothing has changed. Takes memory of the host
-  // for a second copy of the values meanwhile.
+  // lacks start at zero, entries that the graph lacks are left alone. Random state is taken from
+  // the file, so that a session of the same graph goes on bit for bit, dropout included, and two
+  // restored from one file draw alike; from a file without one nothing changes in it. Throws
+  // FileError naming the first parameter that is missing or differs; then nothing has changed.
+  // Takes memory of the host for a second copy of the values meanwhile.
   void restore(const std::string& file);
   // That set or scope alone: its parameters and state, and unless the option says otherwise its
   // slots. Nothing else changes.
@@ -113,22 +119,35 @@ class Session {
   memory::Stats stats() const;
   // At any time; lowered below what is held, it refuses only what is asked for anew.
   void set_memory_limit(std::optional<std::size_t> bytes);
-  std::size_t plans() const noexcept;
-  const Device& device() const noexcept;
+  std::size_t plans() const;
+  const Device& device() const;
 
   // Waits for a run in progress and gives everything back to the device: afterwards the session
-  // holds no byte. Closing twice is harmless.
+  // holds no byte. Closing twice is harmless, as is closing a session that was moved from.
   memory::CloseReport close();
-  bool closed() const noexcept;
+  bool closed() const noexcept;  // or moved from
 
  private:
   class Impl;
   friend class PreparedStep;
-  std::shared_ptr<Impl> impl_;
+  // A shared_ptr that throws SessionClosed where the session was moved from.
+  class Pointer {
+   public:
+    Pointer() = default;
+    explicit Pointer(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+    explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
+    Impl* operator->() const { return shared().get(); }
+    Impl& operator*() const { return *shared(); }
+    const std::shared_ptr<Impl>& shared() const;
+
+   private:
+    std::shared_ptr<Impl> impl_;
+  };
+  Pointer impl_;
 };
 
 // From Session::prepare. Holds nothing of the session's memory; running it after close() throws
-// SessionClosed. Not for two threads at once.
+// SessionClosed, running one that was moved from throws Error. Not for two threads at once.
 class PreparedStep {
  public:
   // The values of the placeholders, in their order.

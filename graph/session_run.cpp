@@ -2,6 +2,7 @@
 
 #include "ebb/core/error.h"
 #include "ebb/core/log.h"
+#include "ebb/core/random.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -35,7 +36,7 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       options(options),
       device(options.device),
       pool(device.runtime().allocator().make_pool("session", options.memory_limit)),
-      variables(graph.state(), device.runtime(), *pool) {
+      variables(graph.state(), device.runtime(), *pool, detail::session_key(options.seed)) {
   if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
 }
 

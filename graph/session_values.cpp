@@ -67,6 +67,9 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
     throw ShapeError("[assign] variable '" + declaration.name + "' is " +
                      declaration.spec.to_string() + " and cannot be set to " + value.to_string());
+  if (value.device().is_simulated() && !impl_->device.is_simulated())
+    throw SimulatedRead("[assign] variable '" + declaration.name + "' cannot be set to " +
+                        value.to_string() + ", which has no values: the device is simulated");
   impl_->provide_variable(index);
   impl_->variables.write(index, detail::data(value));
 }
@@ -121,12 +124,17 @@ void Session::Impl::restore(const std::string& file, const std::vector<std::size
       if (checkpoint.find(name)) checkpoint.read(name, at);
     });
   for_each([&](std::size_t index, const std::byte* at) {
-    if (variables.has_memory(index)) variables.write(index, at);
+    if (checkpoint.find(variables.declaration(index).name))
+      variables.write(index, at);
+    else if (variables.has_memory(index))
+      variables.zero(index);
   });
 }
 
 void Session::save(const std::string& file) {
   const auto lock = impl_->open_variables();
+  if (const std::int64_t random = impl_->graph.state().random_state(); random >= 0)
+    impl_->provide_variable(static_cast<std::size_t>(random));
   std::vector<std::size_t> all(impl_->variables.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   impl_->save(file, all, detail::RandomState::saved);

@@ -49,7 +49,10 @@ void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
     values_[index] = {data, true, false};
     if (data) data += rounded_bytes(declaration(index));
     const bool is_parameter = declaration(index).category == Category::parameter;
-    if (!is_parameter) zero(index);
+    if (is_random_state(index))
+      begin_random_state(index);
+    else if (!is_parameter)
+      zero(index);
     (is_parameter ? parameter_bytes_ : slot_bytes_) += rounded_bytes(declaration(index));
   }
 }
@@ -59,6 +62,7 @@ std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable)
 }
 
 void SessionVariables::draw_initial(std::size_t index) {
+  if (is_random_state(index)) return;
   const VariableDeclaration& variable = declaration(index);
   if (!runtime_.is_simulated())
     draw_initial_values(variable.initializer, variable.seed, variable.name, variable.spec,
@@ -73,15 +77,21 @@ void SessionVariables::write(std::size_t index, const void* value) noexcept {
 }
 
 void SessionVariables::zero(std::size_t index) noexcept {
+  if (is_random_state(index)) return;
   if (!runtime_.is_simulated())
     std::memset(values_[index].data, 0, declaration(index).spec.bytes());
   values_[index].initialized = true;
 }
 
+void SessionVariables::begin_random_state(std::size_t index) noexcept {
+  const std::int64_t state[] = {static_cast<std::int64_t>(random_key_), 0};
+  write(index, state);
+}
+
 void SessionVariables::count_run() noexcept {
-  if (graph_.run_count() < 0 || runtime_.is_simulated()) return;
-  const auto index = static_cast<std::size_t>(graph_.run_count());
-  if (has_memory(index)) ++*reinterpret_cast<std::int64_t*>(values_[index].data);
+  if (graph_.random_state() < 0 || runtime_.is_simulated()) return;
+  const auto index = static_cast<std::size_t>(graph_.random_state());
+  if (has_memory(index)) ++reinterpret_cast<std::int64_t*>(values_[index].data)[1];
 }
 
 }  // namespace ebb::detail

@@ -14,8 +14,10 @@ namespace ebb::detail {
 // the others one; what is declared or needed later gets further ones. Slots start at zero.
 class SessionVariables {
  public:
-  SessionVariables(GraphState& graph, Runtime& runtime, memory::Pool& pool)
-      : graph_(graph), runtime_(runtime), pool_(pool) {}
+  // `random_key`: under which the session draws.
+  SessionVariables(GraphState& graph, Runtime& runtime, memory::Pool& pool,
+                   std::uint64_t random_key)
+      : graph_(graph), runtime_(runtime), pool_(pool), random_key_(random_key) {}
 
   // Memory for every parameter declared so far and for these others. Throws OutOfMemory, with
   // nothing changed.
@@ -42,9 +44,11 @@ class SessionVariables {
 
   // The rest is for variables that have memory.
   void* data(std::size_t index) const noexcept { return values_[index].data; }
+  // Draws nothing for the random state, which goes on: a run never repeats the numbers of another.
   void draw_initial(std::size_t index);
   // Writes a value of the declared spec.
   void write(std::size_t index, const void* value) noexcept;
+  // Zeros where a checkpoint says nothing; the random state stays what it is.
   void zero(std::size_t index) noexcept;
   // Adds one to the count that random draws of the next run depend on, if the graph draws.
   void count_run() noexcept;
@@ -58,11 +62,16 @@ class SessionVariables {
   // One segment for these variables, and where each is in it.
   memory::Block* segment(std::span<const std::uint32_t> indices, const char* tag);
   void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) noexcept;
+  bool is_random_state(std::size_t index) const noexcept {
+    return static_cast<std::int64_t>(index) == graph_.random_state();
+  }
+  void begin_random_state(std::size_t index) noexcept;
   std::size_t rounded_bytes(const VariableDeclaration& variable) const noexcept;
 
   GraphState& graph_;
   Runtime& runtime_;
   memory::Pool& pool_;
+  const std::uint64_t random_key_;
   std::vector<Value> values_;  // by index; as far as looked at
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
 };

@@ -1,5 +1,4 @@
-# oneDNN: CPU products where it is installed; never downloaded, since Eigen serves without it. Installed beside ebb's
-# package files too, since whoever links a static ebb links oneDNN with it.
+# oneDNN: CPU products where it is installed; never downloaded, since Eigen serves without it.
 #
 # Found by hand: the package's own CMake files demand OpenCL's headers.
 find_path(EBB_ONEDNN_INCLUDE_DIR dnnl.hpp)

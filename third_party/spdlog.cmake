@@ -2,9 +2,12 @@
 ebb_dependency(spdlog 1.9 TARGET spdlog::spdlog DEBIAN libspdlog-dev
                GIT https://github.com/gabime/spdlog.git TAG v1.13.0
                OPTIONS SPDLOG_INSTALL=OFF)
-# What ebb links. A downloaded copy goes in as headers, so that an installed ebb does not ask for it.
-if(EBB_spdlog_ORIGIN STREQUAL download)
+# What ebb links. A static ebb takes in spdlog and fmt as headers, as does one with a downloaded copy: an installed ebb
+# then does not ask its users for them.
+get_target_property(ebb_type ebb TYPE)
+if(EBB_spdlog_ORIGIN STREQUAL download OR ebb_type STREQUAL STATIC_LIBRARY)
   set(EBB_SPDLOG $<BUILD_INTERFACE:spdlog::spdlog_header_only>)
+  target_compile_definitions(ebb PRIVATE FMT_HEADER_ONLY)
 else()
   set(EBB_SPDLOG spdlog::spdlog)
 endif()

@@ -4,14 +4,15 @@
 namespace ebb {
 
 // A stack of LSTM layers over a whole sequence. Gates in the order i, f, g, o (PyTorch's):
-//   a = x_t W + h_{t-1} R + b;  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g);  h_t = sigmoid(o) tanh(c_t)
+//   a = x_t W + h_{t-1} R + b;  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g);
+//   h_t = sigmoid(o) tanh(c_t)
 struct LstmAttributes {
   std::int32_t layers = 1;
   std::int32_t hidden = 0;
-  std::int32_t has_state = 0;     // inputs h0, c0 are there; otherwise zeros
-  std::uint32_t wants = ~0u;      // backward: bit i: the gradient of forward input i is wanted
-  double dropout = 0;             // between layers; > 0: an input `draw` i64[2] is there
-  std::int32_t d_given = 0;       // backward: bit 0 d_sequence, 1 d_hidden, 2 d_cell are given
+  std::int32_t has_state = 0;  // inputs h0, c0 are there; otherwise zeros
+  std::uint32_t wants = ~0u;   // backward: bit i: the gradient of forward input i is wanted
+  double dropout = 0;          // between layers; > 0: an input `draw` i64[2] is there
+  std::int32_t d_given = 0;    // backward: bit 0 d_sequence, 1 d_hidden, 2 d_cell are given
   std::int32_t reserved = 0;
 };
 
@@ -25,7 +26,9 @@ struct LstmAttributes {
 //                  the gates are written over the gates, and a chunk's scratch is in the cells.
 // Backward outputs: one per forward input except draw (in the order of the forward inputs); those
 //                  not wanted have no data. Weight gradients are set, not added. dx may be x.
-// Dropout of layer l > 0's input draws elements from Philox with counter + l (dropout.h's rule).
+// Dropout of layer l > 0's input [batch, time, hidden] takes the elements of the draw from
+// l * kLstmLayerElements on, far beyond what another layer or another draw reads.
+inline constexpr std::int64_t kLstmLayerElements = std::int64_t{1} << 58;
 inline constexpr int kLstmBackwardReserve = 0, kLstmBackwardSequence = 1, kLstmBackwardX = 2;
 
 namespace cpu {

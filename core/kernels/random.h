@@ -6,18 +6,18 @@ namespace ebb {
 // A draw is named by an i64[2] tensor {key, counter}; element i takes word i % 4 of
 // Philox::draw(key, counter, i / 4), so a draw can be repeated anywhere (philox.h).
 struct RandomAttributes {
-  double a = 0;  // uniform: low; normal: mean; bernoulli and dropout: the probability of a one / zero
+  double a = 0;  // uniform: low; normal: mean; bernoulli: probability of a one, dropout: of a zero
   double b = 1;  // uniform: high; normal: standard deviation
 };
 
-// Which random node of a graph draws, and under which key.
+// Which random node of a graph draws.
 struct DrawAttributes {
-  std::uint64_t key = 0;
-  std::uint64_t node = 0;
+  std::uint64_t node = 0;  // below 2^32
 };
 
 namespace cpu {
-// Input: the run count (i64 scalar); output i64[2] = {key, (run count << 32) | node}.
+// Input: a session's random state, i64[2] {key, run count}; output i64[2] = {key, (run count << 32)
+// | node}.
 void draw(const KernelContext&);
 // Input: draw; output f32 or f64. uniform in [a, b); bernoulli 1 with probability a. normal by Box
 // and Muller, in f64 for either output: elements 2 i and 2 i + 1 have the words w and v; with

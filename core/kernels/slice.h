@@ -11,6 +11,10 @@ struct SelectAttributes {
   std::int64_t index = 0;
 };
 
+struct SizeAttributes {
+  std::int64_t axis = 0;
+};
+
 // Rows begin .. end of the leading axis; negative bounds count from the end, `end` at its limit is
 // the end.
 struct SliceAttributes {
@@ -35,7 +39,7 @@ void select_backward(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 as its rows SliceAttributes: the gradient of slice,
 // which itself is a view; any dtype.
 void slice_backward(const KernelContext&);
-// out, an i64 scalar, = the leading dimension of input 0 (no data).
-void rows(const KernelContext&);
+// out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
+void size(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

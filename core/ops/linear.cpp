@@ -20,10 +20,10 @@ void infer_matmul(Inference& inference) {
   inference.require(a.rank() == 2 && b.rank() == 2, "takes two matrices");
   const int inner_a = attributes.transpose_a ? 0 : 1;
   const int inner_b = attributes.transpose_b ? 1 : 0;
-  if (!detail::may_equal(a[inner_a], b[inner_b]))
+  if (!detail::may_equal(a.dim(inner_a), b.dim(inner_b)))
     inference.fail("axis " + std::to_string(inner_a) + " of the first matrix and axis " +
                    std::to_string(inner_b) + " of the second must have one size");
-  inference.output(inference.inputs[0].dtype, {a[1 - inner_a], b[1 - inner_b]});
+  inference.output(inference.inputs[0].dtype, {a.dim(1 - inner_a), b.dim(1 - inner_b)});
 }
 
 // With A = op(a), B = op(b): dA = dy B^T, dB = A^T dy, each transposed again where op transposes.
@@ -50,15 +50,15 @@ void infer_dense(Inference& inference) {
   const Shape& x = inference.inputs[0].shape;
   const Shape& w = inference.inputs[1].shape;
   inference.require(x.rank() >= 1 && w.rank() == 2, "takes x [..., in] and a weight [in, out]");
-  inference.require(detail::may_equal(x[-1], w[0]),
+  inference.require(detail::may_equal(x.dim(-1), w.dim(0)),
                     "the last axis of x must have the size of the weight's first");
   if (inference.attribute<DenseAttributes>().bias) {
     const Shape& b = inference.inputs[2].shape;
-    inference.require(b.rank() == 1 && detail::may_equal(b[0], w[1]),
+    inference.require(b.rank() == 1 && detail::may_equal(b.dim(0), w.dim(1)),
                       "the bias must be [out] for a weight [in, out]");
   }
   Shape y = x;
-  y.set(-1, w[1]);
+  y.set(-1, w.dim(1));
   inference.output(inference.inputs[0].dtype, y);
 }
 
@@ -66,7 +66,7 @@ void infer_dense_backward(Inference& inference) {
   const auto& attributes = inference.attribute<DenseBackwardAttributes>();
   const Spec& x = inference.inputs[0];
   const Spec& w = inference.inputs[1];
-  const Shape shapes[] = {x.shape, w.shape, Shape{w.shape[1]}};
+  const Shape shapes[] = {x.shape, w.shape, Shape{w.shape.dim(1)}};
   for (int i = 0; i < 3; ++i)
     inference.output(x.dtype, attributes.wants & bit(i) ? shapes[i] : Shape{0});
 }

@@ -22,7 +22,7 @@ void require_scores_and_labels(const Inference& inference) {
   const Spec& scores = inference.inputs[0];
   const Spec& labels = inference.inputs[1];
   inference.require(scores.shape.rank() == 2 && labels.shape.rank() == 1 &&
-                        detail::may_equal(scores.shape[0], labels.shape[0]),
+                        detail::may_equal(scores.shape.dim(0), labels.shape.dim(0)),
                     "takes scores [n, classes] and labels [n]");
   inference.require(labels.dtype == DType::i32 || labels.dtype == DType::i64,
                     "labels must be i32 or i64");

@@ -1,5 +1,7 @@
 #include "ebb/core/ops/lstm.h"
 
+#include <limits>
+
 #include "ebb/core/error.h"
 #include "ebb/core/ops/shape_rules.h"
 
@@ -48,20 +50,20 @@ void infer_lstm(Inference& inference) {
     inference.require(detail::is_draw(inference.inputs[static_cast<std::size_t>(layout.draw)]),
                       "the draw must be i64[2]");
 
-  const Shape state{attributes.layers, x.shape[0], hidden};
+  const Shape state{attributes.layers, x.shape.dim(0), hidden};
   if (attributes.has_state)
     inference.require(fits(inference.inputs[1], state) && fits(inference.inputs[2], state),
                       "the states must be [layers, batch, hidden]");
   for (int layer = 0; layer < attributes.layers; ++layer) {
     const auto weights =
         inference.inputs.subspan(static_cast<std::size_t>(layout.weights + 3 * layer), 3);
-    const std::int64_t in = layer ? hidden : x.shape[2];
+    const std::int64_t in = layer ? hidden : x.shape.dim(2);
     if (!fits(weights[0], {in, 4 * hidden}) || !fits(weights[1], {hidden, 4 * hidden}) ||
         !fits(weights[2], {4 * hidden}))
       inference.fail("the weights of layer " + std::to_string(layer) +
                      " must be [in, 4 hidden], [hidden, 4 hidden], [4 hidden]");
   }
-  inference.output(x.dtype, {x.shape[0], x.shape[1], hidden});
+  inference.output(x.dtype, {x.shape.dim(0), x.shape.dim(1), hidden});
   inference.output(x.dtype, state);
   inference.output(x.dtype, state);
   inference.output(DType::u8, {kOpen});
@@ -114,11 +116,15 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers, const Lst
   require(!layers.empty() && layers.size() <= kMostLayers, "takes one to nine layers");
   require(options.dropout >= 0 && options.dropout < 1, "takes a dropout in [0, 1)");
   require(options.hidden.defined() == options.cell.defined(), "takes both states or neither");
-  require(layers[0].recurrent.defined() && layers[0].recurrent.rank() == 2,
+  const Tensor& recurrent = layers[0].recurrent;
+  require(recurrent.defined() && recurrent.rank() == 2,
           "the recurrent weight must be [hidden, 4 hidden]");
+  const std::int64_t hidden = recurrent.shape().dim(0);
+  require(hidden >= 0 && hidden <= std::numeric_limits<std::int32_t>::max() / 4,
+          "the size of the recurrent weight must be known, and below 2^29");
 
   LstmAttributes attributes{.layers = static_cast<std::int32_t>(layers.size()),
-                            .hidden = static_cast<std::int32_t>(layers[0].recurrent.shape()[0]),
+                            .hidden = static_cast<std::int32_t>(hidden),
                             .has_state = options.hidden.defined()};
   Values values{first};
   if (attributes.has_state) {

@@ -33,12 +33,34 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
 
+// Of what a draw is like, only the shape is read: nothing depends on its values.
+Tensors no_gradient(const GradientContext&) { return {{}, {}}; }
+
+void infer_like(Inference& inference) {
+  inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
+  const Spec& like = inference.inputs[1];
+  if (!detail::is_arithmetic(like.dtype))
+    inference.fail(std::string("makes f32 or f64, not ") + name(like.dtype));
+  inference.output(like.dtype, like.shape);
+}
+
+Tensor create_like(const OpDef& op, const Operand& x, double a, double b) {
+  const Tensor& like = detail::tensor_of(op, x);
+  const Tensor draw = detail::next_draw(like, x.site());
+  return apply_one(op, {draw, like}, RandomAttributes{a, b}, x.site());
+}
+
 void infer_dropout(Inference& inference) {
   detail::same_shape(inference);
   inference.require(detail::is_draw(inference.inputs[1]), "the draw must be i64[2]");
 }
 
 }  // namespace
+
+void detail::require_probability(double probability, CallSite site) {
+  if (!(probability >= 0 && probability <= 1))
+    throw Error(message("bernoulli", "takes a probability in [0, 1]", site));
+}
 
 Attributes detail::creation_attributes(double a, double b, const Shape& shape, DType dtype) {
   CreationAttributes attributes{.random = {a, b}};
@@ -60,10 +82,22 @@ Tensor normal(const Shape& shape, const NormalOptions& options, const char* file
 
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, const char* file,
                  unsigned line) {
-  if (!(options.probability >= 0 && options.probability <= 1))
-    throw Error(detail::message("bernoulli", "takes a probability in [0, 1]", {file, line}));
+  detail::require_probability(options.probability, {file, line});
   return create(bernoulli_op, options.probability, 1, shape, options.dtype, options.device,
                 {file, line});
+}
+
+Tensor uniform_like(const Operand& x, double low, double high) {
+  return create_like(uniform_like_op, x, low, high);
+}
+
+Tensor normal_like(const Operand& x, double mean, double standard_deviation) {
+  return create_like(normal_like_op, x, mean, standard_deviation);
+}
+
+Tensor bernoulli_like(const Operand& x, double probability) {
+  detail::require_probability(probability, x.site());
+  return create_like(bernoulli_like_op, x, probability, 1);
 }
 
 Tensor dropout(const Operand& x, double probability, Phase phase) {
@@ -84,6 +118,24 @@ constinit const OpDef normal_op{.name = "normal", .infer = infer_creation, .cpu 
 constinit const OpDef bernoulli_op{
     .name = "bernoulli", .infer = infer_creation, .cpu = {cpu::bernoulli}};
 
+constinit const OpDef uniform_like_op{.name = "uniform_like",
+                                      .infer = infer_like,
+                                      .gradient = no_gradient,
+                                      .shape_only = bit(1),
+                                      .cpu = {cpu::uniform}};
+
+constinit const OpDef normal_like_op{.name = "normal_like",
+                                     .infer = infer_like,
+                                     .gradient = no_gradient,
+                                     .shape_only = bit(1),
+                                     .cpu = {cpu::normal}};
+
+constinit const OpDef bernoulli_like_op{.name = "bernoulli_like",
+                                        .infer = infer_like,
+                                        .gradient = no_gradient,
+                                        .shape_only = bit(1),
+                                        .cpu = {cpu::bernoulli}};
+
 constinit const OpDef dropout_op{
     .name = "dropout",
     .infer = infer_dropout,
@@ -99,9 +151,8 @@ constinit const OpDef dropout_op{
 constinit const OpDef draw_op{.name = "draw",
                               .infer =
                                   [](Inference& inference) {
-                                    inference.require(
-                                        detail::is_scalar(inference.inputs[0], DType::i64),
-                                        "the run count must be an i64 scalar");
+                                    inference.require(detail::is_draw(inference.inputs[0]),
+                                                      "the random state must be i64[2]");
                                     inference.output(DType::i64, {2});
                                   },
                               .cpu = {cpu::draw}};

@@ -28,27 +28,41 @@ struct BernoulliOptions {
   Device device = Device::cpu();
 };
 
-// Random tensors, f32 or f64, from the calling thread's generator (set_seed). Uniform in
-// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. Throw ShapeError for
-// another dtype, Error for a probability outside [0, 1].
+// Random tensors, f32 or f64, drawn now, from the calling thread's generator (set_seed). Uniform in
+// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. A graph that uses the result captures it, so that it is the
+// same in every run: what draws anew in each are the functions of graph/random.h and the _like
+// forms below. Throw ShapeError for another dtype or an open shape, Error for a probability outside
+// [0, 1].
 Tensor uniform(const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
 Tensor normal(const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {}, EBB_CALL_SITE);
 
+// The same in the shape and dtype of x, f32 or f64, whose values are not read: for a symbolic x,
+// whose shape may be open, a node that draws anew in each run; for a concrete x now and on x's
+// device. No gradient passes. Throw as the functions above.
+Tensor uniform_like(const Operand& x, double low = 0, double high = 1);
+Tensor normal_like(const Operand& x, double mean = 0, double standard_deviation = 1);
+Tensor bernoulli_like(const Operand& x, double probability = 0.5);
+
 // In training each element becomes 0 with `probability`, else x / (1 - probability); in inference,
-// and for probability 0, x itself. f32, f64. The mask is not stored: the gradient draws it again
-// from the same draw. Throws Error for a probability outside [0, 1).
+// and for probability 0, x itself. f32, f64. The mask is drawn anew in each call, or in each run of
+// a graph; it is not stored, the gradient draws it again from the same draw. Throws Error for a
+// probability outside [0, 1).
 Tensor dropout(const Operand& x, double probability, Phase phase);
 
 namespace detail {
+// Throws Error for a probability outside [0, 1].
+void require_probability(double probability, CallSite site);
 // The attributes of uniform, normal and bernoulli, whose one input is a draw i64[2]: a and b as
 // RandomAttributes has them, the shape and dtype of what they make.
 Attributes creation_attributes(double a, double b, const Shape& shape, DType dtype);
 }  // namespace detail
 
-extern const OpDef uniform_op, normal_op, bernoulli_op, dropout_op;
-// Input: a graph's run count (i64 scalar); output: the draw i64[2] {key, counter} of one random
-// node in that run (kernels/random.h).
+// Inputs: the draw, and for the _like operators the tensor whose shape and dtype they take.
+extern const OpDef uniform_op, normal_op, bernoulli_op, uniform_like_op, normal_like_op,
+    bernoulli_like_op, dropout_op;
+// Input: a session's random state, i64[2] {key, run count}; output: the draw i64[2] {key, counter}
+// of one random node in that run (kernels/random.h).
 extern const OpDef draw_op;
 
 }  // namespace ebb

@@ -13,7 +13,7 @@ Shape reduced(const Shape& shape, const Reduction& reduction) {
   Shape out;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (!reduces(reduction, axis))
-      out.push_back(shape[axis]);
+      out.push_back(shape.dim(axis));
     else if (reduction.keep)
       out.push_back(1);
   }
@@ -49,7 +49,7 @@ Tensors reduce_gradient(Gradient g) {
 bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.rank() > to.rank()) return false;
   for (int i = -1; i >= -from.rank(); --i)
-    if (from[i] != 1 && !detail::may_equal(from[i], to[i])) return false;
+    if (from.dim(i) != 1 && !detail::may_equal(from.dim(i), to.dim(i))) return false;
   return true;
 }
 

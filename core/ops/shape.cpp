@@ -17,8 +17,8 @@ struct ReshapeAttributes {
 std::int64_t product(const Shape& shape, int begin, int end) {
   std::int64_t result = 1;
   for (int i = begin; i < end; ++i) {
-    if (shape[i] == kOpen) return kOpen;
-    result *= shape[i];
+    if (shape.dim(i) == kOpen) return kOpen;
+    result *= shape.dim(i);
   }
   return result;
 }
@@ -28,17 +28,17 @@ void infer_reshape(Inference& inference) {
   const Shape& from = inference.inputs[0].shape;
   Shape to;
   int inferred = -1;  // the axis whose size is what is left
-  std::int64_t others = 1;
   for (int i = 0; i < attributes.rank; ++i) {
     to.push_back(attributes.dims[i]);
-    if (attributes.dims[i] != -1) {
-      others *= attributes.dims[i];
-    } else {
-      inference.require(inferred < 0, "takes -1 for one dimension only");
-      inferred = i;
-    }
+    if (attributes.dims[i] != -1) continue;
+    inference.require(inferred < 0, "takes -1 for one dimension only");
+    inferred = i;
   }
+  if (!to.is_countable()) inference.fail(detail::too_large(to));
   const std::int64_t elements = product(from, 0, from.rank());
+  std::int64_t others = 1;
+  for (int i = 0; i < to.rank(); ++i)
+    if (i != inferred) others *= to.dim(i);
   if (elements != kOpen) {  // otherwise the numbers are compared when shapes are fed
     if (inferred >= 0 && others == 0)
       inference.fail("cannot tell the -1 of " + to.to_string() + ", which has a size of 0");
@@ -60,13 +60,13 @@ void infer_reshape_like(Inference& inference) {
 void infer_flatten(Inference& inference) {
   const Spec& x = inference.inputs[0];
   inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
-  inference.output(x.dtype, {x.shape[0], product(x.shape, 1, x.shape.rank())});
+  inference.output(x.dtype, {x.shape.dim(0), product(x.shape, 1, x.shape.rank())});
 }
 
 void infer_as_matrix(Inference& inference) {
   const Spec& x = inference.inputs[0];
   inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
-  inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape[-1]});
+  inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape.dim(-1)});
 }
 
 // The same memory from its beginning.
@@ -79,7 +79,7 @@ Tensors reshape_gradient(Gradient g) { return {detail::reshape_like(g.dy(), g.x(
 Tensor reshape(const Operand& x, const Shape& shape) {
   ReshapeAttributes attributes;
   attributes.rank = shape.rank();
-  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
+  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape.dim(i);
   return detail::apply_to(reshape_op, x, attributes);
 }
 

@@ -24,8 +24,11 @@ Tensor select(const Operand& x, int axis, std::int64_t index);
 // The last step of x [batch, time, feature]: [batch, feature].
 Tensor last_step(const Operand& x);
 
-// The size of x's leading axis, an i64 scalar on x's device: the number of samples of a batch whose
-// size is not known before a graph runs. Has no derivative.
+// The size of x along an axis (negative: from the end), an i64 scalar on x's device: what the shape
+// of a symbolic tensor cannot say before a graph runs. Has no derivative. Throws ShapeError for an
+// axis that is not there.
+Tensor size(const Operand& x, int axis);
+// size(x, 0): the number of samples of a batch.
 Tensor rows(const Operand& x);
 
 namespace detail {
@@ -36,6 +39,6 @@ Tensor as_matrix(const Operand& x);
 }  // namespace detail
 
 extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, slice_op,
-    slice_backward_op, select_op, select_backward_op, rows_op;
+    slice_backward_op, select_op, select_backward_op, size_op;
 
 }  // namespace ebb

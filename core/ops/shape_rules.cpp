@@ -27,14 +27,14 @@ Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes)
 bool may_equal(const Shape& a, const Shape& b) noexcept {
   if (a.rank() != b.rank()) return false;
   for (int i = 0; i < a.rank(); ++i)
-    if (!may_equal(a[i], b[i])) return false;
+    if (!may_equal(a.dim(i), b.dim(i))) return false;
   return true;
 }
 
 Shape merge(const Shape& a, const Shape& b) noexcept {
   Shape merged = a;
   for (int i = 0; i < a.rank(); ++i)
-    if (a[i] == kOpen) merged.set(i, b[i]);
+    if (a.dim(i) == kOpen) merged.set(i, b.dim(i));
   return merged;
 }
 
@@ -42,8 +42,8 @@ Shape broadcast(const Inference& inference, const Shape& a, const Shape& b) {
   Shape out = a.rank() >= b.rank() ? a : b;
   const Shape& small = a.rank() >= b.rank() ? b : a;
   for (int i = -1; i >= -small.rank(); --i) {
-    const std::int64_t x = out[i];
-    const std::int64_t y = small[i];
+    const std::int64_t x = out.dim(i);
+    const std::int64_t y = small.dim(i);
     // A size beside 1 or beside an open dimension is that of the result, unless it is 1 itself.
     if (x == y || y == 1) continue;
     if (x == 1 || x == kOpen)

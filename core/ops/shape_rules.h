@@ -41,7 +41,7 @@ inline bool is_scalar(const Spec& spec, DType type) noexcept {
 
 // A draw {key, counter} (core/kernels/random.h).
 inline bool is_draw(const Spec& spec) noexcept {
-  return spec.dtype == DType::i64 && spec.shape.rank() == 1 && may_equal(spec.shape[0], 2);
+  return spec.dtype == DType::i64 && spec.shape.rank() == 1 && may_equal(spec.shape.dim(0), 2);
 }
 
 // The shape rule of an operator whose output is like its first input; f32, f64.

@@ -15,10 +15,10 @@ void infer_slice(Inference& inference) {
   const Spec& x = inference.inputs[0];
   inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
   Shape out = x.shape;
-  if (x.shape[0] != kOpen) {
-    const std::int64_t begin = attributes.first(x.shape[0]);
-    const std::int64_t end = attributes.last(x.shape[0]);
-    if (begin < 0 || begin > end || end > x.shape[0])
+  if (x.shape.dim(0) != kOpen) {
+    const std::int64_t begin = attributes.first(x.shape.dim(0));
+    const std::int64_t end = attributes.last(x.shape.dim(0));
+    if (begin < 0 || begin > end || end > x.shape.dim(0))
       inference.fail("rows " + std::to_string(attributes.begin) + " to " +
                      (attributes.end == kEnd ? "the end" : std::to_string(attributes.end)) +
                      " are out of range");
@@ -31,7 +31,7 @@ void infer_slice(Inference& inference) {
 
 std::size_t slice_offset(const MemoryQuery& query) {
   const Spec& x = query.inputs[0];
-  const std::int64_t rows = x.shape[0];
+  const std::int64_t rows = x.shape.dim(0);
   if (rows == 0) return 0;
   return static_cast<std::size_t>(query.attribute<SliceAttributes>().first(rows)) *
          (x.bytes() / static_cast<std::size_t>(rows));
@@ -43,13 +43,13 @@ void infer_select(Inference& inference) {
   const int axis = static_cast<int>(attributes.axis);
   if (axis < 0 || axis >= x.shape.rank())
     inference.fail("there is no axis " + std::to_string(axis));
-  const std::int64_t size = x.shape[axis];
+  const std::int64_t size = x.shape.dim(axis);
   if (size != kOpen && (attributes.index < -size || attributes.index >= size))
     inference.fail("there is no index " + std::to_string(attributes.index) + " along axis " +
                    std::to_string(axis));
   Shape out;
   for (int i = 0; i < x.shape.rank(); ++i)
-    if (i != axis) out.push_back(x.shape[i]);
+    if (i != axis) out.push_back(x.shape.dim(i));
   inference.output(x.dtype, out);
 }
 
@@ -84,7 +84,15 @@ Tensor last_step(const Operand& x) {
   return select(x, 1, -1);
 }
 
-Tensor rows(const Operand& x) { return detail::apply_to(rows_op, x); }
+Tensor size(const Operand& x, int axis) {
+  const Tensor& tensor = detail::tensor_of(size_op, x);
+  const int rank = tensor.rank();
+  if (axis < -rank || axis >= rank)
+    detail::fail(size_op, "there is no axis " + std::to_string(axis), tensor, x.site());
+  return detail::apply_to(size_op, x, SizeAttributes{axis < 0 ? axis + rank : axis});
+}
+
+Tensor rows(const Operand& x) { return size(x, 0); }
 
 constinit const OpDef slice_op{
     .name = "slice",
@@ -124,14 +132,15 @@ constinit const OpDef select_backward_op{
     .shape_only = bit(1),
     .cpu = {cpu::select_backward}};
 
-constinit const OpDef rows_op{.name = "rows",
+constinit const OpDef size_op{.name = "size",
                               .infer =
                                   [](Inference& inference) {
-                                    inference.require(inference.inputs[0].shape.rank() >= 1,
-                                                      "takes a tensor of at least one axis");
+                                    const auto axis = inference.attribute<SizeAttributes>().axis;
+                                    if (axis < 0 || axis >= inference.inputs[0].shape.rank())
+                                      inference.fail("there is no axis " + std::to_string(axis));
                                     inference.output(DType::i64, {});
                                   },
                               .shape_only = bit(0),
-                              .cpu = {cpu::rows}};
+                              .cpu = {cpu::size}};
 
 }  // namespace ebb

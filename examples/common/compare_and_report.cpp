@@ -85,21 +85,24 @@ void compare_and_report(const Options& options) {
   comparison.print();
   print_quality(*problem, trainings, comparison);
 
+  memory::Comparison accumulated(options.device);
   if (options.accumulate > 1) {
     Options once = options;
     once.epochs = 1;  // its steps are all alike
-    memory::Comparison accumulated(options.device);
     measure_both(accumulated, *problem, once);
     print_accumulation(options, comparison, accumulated);
   }
 
-  if (options.json.empty()) return;
-  nlohmann::ordered_json json;
-  for (std::size_t i = 0; i < kModes.size(); ++i) {
-    whole.mode = kModes[i];
-    json[name(kModes[i])] = to_json(whole, trainings[i], comparison.results()[i]);
+  if (!options.json.empty()) {
+    nlohmann::ordered_json json;
+    for (std::size_t i = 0; i < kModes.size(); ++i) {
+      whole.mode = kModes[i];
+      json[name(kModes[i])] = to_json(whole, trainings[i], comparison.results()[i]);
+    }
+    write_json(options.json, json);
   }
-  write_json(options.json, json);
+  require_fit(comparison);
+  require_fit(accumulated);
 }
 
 }  // namespace examples

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
 
 namespace examples {
@@ -24,6 +25,15 @@ Training measure(memory::Comparison& comparison, const std::string& name, const 
     }
   });
   return training;
+}
+
+void require_fit(const memory::Comparison& comparison) {
+  const Device& device = comparison.device();
+  if (!device.is_simulated()) return;
+  for (const memory::Measurement& result : comparison.results())
+    if (!result.fits)
+      throw Error(result.name + " does not fit on " + device.name() + ", which has " +
+                  memory::figure(device.runtime().capacity_bytes()));
 }
 
 namespace {

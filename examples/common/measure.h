@@ -12,6 +12,10 @@ namespace examples {
 Training measure(ebb::memory::Comparison& comparison, const std::string& name,
                  const Problem& problem, const Options& options, bool prints_epochs);
 
+// Throws Error where a training went past the capacity of the simulated device it ran on: on a real
+// one it would have ended there.
+void require_fit(const ebb::memory::Comparison& comparison);
+
 // The figures of a training and of its measurement, as all programs write them.
 nlohmann::ordered_json to_json(const Options& options, const Training& training,
                                const ebb::memory::Measurement& measurement);

@@ -31,6 +31,9 @@ int run_program(int argc, const char* const* argv, const Program& program,
                 const std::function<void(const Options&)>& body) {
   try {
     if (const auto options = parse(argc, argv, program)) body(*options);
+    // A full disk, a closed pipe: what nobody can read has not been done.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return fail(program, "the standard output could not be written", 1);
     return 0;
   } catch (const BadArguments& error) {
     return fail(program, std::string(error.what()) + " (--help lists the arguments)", 2);

@@ -22,6 +22,7 @@ void train_and_report(const Options& options) {
   comparison.print();
   if (!options.json.empty())
     write_json(options.json, to_json(options, training, comparison.results().back()));
+  require_fit(comparison);
 }
 
 }  // namespace examples

@@ -20,7 +20,7 @@ std::unordered_map<const Node*, Index> take_feeds(Form& form, const FedShapes& s
     const Spec& declared = node->outputs[0];
     bool fits = declared.shape.rank() == fed.shape.rank() && !fed.shape.is_open();
     for (int axis = 0; fits && axis < fed.shape.rank(); ++axis)
-      fits = declared.shape[axis] == kOpen || declared.shape[axis] == fed.shape[axis];
+      fits = declared.shape.dim(axis) == kOpen || declared.shape.dim(axis) == fed.shape[axis];
     if (!fits)
       throw ShapeError(message("run",
                                "placeholder " + quoted(*node) + " is " + declared.to_string() +

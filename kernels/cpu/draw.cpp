@@ -5,11 +5,11 @@
 namespace ebb::cpu {
 
 void draw(const KernelContext& context) {
-  const auto& attributes = context.attribute<DrawAttributes>();
-  const auto run = static_cast<std::uint64_t>(*context.inputs[0].as<const std::int64_t>());
+  const auto* state = context.inputs[0].as<const std::int64_t>();
+  const auto run = static_cast<std::uint64_t>(state[1]);
   auto* out = context.outputs[0].as<std::int64_t>();
-  out[0] = static_cast<std::int64_t>(attributes.key);
-  out[1] = static_cast<std::int64_t>((run << 32) | attributes.node);
+  out[0] = state[0];
+  out[1] = static_cast<std::int64_t>((run << 32) | context.attribute<DrawAttributes>().node);
 }
 
 }  // namespace ebb::cpu

@@ -292,8 +292,7 @@ class Backward {
     }
     const T* below = reserve_.hidden_at(layer - 1, t);
     if (!size_.drops(layer)) return below;
-    drop_steps(size_, below, input, t, steps, attributes_.dropout, draw(0),
-               draw(1) + static_cast<std::uint64_t>(layer));
+    drop_steps(size_, below, input, t, steps, attributes_.dropout, draw(0), draw(1), layer);
     return input;
   }
 
@@ -308,8 +307,7 @@ class Backward {
     if (dx != nullptr) {
       from_time_major(size_, to, width, first, steps, dx);
     } else if (size_.drops(layer)) {
-      drop_steps(size_, to, to, first, steps, attributes_.dropout, draw(0),
-                 draw(1) + static_cast<std::uint64_t>(layer));
+      drop_steps(size_, to, to, first, steps, attributes_.dropout, draw(0), draw(1), layer);
     }
   }
 

@@ -80,12 +80,13 @@ void cell_backward(const CellBackward<T>& row, std::int64_t units) noexcept {
 
 template <class T>
 void drop_steps(const LstmSizes& size, const T* from, T* to, std::int64_t t, std::int64_t steps,
-                double probability, std::uint64_t key, std::uint64_t counter) {
+                double probability, std::uint64_t key, std::uint64_t counter, std::int64_t layer) {
   const std::int64_t width = size.hidden;
   for_pieces(
       size.batch * steps, rows_per_piece(width), [=, &size](std::int64_t begin, std::int64_t end) {
         for (std::int64_t row = begin; row < end; ++row) {
           const std::int64_t element =
+              layer * kLstmLayerElements +
               (row % size.batch * size.time + t + row / size.batch) * width;
           drop(from + row * width, to + row * width, width, probability, key, counter, element);
         }
@@ -97,8 +98,8 @@ template void cell_forward(const CellForward<double>&, std::int64_t) noexcept;
 template void cell_backward(const CellBackward<float>&, std::int64_t) noexcept;
 template void cell_backward(const CellBackward<double>&, std::int64_t) noexcept;
 template void drop_steps(const LstmSizes&, const float*, float*, std::int64_t, std::int64_t, double,
-                         std::uint64_t, std::uint64_t);
+                         std::uint64_t, std::uint64_t, std::int64_t);
 template void drop_steps(const LstmSizes&, const double*, double*, std::int64_t, std::int64_t,
-                         double, std::uint64_t, std::uint64_t);
+                         double, std::uint64_t, std::uint64_t, std::int64_t);
 
 }  // namespace ebb::cpu

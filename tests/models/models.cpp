@@ -161,6 +161,7 @@ TEST_CASE("a forecaster drops out in training, and in training only", "[models]"
 TEST_CASE("models say what they cannot do", "[models]") {
   const Parameters parameters(Device::cpu());
   CHECK_ERROR(models::Dense(parameters, 0, 3), Error, "[dense] in = 0 is below 1");
+  CHECK_ERROR(models::Dense(parameters, 3, std::int64_t{1} << 62), Error, "more than a tensor");
   CHECK_ERROR(models::Mlp(parameters, {3}), Error, "at least two sizes");
   CHECK_ERROR(models::Lstm(parameters, 1, {.layers = 0}), Error, "[lstm] layers = 0 is below 1");
   CHECK_ERROR(models::Lstm(parameters, 1, {.dropout = 1}), Error, "outside [0, 1)");

@@ -65,7 +65,7 @@ Tensor filled(const Shape& shape, Values values, std::uint64_t key) {
 
 Shape with_batch(Shape shape, std::int64_t batch) {
   for (int i = 0; i < shape.rank(); ++i)
-    if (shape[i] == kOpen) shape.set(i, batch);
+    if (shape.dim(i) == kOpen) shape.set(i, batch);
   return shape;
 }
 

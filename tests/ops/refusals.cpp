@@ -125,7 +125,9 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(select(x, 0, 2), ShapeError, "[select] there is no index 2 along axis 0");
   CHECK_ERROR(select(x, 2, 0), ShapeError, "[select] there is no axis 2");
   CHECK_ERROR(last_step(x), ShapeError, "last_step takes [batch, time, feature]");
-  CHECK_ERROR(rows(f32({})), ShapeError, "[rows] takes a tensor of at least one axis");
+  CHECK_ERROR(rows(f32({})), ShapeError, "[size] there is no axis 0; the input is f32[]");
+  CHECK_ERROR(size(f32({2, 3}), 2), ShapeError, "there is no axis 2");
+  CHECK_ERROR(size(f32({2, 3}), -3), ShapeError, "there is no axis -3");
   CHECK_ERROR(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
   CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
               "[softmax_cross_entropy] takes scores [n, classes] and labels [n]");

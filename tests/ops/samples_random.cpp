@@ -23,6 +23,22 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
                              },
                          .order = 0});
 
+  const struct {
+    const OpDef& op;
+    double a, b;
+  } likes[] = {{uniform_like_op, -1, 3}, {normal_like_op, 1, 2}, {bernoulli_like_op, 0.3, 1}};
+  for (const auto& [op, a, b] : likes)
+    samples.push_back({.op = &op,
+                       .name = std::string(op.name),
+                       .inputs = {{{2}, Values::draw}, {{kOpen, 5}}},
+                       .call =
+                           [&op = op, a = a, b = b](const Tensors& in) {
+                             const Input inputs[] = {in[0], in[1]};
+                             return apply(op, inputs, RandomAttributes{a, b}, {});
+                           },
+                       .order = 0,
+                       .any_shape = true});
+
   samples.push_back({.op = &dropout_op,
                      .name = "dropout",
                      .inputs = {{{kOpen, 6}}, {{2}, Values::draw}},
@@ -34,11 +50,11 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
                      .any_shape = true});
   samples.push_back({.op = &draw_op,
                      .name = "draw",
-                     .inputs = {{{}, Values::count}},
+                     .inputs = {{{2}, Values::draw}},
                      .call =
                          [](const Tensors& in) {
                            const Input inputs[] = {in[0]};
-                           return apply(draw_op, inputs, DrawAttributes{.key = 5, .node = 9}, {});
+                           return apply(draw_op, inputs, DrawAttributes{.node = 9}, {});
                          },
                      .order = 0});
 }

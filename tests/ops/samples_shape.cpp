@@ -72,9 +72,12 @@ void add_shape_samples(std::vector<Sample>& samples) {
                            [](const Tensors& in) {
                              return backward(select_backward_op, in, SelectAttributes{1, -1});
                            }));
-  samples.push_back(sample(
-      rows_op, "of a matrix", {{{kOpen, 2}}}, [](const Tensors& in) { return rows(in[0]); }, true));
-  samples.back().order = 0;
+  for (const int axis : {0, -1}) {
+    samples.push_back(sample(
+        size_op, axis ? "of the last axis" : "of a batch", {{{kOpen, 2}}},
+        [axis](const Tensors& in) { return size(in[0], axis); }, true));
+    samples.back().order = 0;
+  }
 }
 
 }  // namespace ebb::tests

@@ -1,0 +1,41 @@
+#include "ebb/graph/random.h"
+
+#include "ebb/core/error.h"
+#include "ebb/graph/graph_state.h"
+
+namespace ebb {
+namespace {
+
+// Refused before the draw is recorded, so that the graph stays as it was.
+Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& shape, DType dtype,
+              CallSite site) {
+  if (shape.is_open())
+    throw ShapeError(detail::message(
+        op.name, "takes no open shape " + shape.to_string() + "; " + op.name + "_like does", site));
+  if (dtype != DType::f32 && dtype != DType::f64)
+    throw ShapeError(
+        detail::message(op.name, std::string("makes f32 or f64, not ") + name(dtype), site));
+  const Tensor draw = graph.state().draw(site);
+  return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
+}
+
+}  // namespace
+
+Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options, const char* file,
+               unsigned line) {
+  return create(uniform_op, graph, options.low, options.high, shape, options.dtype, {file, line});
+}
+
+Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options, const char* file,
+              unsigned line) {
+  return create(normal_op, graph, options.mean, options.standard_deviation, shape, options.dtype,
+                {file, line});
+}
+
+Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options,
+                 const char* file, unsigned line) {
+  detail::require_probability(options.probability, {file, line});
+  return create(bernoulli_op, graph, options.probability, 1, shape, options.dtype, {file, line});
+}
+
+}  // namespace ebb

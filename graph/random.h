@@ -1,0 +1,17 @@
+#pragma once
+#include "ebb/core/ops/random.h"
+#include "ebb/graph/graph.h"
+
+namespace ebb {
+
+// Random tensors of a graph, f32 or f64: nodes that draw anew in each run of a session, under the
+// session's key (SessionOptions::seed). The device of the options means nothing here, the session
+// has one. What the functions without a graph make is drawn once: a graph that captures it reads
+// the same values in every run. Throw ShapeError for another dtype or an open shape (the _like
+// forms take those), Error for a probability outside [0, 1].
+Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
+Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);
+Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options = {},
+                 EBB_CALL_SITE);
+
+}  // namespace ebb
