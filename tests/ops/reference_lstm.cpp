@@ -22,10 +22,9 @@ struct Places {
 // What a layer above the first reads of the one below it.
 void drop_out(Array& sequence, const Array& draw, std::int64_t layer, double probability) {
   for (std::int64_t i = 0; i < sequence.elements(); ++i) {
-    const std::uint32_t word =
-        Philox::word(static_cast<std::uint64_t>(draw[0]),
-                     static_cast<std::uint64_t>(draw[1]) + static_cast<std::uint64_t>(layer),
-                     static_cast<std::uint64_t>(i));
+    const auto place = static_cast<std::uint64_t>(layer) << 58 | static_cast<std::uint64_t>(i);
+    const std::uint32_t word = Philox::word(static_cast<std::uint64_t>(draw[0]),
+                                            static_cast<std::uint64_t>(draw[1]), place);
     const bool dropped = static_cast<double>(word >> 8) / 16'777'216 < probability;
     sequence[i] = dropped ? 0 : sequence[i] / (1 - probability);
   }

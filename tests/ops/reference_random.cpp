@@ -21,11 +21,19 @@ double unit(const Array& draw, std::int64_t i) {
 Reference creation(const OpDef& op,
                    double (*element)(const Array& draw, std::int64_t i, const RandomAttributes&)) {
   return {&op, [element](const Application& a) -> Arrays {
-            Array out(a.outputs[0].shape);
+            Array out(a.inputs.size() > 1 ? a[1].shape : a.outputs[0].shape);  // like, if given
             for (std::int64_t i = 0; i < out.elements(); ++i)
               out[i] = element(a[0], i, a.attribute<RandomAttributes>());
             return {out};
           }};
+}
+
+double uniform_element(const Array& draw, std::int64_t i, const RandomAttributes& bounds) {
+  return bounds.a + (bounds.b - bounds.a) * unit(draw, i);
+}
+
+double bernoulli_element(const Array& draw, std::int64_t i, const RandomAttributes& of) {
+  return unit(draw, i) < of.a ? 1 : 0;
 }
 
 // Box and Muller: two words make two numbers.
@@ -39,15 +47,12 @@ double normal_element(const Array& draw, std::int64_t i, const RandomAttributes&
 }  // namespace
 
 void add_random_references(std::vector<Reference>& references) {
-  references.push_back(
-      creation(uniform_op, [](const Array& draw, std::int64_t i, const RandomAttributes& bounds) {
-        return bounds.a + (bounds.b - bounds.a) * unit(draw, i);
-      }));
-  references.push_back(creation(normal_op, normal_element));
-  references.push_back(
-      creation(bernoulli_op, [](const Array& draw, std::int64_t i, const RandomAttributes& of) {
-        return unit(draw, i) < of.a ? 1.0 : 0.0;
-      }));
+  for (const OpDef* op : {&uniform_op, &uniform_like_op})
+    references.push_back(creation(*op, uniform_element));
+  for (const OpDef* op : {&normal_op, &normal_like_op})
+    references.push_back(creation(*op, normal_element));
+  for (const OpDef* op : {&bernoulli_op, &bernoulli_like_op})
+    references.push_back(creation(*op, bernoulli_element));
   references.push_back({&dropout_op, [](const Application& a) -> Arrays {
                           const double probability = a.attribute<RandomAttributes>().a;
                           Array y = a[0];
@@ -57,9 +62,9 @@ void add_random_references(std::vector<Reference>& references) {
                         }});
   references.push_back({&draw_op, [](const Application& a) -> Arrays {
                           const auto& attributes = a.attribute<DrawAttributes>();
-                          Array out({2});
-                          out[0] = static_cast<double>(attributes.key);
-                          out[1] = a[0][0] * 0x1p32 + static_cast<double>(attributes.node);
+                          Array out({2});  // the session's key; its run count and the node
+                          out[0] = a[0][0];
+                          out[1] = a[0][1] * 0x1p32 + static_cast<double>(attributes.node);
                           return {out};
                         }});
 }

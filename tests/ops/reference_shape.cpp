@@ -95,9 +95,10 @@ void add_shape_references(std::vector<Reference>& references) {
   add(select_backward_op, [](const Application& a) {
     return placed(a[0], selected(a[1].shape, a.attribute<SelectAttributes>()), a[1].shape);
   });
-  add(rows_op, [](const Application& a) {
+  add(size_op, [](const Application& a) {
     Array out{Shape{}};
-    out[0] = static_cast<double>(a[0].shape[0]);
+    const auto axis = static_cast<std::size_t>(a.attribute<SizeAttributes>().axis);
+    out[0] = static_cast<double>(a[0].shape.dims()[axis]);
     return out;
   });
 }
