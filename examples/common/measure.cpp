@@ -4,6 +4,7 @@
 
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
+#include "ebb/core/runtime.h"
 
 namespace examples {
 

@@ -1,7 +1,7 @@
 #include <thread>
 #include <vector>
 
-#include "ebb/core/node.h"
+#include "ebb/core/tape_record.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor_impl.h"
