@@ -25,7 +25,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // reduce
       &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear
-      &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &dense_activated_backward_op,
+      &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
       // loss
       &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op,
       // random

@@ -63,18 +63,14 @@ Ref<Storage> take_out(const Input& input) {
   return std::move(impl.storage);
 }
 
-// The memory of an input that output 0 may live in, so that the next operator of the expression can
-// take it over in turn; or none.
-Ref<Storage> take_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output,
-                       memory::Category category) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!(op.takes_over & ~kept & bit(static_cast<int>(i)))) continue;
-    if (!expires(inputs, i) || inputs[i].tensor->impl()->spec.bytes() != output.bytes()) continue;
-    Ref<Storage> storage = take_out(inputs[i]);
-    if (storage->category() != category) storage->recategorise(category);
-    return storage;
-  }
-  return nullptr;
+// Which input's memory output 0 may live in, so that the next operator of the expression can take it
+// over in turn; -1: none.
+int taken_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output) {
+  for (std::size_t i = 0; op.takes_over && i < inputs.size(); ++i)
+    if ((op.takes_over & ~kept & bit(static_cast<int>(i))) && expires(inputs, i) &&
+        inputs[i].tensor->impl()->spec.bytes() == output.bytes())
+      return static_cast<int>(i);
+  return -1;
 }
 
 // What expires in an expression goes as soon as it has been read, not when the expression ends.
@@ -116,6 +112,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
+    const int taken = taken_over(op, inputs, keeps.inputs, out[0]);
     const Mask destroyed = op.destroys ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
     const Mask wanted = wants ? kAll : ~op.optional_outputs;
     MemoryNeeds needs;
@@ -138,8 +135,10 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
       if (out[i].shape.is_open())
         out[i].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
       Ref<Storage> storage;
-      if (i == 0 && op.takes_over)
-        storage = take_over(op, inputs, keeps.inputs, out[0], mode.category);
+      if (i == 0 && taken >= 0) {
+        storage = take_out(inputs[static_cast<std::size_t>(taken)]);
+        if (storage->category() != mode.category) storage->recategorise(mode.category);
+      }
       if (!storage)
         storage = make_ref<Storage>(device, memory::Request{out[i].bytes(), mode.category, tag});
       results.push_back(concrete(out[i], std::move(storage)));

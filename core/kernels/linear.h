@@ -16,9 +16,12 @@ struct DenseAttributes {
   std::int32_t bias = 1;  // whether there is an input 2, the bias
 };
 
+struct ActivationAttributes {
+  Activation activation = Activation::none;
+};
+
 // wants: bit 0 dx, bit 1 dw, bit 2 db. An output that is not wanted has no data.
 struct DenseBackwardAttributes {
-  Activation activation = Activation::none;
   std::uint32_t wants = 7;
 };
 
@@ -27,10 +30,12 @@ namespace cpu {
 void matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
 void dense(const KernelContext&);
-// Inputs x, w, y, dy (x has data if dw is wanted, w if dx is, y if there is an activation; else null
-// data); outputs dx, dw, db. dy times the activation's derivative is written over dy or y where they
-// may be destroyed, else into the workspace. dx may be x.
+// Inputs x, w and da, the gradient before the activation (x has data if dw is wanted, w if dx is,
+// else null data); outputs dx, dw, db. dx may be x.
 void dense_backward(const KernelContext&);
+// Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be dy
+// or y.
+void activation_backward(const KernelContext&);
 MemoryNeeds matmul_memory(const MemoryQuery&);
 MemoryNeeds dense_memory(const MemoryQuery&);
 MemoryNeeds dense_backward_memory(const MemoryQuery&);

@@ -62,6 +62,13 @@ void infer_dense(Inference& inference) {
   inference.output(inference.inputs[0].dtype, y);
 }
 
+void infer_activation_backward(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Shape &dy = inference.inputs[0].shape, &y = inference.inputs[1].shape;
+  inference.require(detail::may_equal(dy, y), "takes two inputs of one shape");
+  inference.output(inference.inputs[0].dtype, detail::merge(dy, y));
+}
+
 void infer_dense_backward(Inference& inference) {
   const auto& attributes = inference.attribute<DenseBackwardAttributes>();
   const Spec& x = inference.inputs[0];
@@ -71,42 +78,50 @@ void infer_dense_backward(Inference& inference) {
     inference.output(x.dtype, attributes.wants & bit(i) ? shapes[i] : Shape{0});
 }
 
-Tensors dense_gradient(Gradient g) {
+// The gradient before the activation takes the memory of the one behind it, so that its result,
+// kept for it, is free before the products.
+Tensor before_activation(Gradient g) {
   const Activation activation = g.attribute<DenseAttributes>().activation;
-  DenseBackwardAttributes attributes{activation, 0};
+  if (activation == Activation::none) return g.take_dy();
+  return apply_one(activation_backward_op, {Operand(g.take_dy()), Operand(g.take_y())},
+                   ActivationAttributes{activation}, g.site());
+}
+
+Tensors dense_gradient(Gradient g) {
+  DenseBackwardAttributes attributes{0};
   for (int i = 0; i < g.inputs(); ++i)
     if (g.wants(i)) attributes.wants |= bit(i);
-  const Tensor w = g.x(1);
-  Tensors all =
-      apply(activation == Activation::none ? dense_backward_op : dense_activated_backward_op,
-            std::array<Input, 4>{g.take_x(0), w, g.take_y(), g.take_dy()}, attributes, g.site());
+  const Tensor da = before_activation(g), w = g.x(1);
+  Tensors all = apply(dense_backward_op, std::array<Input, 3>{Operand(g.take_x(0)), w, da},
+                      attributes, g.site());
   Tensors wanted(static_cast<std::size_t>(g.inputs()));
   for (int i = 0; i < g.inputs(); ++i)
     if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)];
   return wanted;
 }
 
-Tensor through_activation(Activation activation, const Tensor& dy, const Tensor& y) {
-  switch (activation) {
+// activation_backward out of differentiable operators.
+Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attributes& attributes) {
+  const Tensor &dy = inputs[0], &y = inputs[1];
+  switch (attributes.get<ActivationAttributes>().activation) {
     case Activation::relu:
-      return relu_gradient(dy, y);
+      return {relu_gradient(dy, y)};
     case Activation::tanh:
-      return dy * (1 - square(y));
+      return {dy * (1 - square(y))};
     case Activation::sigmoid:
-      return dy * (y * (1 - y));
+      return {dy * (y * (1 - y))};
     case Activation::none:
       break;
   }
-  return dy;
+  return {dy};
 }
 
-// dense_backward out of differentiable operators, on x and dy as matrices.
+// dense_backward out of differentiable operators, on x and da as matrices.
 Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes& given) {
   const auto& attributes = given.get<DenseBackwardAttributes>();
   const Tensor& x = inputs[0];
   const Tensor& w = inputs[1];
-  const Tensor da =
-      detail::as_matrix(through_activation(attributes.activation, inputs[3], inputs[2]));
+  const Tensor da = detail::as_matrix(inputs[2]);
   Tensors outputs(3);
   if (attributes.wants & bit(0))
     outputs[0] = detail::reshape_like(matmul(da, w, {.transpose_b = true}), x);
@@ -168,16 +183,13 @@ constinit const OpDef dense_activated_op{.name = "dense",
 constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
                                         .compose = compose_dense_backward,
-                                        .shape_only = bit(2),
                                         .takes_over = bit(0),
                                         .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
 
-constinit const OpDef dense_activated_backward_op{
-    .name = "dense_backward",
-    .infer = infer_dense_backward,
-    .compose = compose_dense_backward,
-    .takes_over = bit(0),
-    .destroys = bit(2) | bit(3),
-    .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
+constinit const OpDef activation_backward_op{.name = "activation_backward",
+                                             .infer = infer_activation_backward,
+                                             .compose = compose_activation_backward,
+                                             .takes_over = bit(0) | bit(1),
+                                             .cpu = {cpu::activation_backward}};
 
 }  // namespace ebb

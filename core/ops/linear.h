@@ -21,8 +21,8 @@ Tensor dense(const Operand& x, const Operand& w, const Operand& b,
 // The same without a bias.
 Tensor dense(const Operand& x, const Operand& w, Activation activation = Activation::none);
 
-// The gradient of dense reads its result only where there is an activation: two definitions each.
+// The gradient of dense reads its result only where there is an activation: two definitions.
 extern const OpDef matmul_op, dense_op, dense_activated_op, dense_backward_op,
-    dense_activated_backward_op;
+    activation_backward_op;
 
 }  // namespace ebb

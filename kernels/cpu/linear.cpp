@@ -55,36 +55,19 @@ void dense(const KernelContext& context) {
 
 MemoryNeeds dense_memory(const MemoryQuery&) { return {}; }
 
-// dy times the activation's derivative, [rows, out], takes the memory of dy or of y where it may be
-// used up. Otherwise it comes first in the workspace, before what column_sum takes.
 MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
-  const auto& attributes = query.attribute<DenseBackwardAttributes>();
   const DenseSizes size(query.inputs[0], query.inputs[1]);
-  const bool apart = attributes.activation != Activation::none && query.destroyed == 0;
-  return {.workspace_bytes = (apart ? aligned_bytes(query.inputs[3].bytes()) : 0) +
-                             column_sum_bytes(size.rows, size.out)};
+  return {.workspace_bytes = column_sum_bytes(size.rows, size.out)};
 }
 
 void dense_backward(const KernelContext& context) {
-  const auto& attributes = context.attribute<DenseBackwardAttributes>();
-  const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.inputs[2],
-               &dy = context.inputs[3];
+  const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);
-  for_floating(dy.spec.dtype, [&](auto type) {
+  for_floating(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    const T* dz = dy.as<const T>();
-    auto* scratch = static_cast<std::byte*>(context.workspace);
-    if (attributes.activation != Activation::none) {
-      T* product = (context.destroyed & bit(3)) != 0   ? dy.as<T>()
-                   : (context.destroyed & bit(2)) != 0 ? y.as<T>()
-                                                       : static_cast<T*>(context.workspace);
-      multiply_by_derivative(attributes.activation, y.as<const T>(), dz, product,
-                             size.rows * size.out);
-      dz = product;
-      if (context.destroyed == 0) scratch += aligned_bytes(dy.spec.bytes());
-    }
-    if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), scratch);
+    const T* dz = da.as<const T>();
+    if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), context.workspace);
     if (dw.data != nullptr)
       multiply_all<T>(size.in, size.out, size.rows, {x.as<const T>(), size.in, true},
                       {dz, size.out}, dw.as<T>(), size.out);
@@ -92,6 +75,15 @@ void dense_backward(const KernelContext& context) {
     if (dx.data != nullptr)
       multiply_all<T>(size.rows, size.in, size.out, {dz, size.out},
                       {w.as<const T>(), size.out, true}, dx.as<T>(), size.in);
+  });
+}
+
+void activation_backward(const KernelContext& context) {
+  const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
+  for_floating(da.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    multiply_by_derivative(context.attribute<ActivationAttributes>().activation, y.as<const T>(),
+                           dy.as<const T>(), da.as<T>(), da.elements());
   });
 }
 

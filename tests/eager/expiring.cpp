@@ -123,7 +123,7 @@ TEST_CASE("a layer's backward pass computes over the gradient that it was given"
     return pass.peak();
   };
   CHECK(peak(false) < matrix + 8 * kBlock);  // dy: no copy of it beside
-  CHECK(peak(true) == peak(false));          // a retained tape does not keep dy
+  CHECK(peak(true) < matrix + 8 * kBlock);   // a retained tape does not keep dy
 }
 
 TEST_CASE("an lstm's backward pass computes over what its forward pass left, unless retained") {

@@ -100,7 +100,6 @@ TEST_CASE("A kernel never takes memory from the heap") {
                                           &dense_op,
                                           &dense_activated_op,
                                           &dense_backward_op,
-                                          &dense_activated_backward_op,
                                           &lstm_op,
                                           &lstm_backward_op};
   for_every_kernel([&](const KernelCase& kernel) {

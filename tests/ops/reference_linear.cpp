@@ -75,13 +75,18 @@ Arrays dense_reference(const Application& a) {
   return {y};
 }
 
-// dx, dw, db from x, w, y, dy; empty where they are not wanted.
+Arrays activation_backward_reference(const Application& a) {
+  Array da = a[0];
+  for (std::int64_t i = 0; i < da.elements(); ++i)
+    da[i] *= derivative(a.attribute<ActivationAttributes>().activation, a[1][i]);
+  return {da};
+}
+
+// dx, dw, db from x, w, da; empty where they are not wanted.
 Arrays dense_backward_reference(const Application& a) {
   const auto& attributes = a.attribute<DenseBackwardAttributes>();
   const std::int64_t in = a[1].shape[0], out = a[1].shape[1], rows = a[0].elements() / in;
-  std::vector<double> da = a[3].values;
-  for (std::size_t i = 0; i < da.size(); ++i)
-    da[i] *= derivative(attributes.activation, a[2].values[i]);
+  const std::vector<double>& da = a[2].values;
   Array dx = product({da, rows, out}, {a[1].values, out, in, true});
   dx.shape = a[0].shape;
   const Array dw = product({a[0].values, in, rows, true}, {da, rows, out});
@@ -99,8 +104,8 @@ void add_linear_references(std::vector<Reference>& references) {
   references.push_back({&matmul_op, matmul_reference});
   for (const OpDef* op : {&dense_op, &dense_activated_op})
     references.push_back({op, dense_reference});
-  for (const OpDef* op : {&dense_backward_op, &dense_activated_backward_op})
-    references.push_back({op, dense_backward_reference});
+  references.push_back({&dense_backward_op, dense_backward_reference});
+  references.push_back({&activation_backward_op, activation_backward_reference});
 }
 
 }  // namespace ebb::tests

@@ -23,17 +23,15 @@ Sample matmul_sample(bool ta, bool tb) {
       }};
 }
 
-Sample dense_backward_sample(Activation activation, std::uint32_t wants, Shape x, Shape y) {
-  const OpDef& op =
-      activation == Activation::none ? dense_backward_op : dense_activated_backward_op;
-  return {.op = &op,
-          .name = std::string("dense_backward, ") + name_of(activation) + ", wants " +
-                  std::to_string(wants) + (x.rank() > 2 ? ", on sequences" : ""),
-          .inputs = {{x}, {{3, 4}}, {y, Values::apart_from_zero}, {y}},
+Sample dense_backward_sample(std::uint32_t wants, Shape x, Shape da) {
+  return {.op = &dense_backward_op,
+          .name = "dense_backward, wants " + std::to_string(wants) +
+                  (x.rank() > 2 ? ", on sequences" : ""),
+          .inputs = {{x}, {{3, 4}}, {da}},
           .call =
-              [&op, activation, wants](const Tensors& in) {
-                const Input inputs[] = {in[0], in[1], in[2], in[3]};
-                return apply(op, inputs, DenseBackwardAttributes{activation, wants}, {});
+              [wants](const Tensors& in) {
+                const Input inputs[] = {in[0], in[1], in[2]};
+                return apply(dense_backward_op, inputs, DenseBackwardAttributes{wants}, {});
               },
           // Checked by what it is called for: the shapes come from nodes that have been checked.
           .any_dtype = true,
@@ -63,10 +61,21 @@ void add_linear_samples(std::vector<Sample>& samples) {
                          return {dense(in[0], in[1], activation)};
                        },
                        .any_shape = true});
-    for (std::uint32_t wants = 1; wants < 8; ++wants)
-      samples.push_back(dense_backward_sample(activation, wants, {kOpen, 3}, {kOpen, 4}));
-    samples.push_back(dense_backward_sample(activation, 7, {2, kOpen, 3}, {2, kOpen, 4}));
+    if (activation == Activation::none) continue;
+    samples.push_back({.op = &activation_backward_op,
+                       .name = std::string("activation_backward, ") + name_of(activation),
+                       .inputs = {{{kOpen, 4}}, {{kOpen, 4}, Values::apart_from_zero}},
+                       .call =
+                           [activation](const Tensors& in) {
+                             const Input inputs[] = {in[0], in[1]};
+                             return apply(activation_backward_op, inputs,
+                                          ActivationAttributes{activation}, {});
+                           },
+                       .any_shape = true});
   }
+  for (std::uint32_t wants = 1; wants < 8; ++wants)
+    samples.push_back(dense_backward_sample(wants, {kOpen, 3}, {kOpen, 4}));
+  samples.push_back(dense_backward_sample(7, {2, kOpen, 3}, {2, kOpen, 4}));
 }
 
 }  // namespace ebb::tests
