@@ -1,10 +1,15 @@
 #include "ebb/graph/session.h"
 
+#include <atomic>
+#include <cmath>
+#include <thread>
+
 #include "ebb/core/error.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/graph/models.h"
@@ -217,4 +222,93 @@ TEST_CASE("dropout draws anew in each run, and a restored session draws what it 
   const auto third = draw(one);
   two.restore("draws.safetensors");
   CHECK(draw(two) == third);
+}
+
+TEST_CASE("fetching a part of a result writes nothing else, and stays what it was") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {4, 2});
+  const Tensor y = x * 2, row = slice(y, 0, 1), whole = y + 1;
+  for (const bool passes : {false, true}) {
+    Session session(graph, {.passes = passes});
+    const auto run = [&](float value) {
+      return session.run({row, whole}, {{x, Tensor::full({4, 2}, value)}});
+    };
+    const auto first = run(1), second = run(5);
+    CHECK(first[0].to_vector<float>() == std::vector<float>{2, 2});
+    CHECK(first[1].to_vector<float>() == std::vector<float>(8, 3));
+    CHECK(second[0].to_vector<float>() == std::vector<float>{10, 10});
+    CHECK(second[1].to_vector<float>() == std::vector<float>(8, 11));
+  }
+}
+
+TEST_CASE("a plan that is used again outlives an older one") {
+  // A view of one's own, whose shape rule counts how often it is asked: once for each plan made.
+  static int asked = 0;
+  static const OpDef counting_op{.name = "counting",
+                                 .infer =
+                                     [](Inference& i) {
+                                       ++asked;
+                                       i.output(i.inputs[0].dtype, i.inputs[0].shape);
+                                     },
+                                 .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1});
+  const Tensor y = apply_one(counting_op, {x}, {}, {}) * 2;
+  Session session(graph, {.max_plans = 2});
+  const auto is_planned_anew = [&](std::int64_t rows) {
+    const int before = asked;
+    session.run(y, {{x, Tensor::full({rows}, 1)}});
+    return asked > before;
+  };
+  CHECK(is_planned_anew(1));
+  CHECK(is_planned_anew(2));
+  CHECK_FALSE(is_planned_anew(1));  // used again
+  CHECK(is_planned_anew(3));        // 2 goes
+  CHECK_FALSE(is_planned_anew(1));
+  CHECK(is_planned_anew(2));
+}
+
+TEST_CASE("a tape that keeps a captured tensor notices that a run has updated it") {
+  const Tensor state = Tensor::full({2}, 3);
+  const Tensor w = Tensor::full({2}, 2).with_grad();
+  const Tensor loss = sum(w * state);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {2});
+  const Tensor up = assign(state, x);
+  Session session(graph);
+  session.run(up, {{x, Tensor::full({2}, 7)}});
+  CHECK_ERROR(loss.backward(), Error, "has been updated in place");
+}
+
+TEST_CASE(
+    "a graph that is extended by one thread while sessions run it refuses, and nothing breaks",
+    "[concurrent]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1});
+  const Tensor y = tanh(x) * 2;
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> runners;
+  for (int t = 0; t < 2; ++t)
+    runners.emplace_back([&, t] {
+      Session session(graph);
+      for (std::int64_t n = 1; !stop; n = n % 50 + 1)  // plans again and again
+        if (session.run(y, {{x, Tensor::full({n}, t)}}).item<float>({0}) !=
+            2 * std::tanh(static_cast<float>(t)))
+          ++wrong;
+    });
+  int added = 0, refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    try {
+      static_cast<void>(x + 1);
+      ++added;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  stop = true;
+  for (std::thread& runner : runners) runner.join();
+  CHECK(added + refused == 4000);
+  CHECK(graph.size() >= 3 + static_cast<std::size_t>(added));
+  CHECK(wrong == 0);
 }
