@@ -9,6 +9,10 @@ std::uint32_t version_made(const Node& producer, std::uint32_t output) noexcept 
   return producer.inputs[0].version + (producer.op->updates ? 1 : 0);
 }
 
+std::string gradient_beyond_mask() {
+  return "gradients flow through its first " + std::to_string(8 * sizeof(Mask)) + " inputs alone";
+}
+
 std::string updated_through_another_view(const Spec& spec) {
   return "an input, a " + spec.to_string() +
          ", has been updated in place through another view of its memory, so that its history does "

@@ -58,7 +58,10 @@ Node::Source source_of(const Tensor& tensor);
 // went through another view of the memory, so that no history tells how what is read came about.
 Node::Source gradient_source(const Node::Source& source);
 
-// The text of the error for that last case.
+// The text of the error for an input that a Mask has no bit for.
+std::string gradient_beyond_mask();
+
+// The text of the error for the case that an update went through another view.
 std::string updated_through_another_view(const Spec& spec);
 
 }  // namespace ebb::detail

@@ -69,6 +69,9 @@ struct OpDef {
   Keeps (*keeps_for)(Mask wants) = nullptr;
   // Inputs of which only the shape is needed: their memory is not read, and not kept alive.
   Mask shape_only = 0;
+  // Further ones where that depends on the attributes, as of a backward pass that not all of its
+  // results are asked of; null: none.
+  Mask (*shape_only_for)(const Attributes&) = nullptr;
   // Inputs whose memory output 0 may take over, when it has their size and nobody else needs them.
   Mask takes_over = 0;
   // Inputs whose memory the kernel may use up where it is told that nobody needs them any more
@@ -92,6 +95,11 @@ struct OpDef {
   bool (*is_identity)(const MemoryQuery&) = nullptr;
   DeviceKernel cpu = {};
 };
+
+// The inputs of an application of which only the shape is needed.
+inline Mask shape_only_inputs(const OpDef& op, const Attributes& attributes) {
+  return op.shape_only | (op.shape_only_for ? op.shape_only_for(attributes) : 0);
+}
 
 // What the gradient of `op` keeps when it is asked for the inputs of `wants`.
 inline Keeps keeps_of(const OpDef& op, Mask wants) noexcept {

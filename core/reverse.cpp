@@ -124,6 +124,7 @@ class Reverse {
         }
         State& below = states_[source.producer.get()];
         if (!below.leads) continue;
+        if (!mine) throw Error(message(node->op->name, gradient_beyond_mask(), node->site));
         state.leads = true;
         state.wants |= mine;
         ++below.consumers;

@@ -23,6 +23,7 @@ Mask wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
     const Mask mine = bit(static_cast<int>(i));
     const TensorImpl& impl = *inputs[i].tensor->impl();
     if (!impl.node || ((op.shape_only | op.stops_gradient) & mine)) continue;
+    if (!mine) throw Error(message(op.name, gradient_beyond_mask(), site));
     wants |= mine;
     if (impl.node->op->is_source || !impl.storage || impl.version == impl.storage->version())
       continue;

@@ -183,6 +183,12 @@ constinit const OpDef dense_activated_op{.name = "dense",
 constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
                                         .compose = compose_dense_backward,
+                                        // dw reads x, dx reads w.
+                                        .shape_only_for = [](const Attributes& attributes) -> Mask {
+                                          const auto wants =
+                                              attributes.get<DenseBackwardAttributes>().wants;
+                                          return other_factor(~wants & 3u);
+                                        },
                                         .takes_over = bit(0),
                                         .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
 

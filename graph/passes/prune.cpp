@@ -15,10 +15,11 @@ void for_each_need(const Node& node, Use use) {
     if (node.root) use(*node.root, -1);  // the first captured tensor of the same memory
     return;
   }
+  const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Node::Source& source = node.inputs[i];
     use(*source.producer, static_cast<int>(i));
-    if (node.op->shape_only & bit(static_cast<int>(i))) continue;
+    if (shape_only & bit(static_cast<int>(i))) continue;
     if (Node* update = needed_update(root_of(source), source.version)) use(*update, -1);
   }
 }
@@ -75,10 +76,10 @@ Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetch
   for (std::size_t n = form.nodes.size(); n-- > 0;) {
     if (!form.nodes[n].runs) continue;
     const Node& node = *form.nodes[n].node;
+    const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
     for_each_need(node, [&](Node& needed, int input) {
       FormNode& below = form.nodes[form.index_of(needed)];
-      const bool only_shape =
-          input >= 0 && (node.op->shape_only & bit(input) || (input >= 32 && node.op->shape_only));
+      const bool only_shape = input >= 0 && (shape_only & bit(input));
       // with_updates and its kind order themselves after inputs whose values they do not read.
       if (!only_shape || node.op->stateful) below.runs = true;
       if (!only_shape && input >= 0)

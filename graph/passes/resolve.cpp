@@ -75,9 +75,10 @@ class Resolver {
     step.outputs = static_cast<Index>(node.outputs.size());
     // What only a gradient would read is left out where there is none.
     step.wanted = ~(node.op->optional_outputs & ~item.wanted);
+    const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       const Index output = form_.output_of(node.inputs[j]);
-      const bool only_shape = (node.op->shape_only & bit(static_cast<int>(j))) != 0;
+      const bool only_shape = (shape_only & bit(static_cast<int>(j))) != 0;
       form_.operands.push_back(
           {only_shape ? Value{} : form_.values[output], output, node.inputs[j].version});
       if (node.op->updates & bit(static_cast<int>(j)))

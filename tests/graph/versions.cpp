@@ -2,7 +2,9 @@
 // eagerly, with passes and without, or the error that eager gives.
 #include <functional>
 
+#include "ebb/core/apply.h"
 #include "ebb/core/error.h"
+#include "ebb/core/gradient_context.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
@@ -360,6 +362,33 @@ TEST_CASE("gradients reach captured leaves, and stop at detach, in both modes") 
   Session session(graph);
   CHECK(values_of(session.run(gradients(loss(w, c), {w, c}), {{one, Tensor::full({}, 1)}})) ==
         eager);
+}
+
+TEST_CASE("a gradient through more inputs than a mask has bits is refused, not lost") {
+  static const OpDef sum_of_many_op{
+      .name = "sum_of_many",
+      .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+      .gradient = [](const GradientContext& g) -> Tensors {
+        Tensors all(static_cast<std::size_t>(g.inputs()));
+        for (Tensor& each : all) each = g.dy();
+        return all;
+      },
+      .cpu = {[](const KernelContext& c) {
+        for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i) {
+          float total = 0;
+          for (const Buffer& input : c.inputs) total += input.as<float>()[i];
+          c.outputs[0].as<float>()[i] = total;
+        }
+      }}};
+  const auto program = [](int count) -> Program {
+    return [count](const Tensor& w, const Tensor& v) -> Tensors {
+      std::vector<Input> inputs(static_cast<std::size_t>(count), Input(w));
+      inputs.back() = v;
+      return gradients(sum(apply(sum_of_many_op, inputs, {}, {"model.cpp", 3})[0]), {v});
+    };
+  };
+  check_modes(program(32));
+  check_refused(program(33), "first 32 inputs alone (model.cpp:3)");
 }
 
 TEST_CASE("a placeholder cannot be updated in place") {
