@@ -102,7 +102,7 @@ Options defaults(const std::string& model) {
   options.model = model;
   const std::string folder = EBB_EXAMPLES_DATA;
   if (model == "lstm") {
-    options.epochs = 12;
+    options.epochs = 14;
     options.hidden = 64;
     options.layers = 2;
     options.learning_rate = 2e-3;
