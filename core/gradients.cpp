@@ -114,11 +114,16 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
   std::vector<detail::Edge> targets;
   targets.reserve(inputs.size());
   for (const Tensor& input : inputs) {
-    if (!input.defined() || !input.impl()->node)
+    if (!input.defined() || !input.impl()->node || !input.impl()->node->has_history)
       throw Error(message("gradients",
                           "an input has no history: make it with_grad() before using it", site));
     if (input.is_symbolic() != output.is_symbolic())
-      throw Error(message("gradients", "mixes concrete and symbolic tensors", site));
+      throw Error(message("gradients",
+                          "mixes concrete and symbolic tensors; in a graph, take them with respect "
+                          "to a tensor of the graph",
+                          site));
+    if (!(input.impl()->recorder == output.impl()->recorder))
+      throw Error(message("gradients", "mixes tensors of two graphs", site));
     targets.push_back(detail::edge_of(input));
   }
   if (!output.impl()->node) throw Error(message("gradients", "the output has no history", site));

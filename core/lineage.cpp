@@ -9,6 +9,13 @@ std::uint32_t version_made(const Node& producer, std::uint32_t output) noexcept 
   return producer.inputs[0].version + (producer.op->updates ? 1 : 0);
 }
 
+bool carries_gradient(const Node& node, std::size_t i) noexcept {
+  const Node::Source& source = node.inputs[i];
+  if (!node.has_history || !source.producer) return false;
+  if ((node.op->shape_only | node.op->stops_gradient) & bit(static_cast<int>(i))) return false;
+  return is_floating(source.producer->outputs[source.output].dtype);
+}
+
 std::string gradient_beyond_mask() {
   return "gradients flow through its first " + std::to_string(8 * sizeof(Mask)) + " inputs alone";
 }

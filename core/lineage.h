@@ -50,6 +50,10 @@ inline Node* needed_update(const Root& root, std::uint32_t version) noexcept {
   return version == 0 || is_state(root) ? nullptr : updates_of(root)[version - 1];
 }
 
+// Whether a gradient can flow from an application to what input i reads: both are floating, and the
+// operator does not look at its shape alone. Whatever was computed under NoGrad is a constant.
+bool carries_gradient(const Node& node, std::size_t i) noexcept;
+
 // What a symbolic tensor names now.
 Node::Source source_of(const Tensor& tensor);
 

@@ -107,6 +107,7 @@ class RegionScope {
 
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   const char* file, unsigned line) {
+  if (!function) throw Error(message("recompute", "the function is empty", {file, line}));
   for (const Tensor& input : inputs) {
     if (!input.is_symbolic()) continue;
     const detail::Ref<Recorder> recorder = input.impl()->recorder;
@@ -155,6 +156,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
 
 Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input,
                  const char* file, unsigned line) {
+  if (!function) throw Error(message("recompute", "the function is empty", {file, line}));
   return recompute([function = std::move(function)](
                        const Tensors& inputs) -> Tensors { return {function(inputs[0])}; },
                    Tensors{input}, file, line)[0];

@@ -31,6 +31,7 @@ struct State {
 
 // A record of the tape or a node of a graph, and where the gradients of its inputs go.
 using Sources = InlineVector<Node::Source, 4>;
+constexpr std::size_t kMaskBits = 8 * sizeof(Mask);
 
 class Reverse {
  public:
@@ -68,6 +69,12 @@ class Reverse {
 
   bool is_border(const Node& node) const {
     return options_.stop_at_targets && states_.at(&node).is_target;
+  }
+
+  // Whether this is the record of a recomputed function, which may read more tensors than a mask has
+  // bits and is asked for all of them.
+  static bool is_function(const Node& node) noexcept {
+    return node.extra && node.extra->recompute;
   }
 
   Sources sources_of(const Node& node) const {
@@ -116,15 +123,16 @@ class Reverse {
       const Sources sources = sources_of(*node);
       for (std::size_t i = 0; i < sources.size(); ++i) {
         const Mask mine = bit(static_cast<int>(i));
-        if ((node->op->shape_only | node->op->stops_gradient) & mine) continue;
+        if (!carries_gradient(*node, i)) continue;
         const Node::Source& source = sources[i];
         if (!source.producer) {
-          if (clones_) require_history(node->inputs[i], *node);
+          require_history(node->inputs[i], *node);
           continue;
         }
         State& below = states_[source.producer.get()];
         if (!below.leads) continue;
-        if (!mine) throw Error(message(node->op->name, gradient_beyond_mask(), node->site));
+        if (!mine && !is_function(*node))
+          throw Error(message(node->op->name, gradient_beyond_mask(), node->site));
         state.leads = true;
         state.wants |= mine;
         ++below.consumers;
@@ -162,7 +170,7 @@ class Reverse {
       for (const std::size_t i : state.targets)
         if (targets_[i].output < state.dys.size()) results_[i] = state.dys[targets_[i].output];
     }
-    if (state.wants == 0 || is_border(node)) {
+    if ((state.wants == 0 && !is_function(node)) || is_border(node)) {
       state.dys.clear();
       return;
     }
@@ -173,10 +181,14 @@ class Reverse {
 
     // Before the record drops its own references.
     const Sources sources = sources_of(node);
+    InlineVector<bool, 4> carried;
+    for (std::size_t i = 0; i < sources.size(); ++i) carried.push_back(carries_gradient(node, i));
     if (frees_records()) record_of(node).drop();
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      if (!(state.wants & bit(static_cast<int>(i)))) continue;
       Node* producer = sources[i].producer.get();
+      if (i < kMaskBits ? !(state.wants & bit(static_cast<int>(i)))
+                        : !carried[i] || !states_[producer].leads)
+        continue;
       if (dxs[i].defined()) arrive(producer, sources[i].output, std::move(dxs[i]));
       if (--states_[producer].consumers == 0 && into_leaves_ && producer->op == &leaf_op)
         settle_leaf(*producer);
@@ -292,6 +304,34 @@ Edge edge_of(const Tensor& tensor) {
   const Node::Source flows = gradient_source(source);
   const Node::Source& edge = flows.producer ? flows : source;
   return {edge.producer.get(), edge.output};
+}
+
+std::unordered_set<const Node*> nodes_below(const Tensor& tensor) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> open;
+  const auto visit = [&](const Node* node) {
+    if (node && seen.insert(node).second) open.push_back(node);
+  };
+  visit(edge_of(tensor).node);
+  const bool symbolic = tensor.is_symbolic();
+  while (!open.empty()) {
+    const Node& node = *open.back();
+    open.pop_back();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!carries_gradient(node, i)) continue;
+      const Node::Source& source = node.inputs[i];
+      if (!symbolic) {
+        visit(source.producer.get());
+        continue;
+      }
+      // Where another view was updated, either may be on the way; reverse mode decides.
+      const Node::Source flows = gradient_source(source);
+      visit(flows.producer ? flows.producer.get() : source.producer.get());
+      if (!flows.producer)
+        for (const Node* update : updates_of(root_of(source)).first(source.version)) visit(update);
+    }
+  }
+  return seen;
 }
 
 Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <unordered_set>
 
 #include "ebb/core/tensor.h"
 
@@ -19,6 +20,9 @@ struct Edge {
 // Where the gradient with respect to a tensor with a history arrives: in a graph, past the updates
 // in place of it so far.
 Edge edge_of(const Tensor& tensor);
+
+// The nodes that a gradient of this tensor would flow through or end in, itself included.
+std::unordered_set<const Node*> nodes_below(const Tensor& tensor);
 
 struct ReverseOptions {
   bool retain_graph = false;

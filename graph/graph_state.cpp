@@ -173,6 +173,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   Ref<Node> node = new_node(op, attributes, site);
   node->category = detail::tape_mode().category;
   node->region = region_;
+  node->has_history = detail::tape_mode().records;
   for (std::size_t i = 0; op.updates >> i; ++i) {
     if (!(op.updates >> i & 1)) continue;
     const detail::Root root = detail::root_of(sources[i]);

@@ -52,6 +52,10 @@ class Emitter {
     program_.captured.assign(form_.captured.begin(), form_.captured.end());
     program_.variables = std::move(form_.variables);
     std::sort(program_.variables.begin(), program_.variables.end());
+    program_.draws = std::any_of(
+        program_.variables.begin(), program_.variables.end(), [&](std::uint32_t variable) {
+          return static_cast<std::int64_t>(variable) == form_.graph->random_state();
+        });
     program_.made = std::move(form_.made);
     return std::move(program_);
   }

@@ -65,6 +65,7 @@ struct Program {
   std::vector<std::size_t> arena_offsets;  // of each buffer
   std::vector<ArenaLife> arena_lives;      // by the last step
   std::vector<Ref<Node>> made;             // nodes of its own
+  bool draws = false;                      // reads the session's random state
   memory::Plan plan;
 };
 

@@ -142,7 +142,7 @@ Tensors Session::Impl::execute(Plan& plan, std::span<const Tensor* const> values
     addresses.push_back(detail::data(results.back()));
   }
   executable.run({feeds.data(), feeds.size()}, {addresses.data(), addresses.size()});
-  variables.count_run();
+  if (program.draws) variables.count_run();
   return results;
 }
 

@@ -50,7 +50,7 @@ class SessionVariables {
   void write(std::size_t index, const void* value) noexcept;
   // Zeros where a checkpoint says nothing; the random state stays what it is.
   void zero(std::size_t index) noexcept;
-  // Adds one to the count that random draws of the next run depend on, if the graph draws.
+  // Adds one to the count of runs that draw, which the draws of the next one depend on.
   void count_run() noexcept;
 
  private:

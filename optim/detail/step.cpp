@@ -6,6 +6,7 @@
 #include "ebb/core/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/reverse.h"
 #include "ebb/core/tape_mode.h"
 #include "ebb/core/tensor_impl.h"
 #include "ebb/optim/detail/written_memory.h"
@@ -19,21 +20,6 @@ namespace {
 
 // A with_updates node takes this many updates; more are chained.
 constexpr std::size_t kUpdatesPerNode = 16;
-
-std::unordered_set<const Node*> nodes_below(const Tensor& loss) {
-  std::unordered_set<const Node*> seen;
-  std::vector<const Node*> open;
-  const auto visit = [&](const Node* node) {
-    if (node && seen.insert(node).second) open.push_back(node);
-  };
-  visit(loss.impl()->node.get());
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    for (const Node::Source& source : node->inputs) visit(source.producer.get());
-  }
-  return seen;
-}
 
 // A gradient may have a history of its own, of higher orders.
 Tensor without_history(const Tensor& gradient) {
@@ -58,7 +44,7 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
                         std::string("the loss is ") + loss.to_string() + ", but the parameters " +
                             (parameters.is_symbolic() ? "belong to a graph" : "are concrete"),
                         site));
-  const std::unordered_set<const Node*> below = nodes_below(loss);
+  const std::unordered_set<const Node*> below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
   for (std::size_t i = 0; i < entries.size(); ++i)
