@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ebb/core/error.h"
 #include "ebb/core/recompute.h"
 #include "ebb/core/tape_mode.h"
@@ -46,6 +48,12 @@ bool expires(Inputs inputs, std::size_t i) {
   for (std::size_t j = 0; j < inputs.size(); ++j)
     if (j != i && inputs[j].tensor->impl() == &impl) return false;
   return true;
+}
+
+// Most applications have no input that is a temporary of the caller's expression, and ask no
+// further.
+bool has_temporaries(Inputs inputs) noexcept {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return i.expiring; });
 }
 
 // Of these inputs those that expire.
@@ -97,7 +105,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   const memory::Tag tag{op.name, site.file, site.line};
 
   Specs in;
-  for (const Input& input : inputs) in.push_back(input.tensor->impl()->spec);
+  for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
   Specs out;
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
@@ -105,6 +113,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   if (mode.collector) mode.collector->note(op, inputs);
   const Mask wants = mode.records ? wanting_inputs(op, inputs, site) : 0;
   const Keeps keeps = wants ? keeps_of(op, wants) : Keeps{};
+  const bool temporaries = has_temporaries(inputs);
 
   Tensors results;
   if (op.view) {
@@ -116,7 +125,8 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
-    const Mask destroyed = op.destroys ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
+    const Mask destroyed =
+        op.destroys && temporaries ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
     const Mask wanted = wants ? kAll : ~op.optional_outputs;
     MemoryNeeds needs;
     if (kernel.memory)
@@ -135,10 +145,10 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
         results.emplace_back();
         continue;
       }
-      if (out[i].shape.is_open())
+      if (kernel.memory && out[i].shape.is_open())
         out[i].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
       Ref<Storage> storage;
-      if (i == 0 && op.takes_over)
+      if (i == 0 && op.takes_over && temporaries)
         storage = take_over(op, inputs, keeps.inputs, out[0], mode.category);
       if (!storage)
         storage = make_ref<Storage>(device, memory::Request{out[i].bytes(), mode.category, tag});
@@ -164,7 +174,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   }
 
   if (wants) record_on_tape(op, inputs, attributes, site, wants, keeps, results);
-  free_expired(inputs);
+  if (temporaries) free_expired(inputs);
   return results;
 }
 
