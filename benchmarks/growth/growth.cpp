@@ -366,8 +366,7 @@ int main(int argc, char** argv) {
   for (const Series& series : all)
     if (chosen.empty() || std::find(chosen.begin(), chosen.end(), series.name) != chosen.end())
       figures["series"].push_back(run(series, most));
-  std::printf(
-      "Processor time, for all of them together. Exponent 1 is linear, n log n about 1.1.\n");
+  std::printf("Processor time of all together. Exponent 1 is linear, n log n about 1.1.\n");
   if (json.empty()) return 0;
   std::ofstream file(json);
   file << figures.dump(1) << '\n';
