@@ -1,4 +1,4 @@
-"""Measures what ebb costs: dispatch, and whole training steps beside PyTorch.
+"""Measures what ebb costs: dispatch, cost laws, and whole training steps beside PyTorch.
 
 Run by `./ebb bench`, which builds the programs and makes the Python environment.
 """
@@ -22,8 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="./ebb bench", description="Dispatch, and whole steps.")
-    parser.add_argument("--only", choices=["micro", "steps"], help="one of the two parts")
+    parser = argparse.ArgumentParser(prog="./ebb bench", description="Dispatch, cost laws, whole steps.")
+    parser.add_argument("--only", choices=["micro", "growth", "steps"], help="one of the parts")
     parser.add_argument("--models", nargs="+", choices=["mlp", "lstm"], default=["mlp", "lstm"])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15, help="runs of each worker")
@@ -72,6 +72,18 @@ def write(options, figures, text):
     print(f"\nWritten to {os.path.relpath(path)}.json and .md")
 
 
+def growth(build):
+    """The cost laws: their tables, and the figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "growth.json")
+        program = os.path.join(build, "benchmarks", "benchmark_growth")
+        output = subprocess.run(
+            [program, "--json", path], check=True, capture_output=True, text=True
+        ).stdout
+        with open(path) as file:
+            return output.strip(), json.load(file)
+
+
 def main():
     options = arguments()
     build = os.environ.get("EBB_BUILD", os.path.join(HERE, "..", "build", "release"))
@@ -96,10 +108,13 @@ def main():
         text.append(block)
         print(block, end="\n\n", flush=True)
 
-    if options.only != "steps":
+    if options.only in (None, "micro"):
         figures["micro_ns"] = dispatch.measure(build, options.seconds)
         say(report.micro(figures["micro_ns"]))
-    if options.only != "micro":
+    if options.only in (None, "growth"):
+        tables, figures["growth"] = growth(build)
+        say(tables)
+    if options.only in (None, "steps"):
         figures["steps"] = []
         with tempfile.TemporaryDirectory() as folder:
             for model in options.models:

@@ -133,7 +133,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
       detail::make_ref<detail::TapeRecord>(recompute_op, Attributes(), CallSite{file, line});
   for (const EdgeCollector::Found& found : collector.found()) {
     record->inputs.push_back({found.node, found.output, 0});
-    record->kept_inputs.emplace_back().spec = found.spec;
+    record->kept_inputs.emplace_back(found.spec);
   }
   for (detail::Kept& capture : collector.captures())
     record->kept_captures.push_back(std::move(capture));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/error.h"
@@ -27,6 +27,7 @@ struct State {
   Mask wants = 0;                    // inputs that lead to a target
   bool leads = false;                // to a target, or is one
   bool is_target = false;
+  bool visited = false;
 };
 
 // A record of the tape or a node of a graph, and where the gradients of its inputs go.
@@ -92,9 +93,8 @@ class Reverse {
       state.targets.push_back(i);
     }
     std::vector<Ref<Node>> open;
-    std::unordered_set<const Node*> seen;
     const auto visit = [&](const Ref<Node>& node) {
-      if (node && seen.insert(node.get()).second) open.push_back(node);
+      if (node && !std::exchange(states_[node.get()].visited, true)) open.push_back(node);
     };
     for (const Edge& root : roots) visit(Ref<Node>(root.node));
     while (!open.empty()) {

@@ -50,6 +50,8 @@ class Kept {
 class TapeRecord final : public Node {
  public:
   struct Input {
+    Input() = default;
+    explicit Input(const Spec& spec) noexcept : spec(spec) {}
     Spec spec;
     Kept kept;
   };

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ebb/core/error.h"
 #include "ebb/core/recompute.h"
 #include "ebb/core/tape_mode.h"
@@ -48,6 +50,12 @@ bool expires(Inputs inputs, std::size_t i) {
   return true;
 }
 
+// Most applications have no input that is a temporary of the caller's expression, and ask no
+// further.
+bool has_temporaries(Inputs inputs) noexcept {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return i.expiring; });
+}
+
 // Of these inputs those that expire.
 Mask expiring_of(Mask among, Inputs inputs) {
   Mask found = 0;
@@ -63,14 +71,18 @@ Ref<Storage> take_out(const Input& input) {
   return std::move(impl.storage);
 }
 
-// Which input's memory output 0 may live in, so that the next operator of the expression can take it
-// over in turn; -1: none.
-int taken_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output) {
-  for (std::size_t i = 0; op.takes_over && i < inputs.size(); ++i)
-    if ((op.takes_over & ~kept & bit(static_cast<int>(i))) && expires(inputs, i) &&
-        inputs[i].tensor->impl()->spec.bytes() == output.bytes())
-      return static_cast<int>(i);
-  return -1;
+// The memory of an input that output 0 may live in, so that the next operator of the expression can
+// take it over in turn; or none.
+Ref<Storage> take_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output,
+                       memory::Category category) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!(op.takes_over & ~kept & bit(static_cast<int>(i)))) continue;
+    if (!expires(inputs, i) || inputs[i].tensor->impl()->spec.bytes() != output.bytes()) continue;
+    Ref<Storage> storage = take_out(inputs[i]);
+    if (storage->category() != category) storage->recategorise(category);
+    return storage;
+  }
+  return nullptr;
 }
 
 // What expires in an expression goes as soon as it has been read, not when the expression ends.
@@ -93,7 +105,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   const memory::Tag tag{op.name, site.file, site.line};
 
   Specs in;
-  for (const Input& input : inputs) in.push_back(input.tensor->impl()->spec);
+  for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
   Specs out;
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
@@ -101,6 +113,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   if (mode.collector) mode.collector->note(op, inputs);
   const Mask wants = mode.records ? wanting_inputs(op, inputs, site) : 0;
   const Keeps keeps = wants ? keeps_of(op, wants) : Keeps{};
+  const bool temporaries = has_temporaries(inputs);
 
   Tensors results;
   if (op.view) {
@@ -112,8 +125,8 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
-    const int taken = taken_over(op, inputs, keeps.inputs, out[0]);
-    const Mask destroyed = op.destroys ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
+    const Mask destroyed =
+        op.destroys && temporaries ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
     const Mask wanted = wants ? kAll : ~op.optional_outputs;
     MemoryNeeds needs;
     if (kernel.memory)
@@ -132,13 +145,11 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
         results.emplace_back();
         continue;
       }
-      if (out[i].shape.is_open())
+      if (kernel.memory && out[i].shape.is_open())
         out[i].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
       Ref<Storage> storage;
-      if (i == 0 && taken >= 0) {
-        storage = take_out(inputs[static_cast<std::size_t>(taken)]);
-        if (storage->category() != mode.category) storage->recategorise(mode.category);
-      }
+      if (i == 0 && op.takes_over && temporaries)
+        storage = take_over(op, inputs, keeps.inputs, out[0], mode.category);
       if (!storage)
         storage = make_ref<Storage>(device, memory::Request{out[i].bytes(), mode.category, tag});
       results.push_back(concrete(out[i], std::move(storage)));
@@ -163,7 +174,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   }
 
   if (wants) record_on_tape(op, inputs, attributes, site, wants, keeps, results);
-  free_expired(inputs);
+  if (temporaries) free_expired(inputs);
   return results;
 }
 

@@ -44,8 +44,7 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     const TensorImpl& impl = *inputs[i].tensor->impl();
     const Mask mine = bit(static_cast<int>(i));
     Node::Source& source = record->inputs.emplace_back();
-    TapeRecord::Input& input = record->kept_inputs.emplace_back();
-    input.spec = impl.spec;
+    TapeRecord::Input& input = record->kept_inputs.emplace_back(impl.spec);
     if (wants & mine) {
       source.producer = impl.node;
       source.output = impl.output;
@@ -53,11 +52,13 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     if ((keeps.inputs & mine) && impl.storage) input.kept = Kept(impl.storage, impl.offset);
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Spec& spec = record->outputs.emplace_back();
     Kept& kept = record->kept_outputs.emplace_back();
-    if (!results[i].defined()) continue;
+    if (!results[i].defined()) {
+      record->outputs.emplace_back();
+      continue;
+    }
     TensorImpl& impl = *results[i].impl();
-    spec = impl.spec;
+    record->outputs.emplace_back(impl.spec);
     if ((keeps.outputs & bit(static_cast<int>(i))) && impl.storage)
       kept = Kept(impl.storage, impl.offset);
     // Counts and indices have no derivative.

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "ebb/core/error.h"
 #include "ebb/graph/passes/passes.h"
 
@@ -38,14 +36,13 @@ Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetch
         {.source = source_of(fetch), .pinned = fetch.impl()->version != TensorImpl::kNewest});
   }
 
-  // Everything that can be reached; what is needed comes before what needs it.
+  // Everything that can be reached.
   std::vector<Node*> open;
+  form.of_position.assign(graph.nodes().size(), kNone);
   const auto reach = [&](Node& node) {
-    if (form.of_position.size() <= node.number) form.of_position.resize(node.number + 1, kNone);
     if (form.of_position[node.number] != kNone) return;
     form.of_position[node.number] = 0;
     open.push_back(&node);
-    form.nodes.push_back({.node = &node});
   };
   std::vector<Node*> roots;  // of the fetches
   for (const FormFetch& fetch : form.fetches) {
@@ -54,19 +51,24 @@ Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetch
       roots.push_back(update);
   }
   for (Node* root : roots) reach(*root);
+  std::size_t reached = 0;
   while (!open.empty()) {
     const Node& node = *open.back();
     open.pop_back();
+    ++reached;
     for_each_need(node, [&](Node& needed, int) { reach(needed); });
   }
-  std::sort(form.nodes.begin(), form.nodes.end(),
-            [](const FormNode& a, const FormNode& b) { return a.node->number < b.node->number; });
+  // What is needed comes before what needs it.
+  form.nodes.reserve(reached);
   Index outputs = 0;
-  for (Index n = 0; n < form.nodes.size(); ++n) {
-    form.nodes[n].first_output = outputs;
-    outputs += static_cast<Index>(form.nodes[n].node->outputs.size());
-    form.of_position[form.nodes[n].node->number] = n;
+  for (std::size_t number = 0; number < form.of_position.size(); ++number) {
+    if (form.of_position[number] == kNone) continue;
+    Node& node = *graph.nodes()[number];
+    form.of_position[number] = static_cast<Index>(form.nodes.size());
+    form.nodes.push_back({.node = &node, .first_output = outputs});
+    outputs += static_cast<Index>(node.outputs.size());
   }
+  form.specs.reserve(outputs);
 
   // From the end: which of them run, and which of their outputs somebody reads.
   for (Node* root : roots) form.nodes[form.index_of(*root)].runs = true;

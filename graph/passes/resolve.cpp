@@ -7,7 +7,14 @@ namespace {
 
 class Resolver {
  public:
-  explicit Resolver(Form& form) : form_(form) { form_.values.resize(form_.specs.size()); }
+  explicit Resolver(Form& form) : form_(form) {
+    form_.values.resize(form_.specs.size());
+    form_.memories.reserve(form_.specs.size());
+    form_.steps.reserve(form_.nodes.size());
+    std::size_t operands = form_.specs.size();
+    for (const FormNode& item : form_.nodes) operands += item.node->inputs.size();
+    form_.operands.reserve(operands);
+  }
 
   void run() {
     for (const FormNode& item : form_.nodes)
