@@ -4,8 +4,10 @@
 #include <unordered_set>
 
 #include "ebb/core/error.h"
+#include "ebb/core/lineage.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/reverse.h"
 #include "ebb/core/tape_mode.h"
 #include "ebb/core/tensor_impl.h"
 #include "ebb/optim/detail/written_memory.h"
@@ -20,17 +22,27 @@ namespace {
 // A with_updates node takes this many updates; more are chained.
 constexpr std::size_t kUpdatesPerNode = 16;
 
+// Where a gradient of `loss` would pass. A record of the tape names nothing else; a node of a graph
+// also what it reads only the shape of, what it detaches, and what state was updated with.
 std::unordered_set<const Node*> nodes_below(const Tensor& loss) {
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> open;
   const auto visit = [&](const Node* node) {
     if (node && seen.insert(node).second) open.push_back(node);
   };
-  visit(loss.impl()->node.get());
+  const bool is_graph = loss.is_symbolic();
+  visit(ebb::detail::edge_of(loss).node);
   while (!open.empty()) {
     const Node* node = open.back();
     open.pop_back();
-    for (const Node::Source& source : node->inputs) visit(source.producer.get());
+    const Mask closed = node->op->shape_only | node->op->stops_gradient;
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+      if (closed & bit(static_cast<int>(i))) continue;
+      const Node::Source& source = node->inputs[i];
+      const Node::Source flows = is_graph ? ebb::detail::gradient_source(source) : source;
+      // Where no history tells, reverse mode is to say so.
+      visit((flows.producer ? flows : source).producer.get());
+    }
   }
   return seen;
 }
