@@ -18,8 +18,9 @@ using detail::TapeModeScope;
 
 namespace detail {
 
-void EdgeCollector::note(const OpDef&, Inputs inputs) {
-  for (const Input& input : inputs) note(*input.tensor);
+void EdgeCollector::note(const OpDef& op, Inputs inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!(op.shape_only & bit(static_cast<int>(i)))) note(*inputs[i].tensor);
 }
 
 void EdgeCollector::note(const Tensor& tensor) {
