@@ -12,6 +12,8 @@ struct Handle {
   bool has_history = false;  // for sure, in eager
   bool may_have_history = false;
   bool is_detached = false;
+  bool is_recomputed = false;       // the result of a region
+  bool is_of_higher_order = false;  // made of a gradient that has a history
   bool is_captured = false;  // by the function of a recomputed region, which its record keeps
   int tied = 0;              // the version of the memory that the history tells of
   std::set<int> parameters;  // that a gradient reaches
@@ -88,6 +90,7 @@ class Generator {
   static void inherit(Handle& result, const Handle& from) {
     result.has_history |= from.has_history;
     result.may_have_history |= from.may_have_history;
+    result.is_of_higher_order |= from.is_of_higher_order;
     result.parameters.insert(from.parameters.begin(), from.parameters.end());
   }
 
@@ -441,13 +444,15 @@ class Generator {
     for (int tries = 0; tries < 30 && static_cast<int>(targets.size()) < count; ++tries) {
       const int v = chance(2) ? pick(parameters_) : draw_value();
       if (!handle(v).has_history || is_stale(v) || concrete_[static_cast<std::size_t>(v)]) continue;
+      // A derivative by a result that its own rule reads is another where that is computed again.
+      if (handle(v).is_recomputed && handle(a).is_of_higher_order) continue;
       targets.push_back(v);
     }
     if (targets.empty()) return false;
     for (const int t : targets) {
       line.in.push_back(t);
       Handle result;
-      result.may_have_history = line.flag;
+      result.may_have_history = result.is_of_higher_order = line.flag;
       line.out.push_back(add_value(shape(t), add_memory(false, false), add_handle(result)));
     }
     return true;
@@ -511,6 +516,7 @@ class Generator {
     const int last = line.body.back().out[0];
     const Shape made = shape(last);
     inherit(result, handle(last));
+    result.is_recomputed = true;
     for (const int v : read) handle(v).is_captured = true;
     pool_.resize(pool);
     line.in = {a};
