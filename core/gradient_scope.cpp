@@ -77,6 +77,7 @@ Tensor TapeGradient::rebuild(const Spec& spec, const Kept& kept, const Ref<Node>
                         node_.site));
   Tensor tensor = make_concrete(spec, kept.storage(), kept.offset());
   tensor.impl()->tie(producer, output);
+  tensor.impl()->is_detached = !producer;
   return tensor;
 }
 

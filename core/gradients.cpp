@@ -71,7 +71,9 @@ Tensor Tensor::with_grad() const {
 Tensor Tensor::detach(const char* file, unsigned line) const {
   if (is_symbolic()) return apply_one(detach_op, {*this}, {}, {file, line});
   concrete(*this, "detach");
-  return detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
+  Tensor constant = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
+  constant.impl()->is_detached = true;
+  return constant;
 }
 
 bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }

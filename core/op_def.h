@@ -81,6 +81,8 @@ struct OpDef {
   Mask updates = 0;
   // Outputs that exist for the gradient only, left out where no gradient is asked for.
   Mask optional_outputs = 0;
+  // Further outputs that a plan leaves out where nobody reads them. (Eager cannot know.)
+  Mask skippable_outputs = 0;
   // Random, update, statistics: never merged, folded, repeated or reordered.
   bool stateful = false;
   // No application but a source: a leaf of the tape, or a variable, captured tensor or placeholder

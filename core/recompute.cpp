@@ -18,8 +18,9 @@ using detail::TapeModeScope;
 
 namespace detail {
 
-void EdgeCollector::note(const OpDef&, Inputs inputs) {
-  for (const Input& input : inputs) note(*input.tensor);
+void EdgeCollector::note(const OpDef& op, Inputs inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!(op.shape_only & bit(static_cast<int>(i)))) note(*inputs[i].tensor);
 }
 
 void EdgeCollector::note(const Tensor& tensor) {
@@ -79,6 +80,18 @@ Tensors recompute_gradient(const GradientContext& g) {
 const OpDef recompute_op = {
     .name = "recompute", .infer = nullptr, .gradient = recompute_gradient, .stateful = true};
 
+// Another handle of a tensor's memory and of the history it has now.
+Tensor same_history(const Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const detail::TensorImpl& impl = *tensor.impl();
+  Tensor other = detail::make_concrete(impl.spec, impl.storage, impl.offset);
+  other.impl()->node = impl.node;
+  other.impl()->output = impl.output;
+  other.impl()->version = impl.version;
+  other.impl()->is_detached = impl.is_detached;
+  return other;
+}
+
 // Draws as from `state` for a scope.
 class GeneratorScope {
  public:
@@ -137,9 +150,13 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   }
   for (detail::Kept& capture : collector.captures())
     record->kept_captures.push_back(std::move(capture));
-  record->make_extra().recompute = [function = std::move(function), inputs, at_start] {
+  // The inputs as they are: an update in place of one would give it a history that holds this
+  // record.
+  Tensors read;
+  for (const Tensor& input : inputs) read.push_back(same_history(input));
+  record->make_extra().recompute = [function = std::move(function), read, at_start] {
     const GeneratorScope rewound(at_start);
-    return function(inputs);
+    return function(read);
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     record->kept_outputs.emplace_back();

@@ -108,9 +108,11 @@ class Reverse {
       State& state = states_[node.get()];
       if (into_leaves_ && node->op == &leaf_op) state.is_target = true;
       if (!is_border(*node)) {
-        for (const Node::Source& source : sources_of(*node)) visit(source.producer);
-        if (clones_)
-          for (const Node::Source& source : node->inputs) visit(source.producer);
+        const Sources sources = sources_of(*node);
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+          visit(sources[i].producer);
+          if (clones_ && !sources[i].producer) visit_all_of(node->inputs[i], visit);
+        }
       }
       order_.push_back(std::move(node));
     }
@@ -140,12 +142,28 @@ class Reverse {
     }
   }
 
-  // For an input without one: an error if a gradient would be lost.
+  // What an input without a history was made of: what it names, and all updates of its memory.
+  template <class Visit>
+  static void visit_all_of(const Node::Source& source, const Visit& visit) {
+    visit(source.producer);
+    for (Node* update : updates_of(root_of(source)).first(source.version)) visit(Ref<Node>(update));
+  }
+
+  static bool is_detached(const Node* node) {
+    while (node->op->view && !(node->op->stops_gradient & bit(0)))
+      node = node->inputs[0].producer.get();
+    return node->op->view;
+  }
+
+  // For an input without one: an error if a gradient would be lost. What is detached loses none
+  // but that of what it was itself updated with.
   void require_history(const Node::Source& source, const Node& reader) {
-    const Root root = root_of(source);
+    const Root target = target_of(source);
+    const bool detached = is_detached(target.node);
     bool leads = states_[source.producer.get()].leads;
-    for (const Node* update : updates_of(root).first(source.version))
-      leads = leads || states_[update].leads;
+    for (const Node* update : updates_of(root_of(source)).first(source.version))
+      leads =
+          leads || (states_[update].leads && (!detached || target_of(update->inputs[0]) == target));
     if (leads)
       throw Error(message(reader.op->name,
                           updated_through_another_view(source.producer->outputs[source.output]),

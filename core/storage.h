@@ -44,6 +44,11 @@ class Storage final : public Counted {
   void make_state() noexcept { is_state_ = true; }
   bool is_state() const noexcept { return is_state_; }
 
+  // The tape tells how an update in place of this memory came about: a handle without a history
+  // that is not detached would drop a gradient.
+  void make_history() noexcept { has_history_ = true; }
+  bool has_history() const noexcept { return has_history_; }
+
   // Tells what was made before from what was made after a moment on one thread: serials of a thread
   // grow, and those of other threads are not in between.
   std::uint64_t serial() const noexcept { return serial_; }
@@ -82,6 +87,7 @@ class Storage final : public Counted {
   const std::uint64_t serial_ = next_serial();
   std::atomic<std::uint32_t> version_{0};
   bool is_state_ = false;
+  bool has_history_ = false;
   mutable std::atomic_flag locked_;  // guards the category and what follows
   std::uint32_t keepers_ = 0;
 };

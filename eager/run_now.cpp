@@ -120,6 +120,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     const TensorImpl& viewed = *inputs[0].tensor->impl();
     const MemoryQuery query{{in.data(), in.size()}, {out.data(), out.size()}, &attributes};
     results.push_back(concrete(out[0], viewed.storage, viewed.offset + op.view(query)));
+    results[0].impl()->is_detached = viewed.is_detached || (viewed.node && !wants);
   } else {
     const DeviceKernel& kernel = runtime.kernel(op);
     Buffers buffers;

@@ -11,8 +11,8 @@ namespace {
 
 // Whether a history ends in a leaf through views alone: then its memory is that leaf's.
 bool is_view_of_leaf(const Node* node) noexcept {
-  while (node && node->op->view) node = node->inputs[0].producer.get();
-  return node && node->op->is_source;
+  while (node && node->op->view && !node->released) node = node->inputs[0].producer.get();
+  return node && (node->op->is_source || node->released);  // a freed tape is found out later
 }
 
 }  // namespace
@@ -22,7 +22,12 @@ Mask wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Mask mine = bit(static_cast<int>(i));
     const TensorImpl& impl = *inputs[i].tensor->impl();
-    if (!impl.node || ((op.shape_only | op.stops_gradient) & mine)) continue;
+    if ((op.shape_only | op.stops_gradient) & mine) continue;
+    if (!impl.node) {
+      if (impl.storage && impl.storage->has_history() && !impl.is_detached)
+        throw Error(message(op.name, updated_through_another_view(impl.spec), site));
+      continue;
+    }
     if (!mine) throw Error(message(op.name, gradient_beyond_mask(), site));
     wants |= mine;
     if (impl.node->op->is_source || !impl.storage || impl.version == impl.storage->version())
@@ -51,6 +56,7 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     }
     if ((keeps.inputs & mine) && impl.storage) input.kept = Kept(impl.storage, impl.offset);
   }
+  if (op.updates) inputs[0].tensor->impl()->storage->make_history();
   for (std::size_t i = 0; i < results.size(); ++i) {
     Kept& kept = record->kept_outputs.emplace_back();
     if (!results[i].defined()) {

@@ -22,6 +22,7 @@ class Session::Impl {
     std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
     bool has_variables = false;  // the session has memory for those that it touches
+    std::size_t graph_size = 0;  // when last looked up: a graph that grew may mean something else
   };
   // Placeholders in the order of the program, whatever order they are given in.
   struct Feeding {

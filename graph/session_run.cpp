@@ -174,7 +174,7 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
                 " values and was given " + std::to_string(given.size()));
   const GraphState::Reading reading(graph.state());
   InlineVector<const Tensor*, 8> values;
-  bool same = plan != nullptr;
+  bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
     if (!value.defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
@@ -185,6 +185,7 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
     std::vector<Shape> shapes;
     for (const Tensor* value : values) shapes.push_back(value->shape());
     plan = find_or_make_plan(fetch, feeding, std::move(shapes));
+    plan->graph_size = graph.state().nodes().size();
   }
   return std::move(execute(*plan, {values.data(), values.size()})[0]);
 }

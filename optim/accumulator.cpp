@@ -1,5 +1,8 @@
 #include "ebb/optim/accumulator.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "ebb/core/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
@@ -21,6 +24,32 @@ std::vector<Tensor> commit_and_clear(Step& step, const Tensors& sums, const Tens
   return updates;
 }
 
+// The parameters that this accumulator has a sum for.
+Targets accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
+  const std::string sum = '/' + Step::sum_name(optimizer, parameters);
+  Targets targets;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
+      targets.push_back(i);
+  return targets;
+}
+
+// Whichever micro-step completes a group updates all that the group has accumulated. In a graph a
+// micro-step is built once, and could not know what one built later accumulates.
+Targets with_accumulated(const Targets& below, const Tensor& loss, const Parameters& parameters,
+                         const Optimizer& optimizer, CallSite site) {
+  const Targets known = accumulated_by(optimizer, parameters);
+  if (loss.is_symbolic() && !known.empty() && known != below)
+    throw Error(message("minimize",
+                        "the loss depends on other parameters than an earlier micro-step of this "
+                        "accumulator in the graph; give one of their optimizers a .name",
+                        site));
+  Targets all;
+  std::set_union(below.begin(), below.end(), known.begin(), known.end(), std::back_inserter(all));
+  return all;
+}
+
 }  // namespace
 
 Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options)
@@ -32,14 +61,16 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
                              const Tensor& samples, const char* file, unsigned line) const {
   const CallSite site{file, line};
-  Targets below = parameters_below(loss, parameters, "minimize", site);
+  const Targets below = parameters_below(loss, parameters, "minimize", site);
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     throw Error(message("minimize",
                         "the number of samples, " + samples.to_string() +
                             ", does not belong to the loss, " + loss.to_string(),
                         site));
-  Step step(optimizer_, parameters, std::move(below), Step::Gradients::accumulated, site);
-  const Tensors gradients = step.gradients_of(loss);
+  Step step(optimizer_, parameters, with_accumulated(below, loss, parameters, optimizer_, site),
+            Step::Gradients::accumulated, site);
+  // Not defined() for what this loss does not depend on, but an earlier one of the group did.
+  const Tensors gradients = step.gradients_of(loss, below);
 
   // Whether an update is due must be known before anything is written, and takes memory to know: so
   // eager counts in a copy first. A graph has all its memory before it starts.
@@ -50,26 +81,26 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
   // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
   step.prepare(gate, [&](std::size_t i) {
     const DType dtype = parameters.dtype();
-    return (step.sum(i) + gradients[i] * cast(samples, dtype)) / cast(counted, dtype);
+    const Tensor sum = gradients[i].defined() ? step.sum(i) + gradients[i] * cast(samples, dtype)
+                                              : step.sum(i);
+    return sum / cast(counted, dtype);
   });
 
   step.begin_writing();
   Tensors sums;
   for (std::size_t i = 0; i < step.size(); ++i)
-    sums.push_back(ebb::detail::accumulate(step.sum(i), gradients[i], samples, site));
+    sums.push_back(gradients[i].defined()
+                       ? ebb::detail::accumulate(step.sum(i), gradients[i], samples, site)
+                       : step.sum(i));
   count = loss.is_symbolic() ? counted : assign({count, file, line}, counted);
+  const Tensor value = value_before_step(loss, site);
   const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate, site);
-  return loss.is_symbolic() ? with_all_updates(loss, updates, site) : loss.detach();
+  return loss.is_symbolic() ? with_all_updates(value, updates, site) : value.detach();
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, const char* file, unsigned line) const {
   const CallSite site{file, line};
-  const std::vector<Parameters::Entry>& entries = parameters.entries();
-  const std::string sum = '/' + Step::sum_name(optimizer_, parameters);
-  Targets accumulated;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
-      accumulated.push_back(i);
+  Targets accumulated = accumulated_by(optimizer_, parameters);
   if (accumulated.empty())
     throw Error(message(
         "flush", "nothing has been accumulated for these parameters; minimize() does that", site));

@@ -24,7 +24,9 @@ class Accumulator {
 
   // Adds `samples` times the gradient of `loss`, the mean over that many samples (i64[], which is
   // rows() of a batch), to the sums. Where the count reaches the option's, the parameters are
-  // updated with sums / count, and sums and count start again at zero. Otherwise like
+  // updated with sums / count, and sums and count start again at zero: all parameters of which this
+  // accumulator has a sum, whichever micro-step completes the group (in a graph all of its
+  // micro-steps must depend on the same ones). Otherwise like
   // Optimizer::minimize, whose result this returns.
   Tensor minimize(const Tensor& loss, const Parameters& parameters, const Tensor& samples,
                   EBB_CALL_SITE) const;

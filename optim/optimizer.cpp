@@ -38,7 +38,7 @@ void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient, C
 Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name)
     : rule_(std::move(rule)), learning_rate_(std::move(learning_rate)), name_(std::move(name)) {
   if (!rule_) throw Error("[optimizer] takes a rule, not a null pointer");
-  if (*rule_->name() == '\0') throw Error("[optimizer] a rule needs a name");
+  if (!rule_->name() || *rule_->name() == '\0') throw Error("[optimizer] a rule needs a name");
   require_plain("a rule", rule_->name());
   require_plain("an optimizer", name_);
   for (const std::string slot : rule_->slots()) {
@@ -56,8 +56,9 @@ Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, con
             Step::Gradients::applied, site);
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
+  const Tensor value = value_before_step(loss, site);
   const std::vector<Tensor> updates = step.commit(gradients);
-  return loss.is_symbolic() ? with_all_updates(loss, updates, site) : loss.detach();
+  return loss.is_symbolic() ? with_all_updates(value, updates, site) : value.detach();
 }
 
 Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, const char* file,

@@ -22,7 +22,7 @@ struct RuleResult {
 
 // What tells one optimizer from another: the state it keeps beside each parameter, and how a step
 // changes both. Written once for both modes, in the operators of ebb; holds options only. Pass it
-// to Optimizer:
+// to Optimizer (the operators are in core/ops/pointwise.h and its kin, or all of them in ebb.h):
 //
 //   struct Momentum final : optim::Rule {
 //     const char* name() const noexcept override { return "momentum"; }
@@ -42,14 +42,14 @@ struct RuleResult {
 class Rule {
  public:
   virtual ~Rule() = default;
-  // Names its slots: "momentum" gives "hidden.weight/momentum.velocity" and "momentum/step".
-  // Without
-  // '/', '.' and ':'.
+  // Names its slots: "momentum" gives "hidden.weight/momentum.velocity" and "momentum/step". Its own,
+  // and without '/', '.' and ':'.
   virtual const char* name() const noexcept = 0;
   // The slots beside each parameter, zero before the first step. Names without '/', '.' and ':',
   // other than "accumulated".
   virtual std::span<const char* const> slots() const noexcept = 0;
-  // The new values of one parameter and its slots, of their shapes and dtypes. Updates nothing.
+  // The new values of one parameter and its slots, of their shapes and dtypes. Updates nothing in
+  // place, which would be an Error.
   virtual RuleResult update(const RuleInput& input) const = 0;
 };
 

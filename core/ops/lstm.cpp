@@ -150,6 +150,7 @@ constinit const OpDef lstm_op{.name = "lstm",
                               .gradient = lstm_gradient,
                               .keeps = {kAll, bit(0) | bit(3)},
                               .optional_outputs = bit(3),
+                              .skippable_outputs = bit(0) | bit(1) | bit(2),
                               .cpu = {cpu::lstm, cpu::lstm_memory}};
 
 constinit const OpDef lstm_backward_op{.name = "lstm_backward",

@@ -65,7 +65,8 @@ bool updates_state(const Form& form, const FormStep& step) {
   const std::span<const Operand> inputs = form.inputs_of(step);
   for (std::size_t j = 0; j < inputs.size(); ++j)
     if ((step.node->op->updates & bit(static_cast<int>(j))) &&
-        form.memories[inputs[j].value.memory].kind == Memory::arena)
+        (inputs[j].value.memory == kNone ||
+         form.memories[inputs[j].value.memory].kind == Memory::arena))
       return false;
   return true;
 }

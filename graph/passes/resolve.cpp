@@ -81,7 +81,7 @@ class Resolver {
     step.inputs = static_cast<Index>(node.inputs.size());
     step.outputs = static_cast<Index>(node.outputs.size());
     // What only a gradient would read is left out where there is none.
-    step.wanted = ~(node.op->optional_outputs & ~item.wanted);
+    step.wanted = ~((node.op->optional_outputs | node.op->skippable_outputs) & ~item.wanted);
     const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       const Index output = form_.output_of(node.inputs[j]);
@@ -106,6 +106,7 @@ class Resolver {
   }
 
   void add_update(Index memory, std::uint32_t version, Index step) {
+    if (memory == kNone) return;  // of an empty value
     auto& updates = form_.memories[memory].updates;
     if (updates.empty() || updates.back().step != step) updates.push_back({version, step});
   }

@@ -4,6 +4,8 @@
 #include <unordered_set>
 
 #include "ebb/core/error.h"
+#include "ebb/core/lineage.h"
+#include "ebb/core/lineage.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/reverse.h"
@@ -34,7 +36,29 @@ std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
   return key;
 }
 
+// How often each of them has been updated in place.
+std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const Tensor> slots) {
+  std::vector<std::uint32_t> versions;
+  const auto add = [&](const Tensor& tensor) {
+    versions.push_back(tensor.is_symbolic()
+                           ? ebb::detail::newest_version(
+                                 ebb::detail::root_of(ebb::detail::source_of(tensor)))
+                           : tensor.impl()->storage->version());
+  };
+  add(parameter);
+  for (const Tensor& slot : slots) add(slot);
+  return versions;
+}
+
 }  // namespace
+
+Tensor value_before_step(const Tensor& loss, CallSite site) {
+  const bool is_state =
+      loss.is_symbolic()
+          ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
+          : loss.impl()->storage->is_state();
+  return is_state ? copy({loss, site.file, site.line}) : loss;
+}
 
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what,
                          CallSite site) {
@@ -62,6 +86,8 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
 }
 
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite site) {
+  const ebb::detail::TapeModeScope no_history(
+      {.records = false, .category = ebb::detail::tape_mode().category});
   while (!updates.empty()) {
     const std::size_t count = std::min(updates.size(), kUpdatesPerNode);
     loss = ebb::detail::with_updates(loss, updates.first(count), site);
@@ -113,6 +139,18 @@ Tensors Step::gradients_of(const Tensor& loss) const {
   return gradients(loss, inputs, {}, site_.file, site_.line);
 }
 
+Tensors Step::gradients_of(const Tensor& loss, const Targets& below) const {
+  if (below == targets_) return gradients_of(loss);
+  Tensors inputs;
+  for (const std::size_t target : below) inputs.push_back(entries_[target].tensor);
+  Tensors found = gradients(loss, inputs, {}, site_.file, site_.line);
+  Tensors all(targets_.size());
+  for (std::size_t i = 0; i < below.size(); ++i)
+    all[static_cast<std::size_t>(std::lower_bound(targets_.begin(), targets_.end(), below[i]) -
+                                 targets_.begin())] = std::move(found[i]);
+  return all;
+}
+
 void Step::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
   gate_ = std::move(gate);
   rate_ = optimizer_.learning_rate().after(count_of_steps(), site_);
@@ -122,6 +160,9 @@ void Step::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient
         "learning rate",
         "is " + rate_.to_string() + ", but the parameters are on " + parameters_.device().name(),
         site_));
+  WrittenMemory written;
+  for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
+  if (written.holds(rate_)) rate_ = copy({rate_, site_.file, site_.line});
   if (!fused_) apply_rule(gradient);
 }
 
@@ -165,11 +206,18 @@ void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
   const Tensor rate = cast({rate_, site_.file, site_.line}, parameters_.dtype());
   for (std::size_t i = 0; i < size(); ++i) {
     const Tensor target = parameter(i);
+    const std::vector<std::uint32_t> before = versions_of(target, slots_of(i));
     const RuleResult result = optimizer_.rule().update({.parameter = target,
                                                         .gradient = without_history(gradient(i)),
                                                         .slots = slots_of(i),
                                                         .step = step,
                                                         .rate = rate});
+    if (versions_of(target, slots_of(i)) != before)
+      throw Error(message(optimizer_.rule().name(),
+                          "update() has written to the parameter '" + entries_[targets_[i]].name +
+                              "' or one of its slots; it returns new values, and the optimizer "
+                              "writes them",
+                          site_));
     check(result, i);
     add(target, result.parameter);
     for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);

@@ -16,6 +16,8 @@ using Targets = std::vector<std::size_t>;
 // the two belongs to a graph and the other does not.
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what,
                          CallSite site);
+// `loss`, which a step must not change: a copy where it is a parameter, or a view of one.
+Tensor value_before_step(const Tensor& loss, CallSite site);
 // `loss`, computed after the updates.
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite site);
 
@@ -39,6 +41,8 @@ class Step {
   std::size_t size() const noexcept { return targets_.size(); }
   // Differentiates with respect to the targets, in their order.
   Tensors gradients_of(const Tensor& loss) const;
+  // The same where `below` says on which of them the loss depends; the others' are not defined().
+  Tensors gradients_of(const Tensor& loss, const Targets& below) const;
   // Of accumulation: the i-th target's sum, and the count of samples.
   const Tensor& sum(std::size_t i) const noexcept { return slots_[(i + 1) * per_target_ - 1]; }
   const Tensor& samples() const noexcept { return slots_[slots_.size() - 1]; }

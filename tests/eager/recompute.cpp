@@ -85,6 +85,16 @@ TEST_CASE("recompute that throws half-way leaves nothing behind") {
   CHECK(tanh(a).requires_grad());
 }
 
+TEST_CASE("a tensor that is updated with what was recomputed from it goes with its handle") {
+  const Tensor w = Tensor::full({1024}, 2).with_grad();
+  const Bytes bytes;
+  {
+    const Tensor h = w * 2;
+    add_assign(h, recompute([](const Tensor& in) { return tanh(in); }, h));
+  }
+  CHECK(bytes.now() == 0);
+}
+
 TEST_CASE("recompute notices that what it would read again has been updated since") {
   const Tensor w = Tensor::full({4}, 2).with_grad();
   const Tensor constant = Tensor::full({4}, 3);

@@ -248,6 +248,37 @@ TEST_CASE("a history that another view has overwritten is refused in both modes"
       "has been updated in place through another view");
 }
 
+TEST_CASE("a history written through a view is not lost to a tensor that had none") {
+  check_refused(
+      [](const Tensor& w, const Tensor& v) -> Tensors {
+        const Tensor y = fill_like(w, 0);
+        add_assign(slice(y, 0, 1), slice(v * 5, 0, 1));
+        return gradients(sum(y) + sum(v), {v});
+      },
+      "has been updated in place through another view");
+  check_modes([](const Tensor& w, const Tensor& v) -> Tensors {  // written without one
+    const Tensor y = fill_like(w, 0);
+    add_assign(slice(y, 0, 1), slice(v * 5, 0, 1).detach());
+    return gradients(sum(y * v) + sum(v), {v});
+  });
+}
+
+TEST_CASE("what was detached is a constant, also where its memory is updated afterwards") {
+  check_modes([](const Tensor& w, const Tensor& v) -> Tensors {
+    const Tensor y = w * 2, before = y.detach();
+    add_assign(y, v);
+    return gradients(sum(y * before) + sum(reshape(before, {2}) * 3), {w, v});
+  });
+  check_refused(
+      [](const Tensor& w, const Tensor& v) -> Tensors {
+        const Tensor y = w * 2, before = y.detach();
+        add_assign(before, v);  // a history of its own, which the next line writes over
+        add_assign(y.detach(), v);
+        return gradients(sum(w * before), {w, v});
+      },
+      "has been updated in place through another view");
+}
+
 TEST_CASE("what eager refuses only because memory was overwritten, the graph puts in order") {
   const Program program = [](const Tensor& w, const Tensor&) -> Tensors {
     const Tensor y = tanh(w);

@@ -2,6 +2,7 @@
 #include "ebb/core/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/fill.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/sgd.h"
@@ -55,6 +56,21 @@ TEST_CASE("an optimizer that is given a scope leaves the rest bit-identical", "[
         std::vector<std::string>{"d.b", "d.w", "g.adamw/step", "g.b", "g.b/g.adamw.first_moment",
                                  "g.b/g.adamw.second_moment", "g.w", "g.w/g.adamw.first_moment",
                                  "g.w/g.adamw.second_moment"});
+}
+
+TEST_CASE("a step leaves alone what the loss reads without a gradient", "[optim][scope]") {
+  const bool as_graph = GENERATE(false, true);
+  const auto loss = [](const Parameters& p) {
+    const Tensor constant = p["d.w"].detach() + fill_like(p["d.w"], 0.5);
+    return mean(square(p["g.w"] * constant)) + mean(square(p["g.b"]));
+  };
+  const Values start = train(as_graph, training_of({}), 0);
+  const Values end = train(as_graph, training_of({[&](const Parameters& p) {
+                             return optim::AdamW({.weight_decay = 0.5}).minimize(loss(p), p);
+                           }}),
+                           3);
+  check_bits(below(end, "d."), below(start, "d."));
+  CHECK_FALSE(bit_equal(end.at("g.w"), start.at("g.w")));
 }
 
 TEST_CASE("optimizers on two scopes share nothing", "[optim][scope]") {

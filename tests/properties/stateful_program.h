@@ -1,0 +1,84 @@
+// Random programs with state: parameters, untrained state and captured tensors, views, updates in
+// place wherever they can be written, gradients before and after them, optimizers, recomputed
+// regions. Written once as lines, and run by whatever stands behind Machine.
+#pragma once
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ebb/core/shape.h"
+
+namespace ebb::tests {
+
+struct Line {
+  enum Kind {
+    unary,
+    number,      // with a plain number
+    binary,      // of two values that broadcast
+    product,     // of matrices
+    reduce,      // sums, means, select: some of them change nothing
+    like,        // copies, fills, sum_like
+    expression,  // several operators on temporaries
+    view,        // slice, reshape, detach, flatten
+    update,      // in place
+    gradient,    // of a loss with respect to several values
+    minimize,
+    apply,  // of gradients that were taken first
+    recomputed,
+    kinds
+  };
+  Kind kind = unary;
+  int variant = 0;
+  std::vector<int> in;   // values it reads; of a gradient the loss, then the targets
+  std::vector<int> out;  // values it makes
+  double constant = 0;
+  std::int64_t begin = 0, end = 0;  // of a slice
+  Shape shape;                      // of a reshape
+  bool flag = false;                // gradient: create_graph; update: of the value's detach()
+  std::vector<Line> body;  // recomputed: in[0] is read as body value out[1], out[0] is last
+};
+
+// What a value is made of before the first line.
+struct StatefulInput {
+  enum Kind { parameter, state, captured, captured_view, feed };
+  Kind kind = parameter;
+  std::string name;  // "a.w0" is parameter w0 of the scope a
+  int base = 0;      // captured_view: the value that rows begin to end are taken of
+  std::int64_t begin = 0, end = 0;
+  bool leaf = false;  // captured, feed: has a gradient
+};
+
+struct StatefulValue {
+  Shape shape;
+  int memory = 0;  // shared by views and updates
+};
+
+struct StatefulMemory {
+  bool is_state = false;  // parameter, state, captured: outlives a run
+  bool is_feed = false;
+};
+
+struct StatefulProgram {
+  std::uint64_t seed = 0;
+  std::vector<StatefulValue> values;
+  std::vector<StatefulMemory> memories;
+  std::vector<StatefulInput> inputs;  // the first values
+  std::vector<Line> lines;
+  std::vector<std::vector<int>> runs;  // the values that each run fetches
+
+  // The positions of the lines that a run needs, in their order: what a fetch is made of, and with
+  // state the updates that are among these. To have exactly those, a run must also fetch what
+  // effects_of gives.
+  std::vector<bool> needed_lines(std::size_t run) const;
+  std::vector<int> fetches_of(std::size_t run) const;
+  // As lines of C++, nearly.
+  std::string to_string() const;
+};
+
+StatefulProgram draw_stateful_program(std::uint64_t seed);
+
+// Without one of its lines and all that depends on it; empty runs are left out.
+StatefulProgram without_line(const StatefulProgram& program, std::size_t line);
+
+}  // namespace ebb::tests

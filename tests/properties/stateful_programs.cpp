@@ -1,0 +1,415 @@
+// Random programs with state, in both modes and against a reference that updates nothing in place.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+
+#include "ebb/core/error.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/runtime.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/properties/stateful_machine.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+
+namespace {
+
+constexpr std::uint64_t kPrograms = 400;
+
+// What a run shows: its fetches, then parameters, state and captured tensors; or why there is none.
+struct Shown {
+  std::vector<std::vector<float>> values;
+  std::string error;
+};
+
+struct Outcome {
+  std::vector<Shown> runs;  // up to the first that failed
+  bool has_plan = false;    // of the first run
+  memory::Plan plan;
+  memory::Stats session;
+  std::size_t left_bytes = 0;
+};
+
+std::vector<float> values_of(const Tensor& tensor) {
+  if (tensor.dtype() == DType::f32) return tensor.to_vector<float>();
+  std::vector<float> values;
+  for (const std::int64_t value : tensor.to_vector<std::int64_t>())
+    values.push_back(static_cast<float>(value));
+  return values;
+}
+
+// Runs them all, up to one that throws.
+template <class Run>
+std::vector<Shown> all_runs(const StatefulProgram& program, Run run) {
+  std::vector<Shown> shown;
+  for (std::size_t r = 0; r < program.runs.size(); ++r) {
+    Shown& now = shown.emplace_back();
+    try {
+      for (const Tensor& tensor : run(r)) now.values.push_back(values_of(tensor));
+    } catch (const Error& error) {
+      now.values.clear();
+      now.error = error.what();
+      break;
+    } catch (const OverwrittenHistory&) {
+      now.error = "updated in place through another view";
+      break;
+    }
+  }
+  return shown;
+}
+
+void run_needed(const StatefulProgram& program, std::size_t run,
+                const std::function<void(const Line&)>& execute) {
+  const std::vector<bool> needed = program.needed_lines(run);
+  for (std::size_t i = 0; i < program.lines.size(); ++i)
+    if (needed[i]) execute(program.lines[i]);
+}
+
+class LeftBytes {
+ public:
+  std::size_t now() const { return current() - before_; }
+
+ private:
+  static std::size_t current() {
+    return Device::cpu().runtime().allocator().stats().allocated.current;
+  }
+  const std::size_t before_ = current();
+};
+
+// What a graph captures.
+Tensors captured_of(const StatefulProgram& program) {
+  Tensors values(program.values.size());
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const StatefulInput& input = program.inputs[i];
+    if (input.kind == StatefulInput::captured)
+      values[i] = draw_input(program, static_cast<int>(i), 0);
+    if (input.kind == StatefulInput::captured_view)
+      values[i] =
+          slice(values[static_cast<std::size_t>(input.base)].detach(), input.begin, input.end);
+  }
+  return values;
+}
+
+Outcome run_eagerly(const StatefulProgram& program) {
+  Outcome outcome;
+  const LeftBytes left;
+  {
+    const Parameters parameters(Device::cpu(), Seed{program.seed});
+    declare(program, parameters);
+    const Tensors captured = captured_of(program);
+    outcome.runs = all_runs(program, [&](std::size_t r) {
+      Tensors values = captured;
+      for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+        const StatefulInput& input = program.inputs[i];
+        if (input.kind == StatefulInput::parameter || input.kind == StatefulInput::state)
+          values[i] = parameters[input.name];
+        if (input.kind == StatefulInput::feed)
+          values[i] = draw_input(program, static_cast<int>(i), static_cast<int>(r));
+      }
+      Direct machine(parameters, values);
+      run_needed(program, r, [&](const Line& line) { machine.run(line); });
+      Tensors shown;
+      for (const int v : program.fetches_of(r)) shown.push_back(machine[v]);
+      for (std::size_t i = 0; i < program.inputs.size(); ++i)
+        if (program.inputs[i].kind < StatefulInput::captured_view) shown.push_back(values[i]);
+      return shown;
+    });
+  }
+  outcome.left_bytes = left.now();
+  return outcome;
+}
+
+Outcome run_functionally(const StatefulProgram& program) {
+  Outcome outcome;
+  const Parameters parameters(Device::cpu(), Seed{program.seed});
+  declare(program, parameters);
+  Functional machine(program, parameters);
+  outcome.runs = all_runs(program, [&](std::size_t r) {
+    machine.begin(static_cast<int>(r));
+    run_needed(program, r, [&](const Line& line) { machine.run(line); });
+    Tensors shown;
+    for (const int v : program.fetches_of(r)) shown.push_back(machine.read(v));
+    for (const Tensor& tensor : machine.state()) shown.push_back(tensor);
+    return shown;
+  });
+  return outcome;
+}
+
+Outcome run_as_graph(const StatefulProgram& program, bool passes) {
+  Outcome outcome;
+  const LeftBytes left;
+  {
+    Graph graph;
+    const Parameters parameters(graph, Seed{program.seed});
+    declare(program, parameters);
+    Tensors values = captured_of(program);
+    std::vector<std::size_t> feeds;
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      const StatefulInput& input = program.inputs[i];
+      if (input.kind == StatefulInput::parameter || input.kind == StatefulInput::state)
+        values[i] = parameters[input.name];
+      if (input.kind != StatefulInput::feed) continue;
+      values[i] = graph.placeholder(input.name, DType::f32, program.values[i].shape);
+      feeds.push_back(i);
+    }
+    // A line that is refused concerns only the runs that need it.
+    Direct machine(parameters, values);
+    std::map<std::size_t, std::string> refused;
+    for (std::size_t i = 0; i < program.lines.size(); ++i) {
+      try {
+        bool can_run = true;
+        for (const int v : program.lines[i].in) can_run &= v < 0 || machine[v].defined();
+        if (can_run) machine.run(program.lines[i]);
+      } catch (const Error& error) {
+        refused.emplace(i, error.what());
+      }
+    }
+    Session session(graph, {.passes = passes});
+    session.initialize(parameters);
+    outcome.runs = all_runs(program, [&](std::size_t r) {
+      const std::vector<bool> needed = program.needed_lines(r);
+      for (const auto& [line, error] : refused)
+        if (needed[line]) throw Error(error);
+      Tensors fetches;
+      for (const int v : program.fetches_of(r)) fetches.push_back(machine[v]);
+      Feeds fed;
+      FedShapes shapes;
+      for (const std::size_t i : feeds) {
+        fed.push_back({values[i], draw_input(program, static_cast<int>(i), static_cast<int>(r))});
+        shapes.push_back({values[i], program.values[i].shape});
+      }
+      if (r == 0) outcome.plan = graph.plan(fetches, shapes, Device::cpu());
+      Tensors shown = session.run(fetches, fed);
+      if (r == 0) {
+        outcome.session = session.stats();
+        outcome.has_plan = true;
+      }
+      for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+        const StatefulInput::Kind kind = program.inputs[i].kind;
+        if (kind == StatefulInput::captured) shown.push_back(values[i]);
+        if (kind == StatefulInput::parameter || kind == StatefulInput::state)
+          shown.push_back(session.value(values[i]));
+      }
+      return shown;
+    });
+  }
+  outcome.left_bytes = left.now();
+  return outcome;
+}
+
+bool same_bits(const Shown& a, const Shown& b) {
+  if (a.values.size() != b.values.size() || a.error.empty() != b.error.empty()) return false;
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    if (a.values[i].size() != b.values[i].size() ||
+        (!a.values[i].empty() && std::memcmp(a.values[i].data(), b.values[i].data(),
+                                             a.values[i].size() * sizeof(float)) != 0))
+      return false;
+  return true;
+}
+
+bool close(const Shown& a, const Shown& b) {
+  if (a.values.size() != b.values.size()) return false;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    if (a.values[i].size() != b.values[i].size()) return false;
+    for (std::size_t j = 0; j < a.values[i].size(); ++j) {
+      const double p = a.values[i][j], q = b.values[i][j];
+      if (!std::isfinite(p) || !std::isfinite(q) || std::abs(p) > 1e4) return true;  // grown wild
+      if (std::abs(p - q) > 1e-3 * (1 + std::abs(p))) return false;
+    }
+  }
+  return true;
+}
+
+bool says(const std::string& error, const char* text) {
+  return error.find(text) != std::string::npos;
+}
+bool refuses_history(const std::string& error) {
+  return says(error, "updated in place through another view");
+}
+// What only memory that is gone already explains.
+bool refuses_memory(const std::string& error) {
+  return says(error, "has been updated in place and is at version") ||
+         says(error, "freed by an earlier backward pass") ||
+         says(error, "differentiated already?") ||
+         says(error, "copy() what is needed of the older version");
+}
+
+struct Counts {
+  int runs = 0, eager = 0, ordered = 0, refused = 0;
+};
+
+std::string list(const Shown& shown) {
+  if (!shown.error.empty()) return "throws " + shown.error + "\n";
+  std::string text;
+  for (const std::vector<float>& values : shown.values) {
+    text += "[";
+    for (const float value : values) text += std::to_string(value) + " ";
+    text += "] ";
+  }
+  return text + "\n";
+}
+
+// "" where all agree, else what does not.
+std::string disagreement(const StatefulProgram& program, Counts* counts = nullptr) {
+  const Outcome eager = run_eagerly(program);
+  const Outcome plain = run_as_graph(program, false);
+  const Outcome passes = run_as_graph(program, true);
+  const Outcome reference = run_functionally(program);
+  if (eager.left_bytes || plain.left_bytes || passes.left_bytes) return "bytes are left";
+  for (std::size_t r = 0; r < program.runs.size(); ++r) {
+    const auto in_run = [&](const Outcome& outcome) {
+      return r < outcome.runs.size() ? &outcome.runs[r] : nullptr;
+    };
+    const Shown *a = in_run(eager), *b = in_run(plain), *c = in_run(passes), *d = in_run(reference);
+    const auto wrong = [&](const char* why) {
+      std::string text = std::string(why) + " (run " + std::to_string(r) + ")\n";
+      if (a) text += "eager     " + list(*a);
+      if (b) text += "graph     " + list(*b);
+      if (c) text += "passes    " + list(*c);
+      if (d) text += "reference " + list(*d);
+      return text;
+    };
+    if (!b || !c || !d) break;  // an earlier run was refused
+    if (counts) ++counts->runs;
+    if (!same_bits(*b, *c)) return wrong("passes change a run");
+    if (a && a->error.empty()) {
+      if (counts) ++counts->eager;
+      // dense's backward reads both factors in a graph, also for the gradient of one.
+      if (says(b->error, "[dense_backward] the backward pass needs")) break;
+      if (!same_bits(*a, *b)) return wrong("the graph differs from eager");
+      if (!d->error.empty()) return wrong("a gradient is lost");
+      if (!close(*a, *d)) return wrong("eager differs from the reference");
+      continue;
+    }
+    if (a && !refuses_history(a->error) && !refuses_memory(a->error))
+      return wrong("eager's error is none that was expected");
+    if (!d->error.empty()) {
+      if (!refuses_history(b->error)) return wrong("the graph does not refuse a lost gradient");
+      if (counts) ++counts->refused;
+      break;
+    }
+    if (!b->error.empty()) {
+      if (!refuses_history(b->error) && !refuses_memory(b->error))
+        return wrong("the graph's error is none that was expected");
+      if (counts) ++counts->refused;
+      break;
+    }
+    if (counts) ++counts->ordered;
+    if (!close(*b, *d)) return wrong("the graph differs from the reference");
+  }
+  return "";
+}
+
+std::string kind_of(const std::string& why) { return why.substr(0, why.find('(')); }
+
+// A shorter program that fails in the same way.
+StatefulProgram shortened(StatefulProgram program) {
+  const std::string kind = kind_of(disagreement(program));
+  for (bool shorter = true; shorter;) {
+    shorter = false;
+    const auto try_instead = [&](StatefulProgram candidate) {
+      if (candidate.runs.empty() || kind_of(disagreement(candidate)) != kind) return false;
+      program = std::move(candidate);
+      return shorter = true;
+    };
+    for (std::size_t i = program.lines.size(); i-- > 0;)
+      if (i < program.lines.size()) try_instead(without_line(program, i));
+    for (std::size_t r = program.runs.size(); r-- > 0;) {
+      if (program.runs.size() > 1) {
+        StatefulProgram candidate = program;
+        candidate.runs.erase(candidate.runs.begin() + static_cast<std::ptrdiff_t>(r));
+        if (try_instead(std::move(candidate))) continue;
+      }
+      for (std::size_t f = program.runs[r].size(); f-- > 0 && program.runs[r].size() > 1;) {
+        StatefulProgram candidate = program;
+        candidate.runs[r].erase(candidate.runs[r].begin() + static_cast<std::ptrdiff_t>(f));
+        try_instead(std::move(candidate));
+      }
+    }
+  }
+  return program;
+}
+
+std::string report(const StatefulProgram& program) {
+  const StatefulProgram shorter = shortened(program);
+  return program.to_string() + "\nor shorter\n" + shorter.to_string() + disagreement(shorter);
+}
+
+}  // namespace
+
+TEST_CASE("random programs with updates, views, several optimizers and recompute mean one thing") {
+  Counts counts;
+  for (std::uint64_t seed = 1; seed <= kPrograms; ++seed) {
+    const StatefulProgram program = draw_stateful_program(seed);
+    const std::string why = disagreement(program, &counts);
+    if (!why.empty()) FAIL(report(program));
+  }
+  // Programs that prove nothing are not many.
+  CHECK(counts.eager > counts.runs / 2);
+  CHECK(counts.ordered > counts.runs / 50);
+  CHECK(counts.refused > 0);
+}
+
+// EBB_RANDOM_PROGRAMS=30000 tests_properties "[.long]"; EBB_RANDOM_FIRST is the first seed.
+TEST_CASE("tens of thousands of random programs with state mean one thing", "[.long]") {
+  const char* const count = std::getenv("EBB_RANDOM_PROGRAMS");
+  const char* const first = std::getenv("EBB_RANDOM_FIRST");
+  const std::uint64_t programs = count ? std::strtoull(count, nullptr, 10) : 30'000;
+  const std::uint64_t start = first ? std::strtoull(first, nullptr, 10) : 1'000'000;
+  Counts counts;
+  std::map<std::string, int> found;
+  for (std::uint64_t seed = start; seed < start + programs; ++seed) {
+    const StatefulProgram program = draw_stateful_program(seed);
+    const std::string why = disagreement(program, &counts);
+    if (why.empty()) continue;
+    if (++found[kind_of(why)] > 3) continue;
+    FAIL_CHECK(report(program));
+  }
+  for (const auto& [why, times] : found) WARN(why << times << " times");
+  CHECK(found.empty());
+  WARN(programs << " programs, " << counts.runs << " runs: " << counts.eager << " as eager, "
+                << counts.ordered << " that only a graph can order, " << counts.refused
+                << " refused");
+}
+
+TEST_CASE("the plan of a random program with state is what its session takes") {
+  for (std::uint64_t seed = 10'001; seed <= 10'000 + kPrograms; ++seed) {
+    const StatefulProgram program = draw_stateful_program(seed);
+    INFO(program.to_string());
+    const Outcome graph = run_as_graph(program, true);
+    if (!graph.has_plan) continue;
+    REQUIRE(graph.plan.peak_bytes == graph.session.allocated.peak);
+    REQUIRE(graph.plan.reserved_bytes == graph.session.reserved.peak);
+    REQUIRE(graph.plan.by_category == graph.session.at_peak);
+    REQUIRE(graph.plan.lower_bound_bytes <= graph.plan.peak_bytes);
+    REQUIRE(graph.plan.peak_bytes <= graph.plan.naive_bytes);
+  }
+}
+
+TEST_CASE("poisoned memory changes nothing in a random program with state") {
+  class Poisoned {
+   public:
+    Poisoned() : was_(runtime().poisons()) { runtime().set_poisons(true); }
+    ~Poisoned() { runtime().set_poisons(was_); }
+
+   private:
+    static Runtime& runtime() { return Device::cpu().runtime(); }
+    const bool was_;
+  };
+  for (std::uint64_t seed = 20'001; seed <= 20'000 + kPrograms / 2; ++seed) {
+    const StatefulProgram program = draw_stateful_program(seed);
+    INFO(program.to_string());
+    const Outcome eager = run_eagerly(program), graph = run_as_graph(program, true);
+    const Poisoned poisoned;
+    const Outcome eager_again = run_eagerly(program), graph_again = run_as_graph(program, true);
+    REQUIRE(eager.runs.size() == eager_again.runs.size());
+    REQUIRE(graph.runs.size() == graph_again.runs.size());
+    for (std::size_t r = 0; r < eager.runs.size(); ++r)
+      REQUIRE(same_bits(eager.runs[r], eager_again.runs[r]));
+    for (std::size_t r = 0; r < graph.runs.size(); ++r)
+      REQUIRE(same_bits(graph.runs[r], graph_again.runs[r]));
+  }
+}
