@@ -1,11 +1,13 @@
 // All of ebb.
 #pragma once
 
+#include "ebb/core/apply.h"
 #include "ebb/core/check_gradient.h"
 #include "ebb/core/data_loader.h"
 #include "ebb/core/data_set.h"
 #include "ebb/core/device.h"
 #include "ebb/core/error.h"
+#include "ebb/core/gradient_context.h"
 #include "ebb/core/initializer.h"
 #include "ebb/core/memory/comparison.h"
 #include "ebb/core/memory/memory.h"

@@ -17,8 +17,8 @@ class DataSet {
   // inputs [n, ...], targets [n, ...]. Throws ShapeError where the leading dimensions differ, Error
   // for tensors that are not on the CPU.
   DataSet(Tensor inputs, Tensor targets);
-  // A CSV with a header: the label column as i32 targets [n], all others as f32 inputs [n, columns].
-  // Throws FileError with file, line and column for what is missing or not a number.
+  // A CSV with a header: the label column as i32 targets [n], all others as f32 inputs [n,
+  // columns]. Throws FileError with file, line and column for what is missing or not a number.
   static DataSet csv(const std::string& file, const DataSetCsvOptions& options);
   // MNIST's IDX files: images u8 [n, rows, columns] as f32 [n, rows * columns] in 0..255, labels u8
   // as i32 [n]. Throws FileError.

@@ -19,9 +19,11 @@ using detail::Ref;
 
 namespace {
 
-const Tensor& concrete(const Tensor& tensor, const char* what) {
-  if (!tensor.defined() || !tensor.impl()->storage)
-    throw Error(std::string("[") + what + "] takes a concrete tensor, not " + tensor.to_string());
+const Tensor& concrete(const Tensor& tensor, const char* what, CallSite site = {}) {
+  if (!tensor.defined() || !tensor.impl()->storage) {
+    const std::string text = "takes a concrete tensor, not " + tensor.to_string();
+    throw Error(site.line ? message(what, text, site) : std::string("[") + what + "] " + text);
+  }
   return tensor;
 }
 
@@ -70,7 +72,7 @@ Tensor Tensor::with_grad() const {
 
 Tensor Tensor::detach(const char* file, unsigned line) const {
   if (is_symbolic()) return apply_one(detach_op, {*this}, {}, {file, line});
-  concrete(*this, "detach");
+  concrete(*this, "detach", {file, line});
   Tensor constant = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
   constant.impl()->is_detached = true;
   return constant;
@@ -97,7 +99,7 @@ void Tensor::backward(BackwardOptions options, const char* file, unsigned line) 
     throw Error(message(
         "backward", "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
         site));
-  concrete(*this, "backward");
+  concrete(*this, "backward", site);
   if (!impl_->node)
     throw Error(message("backward",
                         "this tensor has no history: nothing below it was made with_grad(), or it "

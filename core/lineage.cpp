@@ -9,11 +9,25 @@ std::uint32_t version_made(const Node& producer, std::uint32_t output) noexcept 
   return producer.inputs[0].version + (producer.op->updates ? 1 : 0);
 }
 
+bool is_captured_constant(const Node::Source& source) noexcept {
+  const Node* node = target_of(source).node;
+  while (node->op->view) node = target_of(node->inputs[0]).node;
+  if (!node->extra || !node->extra->tensor.defined()) return false;
+  const TensorImpl& impl = *node->extra->tensor.impl();
+  return impl.storage && !impl.storage->is_state() && !impl.node;
+}
+
 bool carries_gradient(const Node& node, std::size_t i) noexcept {
   const Node::Source& source = node.inputs[i];
   if (!node.has_history || !source.producer) return false;
   if ((node.op->shape_only | node.op->stops_gradient) & bit(static_cast<int>(i))) return false;
   return is_floating(source.producer->outputs[source.output].dtype);
+}
+
+std::string overlaps_target() {
+  return "an input shares a part of the memory that is updated, which would be overwritten while "
+         "it "
+         "is read; copy() it first";
 }
 
 std::string gradient_beyond_mask() {

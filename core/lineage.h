@@ -31,6 +31,10 @@ inline Root target_of(const Node::Source& source) noexcept {
 // Updates of anything else are part of its value: who reads version k needs what made it.
 inline bool is_state(const Root& root) noexcept { return root.node->op->is_source; }
 
+// Whether a source names, itself or through views, a tensor that its graph has captured and that is
+// no parameter or leaf: eager would give it a history with an update.
+bool is_captured_constant(const Node::Source& source) noexcept;
+
 // The updates in place of a root's memory in the order of the program; number k makes version k +
 // 1, and version 0 is what the root itself wrote or, for state, found.
 inline std::span<Node* const> updates_of(const Root& root) noexcept {
@@ -61,6 +65,15 @@ Node::Source source_of(const Tensor& tensor);
 // in place came in between, whose operator then has the gradient. No producer where that update
 // went through another view of the memory, so that no history tells how what is read came about.
 Node::Source gradient_source(const Node::Source& source);
+
+// Whether two values in one memory share some bytes, but not all: an update whose source overlaps
+// its target like that would read what it has just written. And the text of the error.
+inline bool overlap_in_part(std::size_t offset, std::size_t bytes, std::size_t other_offset,
+                            std::size_t other_bytes) noexcept {
+  const bool apart = offset + bytes <= other_offset || other_offset + other_bytes <= offset;
+  return !apart && (offset != other_offset || bytes != other_bytes);
+}
+std::string overlaps_target();
 
 // The text of the error for an input that a Mask has no bit for.
 std::string gradient_beyond_mask();

@@ -65,8 +65,9 @@ class Node : public detail::Counted {
   std::uint32_t root_output = 0, target_output = 0;
   std::uint32_t region = 0;  // a graph's recompute region this node belongs to; 0: none
   memory::Category category = memory::Category::temporary;  // who asked: reverse mode, or not
-  bool released = false;     // a backward pass has freed this record of the tape
-  bool has_history = true;   // false in a graph: made under NoGrad, or by a pass that is not recorded
+  bool released = false;  // a backward pass has freed this record of the tape
+  bool has_history =
+      true;  // false in a graph: made under NoGrad, or by a pass that is not recorded
 };
 
 // The tape's operator of leaves: no inputs, one output, a gradient accumulates in extra->tensor.

@@ -106,8 +106,8 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
                                  in_double_quotes(full) + " has an open dimension",
                              site));
   if (!spec.shape.is_countable())
-    throw ShapeError(message(
-        "parameters", in_double_quotes(full) + ": " + detail::too_large(spec.shape), site));
+    throw ShapeError(
+        message("parameters", in_double_quotes(full) + ": " + detail::too_large(spec.shape), site));
   const bool starts_at_zero = initializer.kind == Initializer::constant && initializer.a == 0;
   if (spec.dtype != DType::f32 && spec.dtype != DType::f64 && !starts_at_zero)
     throw Error(message("parameters",

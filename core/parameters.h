@@ -149,4 +149,10 @@ class Parameters {
   std::string prefix_;
 };
 
+namespace detail {
+// Throws Error where the set or scope has neither parameters nor state: what was asked would do
+// nothing, most often since the name is misspelt or the model does not exist yet.
+void require_any(const Parameters& parameters, const char* what);
+}  // namespace detail
+
 }  // namespace ebb

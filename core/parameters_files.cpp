@@ -11,8 +11,18 @@ namespace ebb {
 
 using detail::in_double_quotes;
 
+void detail::require_any(const Parameters& parameters, const char* what) {
+  if (!parameters.entries().empty() || !parameters.states().empty()) return;
+  throw Error(std::string("[") + what + "] there are no parameters" +
+              (parameters.prefix().empty()
+                   ? std::string()
+                   : " whose names begin with " + in_double_quotes(parameters.prefix())) +
+              "; declare them first, by making the model");
+}
+
 void Parameters::save(const std::string& file) const {
   state_->require_values("save");
+  detail::require_any(*this, "save");
   std::vector<safetensors::View> views;
   for (const auto* list : {&entries(), &states(), &slots()})
     for (const Entry& entry : *list)
@@ -24,6 +34,7 @@ void Parameters::save(const std::string& file) const {
 
 void Parameters::load(const std::string& file, const RestoreOptions& options) const {
   state_->require_concrete("load");
+  detail::require_any(*this, "load");
   const safetensors::File checkpoint = detail::open_checkpoint(file);
   const auto require_equal = [&](const std::string& name, const Spec& here, const Spec& there) {
     if (!(there == here))

@@ -72,11 +72,9 @@ class Reverse {
     return options_.stop_at_targets && states_.at(&node).is_target;
   }
 
-  // Whether this is the record of a recomputed function, which may read more tensors than a mask has
-  // bits and is asked for all of them.
-  static bool is_function(const Node& node) noexcept {
-    return node.extra && node.extra->recompute;
-  }
+  // Whether this is the record of a recomputed function, which may read more tensors than a mask
+  // has bits and is asked for all of them.
+  static bool is_function(const Node& node) noexcept { return node.extra && node.extra->recompute; }
 
   Sources sources_of(const Node& node) const {
     Sources sources;
@@ -111,7 +109,8 @@ class Reverse {
         const Sources sources = sources_of(*node);
         for (std::size_t i = 0; i < sources.size(); ++i) {
           visit(sources[i].producer);
-          if (clones_ && !sources[i].producer) visit_all_of(node->inputs[i], visit);
+          if (clones_ && (!sources[i].producer || updates_constant(node->inputs[i])))
+            visit_all_of(node->inputs[i], visit);
         }
       }
       order_.push_back(std::move(node));
@@ -131,6 +130,7 @@ class Reverse {
           require_history(node->inputs[i], *node);
           continue;
         }
+        if (clones_ && updates_constant(node->inputs[i])) require_constant(node->inputs[i], *node);
         State& below = states_[source.producer.get()];
         if (!below.leads) continue;
         if (!mine && !is_function(*node))
@@ -147,6 +147,36 @@ class Reverse {
   static void visit_all_of(const Node::Source& source, const Visit& visit) {
     visit(source.producer);
     for (Node* update : updates_of(root_of(source)).first(source.version)) visit(Ref<Node>(update));
+  }
+
+  // Whether what is read is a captured constant that the graph has updated.
+  static bool updates_constant(const Node::Source& source) {
+    return source.version > 0 && is_captured_constant(source) &&
+           !is_detached(source.producer.get());
+  }
+
+  // Whether a gradient flows to what an update writes, beside what it writes over.
+  bool value_leads(const Node& update) {
+    for (std::size_t i = 0; i < update.inputs.size(); ++i) {
+      if ((update.op->updates & bit(static_cast<int>(i))) || !carries_gradient(update, i)) continue;
+      const Node* producer = gradient_source(update.inputs[i]).producer.get();
+      if (producer && states_[producer].leads) return true;
+    }
+    return false;
+  }
+
+  // An error if a gradient would flow into one of these updates.
+  void require_constant(const Node::Source& source, const Node& reader) {
+    for (const Node* update : updates_of(root_of(source)).first(source.version))
+      if (value_leads(*update))
+        throw Error(message(
+            reader.op->name,
+            "a tensor that the graph has captured, a " +
+                source.producer->outputs[source.output].to_string() +
+                ", has been updated with what a gradient is taken of, which would be lost: what is "
+                "captured keeps its values from run to run; begin with fill_like() of a tensor of "
+                "the graph, or detach() the value",
+            update->site));
   }
 
   static bool is_detached(const Node* node) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ebb/core/error.h"
+#include "ebb/core/lineage.h"
 #include "ebb/core/recompute.h"
 #include "ebb/core/tape_mode.h"
 #include "ebb/core/tensor_impl.h"
@@ -91,6 +92,17 @@ void free_expired(Inputs inputs) {
     if (input.expiring && input.tensor->impl()->unique()) take_out(input);
 }
 
+// An update in place reads nothing that it overwrites before it has read it.
+void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
+  const TensorImpl& target = *inputs[0].tensor->impl();
+  for (const Input& input : inputs.subspan(1)) {
+    const TensorImpl& other = *input.tensor->impl();
+    if (other.storage == target.storage &&
+        overlap_in_part(target.offset, target.spec.bytes(), other.offset, other.spec.bytes()))
+      throw Error(message(op.name, overlaps_target(), site));
+  }
+}
+
 Tensor concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0) {
   return make_concrete(spec, std::move(storage), offset);
 }
@@ -110,6 +122,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
 
+  if (op.updates) require_apart(op, inputs, site);
   if (mode.collector) mode.collector->note(op, inputs);
   const Mask wants = mode.records ? wanting_inputs(op, inputs, site) : 0;
   const Keeps keeps = wants ? keeps_of(op, wants) : Keeps{};

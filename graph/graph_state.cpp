@@ -73,14 +73,14 @@ Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite
   if (!spec.shape.is_countable())
     throw ShapeError(message("placeholder", detail::too_large(spec.shape), site));
   const Extending extending(*this, "placeholder", site);
-  const auto [at, is_new] = placeholders_.emplace(name, nullptr);
-  if (!is_new)
+  const auto at = placeholders_.find(std::string(name));
+  if (at != placeholders_.end())
     throw Error(message("placeholder",
                         "the name '" + std::string(name) + "' is taken by the placeholder at " +
                             at->second->site.file + ":" + std::to_string(at->second->site.line),
                         site));
   Tensor tensor = add_input(placeholder_op, spec, name, {}, site);
-  at->second = tensor.impl()->node.get();
+  placeholders_.emplace(name, tensor.impl()->node.get());
   return tensor;
 }
 
@@ -127,19 +127,18 @@ Node::Source GraphState::captured_source(const Tensor& tensor, const OpDef& user
                             " with a history would freeze if this graph captured it; detach() it, "
                             "or compute it inside the graph",
                         site));
-  Node*& known = captured_[&impl];
+  const auto found = captured_.find(&impl);
+  Node* known = found == captured_.end() ? nullptr : found->second;
   if (!known) {
     Ref<Node> node = new_node(captured_op, Attributes(), site);
     node->outputs.push_back(impl.spec);
     node->make_extra().tensor = tensor;
-    // Tensors that share memory are views of the one that came first.
-    Node*& first = captured_storage_[impl.storage.get()];
-    if (first)
-      node->root = first;
-    else
-      first = node.get();
     known = node.get();
-    nodes_.push_back(std::move(node));
+    nodes_.push_back(std::move(node));  // before anything refers to it
+    // Tensors that share memory are views of the one that came first.
+    const auto [first, is_first] = captured_storage_.emplace(impl.storage.get(), known);
+    if (!is_first) known->root = first->second;
+    captured_.emplace(&impl, known);
   }
   Node::Source source{Ref<Node>(known), 0, 0};
   source.version = detail::newest_version(detail::root_of(source));

@@ -75,7 +75,7 @@ class GraphState final : public Recorder {
   detail::Ref<Node> new_node(const OpDef& op, const Attributes& attributes, CallSite site) const;
 
   std::vector<detail::Ref<Node>> nodes_;
-  std::unordered_map<std::string, Node*> placeholders_;  // by name
+  std::unordered_map<std::string, Node*> placeholders_;      // by name
   std::unordered_map<const void*, Node*> captured_;          // by TensorImpl, which the node pins
   std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
   std::deque<VariableDeclaration> variables_;

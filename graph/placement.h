@@ -20,8 +20,8 @@ struct Placed {
 };
 
 // Offsets in one arena such that buffers alive at the same step do not overlap: of several orders
-// (largest first, as lives begin, as they end), the one that ends lowest. Sizes are multiples of the
-// alignment, and not 0. The same lives give the same offsets everywhere. n log n beyond some
+// (largest first, as lives begin, as they end), the one that ends lowest. Sizes are multiples of
+// the alignment, and not 0. The same lives give the same offsets everywhere. n log n beyond some
 // thousands of buffers.
 Placed place(std::span<const BufferLife> buffers);
 

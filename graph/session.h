@@ -103,11 +103,12 @@ class Session {
   // Those of the set or scope, without random state.
   void save(const std::string& file, const Parameters& parameters);
   // Reads what save or Parameters::save wrote: all that file and graph share. Slots that the file
-  // lacks start at zero, entries that the graph lacks are left alone. Random state is taken from
-  // the file, so that a session of the same graph goes on bit for bit, dropout included, and two
-  // restored from one file draw alike; from a file without one nothing changes in it. Throws
-  // FileError naming the first parameter that is missing or differs; then nothing has changed.
-  // Takes memory of the host for a second copy of the values meanwhile.
+  // lacks start at zero, entries that the graph lacks are left alone. Random state, the session's
+  // and the calling thread's, is taken from the file, so that a session of the same graph goes on
+  // bit for bit, dropout included, and two restored from one file draw alike; from a file without
+  // one nothing changes in it. Throws FileError naming the first parameter that is missing or
+  // differs; then nothing has changed. Takes memory of the host for a second copy of the values
+  // meanwhile.
   void restore(const std::string& file);
   // That set or scope alone: its parameters and state, and unless the option says otherwise its
   // slots. Nothing else changes.

@@ -39,13 +39,9 @@ void for_each_pair(const Parameters& to, const Parameters& from, const Match& ma
 
 }  // namespace
 
-std::array<std::unique_lock<std::mutex>, 2> Session::Impl::open_both(Impl& a, Impl& b) {
-  if (&a == &b) return {a.open_variables(), std::unique_lock<std::mutex>()};
-  // In one order, so that two threads copying to and fro do not wait for each other.
-  Impl& first = std::less<>()(&a, &b) ? a : b;
-  Impl& second = &first == &a ? b : a;
-  auto lock = first.open_variables();
-  return {std::move(lock), second.open_variables()};
+// In one order, so that two threads copying to and fro do not wait for each other.
+Session::Impl::OpenBoth::OpenBoth(Impl& a, Impl& b) : first(std::less<>()(&a, &b) ? a : b) {
+  if (&a != &b) second.emplace(std::less<>()(&a, &b) ? b : a);
 }
 
 void Session::Impl::require_values_of(const Impl& other) const {
@@ -74,21 +70,23 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
 }
 
 void Session::copy_from(const Parameters& from, const Parameters& to) {
+  detail::require_any(to, "copy_from");
   if (!from.is_symbolic() && from.device().is_simulated() && !impl_->device.is_simulated())
     throw SimulatedRead("[copy_from] the parameters are on " + from.device().name() +
                         " and have no values");
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
   impl_->copy_values(from.is_symbolic() ? &*impl_ : nullptr, from, to);
 }
 
 void Session::copy_from(const Session& other, const Parameters& from, const Parameters& to) {
-  const auto locks = Impl::open_both(*impl_, *other.impl_);
+  detail::require_any(to, "copy_from");
+  const Impl::OpenBoth open(*impl_, *other.impl_);
   impl_->require_values_of(*other.impl_);
   impl_->copy_values(&*other.impl_, from, to);
 }
 
 void Session::copy_from(const Session& other) {
-  const auto locks = Impl::open_both(*impl_, *other.impl_);
+  const Impl::OpenBoth open(*impl_, *other.impl_);
   impl_->require_values_of(*other.impl_);
   const detail::SessionVariables& theirs = other.impl_->variables;
   std::vector<Value> values;

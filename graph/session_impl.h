@@ -37,10 +37,19 @@ class Session::Impl {
   Tensor run_prepared(const Tensors& fetch, const Feeding& feeding,
                       std::span<const Tensor* const> values, std::shared_ptr<Plan>& plan);
 
-  // For the operations on variables: the lock, with the session open and all variables in memory.
-  std::unique_lock<std::mutex> open_variables();
+  // While it lives, the operations on variables have the lock, of an open session with all
+  // parameters in memory, and the graph stays as it is.
+  struct OpenVariables {
+    explicit OpenVariables(Impl& session);
+    std::unique_lock<std::mutex> lock;
+    GraphState::Reading reading;
+  };
   // The same of two sessions, or of one.
-  static std::array<std::unique_lock<std::mutex>, 2> open_both(Impl& a, Impl& b);
+  struct OpenBoth {
+    OpenBoth(Impl& a, Impl& b);
+    OpenVariables first;
+    std::optional<OpenVariables> second;
+  };
   std::size_t variable_index(const Tensor& variable, const char* what) const;
   // Memory for this variable, if it has none yet.
   void provide_variable(std::size_t index) {
@@ -53,7 +62,8 @@ class Session::Impl {
   // Of a checkpoint, with the lock held.
   void save(const std::string& file, const std::vector<std::size_t>& indices,
             detail::RandomState random);
-  void restore(const std::string& file, const std::vector<std::size_t>& indices);
+  void restore(const std::string& file, const std::vector<std::size_t>& indices,
+               detail::RandomState random);
   // Values of `from`, which `source` holds (null: they are eager), with all locks held.
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
@@ -77,6 +87,7 @@ class Session::Impl {
                                           std::vector<Shape> shapes);
   // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
   void provide_arena(const memory::Plan& plan);
+  detail::SessionVariables::Added provide_variables(const detail::Program& program);
   // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
   Tensors execute(Plan& plan, std::span<const Tensor* const> values);
 

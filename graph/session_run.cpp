@@ -116,6 +116,17 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
 }
 
+// Nothing lives in the arena between runs: it gives way.
+detail::SessionVariables::Added Session::Impl::provide_variables(const detail::Program& program) {
+  try {
+    return variables.allocate(program.variables);
+  } catch (const OutOfMemory&) {
+    if (!arena_) throw;
+    pool->free(std::exchange(arena_, nullptr));
+    return variables.allocate(program.variables);
+  }
+}
+
 Tensors Session::Impl::execute(Plan& plan, std::span<const Tensor* const> values) {
   detail::Executable& executable = plan.executable;
   const detail::Program& program = executable.program();
@@ -129,18 +140,23 @@ Tensors Session::Impl::execute(Plan& plan, std::span<const Tensor* const> values
         value = &copies.emplace_back(values[i]->clone());
     feeds.push_back(detail::data(*value));
   }
-  if (!plan.has_variables) {
-    variables.allocate(program.variables);
-    plan.has_variables = true;
-  }
-  provide_arena(program.plan);
-  executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables, device);
+  detail::SessionVariables::Added added;
+  if (!plan.has_variables) added = provide_variables(program);
   Tensors results;
   InlineVector<void*, 4> addresses;
-  for (const detail::Fetch& fetch : program.fetches) {
-    results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
-    addresses.push_back(detail::data(results.back()));
+  try {
+    provide_arena(program.plan);
+    executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables, device);
+    for (const detail::Fetch& fetch : program.fetches) {
+      results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
+      addresses.push_back(detail::data(results.back()));
+    }
+  } catch (...) {
+    executable.unbind();
+    variables.release(added);
+    throw;
   }
+  plan.has_variables = true;
   executable.run({feeds.data(), feeds.size()}, {addresses.data(), addresses.size()});
   if (program.draws) variables.count_run();
   return results;

@@ -10,11 +10,10 @@
 
 namespace ebb {
 
-std::unique_lock<std::mutex> Session::Impl::open_variables() {
-  std::unique_lock lock(mutex);
-  require_open();
-  variables.allocate();
-  return lock;
+Session::Impl::OpenVariables::OpenVariables(Impl& session)
+    : lock(session.mutex), reading(session.graph.state()) {
+  session.require_open();
+  session.variables.allocate();
 }
 
 std::size_t Session::Impl::variable_index(const Tensor& variable, const char* what) const {
@@ -34,20 +33,21 @@ std::vector<std::size_t> Session::Impl::variable_indices(EntryLists lists, const
 }
 
 void Session::initialize(const Parameters& parameters) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
+  detail::require_any(parameters, "initialize");
   for (const std::size_t index : impl_->variable_indices(
            {&parameters.entries(), &parameters.states(), &parameters.slots()}, "initialize"))
     if (impl_->variables.has_memory(index)) impl_->variables.draw_initial(index);
 }
 
 void Session::initialize() {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
   for (std::size_t i = 0; i < impl_->variables.size(); ++i)
     if (impl_->variables.has_memory(i)) impl_->variables.draw_initial(i);
 }
 
 Tensor Session::value(const Tensor& variable) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
   const std::size_t index = impl_->variable_index(variable, "value");
   impl_->provide_variable(index);
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
@@ -61,7 +61,7 @@ Tensor Session::value(const Tensor& variable) {
 }
 
 void Session::assign(const Tensor& variable, const Tensor& value) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
   const std::size_t index = impl_->variable_index(variable, "assign");
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
@@ -90,7 +90,8 @@ void Session::Impl::save(const std::string& file, const std::vector<std::size_t>
   detail::write_checkpoint(file, views, random);
 }
 
-void Session::Impl::restore(const std::string& file, const std::vector<std::size_t>& indices) {
+void Session::Impl::restore(const std::string& file, const std::vector<std::size_t>& indices,
+                            detail::RandomState random) {
   const safetensors::File checkpoint = detail::open_checkpoint(file);
   std::size_t total = 0;
   for (const std::size_t index : indices) {
@@ -129,10 +130,11 @@ void Session::Impl::restore(const std::string& file, const std::vector<std::size
     else if (variables.has_memory(index))
       variables.zero(index);
   });
+  if (random == detail::RandomState::saved) detail::restore_generator(checkpoint);
 }
 
 void Session::save(const std::string& file) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
   if (const std::int64_t random = impl_->graph.state().random_state(); random >= 0)
     impl_->provide_variable(static_cast<std::size_t>(random));
   std::vector<std::size_t> all(impl_->variables.size());
@@ -141,7 +143,8 @@ void Session::save(const std::string& file) {
 }
 
 void Session::save(const std::string& file, const Parameters& parameters) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
+  detail::require_any(parameters, "save");
   impl_->save(file,
               impl_->variable_indices(
                   {&parameters.entries(), &parameters.states(), &parameters.slots()}, "save"),
@@ -149,19 +152,22 @@ void Session::save(const std::string& file, const Parameters& parameters) {
 }
 
 void Session::restore(const std::string& file) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
   std::vector<std::size_t> all(impl_->variables.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  impl_->restore(file, all);
+  impl_->restore(file, all, detail::RandomState::saved);
 }
 
 void Session::restore(const std::string& file, const Parameters& parameters,
                       const RestoreOptions& options) {
-  const auto lock = impl_->open_variables();
+  const Impl::OpenVariables open(*impl_);
+  detail::require_any(parameters, "restore");
   static const std::vector<Parameters::Entry> kNone;
-  impl_->restore(file, impl_->variable_indices({&parameters.entries(), &parameters.states(),
-                                                options.slots ? &parameters.slots() : &kNone},
-                                               "restore"));
+  impl_->restore(file,
+                 impl_->variable_indices({&parameters.entries(), &parameters.states(),
+                                          options.slots ? &parameters.slots() : &kNone},
+                                         "restore"),
+                 detail::RandomState::left_out);
 }
 
 }  // namespace ebb

@@ -1,16 +1,17 @@
 #include "ebb/graph/variables.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ebb::detail {
 
 using memory::Category;
 
-void SessionVariables::allocate(std::span<const std::uint32_t> others) {
+SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t> others) {
   const auto& declared = graph_.variables();
   std::vector<std::uint32_t> parameters, slots;
-  for (std::size_t i = values_.size(); i < declared.size(); ++i)
-    if (declared[i].category == Category::parameter)
+  for (std::size_t i = looked_at_; i < declared.size(); ++i)
+    if (declared[i].category == Category::parameter && !has_memory(i))
       parameters.push_back(static_cast<std::uint32_t>(i));
   for (const std::uint32_t index : others)
     if (declared[index].category != Category::parameter && !has_memory(index))
@@ -27,6 +28,21 @@ void SessionVariables::allocate(std::span<const std::uint32_t> others) {
   }
   lay_out(parameters, parameter_block);
   lay_out(slots, slot_block);
+  looked_at_ = declared.size();
+  Added added{parameter_block, slot_block, std::move(parameters)};
+  added.indices.insert(added.indices.end(), slots.begin(), slots.end());
+  return added;
+}
+
+void SessionVariables::release(const Added& added) noexcept {
+  for (const std::uint32_t index : added.indices) {
+    const bool is_parameter = declaration(index).category == Category::parameter;
+    (is_parameter ? parameter_bytes_ : slot_bytes_) -= rounded_bytes(declaration(index));
+    values_[index] = {};
+    if (is_parameter) looked_at_ = std::min<std::size_t>(looked_at_, index);
+  }
+  pool_.free(added.slots);
+  pool_.free(added.parameters);
 }
 
 memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices, const char* tag) {

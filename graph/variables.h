@@ -19,12 +19,21 @@ class SessionVariables {
                    std::uint64_t random_key)
       : graph_(graph), runtime_(runtime), pool_(pool), random_key_(random_key) {}
 
+  // What allocate() has added.
+  struct Added {
+    memory::Block* parameters = nullptr;
+    memory::Block* slots = nullptr;
+    std::vector<std::uint32_t> indices = {};
+  };
   // Memory for every parameter declared so far and for these others. Throws OutOfMemory, with
   // nothing changed.
-  void allocate(std::span<const std::uint32_t> others = {});
+  Added allocate(std::span<const std::uint32_t> others = {});
+  // Takes it back: what it was added for has failed.
+  void release(const Added& added) noexcept;
   // The session's pool is closed: nothing is left to be freed.
   void forget() noexcept {
     values_.clear();
+    looked_at_ = 0;
     parameter_bytes_ = slot_bytes_ = 0;
   }
   std::size_t parameter_bytes() const noexcept { return parameter_bytes_; }
@@ -73,6 +82,7 @@ class SessionVariables {
   memory::Pool& pool_;
   const std::uint64_t random_key_;
   std::vector<Value> values_;  // by index; as far as looked at
+  std::size_t looked_at_ = 0;  // parameters declared before have memory
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
 };
 

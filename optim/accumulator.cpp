@@ -81,8 +81,8 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
   // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
   step.prepare(gate, [&](std::size_t i) {
     const DType dtype = parameters.dtype();
-    const Tensor sum = gradients[i].defined() ? step.sum(i) + gradients[i] * cast(samples, dtype)
-                                              : step.sum(i);
+    const Tensor sum =
+        gradients[i].defined() ? step.sum(i) + gradients[i] * cast(samples, dtype) : step.sum(i);
     return sum / cast(counted, dtype);
   });
 

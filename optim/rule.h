@@ -42,8 +42,8 @@ struct RuleResult {
 class Rule {
  public:
   virtual ~Rule() = default;
-  // Names its slots: "momentum" gives "hidden.weight/momentum.velocity" and "momentum/step". Its own,
-  // and without '/', '.' and ':'.
+  // Names its slots: "momentum" gives "hidden.weight/momentum.velocity" and "momentum/step". Its
+  // own, and without '/', '.' and ':'.
   virtual const char* name() const noexcept = 0;
   // The slots beside each parameter, zero before the first step. Names without '/', '.' and ':',
   // other than "accumulated".

@@ -33,8 +33,8 @@ void dense(const KernelContext&);
 // Inputs x, w and da, the gradient before the activation (x has data if dw is wanted, w if dx is,
 // else null data); outputs dx, dw, db. dx may be x.
 void dense_backward(const KernelContext&);
-// Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be dy
-// or y.
+// Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be
+// dy or y.
 void activation_backward(const KernelContext&);
 MemoryNeeds matmul_memory(const MemoryQuery&);
 MemoryNeeds dense_memory(const MemoryQuery&);

@@ -36,8 +36,8 @@ namespace cpu {
 void select(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 written at the index: the gradient of select.
 void select_backward(const KernelContext&);
-// out = zeros like input 1 (no data) with input 0 as its rows SliceAttributes: the gradient of slice,
-// which itself is a view; any dtype.
+// out = zeros like input 1 (no data) with input 0 as its rows SliceAttributes: the gradient of
+// slice, which itself is a view; any dtype.
 void slice_backward(const KernelContext&);
 // out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
 void size(const KernelContext&);

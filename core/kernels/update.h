@@ -4,8 +4,9 @@
 namespace ebb {
 
 // Updates write into their first input(s) in place; output 0 is that input's buffer again (kernels
-// ignore outputs unless stated). "gated": two further inputs at the end, `ready` (boolean scalar) and
-// `count` (i64 scalar). A gated update does nothing unless ready, and divides the gradient by count.
+// ignore outputs unless stated). "gated": two further inputs at the end, `ready` (boolean scalar)
+// and `count` (i64 scalar). A gated update does nothing unless ready, and divides the gradient by
+// count.
 struct SgdAttributes {
   double momentum = 0;      // > 0: input 1 is the velocity
   double weight_decay = 0;  // added to the gradient
@@ -38,11 +39,13 @@ struct CountAttributes {
 
 namespace cpu {
 // Inputs p*, (velocity*)?, g, rate (f64 scalar), (ready, count)?.  PyTorch's SGD:
-//   g += wd p; v = momentum v + g (v = g at first, v starts at 0); p -= rate (nesterov ? g + momentum v : v)
+//   g += wd p; v = momentum v + g (v = g at first, v starts at 0); p -= rate (nesterov ? g +
+//   momentum v : v)
 void sgd_update(const KernelContext&);
-// Inputs p*, m*, v*, g, step (i64 scalar, already counting this step), rate (f64 scalar), (ready, count)?.
-// Adam of Kingma & Ba with bias correction as PyTorch computes it (denominator sqrt(v)/sqrt(1-beta2^t) + eps),
-// arithmetic in p's dtype except the scalars, which are in double. One pass over all four arrays.
+// Inputs p*, m*, v*, g, step (i64 scalar, already counting this step), rate (f64 scalar), (ready,
+// count)?. Adam of Kingma & Ba with bias correction as PyTorch computes it (denominator
+// sqrt(v)/sqrt(1-beta2^t) + eps), arithmetic in p's dtype except the scalars, which are in double.
+// One pass over all four arrays.
 void adam_update(const KernelContext&);
 // Input step (i64 scalar); output 0 (f64 scalar, its own memory) = the rate of step + 1.
 void schedule(const KernelContext&);

@@ -23,10 +23,10 @@ struct Plan {
   ByCategory arena_by_category{};     // of arena_bytes: the moment with most bytes alive, and what
                                       // placement adds to that as temporary
   std::size_t nodes = 0;              // that run
-  // Whether updates of variables run as soon as they can, which frees each gradient after its use, and
-  // not where the program has them: chosen where it takes fewer bytes.
+  // Whether updates of variables run as soon as they can, which frees each gradient after its use,
+  // and not where the program has them: chosen where it takes fewer bytes.
   bool updates_early = false;
-  std::string peak_node;              // "matmul (model.cpp:12)", where most bytes of the arena live
+  std::string peak_node;  // "matmul (model.cpp:12)", where most bytes of the arena live
 };
 
 }  // namespace ebb::memory

@@ -39,8 +39,8 @@ constinit const OpDef cast_op{.name = "cast",
                               .infer = infer_cast,
                               .gradient = [](const GradientContext& g) -> Tensors {
                                 const DType from = g.x(0).dtype();
-                                const bool flows = is_floating(from) &&
-                                                   is_floating(g.node().outputs[0].dtype);
+                                const bool flows =
+                                    is_floating(from) && is_floating(g.node().outputs[0].dtype);
                                 return {flows ? cast(g.take_dy(), from) : Tensor()};
                               },
                               .cpu = {cpu::cast}};

@@ -4,8 +4,8 @@
 
 namespace ebb {
 
-// exp(x[i]) / sum_j exp(x[j]) over the last axis, without overflow; x [..., classes], f32 or f64. On
-// the CPU within 6 ulp of the exact value (4.5 measured), that of an unlikely class too.
+// exp(x[i]) / sum_j exp(x[j]) over the last axis, without overflow; x [..., classes], f32 or f64.
+// On the CPU within 6 ulp of the exact value (4.5 measured), that of an unlikely class too.
 Tensor softmax(const Operand& x);
 
 // The mean over rows of logsumexp(scores[i]) - scores[i][labels[i]], a scalar: scores [n, classes]

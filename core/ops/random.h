@@ -29,10 +29,10 @@ struct BernoulliOptions {
 };
 
 // Random tensors, f32 or f64, drawn now, from the calling thread's generator (set_seed). Uniform in
-// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. A graph that uses the result captures it, so that it is the
-// same in every run: what draws anew in each are the functions of graph/random.h and the _like
-// forms below. Throw ShapeError for another dtype or an open shape, Error for a probability outside
-// [0, 1].
+// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. A graph that uses the
+// result captures it, so that it is the same in every run: what draws anew in each are the
+// functions of graph/random.h and the _like forms below. Throw ShapeError for another dtype or an
+// open shape, Error for a probability outside [0, 1].
 Tensor uniform(const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
 Tensor normal(const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {}, EBB_CALL_SITE);

@@ -1,3 +1,4 @@
+#include "ebb/core/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/graph/passes/passes.h"
 
@@ -91,6 +92,7 @@ class Resolver {
       if (node.op->updates & bit(static_cast<int>(j)))
         add_update(form_.values[output].memory, node.inputs[j].version + 1, id);
     }
+    if (node.op->updates) require_apart(step);
     reserve(item, step);
     for (Index k = 0; k < step.outputs; ++k) {
       const Index output = item.first_output + k;
@@ -109,6 +111,15 @@ class Resolver {
     if (memory == kNone) return;  // of an empty value
     auto& updates = form_.memories[memory].updates;
     if (updates.empty() || updates.back().step != step) updates.push_back({version, step});
+  }
+
+  void require_apart(const FormStep& step) const {
+    const std::span<const Operand> inputs = form_.inputs_of(step);
+    for (const Operand& other : inputs.subspan(1))
+      if (other.value.memory != kNone && other.value.memory == inputs[0].value.memory &&
+          overlap_in_part(inputs[0].value.offset, form_.specs[inputs[0].spec].bytes(),
+                          other.value.offset, form_.specs[other.spec].bytes()))
+        throw Error(message(step.node->op->name, overlaps_target(), step.node->site));
   }
 
   // The size of an opaque output is the memory rule's to tell.

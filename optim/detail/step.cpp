@@ -5,7 +5,6 @@
 
 #include "ebb/core/error.h"
 #include "ebb/core/lineage.h"
-#include "ebb/core/lineage.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/reverse.h"
@@ -40,10 +39,9 @@ std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
 std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const Tensor> slots) {
   std::vector<std::uint32_t> versions;
   const auto add = [&](const Tensor& tensor) {
-    versions.push_back(tensor.is_symbolic()
-                           ? ebb::detail::newest_version(
-                                 ebb::detail::root_of(ebb::detail::source_of(tensor)))
-                           : tensor.impl()->storage->version());
+    versions.push_back(tensor.is_symbolic() ? ebb::detail::newest_version(ebb::detail::root_of(
+                                                  ebb::detail::source_of(tensor)))
+                                            : tensor.impl()->storage->version());
   };
   add(parameter);
   for (const Tensor& slot : slots) add(slot);
@@ -54,9 +52,8 @@ std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const 
 
 Tensor value_before_step(const Tensor& loss, CallSite site) {
   const bool is_state =
-      loss.is_symbolic()
-          ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
-          : loss.impl()->storage->is_state();
+      loss.is_symbolic() ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
+                         : loss.impl()->storage->is_state();
   return is_state ? copy({loss, site.file, site.line}) : loss;
 }
 

@@ -1,9 +1,9 @@
 #include <thread>
 #include <vector>
 
-#include "ebb/core/tape_record.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/tape_record.h"
 #include "ebb/core/tensor_impl.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"

@@ -137,8 +137,7 @@ TEST_CASE("an lstm's backward pass computes over what its forward pass left, unl
     return pass.peak();
   };
   constexpr std::size_t chunk = 8 * 64 * 5 * sizeof(float);
-  CHECK(peak(true) - peak(false) >=
-        (4 + 1) * chunk);  // the gates' gradients, and scratch
+  CHECK(peak(true) - peak(false) >= (4 + 1) * chunk);  // the gates' gradients, and scratch
 }
 
 TEST_CASE("what expires in an expression is free once it has been read") {

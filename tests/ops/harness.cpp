@@ -143,8 +143,8 @@ Tensors RecordedSample::node_inputs() const {
   Tensors tensors;
   const detail::Ref<Recorder> recorder = graph_;
   for (const Node::Source& source : node().inputs)
-    tensors.push_back(detail::make_symbolic(source.producer->outputs[source.output],
-                                            recorder, source.producer, source.output));
+    tensors.push_back(detail::make_symbolic(source.producer->outputs[source.output], recorder,
+                                            source.producer, source.output));
   return tensors;
 }
 

@@ -96,12 +96,8 @@ TEST_CASE("What an operator makes for its gradient alone changes nothing else") 
 TEST_CASE("A kernel never takes memory from the heap") {
   if (!HeapCount::works) return;
   // Whose products a library computes, which may take scratch of its own to pack matrices into.
-  const std::set<const OpDef*> packing = {&matmul_op,
-                                          &dense_op,
-                                          &dense_activated_op,
-                                          &dense_backward_op,
-                                          &lstm_op,
-                                          &lstm_backward_op};
+  const std::set<const OpDef*> packing = {&matmul_op,         &dense_op, &dense_activated_op,
+                                          &dense_backward_op, &lstm_op,  &lstm_backward_op};
   for_every_kernel([&](const KernelCase& kernel) {
     if (packing.count(kernel.op)) return;
     kernel.run(kZero);  // the first call may make a thread's state

@@ -30,7 +30,8 @@ std::string answer(const Node& node, const Specs& inputs) {
 
 Specs inputs_of(const Node& node) {
   Specs specs;
-  for (const Node::Source& source : node.inputs) specs.push_back(source.producer->outputs[source.output]);
+  for (const Node::Source& source : node.inputs)
+    specs.push_back(source.producer->outputs[source.output]);
   return specs;
 }
 

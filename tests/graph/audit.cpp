@@ -1,0 +1,258 @@
+// What an audit by strangers found wrong, each as the program that showed it.
+#include <functional>
+
+#include "ebb/allocator/error.h"
+#include "ebb/core/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/recompute.h"
+#include "ebb/eager/no_grad.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/graph/models.h"
+
+namespace ebb::tests {
+namespace {
+
+using Step = std::function<Tensor(const Parameters&)>;
+
+// What these parameters, w = 2 and v = 3, are after one step in either mode.
+std::vector<float> after(const Step& step, bool as_graph) {
+  Graph graph;
+  const Parameters p = as_graph ? Parameters(graph) : Parameters(Device::cpu());
+  const Tensor w = p.declare("w", {1}, initializers::constant(2));
+  const Tensor v = p.declare("v", {1}, initializers::constant(3));
+  const Tensor made = step(p);
+  if (!as_graph) return {w.item<float>(), v.item<float>()};
+  Session session(graph);
+  session.initialize(p);
+  session.run(made);
+  return {session.value(w).item<float>(), session.value(v).item<float>()};
+}
+
+optim::Sgd sgd() { return optim::Sgd({.learning_rate = 0.1}); }
+
+}  // namespace
+
+TEST_CASE("what is computed under NoGrad is a constant in a graph too") {
+  const Step step = [](const Parameters& p) {
+    Tensor t;
+    {
+      const NoGrad no_grad;
+      t = p["w"] * 3;
+    }
+    return sgd().minimize(sum(t * p["w"]), p);
+  };
+  CHECK(after(step, true) == after(step, false));
+  CHECK(after(step, true)[0] == Approx(2 - 0.1 * 6));
+}
+
+TEST_CASE("gradients without create_graph are constants in a graph too, with it they are not") {
+  for (const bool create : {false, true}) {
+    const Step step = [create](const Parameters& p) {
+      const Tensor w = p["w"];
+      const Tensor inner = gradients(sum(square(w)), {w}, {.create_graph = create})[0];
+      return sgd().minimize(sum(square(w - 0.1 * inner)), p);
+    };
+    CHECK(after(step, true) == after(step, false));
+    CHECK(after(step, true)[0] == Approx(2 - 0.1 * (create ? 2 * 1.6 * 0.8 : 2 * 1.6)));
+  }
+}
+
+TEST_CASE("minimize returns the loss of before the step, also where that is a parameter itself") {
+  const Parameters p(Device::cpu());
+  const Tensor w = p.declare("w", {}, initializers::constant(3));
+  CHECK(sgd().minimize(w, p).item<float>() == 3);
+  Graph graph;
+  const Parameters q(graph);
+  const Tensor v = q.declare("v", {1}, initializers::constant(3));
+  const Tensor train = sgd().minimize(reshape(v, {}), q);
+  Session session(graph);
+  session.initialize(q);
+  CHECK(session.run(train).item<float>() == 3);
+  CHECK(session.value(v).item<float>() == Approx(2.9));
+}
+
+TEST_CASE("the result of minimize has no history in a graph, as eagerly") {
+  const Step step = [](const Parameters& p) {
+    const Tensor l = optim::Sgd({.learning_rate = 0}).minimize(sum(p["w"] * p["v"]), p);
+    return sgd().minimize(sum(l * p["v"]), p);
+  };
+  CHECK(after(step, true) == after(step, false));
+}
+
+TEST_CASE("a graph refuses a gradient through an update of a captured constant, and says why") {
+  Graph graph;
+  const Parameters p(graph);
+  const Tensor w = p.declare("w", {1}, initializers::constant(2));
+  const Tensor total = add_assign(Tensor::zeros({1}), square(w));
+  CHECK_ERROR(gradients(sum(total) + sum(w), {w}), Error, "begin with fill_like()");
+  const Tensor fine = fill_like(w, 0);
+  add_assign(fine, square(w));
+  Session session(graph);
+  session.initialize(p);
+  CHECK(session.run(gradients(sum(fine) + sum(w), {w})[0]).item<float>() == 5);
+  // What no gradient is taken of may be kept in one: running statistics.
+  const Tensor statistics = Tensor::zeros({1});
+  const Tensor kept = add_assign(statistics, square(w).detach());
+  session.run({kept, gradients(sum(square(w) * statistics), {w})[0]});
+  CHECK(statistics.item<float>() == 4);
+}
+
+TEST_CASE("an update in place of an empty value does nothing") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
+  const Tensor y = x * 2;
+  add_assign(y, x);
+  for (const bool passes : {false, true}) {
+    Session session(graph, {.passes = passes});
+    CHECK(session.run(sum(y), {{x, Tensor::zeros({0, 3})}}).item<float>() == 0);
+    CHECK(session.run(sum(y), {{x, Tensor::full({1, 3}, 1)}}).item<float>() == 9);
+  }
+}
+
+TEST_CASE("an update whose source overlaps its target in part is refused in both modes") {
+  const Tensor a = Tensor::from({1.f, 2.f, 3.f, 4.f});
+  CHECK_ERROR(add_assign(slice(a, 1, 4), slice(a, 0, 3)), Error, "copy() it first");
+  CHECK_ERROR(assign(a, reshape(slice(reshape(a, {4, 1}), 0, 4), {4}) * 1 + a).detach().backward(),
+              Error, "no history");  // all of it, or a copy, is fine
+  add_assign(a, a);
+  CHECK(a.item<float>({3}) == 16);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {4});
+  const Tensor y = x * 1;
+  const Tensor up = assign(slice(y, 0, 3), slice(y, 1, 4));
+  Session session(graph);
+  CHECK_ERROR(session.run(up, {{x, a}}), Error, "copy() it first (");
+}
+
+TEST_CASE("a refused step leaves nothing allocated, and an idle arena gives way to slots") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 1024});
+  const Parameters p(graph, Seed{1});
+  const models::Dense dense(p.scope("d"), 1024, 1024);
+  const Tensor loss = mean(square(dense(x))), train = optim::Adam().minimize(loss, p);
+  const Tensor big = Tensor::full({8192, 1024}, 1), small = Tensor::full({64, 1024}, 1);
+  const std::size_t limit = graph.plan({loss}, {{x, {8192, 1024}}}, Device::cpu()).reserved_bytes;
+  Session session(graph, {.memory_limit = limit});
+  session.initialize(p.scope("d"));
+  const std::size_t held = session.stats().allocated.current;
+  CHECK_THROWS_AS(session.run(train, {{x, big}}), OutOfMemory);
+  CHECK(session.stats().allocated.current == held);
+  CHECK(session.memory().optimizer_state_bytes == 0);
+  CHECK_NOTHROW(session.run(loss, {{x, big}}));
+  CHECK_NOTHROW(session.run(train, {{x, small}}));
+  CHECK_THROWS_AS(session.run(train, {{x, big}}), OutOfMemory);
+  CHECK_NOTHROW(session.run(train, {{x, small}}));
+}
+
+TEST_CASE("a prepared step means what its fetch means now") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {});
+  const Tensor y = x * 2, one = Tensor::full({}, 1);
+  Session session(graph);
+  auto step = session.prepare(y, {x});
+  CHECK(step(one).item<float>() == 2);
+  add_assign(y, 100);
+  CHECK(step(one).item<float>() == 102);
+  CHECK(session.run(y, {{x, one}}).item<float>() == 102);
+}
+
+TEST_CASE("saving changes nothing of what a session draws") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1});
+  const Parameters p(graph);
+  const Tensor w = p.declare("w", {1}, initializers::constant(1));
+  const Tensor evaluate = sum(x * w), train = dropout(x * w, 0.5, Phase::training);
+  const Tensor data = Tensor::full({64}, 1);
+  const auto draw = [&](bool saves) {
+    Session session(graph, {.seed = Seed{4}});
+    session.initialize(p);
+    if (saves) session.save(folder.path("a.safetensors"));
+    session.run(evaluate, {{x, data}});
+    return session.run(train, {{x, data}}).to_vector<float>();
+  };
+  CHECK(draw(true) == draw(false));
+}
+
+TEST_CASE("restoring a session restores the thread's generator, as loading parameters does") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const Parameters p(graph);
+  p.declare("w", {1}, initializers::constant(1));
+  Session session(graph);
+  session.initialize(p);
+  set_seed(Seed{5});
+  session.save(folder.path("a.safetensors"));
+  const auto first = normal({8}).to_vector<float>();
+  CHECK(normal({8}).to_vector<float>() != first);
+  session.restore(folder.path("a.safetensors"), p);
+  CHECK(normal({8}).to_vector<float>() != first);  // a part leaves it alone
+  session.restore(folder.path("a.safetensors"));
+  CHECK(normal({8}).to_vector<float>() == first);
+}
+
+TEST_CASE("a graph that only forecasts holds no sequence, however long") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, -1, 16});
+  const Parameters p(graph, Seed{1});
+  const models::Forecaster model(p, 16, {.hidden = 32, .layers = 2});
+  const Tensor out = model(x);
+  const auto arena = [&](std::int64_t time) {
+    return graph.plan({out}, {{x, {4, time, 16}}}, Device::cpu()).arena_bytes;
+  };
+  CHECK(arena(2048) < arena(512) + 4 * 1536 * 32 * 4 / 2);
+  // The same numbers as with every output there.
+  const Parameters eager(Device::cpu(), Seed{1});
+  const models::Forecaster same(eager, 16, {.hidden = 32, .layers = 2});
+  const Tensor data = uniform({4, 50, 16});
+  Session session(graph);
+  session.initialize(p);
+  CHECK(session.run(out, {{x, data}}).to_vector<float>() == same(data).to_vector<float>());
+}
+
+TEST_CASE("recompute trains all that its function reads, more than a mask has bits") {
+  for (const int count : {32, 40}) {
+    const Parameters p(Device::cpu());
+    for (int i = 0; i < count; ++i) p.declare("w" + std::to_string(i), {1}, initializers::zeros());
+    const auto function = [p](const Tensor& x) {
+      Tensor total = x * 1;
+      for (const Parameters::Entry& entry : p.entries()) total = total + entry.tensor * x;
+      return total;
+    };
+    sgd().minimize(sum(recompute(function, Tensor::from({1.f}))), p);
+    for (const Parameters::Entry& entry : p.entries())
+      CHECK(entry.tensor.item<float>() == Approx(-0.1));
+  }
+}
+
+TEST_CASE("what would do nothing for want of parameters says so") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("a.safetensors");
+  const Parameters p(Device::cpu());
+  CHECK_ERROR(p.save(file), Error, "there are no parameters");
+  p.scope("encoder").declare("w", {1}, initializers::zeros());
+  p.save(file);
+  CHECK_ERROR(p.scope("encodr").load(file), Error, "begin with \"encodr.\"");
+  CHECK_ERROR(Parameters(Device::cpu()).load(file), Error, "by making the model");
+  Graph graph;
+  const Parameters q(graph);
+  q.scope("encoder").declare("w", {1}, initializers::zeros());
+  Session session(graph);
+  CHECK_ERROR(session.initialize(q.scope("w")), Error, "begin with \"w.\"");
+  CHECK_ERROR(session.restore(file, q.scope("encodr")), Error, "[restore] there are no parameters");
+  CHECK_ERROR(gradients(sum(graph.placeholder("x", DType::f32, {1})),
+                        {Graph().placeholder("y", DType::f32, {1})}),
+              Error, "two graphs");
+}
+
+}  // namespace ebb::tests
