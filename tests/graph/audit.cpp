@@ -2,9 +2,11 @@
 #include <functional>
 
 #include "ebb/allocator/error.h"
+#include "ebb/core/apply.h"
 #include "ebb/core/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -233,6 +235,25 @@ TEST_CASE("recompute trains all that its function reads, more than a mask has bi
     for (const Parameters::Entry& entry : p.entries())
       CHECK(entry.tensor.item<float>() == Approx(-0.1));
   }
+}
+
+TEST_CASE(
+    "an operator through its composed form counts a tensor given twice twice, not four times") {
+  // x (1 - x^2), from tanh's derivative by its result, with x for both: 1 - 3 x^2.
+  const auto program = [](const Tensor& x) {
+    const Input both[] = {x, x};
+    const Tensor y =
+        apply(activation_backward_op, both, ActivationAttributes{Activation::tanh}, {})[0];
+    return gradients(sum(y), {x})[0];
+  };
+  const Tensor x = Tensor::from({0.5f, -2.f}).with_grad();
+  CHECK(program(x).to_vector<float>() == std::vector<float>{0.25f, -11.f});
+  Graph graph;
+  const Parameters p(graph);
+  const Tensor w = p.declare("w", {1}, initializers::constant(0.5));
+  Session session(graph);
+  session.initialize(p);
+  CHECK(session.run(program(w)).item<float>() == 0.25f);
 }
 
 TEST_CASE("what would do nothing for want of parameters says so") {

@@ -9,6 +9,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
 
@@ -226,6 +227,7 @@ TEST_CASE("every allocation of a graph's step may fail once, and nothing is lost
 }
 
 TEST_CASE("save, close, reopen, restore continues with identical losses, from either mode") {
+  const ebb::tests::TemporaryFolder folder;
   const ClassifierGraph model;
   const ClassifierData data(16);
   std::vector<float> straight, resumed;
@@ -239,12 +241,12 @@ TEST_CASE("save, close, reopen, restore continues with identical losses, from ei
   for (int cycle = 0; cycle < 3; ++cycle) {
     Session session(model.graph);
     if (cycle)
-      session.restore("resumed.safetensors");
+      session.restore(folder.path("resumed.safetensors"));
     else
       session.initialize(model.parameters);
     for (int i = 0; i < 3; ++i)
       resumed.push_back(session.run(model.train, feeds(model, data)).item<float>());
-    session.save("resumed.safetensors");
+    session.save(folder.path("resumed.safetensors"));
     session.close();
     CHECK(bytes.now() == 0);
   }
@@ -254,16 +256,16 @@ TEST_CASE("save, close, reopen, restore continues with identical losses, from ei
   Parameters eager(Device::cpu(), Seed{99});
   const models::Dense hidden(eager.scope("hidden"), 16, 32, Activation::relu);
   const models::Dense out(eager.scope("out"), 32, 4);
-  eager.load("resumed.safetensors");
+  eager.load(folder.path("resumed.safetensors"));
   const float next = optim::Adam({.learning_rate = 1e-2})
                          .minimize(softmax_cross_entropy(out(hidden(data.x)), data.y), eager)
                          .item<float>();
-  eager.save("eager.safetensors");
+  eager.save(folder.path("eager.safetensors"));
   Session session(model.graph);
-  session.restore("resumed.safetensors");
+  session.restore(folder.path("resumed.safetensors"));
   CHECK(session.run(model.train, feeds(model, data)).item<float>() == next);
   Session other(model.graph);
-  other.restore("eager.safetensors");
+  other.restore(folder.path("eager.safetensors"));
   CHECK(session.run(model.train, feeds(model, data)).item<float>() ==
         other.run(model.train, feeds(model, data)).item<float>());
   CHECK_ERROR(other.restore("nowhere.safetensors"), FileError, "nowhere.safetensors");

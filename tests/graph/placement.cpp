@@ -83,3 +83,25 @@ TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at it
     dying.emplace(buffers[b].last, begin);
   }
 }
+
+TEST_CASE("neighbouring gaps become one, and the last one grows with the arena") {
+  // More buffers than are looked at in pairs, most of them alone at a step of their own.
+  std::vector<BufferLife> buffers;
+  const std::size_t many = 4200;
+  for (std::size_t i = 0; i < many; ++i) buffers.push_back({0, 0, 512});  // freed side by side
+  buffers.push_back({1, 1, many * 512});                                  // takes all their room
+  for (std::size_t i = 0; i < many; ++i) buffers.push_back({2, 2, 512});  // and the other way round
+  const Placed merged = place(buffers);
+  CHECK(merged.total_bytes == merged.lower_bound_bytes);
+
+  buffers.clear();
+  for (std::size_t i = 0; i < many; ++i) buffers.push_back({100 + i, 100 + i, 512});
+  const std::size_t kib = 1024;
+  // Above A, where B was, C needs more; the same backwards in time.
+  for (const BufferLife& b : {BufferLife{0, 2, 512 * kib}, BufferLife{0, 0, 512 * kib},
+                              BufferLife{1, 2, 768 * kib}, BufferLife{50, 52, 512 * kib},
+                              BufferLife{52, 52, 512 * kib}, BufferLife{50, 51, 768 * kib}})
+    buffers.push_back(b);
+  const Placed grown = place(buffers);
+  CHECK(grown.total_bytes == grown.lower_bound_bytes);
+}

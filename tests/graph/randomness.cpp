@@ -14,6 +14,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 
 using namespace ebb;
 
@@ -138,22 +139,24 @@ TEST_CASE("sessions of one graph draw apart unless they are given one seed") {
 }
 
 TEST_CASE("training with dropout that is resumed from a file goes on bit for bit") {
+  const ebb::tests::TemporaryFolder folder;
   const Training before(1);
   Session session(before.graph);
   session.initialize();
   before.train(session, 3);
-  session.save("resumed_dropout.safetensors");
+  session.save(folder.path("resumed_dropout.safetensors"));
   const Floats losses = before.train(session, 4);
 
   const Training after(2);  // as in another process, that never heard of the first one's seed
   Session one(after.graph), two(after.graph, {.seed = Seed{6}});
-  one.restore("resumed_dropout.safetensors");
-  two.restore("resumed_dropout.safetensors");
+  one.restore(folder.path("resumed_dropout.safetensors"));
+  two.restore(folder.path("resumed_dropout.safetensors"));
   CHECK(after.train(one, 4) == losses);
   CHECK(after.train(two, 4) == losses);  // two from one file continue alike
 }
 
 TEST_CASE("a session that is initialised anew, or restored without random state, draws on") {
+  const ebb::tests::TemporaryFolder folder;
   const Training training(1);
   Session session(training.graph);
   session.initialize();
@@ -163,10 +166,10 @@ TEST_CASE("a session that is initialised anew, or restored without random state,
 
   const Parameters eager(Device::cpu(), Seed{7});
   eager.declare("w", {8, 8}, initializers::normal(0, 0.3));
-  eager.save("no_random_state.safetensors");
+  eager.save(folder.path("no_random_state.safetensors"));
   Session one(training.graph, {.seed = Seed{4}}), two(training.graph, {.seed = Seed{4}});
   const auto run_0 = training.mask(one);
-  one.restore("no_random_state.safetensors");
+  one.restore(folder.path("no_random_state.safetensors"));
   CHECK(training.mask(one) != run_0);
   training.mask(two);
   training.mask(two);

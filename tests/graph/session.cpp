@@ -12,6 +12,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -204,6 +205,7 @@ TEST_CASE("what is wrong with a run is said in one message") {
 }
 
 TEST_CASE("dropout draws anew in each run, and a restored session draws what it would have drawn") {
+  const ebb::tests::TemporaryFolder folder;
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {64});
   const Tensor y = dropout(x, 0.5, Phase::training), z = dropout(x, 0.5, Phase::training);
@@ -218,9 +220,9 @@ TEST_CASE("dropout draws anew in each run, and a restored session draws what it 
   CHECK(first != second);
   Session two(graph);
   CHECK(draw(two) != first);
-  one.save("draws.safetensors");
+  one.save(folder.path("draws.safetensors"));
   const auto third = draw(one);
-  two.restore("draws.safetensors");
+  two.restore(folder.path("draws.safetensors"));
   CHECK(draw(two) == third);
 }
 
