@@ -1,4 +1,4 @@
-// What an audit by strangers found wrong, each as the program that showed it.
+// Programs that once gave something else, as they were met.
 #include <functional>
 
 #include "ebb/allocator/error.h"

@@ -1,4 +1,4 @@
-// Sentences that no other test says, found by mutating passes, sessions, tape and parameters.
+// Corners of passes, sessions, tape and parameters that the other tests go past.
 #include "ebb/core/apply.h"
 #include "ebb/core/error.h"
 #include "ebb/core/gradient_context.h"

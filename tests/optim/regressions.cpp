@@ -1,4 +1,4 @@
-// What an audit by strangers found wrong in optimizers, each as the program that showed it.
+// Steps that once gave something else, as they were met.
 #include "ebb/core/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
