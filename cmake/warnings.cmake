@@ -6,4 +6,8 @@ function(ebb_warnings target)
     # GCC bug 105329: sees overlapping copies inside the standard library wherever two strings are added.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND EBB_SANITIZE)
+    # GCC bug 105562: with the address sanitizer, std::regex of the standard library looks uninitialised.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+  endif()
 endfunction()
