@@ -16,7 +16,8 @@ namespace ebb {
 // computes it again when the gradient needs it, drawing the same random numbers. Gradients are
 // bit-equal to those without. In eager mode `function` is kept until the backward pass, so what it
 // captures by reference must live until then; the backward pass throws Error where something that
-// it reads has been updated in place since.
+// it reads has been updated in place since, by the function itself too, and a function that takes
+// gradients is refused. A graph makes updates of state once and takes either.
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   EBB_CALL_SITE);
 // The form for one tensor in and one out.

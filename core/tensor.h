@@ -25,7 +25,7 @@ using Tensors = InlineVector<Tensor, 4>;
 
 struct BackwardOptions {
   bool retain_graph = false;  // keep the tape for another backward pass
-  bool create_graph = false;  // record the backward pass too, for higher orders; retains as well
+  bool create_graph = false;  // give the results a history, for higher orders; retains as well
 };
 
 // A handle to an n-dimensional array: contiguous, row-major, typed, on one device. A tensor is
@@ -65,9 +65,9 @@ class Tensor {
 
   bool defined() const noexcept { return impl_ != nullptr; }
   bool is_symbolic() const noexcept;
-  // These and all that follow throw Error where the tensor holds nothing. Dimensions of a symbolic
-  // tensor may be open; asking for the size of one throws ShapeError, as do elements() and bytes()
-  // then: size(x, axis) gives it as a tensor.
+  // These throw Error where the tensor holds nothing, as does what reads values below. Dimensions
+  // of a symbolic tensor may be open; asking for the size of one throws ShapeError, as do
+  // elements() and bytes() then: size(x, axis) gives it as a tensor.
   const Shape& shape() const;
   DType dtype() const;
   int rank() const { return shape().rank(); }

@@ -3,8 +3,9 @@
 
 namespace ebb {
 
-// While one is alive, what the calling thread computes eagerly is not recorded on the tape: results
-// have no history and nothing is kept for a gradient.
+// While one is alive, what the calling thread computes has no history, in both modes: eagerly
+// nothing is recorded on the tape or kept for a gradient, and the nodes that a graph gets are
+// constants to gradients.
 //
 //   NoGrad no_grad;
 //   Tensor scores = model(x);

@@ -15,8 +15,9 @@ class Executable {
   const Program& program() const noexcept { return program_; }
   // The arena's address and the variables'; cheap when they are the ones it has. Throws Error for a
   // captured tensor on another device, or a variable without value.
-  void unbind() noexcept { bound_ = false; }
   void bind(std::byte* arena, const SessionVariables& variables, const Device& device);
+  // The next run has to bind again.
+  void unbind() noexcept { bound_ = false; }
   // feeds and fetches as in the program. On a simulated device nothing is computed.
   void run(std::span<void* const> feeds, std::span<void* const> fetches) noexcept;
 

@@ -26,8 +26,8 @@ class Accumulator {
   // rows() of a batch), to the sums. Where the count reaches the option's, the parameters are
   // updated with sums / count, and sums and count start again at zero: all parameters of which this
   // accumulator has a sum, whichever micro-step completes the group (in a graph all of its
-  // micro-steps must depend on the same ones). Otherwise like
-  // Optimizer::minimize, whose result this returns.
+  // micro-steps must depend on the same ones). Otherwise like Optimizer::minimize, whose result
+  // this returns.
   Tensor minimize(const Tensor& loss, const Parameters& parameters, const Tensor& samples,
                   EBB_CALL_SITE) const;
 

@@ -38,6 +38,19 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
+namespace {
+
+// x itself, whose gradient rule gives x back: a gradient that is an older version of what it is of.
+const OpDef own_op{.name = "own",
+                   .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+                   .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
+                   .cpu = {[](const KernelContext& c) {
+                     for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
+                       c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+                   }}};
+
+}  // namespace
+
 TEST_CASE("who reads but the size of an intermediate does not make its updates run") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 2});
@@ -81,14 +94,6 @@ TEST_CASE("what a fetched part belongs to is not taken over by the last step") {
 }
 
 TEST_CASE("a fetched gradient that is an older version of a variable is copied before its update") {
-  static const OpDef own_op{
-      .name = "own",
-      .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
-      .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
-      .cpu = {[](const KernelContext& c) {
-        for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-          c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-      }}};
   Graph graph;
   const Parameters p(graph);
   const Tensor w = p.declare("w", {2}, initializers::constant(2));
@@ -147,14 +152,6 @@ TEST_CASE("a plan that was dropped is made again") {
 }
 
 TEST_CASE("a view of an older version stays one") {
-  static const OpDef own_op{
-      .name = "own",
-      .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
-      .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
-      .cpu = {[](const KernelContext& c) {
-        for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-          c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-      }}};
   Graph graph;
   const Parameters p(graph);
   const Tensor w = p.declare("w", {2}, initializers::constant(2));
