@@ -35,7 +35,7 @@ class Pool {
   /// A block whose bytes the figures count in several categories, such as an arena. `split` adds up
   /// to the rounded bytes of the request, whose own category names the block to its holders.
   Block* allocate(const Request& request, const ByCategory& split);
-  void free(Block* block) noexcept;  ///< null is allowed
+  void free(Block* block) noexcept;                             ///< null is allowed
   void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
 
   /// Frees every block that is left and returns its bytes; the second time there is nothing to do.

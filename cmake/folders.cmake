@@ -1,4 +1,4 @@
-# Every include reads "ebb/core/tensor.h", here and installed: <build>/include/ebb is a link to the source tree.
+# Every include reads "ebb/core/tensor/tensor.h", here and installed: <build>/include/ebb is a link to the source tree.
 set(EBB_INCLUDE_DIR ${CMAKE_CURRENT_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${EBB_INCLUDE_DIR})
 file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${EBB_INCLUDE_DIR}/ebb SYMBOLIC)

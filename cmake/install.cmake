@@ -6,7 +6,7 @@ set(EBB_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ebb)
 install(TARGETS ebb EXPORT ebb)
 install(EXPORT ebb NAMESPACE ebb:: FILE ebb-targets.cmake DESTINATION ${EBB_PACKAGE_DIR})
 
-# Includes are written "ebb/core/tensor.h" there too. Kernels have no public header; cuda/ folders need the toolkit.
+# Includes are written "ebb/core/tensor/tensor.h" there too. Kernels have no public header; cuda/ folders need the toolkit.
 install(DIRECTORY allocator core eager graph optim models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb
         FILES_MATCHING PATTERN "*.h" PATTERN cuda EXCLUDE)
 file(GLOB umbrella CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)

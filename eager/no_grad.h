@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/tape_mode.h"
+#include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "ebb/core/error.h"
-#include "ebb/core/lineage.h"
-#include "ebb/core/recompute.h"
-#include "ebb/core/tape_mode.h"
-#include "ebb/core/tensor_impl.h"
-#include "ebb/core/workers.h"
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/workers.h"
+#include "ebb/core/tensor/lineage.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/eager/tape.h"
 
 namespace ebb::detail {
@@ -114,7 +114,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   const Device& device = common_device(op, inputs, site);
   Runtime& runtime = device.runtime();
   const TapeMode mode = tape_mode();
-  const memory::Tag tag{op.name, site.file, site.line};
+  const memory::Tag tag = detail::tag(op.name, site);
 
   Specs in;
   for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
@@ -135,7 +135,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     results.push_back(concrete(out[0], viewed.storage, viewed.offset + op.view(query)));
     results[0].impl()->is_detached = viewed.is_detached || (viewed.node && !wants);
   } else {
-    const DeviceKernel& kernel = runtime.kernel(op);
+    const DeviceKernel& kernel = kernel_of(op, runtime);
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
@@ -177,11 +177,12 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
       for (std::size_t i = 0; i < results.size(); ++i)
         buffers.push_back({results[i].defined() ? data(results[i]) : nullptr, out[i]});
       flush_denormals_on_this_thread();
-      kernel.run({.inputs = {buffers.data(), inputs.size()},
-                  .outputs = {buffers.data() + inputs.size(), results.size()},
-                  .attributes = &attributes,
-                  .workspace = workspace ? workspace->data() : nullptr,
-                  .destroyed = destroyed});
+      const Status status = kernel.run({.inputs = {buffers.data(), inputs.size()},
+                                        .outputs = {buffers.data() + inputs.size(), results.size()},
+                                        .attributes = &attributes,
+                                        .workspace = workspace ? workspace->data() : nullptr,
+                                        .destroyed = destroyed});
+      if (!status.ok()) throw Error(message(op.name, status.problem, site));
     }
     for (std::size_t i = 0; op.updates >> i; ++i)
       if (op.updates >> i & 1) inputs[i].tensor->impl()->storage->bump_version();

@@ -1,9 +1,9 @@
 #include "ebb/eager/tape.h"
 
-#include "ebb/core/error.h"
-#include "ebb/core/lineage.h"
-#include "ebb/core/tape_record.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/tensor/lineage.h"
+#include "ebb/core/tensor/tape_record.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::detail {
 

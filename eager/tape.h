@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/apply.h"
+#include "ebb/core/tensor/apply.h"
 
 namespace ebb::detail {
 

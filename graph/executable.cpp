@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "ebb/core/error.h"
-#include "ebb/core/workers.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/workers.h"
 
 namespace ebb::detail {
 
@@ -57,7 +57,7 @@ void Executable::bind(std::byte* arena, const SessionVariables& variables, const
   bound_ = true;
 }
 
-void Executable::run(std::span<void* const> feeds, std::span<void* const> fetches) noexcept {
+void Executable::run(std::span<void* const> feeds, std::span<void* const> fetches) {
   if (simulated_) return;
   for (const Patch& patch : feed_patches_)
     buffers_[patch.value].data = static_cast<std::byte*>(feeds[patch.index]) + patch.offset;
@@ -68,13 +68,15 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
   auto dying = program_.arena_lives.begin();
   for (const Step& step : program_.steps) {
     const Buffer* values = buffers_.data() + step.first_value;
-    step.run({.inputs = {values, step.inputs},
-              .outputs = {values + step.inputs, step.outputs},
-              .attributes = &step.node->attributes,
-              .workspace = step.workspace == ~std::uint32_t{0}
-                               ? nullptr
-                               : arena_ + program_.arena_offsets[step.workspace],
-              .destroyed = step.destroyed});
+    const Status status =
+        step.run({.inputs = {values, step.inputs},
+                  .outputs = {values + step.inputs, step.outputs},
+                  .attributes = &step.node->attributes,
+                  .workspace = step.workspace == ~std::uint32_t{0}
+                                   ? nullptr
+                                   : arena_ + program_.arena_offsets[step.workspace],
+                  .destroyed = step.destroyed});
+    if (!status.ok()) throw Error(message(step.node->op->name, status.problem, step.node->site));
     if (!poisons_) continue;
     const auto now = static_cast<std::size_t>(&step - program_.steps.data());
     for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)

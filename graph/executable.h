@@ -19,7 +19,7 @@ class Executable {
   // The next run has to bind again.
   void unbind() noexcept { bound_ = false; }
   // feeds and fetches as in the program. On a simulated device nothing is computed.
-  void run(std::span<void* const> feeds, std::span<void* const> fetches) noexcept;
+  void run(std::span<void* const> feeds, std::span<void* const> fetches);
 
  private:
   struct Patch {

@@ -1,6 +1,6 @@
 #include "ebb/graph/graph.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/graph/graph_state.h"
 #include "ebb/graph/program.h"
 
@@ -10,9 +10,8 @@ Graph::Graph() : recorder_(detail::make_ref<GraphState>()) {}
 
 GraphState& Graph::state() const noexcept { return static_cast<GraphState&>(*recorder_); }
 
-Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape, const char* file,
-                          unsigned line) {
-  return state().placeholder(name, {dtype, shape}, {file, line});
+Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape, CallSite site) {
+  return state().placeholder(name, {dtype, shape}, site);
 }
 
 memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes,

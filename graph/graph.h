@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "ebb/core/memory/plan.h"
-#include "ebb/core/recorder.h"
-#include "ebb/core/tensor.h"
+#include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/tensor.h"
 
 namespace ebb {
 
@@ -29,7 +29,8 @@ class Graph {
   Graph();
 
   // A tensor to be fed. Dimensions may be open (-1). Throws Error for a name used twice or empty.
-  Tensor placeholder(std::string_view name, DType dtype, const Shape& shape, EBB_CALL_SITE);
+  Tensor placeholder(std::string_view name, DType dtype, const Shape& shape,
+                     CallSite site = CallSite::here());
 
   // What a session would take that runs `fetches` with placeholders of these shapes on `device`
   // (whose profile alone matters). Throws what Session::run throws for the same fetches and shapes.

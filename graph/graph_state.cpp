@@ -2,10 +2,10 @@
 
 #include <thread>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/core/tape_mode.h"
+#include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
 

@@ -5,10 +5,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ebb/core/lineage.h"
-#include "ebb/core/recorder.h"
-#include "ebb/core/tensor_impl.h"
-#include "ebb/core/variable.h"
+#include "ebb/core/parameters/variable.h"
+#include "ebb/core/tensor/lineage.h"
+#include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb {
 

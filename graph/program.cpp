@@ -64,7 +64,7 @@ class Emitter {
   void emit(Index s) {
     const FormStep& from = form_.steps[s];
     Step step{.node = from.node,
-              .run = form_.runtime->kernel(*from.node->op).run,
+              .run = kernel_of(*from.node->op, *form_.runtime).run,
               .first_value = static_cast<std::uint32_t>(program_.values.size()),
               .inputs = from.inputs,
               .outputs = from.outputs,

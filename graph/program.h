@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ebb/core/memory/plan.h"
-#include "ebb/core/tensor.h"
+#include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
 

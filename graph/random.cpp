@@ -1,6 +1,6 @@
 #include "ebb/graph/random.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/graph/graph_state.h"
 
 namespace ebb {
@@ -21,21 +21,18 @@ Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& sh
 
 }  // namespace
 
-Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options, const char* file,
-               unsigned line) {
-  return create(uniform_op, graph, options.low, options.high, shape, options.dtype, {file, line});
+Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options, CallSite site) {
+  return create(uniform_op, graph, options.low, options.high, shape, options.dtype, site);
 }
 
-Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options, const char* file,
-              unsigned line) {
+Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options, CallSite site) {
   return create(normal_op, graph, options.mean, options.standard_deviation, shape, options.dtype,
-                {file, line});
+                site);
 }
 
-Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options,
-                 const char* file, unsigned line) {
-  detail::require_probability(options.probability, {file, line});
-  return create(bernoulli_op, graph, options.probability, 1, shape, options.dtype, {file, line});
+Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options, CallSite site) {
+  detail::require_probability(options.probability, site);
+  return create(bernoulli_op, graph, options.probability, 1, shape, options.dtype, site);
 }
 
 }  // namespace ebb

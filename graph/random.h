@@ -9,9 +9,11 @@ namespace ebb {
 // has one. What the functions without a graph make is drawn once: a graph that captures it reads
 // the same values in every run. Throw ShapeError for another dtype or an open shape (the _like
 // forms take those), Error for a probability outside [0, 1].
-Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
-Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);
+Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options = {},
+               CallSite site = CallSite::here());
+Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options = {},
+              CallSite site = CallSite::here());
 Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options = {},
-                 EBB_CALL_SITE);
+                 CallSite site = CallSite::here());
 
 }  // namespace ebb

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {

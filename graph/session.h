@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ebb/allocator/statistics.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
 
 namespace ebb {

@@ -1,7 +1,7 @@
 // Values from eager parameters, or from one session to another.
 #include <functional>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {

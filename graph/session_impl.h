@@ -3,7 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "ebb/core/checkpoint.h"
+#include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
 

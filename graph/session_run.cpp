@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "ebb/core/error.h"
-#include "ebb/core/log.h"
-#include "ebb/core/random.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
+#include "ebb/core/random/random.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {

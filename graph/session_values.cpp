@@ -3,9 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "ebb/core/checkpoint.h"
-#include "ebb/core/error.h"
-#include "ebb/core/safetensors.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/safetensors.h"
+#include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {

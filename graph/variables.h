@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
-#include "ebb/core/runtime.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/graph/graph_state.h"
 
 namespace ebb::detail {

@@ -8,7 +8,8 @@ namespace {
 
 std::vector<std::int64_t> sizes(std::int64_t in, std::int64_t classes,
                                 const ClassifierOptions& options, CallSite site) {
-  require_size("classifier", "layers", options.layers, site, 0);
+  const ebb::detail::CallSiteScope at(site);
+  require_size("classifier", "layers", options.layers, 0);
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(options.layers), options.hidden);
   sizes.insert(sizes.begin(), in);
   sizes.push_back(classes);
@@ -18,12 +19,10 @@ std::vector<std::int64_t> sizes(std::int64_t in, std::int64_t classes,
 }  // namespace
 
 Classifier::Classifier(const Parameters& parameters, std::int64_t in, std::int64_t classes,
-                       const ClassifierOptions& options, const char* file, unsigned line)
-    : mlp_(parameters, sizes(in, classes, options, {file, line}),
-           {.activation = options.activation}, file, line) {}
+                       const ClassifierOptions& options, CallSite site)
+    : mlp_(parameters, sizes(in, classes, options, site), {.activation = options.activation},
+           site) {}
 
-Tensor Classifier::operator()(const Tensor& x, const char* file, unsigned line) const {
-  return mlp_(x, file, line);
-}
+Tensor Classifier::operator()(const Tensor& x, CallSite site) const { return mlp_(x, site); }
 
 }  // namespace ebb::models

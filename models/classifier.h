@@ -15,10 +15,10 @@ class Classifier {
   // `in` features, `classes` scores. Parameters are those of Mlp. Throws as Mlp, and for layers <
   // 0.
   Classifier(const Parameters& parameters, std::int64_t in, std::int64_t classes,
-             const ClassifierOptions& options = {}, EBB_CALL_SITE);
+             const ClassifierOptions& options = {}, CallSite site = CallSite::here());
 
   // x [batch, in] to scores [batch, classes]. Throws ShapeError.
-  Tensor operator()(const Tensor& x, EBB_CALL_SITE) const;
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
 
  private:
   Mlp mlp_;

@@ -1,6 +1,6 @@
 #pragma once
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 
 namespace ebb::models {
 
@@ -11,10 +11,10 @@ class Dense {
  public:
   // Throws Error for a size below 1, or names that `parameters` has already.
   Dense(const Parameters& parameters, std::int64_t in, std::int64_t out,
-        Activation activation = Activation::none, EBB_CALL_SITE);
+        Activation activation = Activation::none, CallSite site = CallSite::here());
 
   // x [..., in] to [..., out], of the parameters' dtype. Throws ShapeError.
-  Tensor operator()(const Tensor& x, EBB_CALL_SITE) const;
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
 
  private:
   Tensor weight_, bias_;

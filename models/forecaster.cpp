@@ -5,14 +5,15 @@
 namespace ebb::models {
 
 Forecaster::Forecaster(const Parameters& parameters, std::int64_t in, const LstmOptions& options,
-                       const char* file, unsigned line)
-    : lstm_(parameters.scope("lstm"), in, options, file, line),
-      head_(parameters.scope("head"), options.hidden, 1, Activation::none, file, line) {}
+                       CallSite site)
+    : lstm_(parameters.scope("lstm"), in, options, site),
+      head_(parameters.scope("head"), options.hidden, 1, Activation::none, site) {}
 
-Tensor Forecaster::operator()(const Tensor& x, Phase phase, const char* file, unsigned line) const {
+Tensor Forecaster::operator()(const Tensor& x, Phase phase, CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   // Not the last step of the sequence, whose gradient would be zeros but for that step.
-  const Tensor hidden = lstm_(x, phase, {}, file, line).hidden;  // [layers, batch, hidden]
-  return head_(select({hidden, file, line}, 0, -1), file, line);
+  const Tensor hidden = lstm_(x, phase).hidden;  // [layers, batch, hidden]
+  return head_(select(hidden, 0, -1));
 }
 
 }  // namespace ebb::models

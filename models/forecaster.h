@@ -10,10 +10,11 @@ class Forecaster {
  public:
   // `in` features per step. Throws as Lstm.
   Forecaster(const Parameters& parameters, std::int64_t in, const LstmOptions& options = {},
-             EBB_CALL_SITE);
+             CallSite site = CallSite::here());
 
   // x [batch, time, in] to [batch, 1]. Throws ShapeError.
-  Tensor operator()(const Tensor& x, Phase phase = Phase::inference, EBB_CALL_SITE) const;
+  Tensor operator()(const Tensor& x, Phase phase = Phase::inference,
+                    CallSite site = CallSite::here()) const;
 
  private:
   Lstm lstm_;

@@ -6,13 +6,12 @@
 
 namespace ebb::models {
 
-Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options,
-           const char* file, unsigned line)
+Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options, CallSite site)
     : dropout_(options.dropout) {
-  const CallSite site{file, line};
-  require_size("lstm", "in", in, site);
-  require_size("lstm", "hidden", options.hidden, site);
-  require_size("lstm", "layers", options.layers, site);
+  const ebb::detail::CallSiteScope at(site);
+  require_size("lstm", "in", in);
+  require_size("lstm", "hidden", options.hidden);
+  require_size("lstm", "layers", options.layers);
   if (!(dropout_ >= 0 && dropout_ < 1))
     throw Error(ebb::detail::message(
         "lstm", "dropout = " + std::to_string(dropout_) + " is outside [0, 1)", site));
@@ -21,7 +20,7 @@ Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& opt
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
     const std::string name = std::to_string(layer) + '.';
     const auto declare = [&](const char* what, const Shape& shape, const Initializer& initializer) {
-      return parameters.declare(name + what, shape, initializer, file, line);
+      return parameters.declare(name + what, shape, initializer);
     };
     layers_.push_back({
         .input = declare("input", {layer ? options.hidden : in, gates},
@@ -34,9 +33,9 @@ Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& opt
 }
 
 LstmOutput Lstm::operator()(const Tensor& x, Phase phase, const LstmState& initial,
-                            const char* file, unsigned line) const {
+                            CallSite site) const {
   LstmResult result =
-      lstm({x, file, line}, layers_,
+      lstm({x, site}, layers_,
            {.dropout = dropout_, .phase = phase, .hidden = initial.hidden, .cell = initial.cell});
   return {std::move(result.sequence), std::move(result.hidden), std::move(result.cell)};
 }

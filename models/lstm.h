@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 
 namespace ebb::models {
 
@@ -34,12 +34,12 @@ class Lstm {
  public:
   // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
   Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options = {},
-       EBB_CALL_SITE);
+       CallSite site = CallSite::here());
 
   // x [batch, time, in], of the parameters' dtype. Without an initial state: zeros. Throws
   // ShapeError.
   LstmOutput operator()(const Tensor& x, Phase phase = Phase::inference,
-                        const LstmState& initial = {}, EBB_CALL_SITE) const;
+                        const LstmState& initial = {}, CallSite site = CallSite::here()) const;
 
  private:
   std::vector<LstmWeights> layers_;

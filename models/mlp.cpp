@@ -1,22 +1,24 @@
 #include "ebb/models/mlp.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 
 namespace ebb::models {
 
 Mlp::Mlp(const Parameters& parameters, const std::vector<std::int64_t>& sizes,
-         const MlpOptions& options, const char* file, unsigned line) {
+         const MlpOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   if (sizes.size() < 2)
     throw Error(ebb::detail::message(
-        "mlp", "takes at least two sizes: those of its input and its output", {file, line}));
+        "mlp", "takes at least two sizes: those of its input and its output", site));
   for (std::size_t i = 0; i + 1 < sizes.size(); ++i)
     layers_.emplace_back(parameters.scope(std::to_string(i)), sizes[i], sizes[i + 1],
-                         i + 2 < sizes.size() ? options.activation : Activation::none, file, line);
+                         i + 2 < sizes.size() ? options.activation : Activation::none);
 }
 
-Tensor Mlp::operator()(const Tensor& x, const char* file, unsigned line) const {
+Tensor Mlp::operator()(const Tensor& x, CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   Tensor y = x;
-  for (const Dense& layer : layers_) y = layer(y, file, line);
+  for (const Dense& layer : layers_) y = layer(y);
   return y;
 }
 

@@ -15,10 +15,10 @@ class Mlp {
  public:
   // Throws Error for fewer than two sizes, and as Dense.
   Mlp(const Parameters& parameters, const std::vector<std::int64_t>& sizes,
-      const MlpOptions& options = {}, EBB_CALL_SITE);
+      const MlpOptions& options = {}, CallSite site = CallSite::here());
 
   // x [..., sizes.front()] to [..., sizes.back()]. Throws ShapeError.
-  Tensor operator()(const Tensor& x, EBB_CALL_SITE) const;
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
 
  private:
   std::vector<Dense> layers_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/optim/detail/step.h"
@@ -59,8 +59,8 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
 }
 
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
-                             const Tensor& samples, const char* file, unsigned line) const {
-  const CallSite site{file, line};
+                             const Tensor& samples, CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   const Targets below = parameters_below(loss, parameters, "minimize", site);
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     throw Error(message("minimize",
@@ -76,7 +76,7 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
   // eager counts in a copy first. A graph has all its memory before it starts.
   Tensor count = step.samples();
   const Tensor counted =
-      ebb::detail::add_count(loss.is_symbolic() ? count : copy({count, file, line}), samples, site);
+      ebb::detail::add_count(loss.is_symbolic() ? count : copy(count), samples, site);
   const Gate gate{ebb::detail::at_least(counted, options_.samples, site), counted};
   // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
   step.prepare(gate, [&](std::size_t i) {
@@ -92,21 +92,21 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
     sums.push_back(gradients[i].defined()
                        ? ebb::detail::accumulate(step.sum(i), gradients[i], samples, site)
                        : step.sum(i));
-  count = loss.is_symbolic() ? counted : assign({count, file, line}, counted);
+  count = loss.is_symbolic() ? counted : assign(count, counted);
   const Tensor value = value_before_step(loss, site);
   const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate, site);
   return loss.is_symbolic() ? with_all_updates(value, updates, site) : value.detach();
 }
 
-Tensor Accumulator::flush(const Parameters& parameters, const char* file, unsigned line) const {
-  const CallSite site{file, line};
+Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   Targets accumulated = accumulated_by(optimizer_, parameters);
   if (accumulated.empty())
     throw Error(message(
         "flush", "nothing has been accumulated for these parameters; minimize() does that", site));
   Step step(optimizer_, parameters, std::move(accumulated), Step::Gradients::accumulated, site);
 
-  const Tensor applied = copy({step.samples(), file, line});
+  const Tensor applied = copy(step.samples());
   const Gate gate{ebb::detail::at_least(applied, 1, site), applied};
   step.prepare(gate,
                [&](std::size_t i) { return step.sum(i) / cast(applied, parameters.dtype()); });

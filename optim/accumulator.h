@@ -29,13 +29,13 @@ class Accumulator {
   // micro-steps must depend on the same ones). Otherwise like Optimizer::minimize, whose result
   // this returns.
   Tensor minimize(const Tensor& loss, const Parameters& parameters, const Tensor& samples,
-                  EBB_CALL_SITE) const;
+                  CallSite site = CallSite::here()) const;
 
   // Updates the parameters with what has been accumulated of an incomplete group, if anything.
   // Returns the number of its samples, i64[]: eager, it has happened; in a graph, a run that
   // fetches the result makes it happen. Throws Error where nothing has ever been accumulated;
   // OutOfMemory.
-  Tensor flush(const Parameters& parameters, EBB_CALL_SITE) const;
+  Tensor flush(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
  private:
   Optimizer optimizer_;

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "ebb/core/kernels/update.h"
-#include "ebb/core/tensor.h"
+#include "ebb/core/tensor/tensor.h"
 
 namespace ebb::optim {
 

@@ -1,8 +1,8 @@
 #include "ebb/optim/optimizer.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/reverse.h"
 #include "ebb/optim/detail/step.h"
 #include "ebb/optim/detail/written_memory.h"
 
@@ -49,9 +49,8 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 }
 
 // The slots come before the backward pass, so that the first step's peak is that of all others.
-Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, const char* file,
-                           unsigned line) const {
-  const CallSite site{file, line};
+Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   Step step(*this, parameters, parameters_below(loss, parameters, "minimize", site),
             Step::Gradients::applied, site);
   const Tensors gradients = step.gradients_of(loss);
@@ -61,9 +60,9 @@ Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, con
   return loss.is_symbolic() ? with_all_updates(value, updates, site) : value.detach();
 }
 
-Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, const char* file,
-                        unsigned line) const {
-  const CallSite site{file, line};
+Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
+                        CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
     throw Error(message("apply",
@@ -82,7 +81,7 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, 
   // A gradient may be a parameter itself, which this step is about to change.
   Tensors given;
   for (const std::size_t i : targets)
-    given.push_back(written.holds(gradients[i]) ? copy({gradients[i], file, line}) : gradients[i]);
+    given.push_back(written.holds(gradients[i]) ? copy(gradients[i]) : gradients[i]);
   Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
   step.prepare({}, [&](std::size_t i) { return given[i]; });
   const std::vector<Tensor> updates = step.commit(given);
@@ -90,8 +89,8 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters, 
   return with_all_updates(updates[0], std::span(updates).subspan(1), site);
 }
 
-void Optimizer::step(const Parameters& parameters, const char* file, unsigned line) const {
-  const CallSite site{file, line};
+void Optimizer::step(const Parameters& parameters, CallSite site) const {
+  const ebb::detail::CallSiteScope at(site);
   if (parameters.is_symbolic())
     throw Error(message(
         "step", "a graph's parameters have no .grad(); use minimize(), and fetch its result",

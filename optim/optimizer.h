@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/optim/learning_rate.h"
 #include "ebb/optim/rule.h"
 
@@ -27,7 +27,8 @@ class Optimizer {
   // loss as a node that takes the updates along, so that a run that fetches it makes the step.
   // Throws Error where the loss depends on no parameter, or where one of the two belongs to a graph
   // that the other does not; OutOfMemory.
-  Tensor minimize(const Tensor& loss, const Parameters& parameters, EBB_CALL_SITE) const;
+  Tensor minimize(const Tensor& loss, const Parameters& parameters,
+                  CallSite site = CallSite::here()) const;
 
   // The update with gradients of one's own: clipped, averaged over machines, of several losses. One
   // for each of parameters.entries(), of its shape and dtype; where one is not defined(), that
@@ -35,11 +36,12 @@ class Optimizer {
   // result makes it. Returns the count of steps, i64[] (eager: the slot itself, which goes on
   // counting). Throws Error for another number of gradients, none that is defined, or one that does
   // not fit its parameter; OutOfMemory.
-  Tensor apply(const Tensors& gradients, const Parameters& parameters, EBB_CALL_SITE) const;
+  Tensor apply(const Tensors& gradients, const Parameters& parameters,
+               CallSite site = CallSite::here()) const;
 
   // Eager: updates every parameter below this handle that has a .grad(), which stays. Throws Error
   // where none has, and for a graph's parameters (use minimize); OutOfMemory.
-  void step(const Parameters& parameters, EBB_CALL_SITE) const;
+  void step(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
   const Rule& rule() const noexcept { return *rule_; }
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "ebb/core/tensor.h"
+#include "ebb/core/tensor/tensor.h"
 
 namespace ebb::optim {
 

@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
-#include "ebb/core/initializer.h"
-#include "ebb/core/node.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/initializer.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/node.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
 

@@ -1,6 +1,7 @@
 // What a free and an allocation together cost, beside malloc in the same run.
 //
-// "items_per_second" counts pairs. Two threads share one allocator, as eager threads of a device do.
+// "items_per_second" counts pairs. Two threads share one allocator, as eager threads of a device
+// do.
 
 #include <benchmark/benchmark.h>
 

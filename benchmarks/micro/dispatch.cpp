@@ -2,17 +2,18 @@
 // prepared step. Tensors are so small that kernels cost next to nothing; "kernels_alone" says how
 // much, so that it can be taken off.
 #include <benchmark/benchmark.h>
+#include <cstdlib>
 
 #include <array>
 #include <vector>
 
-#include "ebb/core/kernel.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/pointwise.h"
-#include "ebb/core/op_def.h"
+#include "ebb/core/kernels/workers.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
-#include "ebb/core/runtime.h"
-#include "ebb/core/workers.h"
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/mlp.h"
@@ -100,7 +101,7 @@ void prepared(benchmark::State& state) {
 void kernels_alone(benchmark::State& state) {
   flush_denormals_on_this_thread();
   const Spec spec{DType::f32, {1}};
-  const Kernel kernel = Device::cpu().runtime().kernel(add_op).run;
+  const Kernel kernel = kernel_of(add_op, Device::cpu().runtime()).run;
   const Attributes attributes = NumberOperand{};
   float x = 1;
   std::array<float, 2> y = {1, 1};
@@ -110,7 +111,8 @@ void kernels_alone(benchmark::State& state) {
   for (auto _ : state) {
     for (const auto& buffers : nodes) {
       const std::span<const Buffer> all(buffers);
-      kernel({.inputs = all.first(2), .outputs = all.last(1), .attributes = &attributes});
+      if (!kernel({.inputs = all.first(2), .outputs = all.last(1), .attributes = &attributes}).ok())
+        std::abort();
     }
     benchmark::ClobberMemory();
   }

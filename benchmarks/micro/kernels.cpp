@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "ebb/core/kernel.h"
 #include "ebb/core/kernels/functors.h"
+#include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/linear.h"
 #include "ebb/core/kernels/loss.h"
 #include "ebb/core/kernels/lstm.h"
@@ -15,7 +15,7 @@
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/update.h"
-#include "ebb/core/workers.h"
+#include "ebb/core/kernels/workers.h"
 
 namespace {
 

@@ -22,13 +22,13 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/safetensors.h"
+#include "ebb/core/kernels/workers.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/safetensors.h"
-#include "ebb/core/workers.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/forecaster.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -27,15 +27,15 @@ struct DenseBackwardAttributes {
 
 namespace cpu {
 // out[m, n] = op(a) op(b), two-dimensional; f32, f64.
-void matmul(const KernelContext&);
+Status matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
-void dense(const KernelContext&);
+Status dense(const KernelContext&);
 // Inputs x, w and da, the gradient before the activation (x has data if dw is wanted, w if dx is,
 // else null data); outputs dx, dw, db. dx may be x.
-void dense_backward(const KernelContext&);
+Status dense_backward(const KernelContext&);
 // Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be
 // dy or y.
-void activation_backward(const KernelContext&);
+Status activation_backward(const KernelContext&);
 MemoryNeeds matmul_memory(const MemoryQuery&);
 MemoryNeeds dense_memory(const MemoryQuery&);
 MemoryNeeds dense_backward_memory(const MemoryQuery&);

@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -32,8 +32,8 @@ inline constexpr std::int64_t kLstmLayerElements = std::int64_t{1} << 58;
 inline constexpr int kLstmBackwardReserve = 0, kLstmBackwardSequence = 1, kLstmBackwardX = 2;
 
 namespace cpu {
-void lstm(const KernelContext&);
-void lstm_backward(const KernelContext&);
+Status lstm(const KernelContext&);
+Status lstm_backward(const KernelContext&);
 // workspace_bytes, and reserve_bytes for the reserve.
 MemoryNeeds lstm_memory(const MemoryQuery&);
 MemoryNeeds lstm_backward_memory(const MemoryQuery&);

@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -17,16 +17,16 @@ struct FillAttributes {
 namespace cpu {
 // out[i] = F()(in[i]); f32 and f64. out may be in.
 template <class F>
-void map(const KernelContext&);
+Status map(const KernelContext&);
 // out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand; f32 and f64. out may be an
 // input of out's own shape.
 template <class F>
-void zip(const KernelContext&);
+Status zip(const KernelContext&);
 // out[i] = value, attributes FillAttributes; every dtype. Inputs are ignored (fill_like).
-void fill(const KernelContext&);
+Status fill(const KernelContext&);
 // out = in, same dtype and number of elements. out may be in.
-void copy(const KernelContext&);
+Status copy(const KernelContext&);
 // out[i] = in[i] converted; between f32, f64, i32, i64, u8, boolean.
-void cast(const KernelContext&);
+Status cast(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -18,17 +18,17 @@ struct DrawAttributes {
 namespace cpu {
 // Input: a session's random state, i64[2] {key, run count}; output i64[2] = {key, (run count << 32)
 // | node}.
-void draw(const KernelContext&);
+Status draw(const KernelContext&);
 // Input: draw; output f32 or f64. uniform in [a, b); bernoulli 1 with probability a. normal by Box
 // and Muller, in f64 for either output: elements 2 i and 2 i + 1 have the words w and v; with
 // u = 1 - unit_interval(w), in (0, 1], and t = unit_interval(v) they are
 //   a + b sqrt(-2 log(u)) cos(2 pi t)  and  a + b sqrt(-2 log(u)) sin(2 pi t),
 // cosine and sine of the exact t (a GPU's cospi(2 t)), each within 4 ulp for a = 0, then rounded.
-void uniform(const KernelContext&);
-void normal(const KernelContext&);
-void bernoulli(const KernelContext&);
+Status uniform(const KernelContext&);
+Status normal(const KernelContext&);
+Status bernoulli(const KernelContext&);
 // Inputs x, draw; out = x / (1 - a) where unit_interval(word) >= a, else 0. out may be x. The
 // gradient is the same kernel on dy.
-void dropout(const KernelContext&);
+Status dropout(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

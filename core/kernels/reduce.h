@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -14,16 +14,16 @@ struct Reduction {
 namespace cpu {
 // out = the sum (or mean) of in over Reduction::axes; f32, f64. Summation is pairwise or blocked in
 // an order fixed by the shape; f32 sums may accumulate in f64 where that is as fast.
-void sum(const KernelContext&);
+Status sum(const KernelContext&);
 // out = in summed to the shape of out, which broadcasts to that of in (NumPy's rules). Input 1, the
 // tensor whose shape this is, has no data.
-void sum_like(const KernelContext&);
+Status sum_like(const KernelContext&);
 // The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided by the number
 // of elements of those axes if mean. Input 1, whose shape out has, has no data.
-void broadcast_like(const KernelContext&);
-// The transpose of `sum_like`: out = in broadcast to out's shape by NumPy's rules. Input 1, whose shape
-// out has, has no data.
-void expand_like(const KernelContext&);
+Status broadcast_like(const KernelContext&);
+// The transpose of `sum_like`: out = in broadcast to out's shape by NumPy's rules. Input 1, whose
+// shape out has, has no data.
+Status expand_like(const KernelContext&);
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cpu

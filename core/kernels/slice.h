@@ -1,7 +1,7 @@
 #pragma once
 #include <limits>
 
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -33,13 +33,13 @@ struct SliceAttributes {
 
 namespace cpu {
 // out = in[..., index, ...]; any dtype.
-void select(const KernelContext&);
+Status select(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 written at the index: the gradient of select.
-void select_backward(const KernelContext&);
+Status select_backward(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 as its rows SliceAttributes: the gradient of
 // slice, which itself is a view; any dtype.
-void slice_backward(const KernelContext&);
+Status slice_backward(const KernelContext&);
 // out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
-void size(const KernelContext&);
+Status size(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

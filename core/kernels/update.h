@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernel.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -41,29 +41,29 @@ namespace cpu {
 // Inputs p*, (velocity*)?, g, rate (f64 scalar), (ready, count)?.  PyTorch's SGD:
 //   g += wd p; v = momentum v + g (v = g at first, v starts at 0); p -= rate (nesterov ? g +
 //   momentum v : v)
-void sgd_update(const KernelContext&);
+Status sgd_update(const KernelContext&);
 // Inputs p*, m*, v*, g, step (i64 scalar, already counting this step), rate (f64 scalar), (ready,
 // count)?. Adam of Kingma & Ba with bias correction as PyTorch computes it (denominator
 // sqrt(v)/sqrt(1-beta2^t) + eps), arithmetic in p's dtype except the scalars, which are in double.
 // One pass over all four arrays.
-void adam_update(const KernelContext&);
+Status adam_update(const KernelContext&);
 // Input step (i64 scalar); output 0 (f64 scalar, its own memory) = the rate of step + 1.
-void schedule(const KernelContext&);
+Status schedule(const KernelContext&);
 // Inputs n* (i64 scalar), (ready)?: n += CountAttributes::value (only if ready, when gated).
-void increment(const KernelContext&);
+Status increment(const KernelContext&);
 // Inputs n* (i64 scalar), rows (i64 scalar): n += rows.
-void add_count(const KernelContext&);
+Status add_count(const KernelContext&);
 // Input n (i64 scalar); output 0 (boolean scalar, its own memory) = n >= CountAttributes::value.
-void at_least(const KernelContext&);
+Status at_least(const KernelContext&);
 // Inputs acc*, g, rows (i64 scalar): acc += rows * g.
-void accumulate(const KernelContext&);
+Status accumulate(const KernelContext&);
 // Inputs a*, ready (boolean scalar): a = 0 if ready; f32, f64, i64.
-void clear_if(const KernelContext&);
+Status clear_if(const KernelContext&);
 // Inputs a*, b of the same shape: a += b; f32, f64.
-void add_assign(const KernelContext&);
+Status add_assign(const KernelContext&);
 // Inputs a*, b of the same shape and dtype: a = b.
-void assign(const KernelContext&);
+Status assign(const KernelContext&);
 // Inputs a*, b of the same shape and dtype, ready (boolean scalar): a = b if ready.
-void assign_if(const KernelContext&);
+Status assign_if(const KernelContext&);
 }  // namespace cpu
 }  // namespace ebb

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison_table.h"
 #include "ebb/core/memory/undrawn.h"
-#include "ebb/core/runtime.h"
 
 namespace ebb::memory {
 

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/comparison.h"
-#include "ebb/core/runtime.h"
 
 namespace ebb::memory {
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
-#include "ebb/core/runtime.h"
 
 namespace ebb::memory::detail {
 

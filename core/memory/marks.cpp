@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/runtime.h"
 
 namespace ebb::memory {
 

@@ -5,7 +5,7 @@
 
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/core/memory/footprint.h"
-#include "ebb/core/tensor.h"
+#include "ebb/core/tensor/tensor.h"
 
 namespace ebb::memory {
 

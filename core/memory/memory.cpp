@@ -1,6 +1,6 @@
 #include "ebb/core/memory/memory.h"
 
-#include "ebb/core/runtime.h"
+#include "ebb/core/device/runtime.h"
 
 namespace ebb {
 

@@ -5,7 +5,7 @@
 
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/allocator/statistics.h"
-#include "ebb/core/device.h"
+#include "ebb/core/device/device.h"
 
 namespace ebb {
 

@@ -1,8 +1,8 @@
 #include "ebb/core/memory/predict.h"
 
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/undrawn.h"
-#include "ebb/core/runtime.h"
 
 namespace ebb::memory {
 

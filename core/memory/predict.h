@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "ebb/allocator/statistics.h"
-#include "ebb/core/device.h"
+#include "ebb/core/device/device.h"
 
 namespace ebb::memory {
 

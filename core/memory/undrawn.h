@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/random.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb::memory::detail {
 

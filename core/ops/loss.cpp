@@ -1,6 +1,6 @@
 #include "ebb/core/ops/loss.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/loss.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/pointwise.h"
@@ -85,7 +85,7 @@ Tensor mse(const Operand& a, const Operand& b) {
                                          Spec{y.dtype(), y.shape()}.to_string(),
                                      a.site()));
   const CallSite site = a.site();
-  const auto at_site = [&](Tensor&& x) { return Operand(std::move(x), site.file, site.line); };
+  const auto at_site = [&](Tensor&& x) { return Operand(std::move(x), site); };
   Tensor squares = square(at_site(a - b));
   return mean(at_site(std::move(squares)));
 }

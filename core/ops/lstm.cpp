@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {

@@ -2,9 +2,9 @@
 #include <span>
 
 #include "ebb/core/kernels/lstm.h"
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
 #include "ebb/core/ops/random.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -1,6 +1,6 @@
 #include "ebb/core/ops/pointwise.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/reduce.h"

@@ -1,6 +1,6 @@
 #pragma once
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -1,6 +1,6 @@
 #include "ebb/core/ops/random.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/shape_rules.h"
 
@@ -70,21 +70,18 @@ Attributes detail::creation_attributes(double a, double b, const Shape& shape, D
   return attributes;
 }
 
-Tensor uniform(const Shape& shape, const UniformOptions& options, const char* file, unsigned line) {
-  return create(uniform_op, options.low, options.high, shape, options.dtype, options.device,
-                {file, line});
+Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {
+  return create(uniform_op, options.low, options.high, shape, options.dtype, options.device, site);
 }
 
-Tensor normal(const Shape& shape, const NormalOptions& options, const char* file, unsigned line) {
+Tensor normal(const Shape& shape, const NormalOptions& options, CallSite site) {
   return create(normal_op, options.mean, options.standard_deviation, shape, options.dtype,
-                options.device, {file, line});
+                options.device, site);
 }
 
-Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, const char* file,
-                 unsigned line) {
-  detail::require_probability(options.probability, {file, line});
-  return create(bernoulli_op, options.probability, 1, shape, options.dtype, options.device,
-                {file, line});
+Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, CallSite site) {
+  detail::require_probability(options.probability, site);
+  return create(bernoulli_op, options.probability, 1, shape, options.dtype, options.device, site);
 }
 
 Tensor uniform_like(const Operand& x, double low, double high) {

@@ -1,7 +1,7 @@
 #pragma once
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
-#include "ebb/core/random.h"
+#include "ebb/core/random/random.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 
@@ -33,9 +33,12 @@ struct BernoulliOptions {
 // result captures it, so that it is the same in every run: what draws anew in each are the
 // functions of graph/random.h and the _like forms below. Throw ShapeError for another dtype or an
 // open shape, Error for a probability outside [0, 1].
-Tensor uniform(const Shape& shape, const UniformOptions& options = {}, EBB_CALL_SITE);
-Tensor normal(const Shape& shape, const NormalOptions& options = {}, EBB_CALL_SITE);
-Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {}, EBB_CALL_SITE);
+Tensor uniform(const Shape& shape, const UniformOptions& options = {},
+               CallSite site = CallSite::here());
+Tensor normal(const Shape& shape, const NormalOptions& options = {},
+              CallSite site = CallSite::here());
+Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
+                 CallSite site = CallSite::here());
 
 // The same in the shape and dtype of x, f32 or f64, whose values are not read: for a symbolic x,
 // whose shape may be open, a node that draws anew in each run; for a concrete x now and on x's

@@ -1,7 +1,7 @@
 #pragma once
 #include "ebb/core/kernels/reduce.h"
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <limits>
 
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -1,6 +1,6 @@
 #include "ebb/core/ops/shape_rules.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 
 namespace ebb::detail {
 

@@ -1,9 +1,9 @@
 // What the shape rules and public functions of several families share.
 #pragma once
-#include "ebb/core/apply.h"
-#include "ebb/core/gradient_context.h"
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/gradient_context.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb::detail {
 

@@ -103,8 +103,7 @@ Tensor update(const OpDef& op, const Tensor (&values)[N], const Attributes& attr
 Tensor write(const OpDef& op, const Operand& target, const Operand& value) {
   const Tensor& written = detail::tensor_of(op, target);
   if (!value.is_number()) return apply_one(op, {written, value}, {}, target.site());
-  const Tensor filled =
-      fill_like({written, target.site().file, target.site().line}, value.number());
+  const Tensor filled = fill_like({written, target.site()}, value.number());
   return apply_one(op, {written, filled}, {}, target.site());
 }
 

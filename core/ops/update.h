@@ -2,8 +2,8 @@
 #include <span>
 
 #include "ebb/core/kernels/update.h"
-#include "ebb/core/op_def.h"
-#include "ebb/core/operand.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 

@@ -1,9 +1,9 @@
 #include <cmath>
 
+#include "ebb/core/data/time_series.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/time_series.h"
 #include "ebb/examples/common/autoregression.h"
 #include "ebb/examples/common/problem.h"
 #include "ebb/models/forecaster.h"

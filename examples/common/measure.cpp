@@ -2,9 +2,9 @@
 
 #include <fstream>
 
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/runtime.h"
 
 namespace examples {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "ebb/core/device.h"
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/device.h"
 
 namespace examples {
 

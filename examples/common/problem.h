@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/data_set.h"
+#include "ebb/core/data/data_set.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/examples/common/options.h"
 
 namespace examples {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "ebb/core/device.h"
+#include "ebb/core/device/device.h"
 
 namespace examples {
 

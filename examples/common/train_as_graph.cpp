@@ -1,4 +1,4 @@
-#include "ebb/core/data_loader.h"
+#include "ebb/core/data/data_loader.h"
 #include "ebb/examples/common/epoch_log.h"
 #include "ebb/examples/common/training.h"
 #include "ebb/examples/common/updates.h"

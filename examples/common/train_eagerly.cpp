@@ -1,4 +1,4 @@
-#include "ebb/core/data_loader.h"
+#include "ebb/core/data/data_loader.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/examples/common/epoch_log.h"
 #include "ebb/examples/common/limit_scope.h"

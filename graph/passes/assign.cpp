@@ -130,7 +130,7 @@ class Assigner {
   }
 
   std::size_t workspace_bytes(const FormStep& step, Mask destroyed) {
-    const MemoryRule rule = form_.runtime->kernel(*step.node->op).memory;
+    const MemoryRule rule = kernel_of(*step.node->op, *form_.runtime).memory;
     if (!rule) return 0;
     inputs_.clear();
     outputs_.clear();

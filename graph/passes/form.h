@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
-#include "ebb/core/lineage.h"
-#include "ebb/core/runtime.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/tensor/lineage.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/graph_state.h"
 #include "ebb/graph/placement.h"

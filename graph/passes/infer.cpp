@@ -1,4 +1,4 @@
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {

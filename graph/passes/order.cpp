@@ -2,7 +2,7 @@
 #include <queue>
 #include <utility>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {

@@ -1,4 +1,4 @@
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/graph/passes/passes.h"
 
@@ -124,7 +124,7 @@ class Resolver {
 
   // The size of an opaque output is the memory rule's to tell.
   void reserve(const FormNode& item, const FormStep& step) {
-    const MemoryRule rule = form_.runtime->kernel(*item.node->op).memory;
+    const MemoryRule rule = kernel_of(*item.node->op, *form_.runtime).memory;
     for (Index k = 0; k < step.outputs; ++k) {
       Spec& spec = form_.specs[item.first_output + k];
       if (!spec.shape.is_open()) continue;

@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/shape.h"
+#include "ebb/core/base/shape.h"
 #include "ebb/kernels/cpu/evaluate.h"
 #include "ebb/kernels/cpu/pieces.h"
 

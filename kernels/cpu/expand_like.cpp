@@ -4,9 +4,9 @@
 
 namespace ebb::cpu {
 
-void expand_like(const KernelContext& context) {
+Status expand_like(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T one = 1;
     broadcast<functors::Multiply>(in.as<const T>(), in.spec.shape, &one, Shape(), out.as<T>(),

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "ebb/core/kernels/pointwise.h"
+#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/half.h"
 #include "ebb/kernels/cpu/pieces.h"
 
@@ -50,60 +51,74 @@ void cast_run(const Buffer& in, const Buffer& out) {
   });
 }
 
+// Refuses f16 and bf16, in which nothing is computed.
 template <class Body>
-void for_number(DType type, const Body& body) {
+Status for_number(DType type, const Body& body) {
   switch (type) {
     case DType::f32:
-      return body(float{});
+      body(float{});
+      break;
     case DType::f64:
-      return body(double{});
+      body(double{});
+      break;
     case DType::i32:
-      return body(std::int32_t{});
+      body(std::int32_t{});
+      break;
     case DType::i64:
-      return body(std::int64_t{});
+      body(std::int64_t{});
+      break;
     case DType::u8:
-      return body(std::uint8_t{});
+      body(std::uint8_t{});
+      break;
     case DType::boolean:
-      return body(bool{});
+      body(bool{});
+      break;
     case DType::f16:
     case DType::bf16:
-      return;
+      return kUnsupportedDType;
   }
+  return {};
 }
 
 }  // namespace
 
-void fill(const KernelContext& context) {
+Status fill(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const double value = context.attribute<FillAttributes>().value;
   switch (out.spec.dtype) {
     case DType::f16:
-      return fill_with(out, half_bits(static_cast<float>(value)));
+      fill_with(out, half_bits(static_cast<float>(value)));
+      return {};
     case DType::bf16:
-      return fill_with(out, bfloat_bits(static_cast<float>(value)));
+      fill_with(out, bfloat_bits(static_cast<float>(value)));
+      return {};
     default:
-      break;
+      return for_number(out.spec.dtype,
+                        [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
   }
-  for_number(out.spec.dtype, [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
 }
 
-void copy(const KernelContext& context) {
+Status copy(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  if (in.data == out.data) return;
+  if (in.data == out.data) return {};
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   for_pieces(static_cast<std::int64_t>(out.spec.bytes()), kPieceBytes,
              [=](std::int64_t begin, std::int64_t end) {
                std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
              });
+  return {};
 }
 
-void cast(const KernelContext& context) {
+Status cast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (in.spec.dtype == out.spec.dtype) return copy(context);
-  for_number(in.spec.dtype, [&](auto from) {
-    for_number(out.spec.dtype, [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
+  Status to_known;
+  const Status from_known = for_number(in.spec.dtype, [&](auto from) {
+    to_known = for_number(out.spec.dtype,
+                          [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
   });
+  return from_known.ok() ? to_known : from_known;
 }
 
 }  // namespace ebb::cpu

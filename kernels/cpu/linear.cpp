@@ -19,11 +19,11 @@ struct DenseSizes {
 
 }  // namespace
 
-void matmul(const KernelContext& context) {
+Status matmul(const KernelContext& context) {
   const auto& attributes = context.attribute<MatmulAttributes>();
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
   const bool transpose_a = attributes.transpose_a != 0, transpose_b = attributes.transpose_b != 0;
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const std::int64_t n = out.spec.shape[1];
     multiply_all<T>(out.spec.shape[0], n, a.spec.shape[transpose_a ? 0 : 1],
@@ -34,11 +34,11 @@ void matmul(const KernelContext& context) {
 
 MemoryNeeds matmul_memory(const MemoryQuery&) { return {}; }
 
-void dense(const KernelContext& context) {
+Status dense(const KernelContext& context) {
   const auto& attributes = context.attribute<DenseAttributes>();
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
   const DenseSizes size(x.spec, w.spec);
-  for_floating(y.spec.dtype, [&](auto type) {
+  return for_floating(y.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
     T* out = y.as<T>();
@@ -60,11 +60,11 @@ MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
   return {.workspace_bytes = column_sum_bytes(size.rows, size.out)};
 }
 
-void dense_backward(const KernelContext& context) {
+Status dense_backward(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);
-  for_floating(da.spec.dtype, [&](auto type) {
+  return for_floating(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* dz = da.as<const T>();
     if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), context.workspace);
@@ -78,9 +78,9 @@ void dense_backward(const KernelContext& context) {
   });
 }
 
-void activation_backward(const KernelContext& context) {
+Status activation_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  for_floating(da.spec.dtype, [&](auto type) {
+  return for_floating(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     multiply_by_derivative(context.attribute<ActivationAttributes>().activation, y.as<const T>(),
                            dy.as<const T>(), da.as<T>(), da.elements());

@@ -19,8 +19,9 @@ double row_loss(const T* row, std::int64_t classes, std::int64_t label) noexcept
 }
 
 template <class Body>
-void for_scores_and_labels(DType scores, DType labels, const Body& body) {
-  for_floating(scores, [&](auto score) {
+Status for_scores_and_labels(DType scores, DType labels, const Body& body) {
+  if (labels != DType::i32 && labels != DType::i64) return kUnsupportedDType;
+  return for_floating(scores, [&](auto score) {
     if (labels == DType::i32) {
       body(score, std::int32_t{});
     } else {
@@ -39,12 +40,12 @@ MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {
               sizeof(double)};
 }
 
-void softmax_cross_entropy(const KernelContext& context) {
+Status softmax_cross_entropy(const KernelContext& context) {
   const Buffer &scores = context.inputs[0], &labels = context.inputs[1], &out = context.outputs[0];
   const std::int64_t n = scores.spec.shape[0], classes = scores.spec.shape[1];
   const std::int64_t rows = rows_per_piece(classes);
   double* partial = static_cast<double*>(context.workspace);
-  for_scores_and_labels(scores.spec.dtype, labels.spec.dtype, [&](auto score, auto label) {
+  return for_scores_and_labels(scores.spec.dtype, labels.spec.dtype, [&](auto score, auto label) {
     using T = decltype(score);
     using L = decltype(label);
     const T* x = scores.as<const T>();
@@ -61,11 +62,11 @@ void softmax_cross_entropy(const KernelContext& context) {
   });
 }
 
-void softmax_cross_entropy_backward(const KernelContext& context) {
+Status softmax_cross_entropy_backward(const KernelContext& context) {
   const Buffer &scores = context.inputs[0], &labels = context.inputs[1], &dy = context.inputs[2];
   const Buffer& out = context.outputs[0];
   const std::int64_t n = scores.spec.shape[0], classes = scores.spec.shape[1];
-  for_scores_and_labels(scores.spec.dtype, labels.spec.dtype, [&](auto score, auto label) {
+  return for_scores_and_labels(scores.spec.dtype, labels.spec.dtype, [&](auto score, auto label) {
     using T = decltype(score);
     using L = decltype(label);
     const T* x = scores.as<const T>();

@@ -323,19 +323,19 @@ class Backward {
 
 }  // namespace
 
-void lstm_backward(const KernelContext& context) {
-  for_floating(context.inputs[kX].spec.dtype,
-               [&](auto type) { Backward<decltype(type)>(context).run(); });
+Status lstm_backward(const KernelContext& context) {
+  return for_floating(context.inputs[kX].spec.dtype,
+                      [&](auto type) { Backward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
   MemoryNeeds needs;
-  for_floating(query.inputs[kX].dtype, [&](auto type) {
+  const Status known = for_floating(query.inputs[kX].dtype, [&](auto type) {
     const LstmSizes size(query.inputs[kX].shape, query.attribute<LstmAttributes>());
     needs.workspace_bytes =
         BackwardSpace<decltype(type)>(size, query.destroyed != 0, nullptr).bytes;
   });
-  return needs;
+  return known.ok() ? needs : MemoryNeeds{};
 }
 
 }  // namespace ebb::cpu

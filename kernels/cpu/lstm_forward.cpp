@@ -186,21 +186,21 @@ class Forward {
 
 }  // namespace
 
-void lstm(const KernelContext& context) {
-  for_floating(context.inputs[0].spec.dtype,
-               [&](auto type) { Forward<decltype(type)>(context).run(); });
+Status lstm(const KernelContext& context) {
+  return for_floating(context.inputs[0].spec.dtype,
+                      [&](auto type) { Forward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds lstm_memory(const MemoryQuery& query) {
   MemoryNeeds needs;
-  for_floating(query.inputs[0].dtype, [&](auto type) {
+  const Status known = for_floating(query.inputs[0].dtype, [&](auto type) {
     using T = decltype(type);
     const LstmSizes size(query.inputs[0].shape, query.attribute<LstmAttributes>());
     const bool keep = (query.wanted & bit(3)) != 0;
     needs.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes;
     needs.reserve_bytes = LstmReserve<T>(size, nullptr).bytes;
   });
-  return needs;
+  return known.ok() ? needs : MemoryNeeds{};
 }
 
 }  // namespace ebb::cpu

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ebb/core/philox.h"
+#include "ebb/core/kernels/philox.h"
 
 namespace ebb::cpu {
 

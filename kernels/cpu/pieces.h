@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ebb/core/workers.h"
+#include "ebb/core/kernels/workers.h"
 
 namespace ebb::cpu {
 

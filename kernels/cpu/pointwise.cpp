@@ -26,9 +26,9 @@ void map_run(const T* in, T* out, std::int64_t count) noexcept {
 }  // namespace
 
 template <class F>
-void map(const KernelContext& context) {
+Status map(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = in.as<const T>();
     T* to = out.as<T>();
@@ -39,11 +39,11 @@ void map(const KernelContext& context) {
 }
 
 template <class F>
-void zip(const KernelContext& context) {
+Status zip(const KernelContext& context) {
   const auto& number = context.attribute<NumberOperand>();
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* a = left.as<const T>();
     T* to = out.as<T>();
@@ -66,18 +66,18 @@ void zip(const KernelContext& context) {
   });
 }
 
-template void map<functors::Negate>(const KernelContext&);
-template void map<functors::Square>(const KernelContext&);
-template void map<functors::Sqrt>(const KernelContext&);
-template void map<functors::Exp>(const KernelContext&);
-template void map<functors::Log>(const KernelContext&);
-template void map<functors::Tanh>(const KernelContext&);
-template void map<functors::Sigmoid>(const KernelContext&);
-template void map<functors::Relu>(const KernelContext&);
-template void zip<functors::Add>(const KernelContext&);
-template void zip<functors::Subtract>(const KernelContext&);
-template void zip<functors::Multiply>(const KernelContext&);
-template void zip<functors::Divide>(const KernelContext&);
-template void zip<functors::ReluGradient>(const KernelContext&);
+template Status map<functors::Negate>(const KernelContext&);
+template Status map<functors::Square>(const KernelContext&);
+template Status map<functors::Sqrt>(const KernelContext&);
+template Status map<functors::Exp>(const KernelContext&);
+template Status map<functors::Log>(const KernelContext&);
+template Status map<functors::Tanh>(const KernelContext&);
+template Status map<functors::Sigmoid>(const KernelContext&);
+template Status map<functors::Relu>(const KernelContext&);
+template Status zip<functors::Add>(const KernelContext&);
+template Status zip<functors::Subtract>(const KernelContext&);
+template Status zip<functors::Multiply>(const KernelContext&);
+template Status zip<functors::Divide>(const KernelContext&);
+template Status zip<functors::ReluGradient>(const KernelContext&);
 
 }  // namespace ebb::cpu

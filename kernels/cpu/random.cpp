@@ -12,11 +12,11 @@ namespace {
 
 // The output's elements from the words of a draw: body(i, words, count, out) over all threads.
 template <class Body>
-void draw(const Buffer& name, const Buffer& out, const Body& body) {
+Status draw(const Buffer& name, const Buffer& out, const Body& body) {
   const auto* draw = name.as<const std::int64_t>();
   const auto key = static_cast<std::uint64_t>(draw[0]),
              counter = static_cast<std::uint64_t>(draw[1]);
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
@@ -55,50 +55,50 @@ void box_muller(const std::uint32_t* words, std::int64_t count, double* out) noe
 }  // namespace
 
 // A product and a sum rounded apart would differ between compilers; one fused operation cannot.
-void uniform(const KernelContext& context) {
+Status uniform(const KernelContext& context) {
   const auto& attributes = context.attribute<RandomAttributes>();
-  draw(context.inputs[0], context.outputs[0],
-       [&](const std::uint32_t* words, std::int64_t count, auto* out) {
-         using T = std::remove_reference_t<decltype(*out)>;
-         const T low = static_cast<T>(attributes.a), high = static_cast<T>(attributes.b);
-         const T width = static_cast<T>(attributes.b - attributes.a);
-         for (std::int64_t i = 0; i < count; ++i) {
-           const T x = std::fma(width, static_cast<T>(unit_interval(words[i])), low);
-           out[i] = x < high ? x : low;  // what was rounded up to the open end
-         }
-       });
+  return draw(context.inputs[0], context.outputs[0],
+              [&](const std::uint32_t* words, std::int64_t count, auto* out) {
+                using T = std::remove_reference_t<decltype(*out)>;
+                const T low = static_cast<T>(attributes.a), high = static_cast<T>(attributes.b);
+                const T width = static_cast<T>(attributes.b - attributes.a);
+                for (std::int64_t i = 0; i < count; ++i) {
+                  const T x = std::fma(width, static_cast<T>(unit_interval(words[i])), low);
+                  out[i] = x < high ? x : low;  // what was rounded up to the open end
+                }
+              });
 }
 
 // In double whatever the result's type: the same numbers in f32, rounded once more.
-void normal(const KernelContext& context) {
+Status normal(const KernelContext& context) {
   const auto& attributes = context.attribute<RandomAttributes>();
-  draw(context.inputs[0], context.outputs[0],
-       [&](const std::uint32_t* words, std::int64_t count, auto* out) {
-         using T = std::remove_reference_t<decltype(*out)>;
-         double normals[kWords];
-         box_muller(words, round_up(count, 2 * kBlock<double>), normals);
-         for (std::int64_t i = 0; i < count; ++i)
-           out[i] = static_cast<T>(attributes.a + attributes.b * normals[i]);
-       });
+  return draw(context.inputs[0], context.outputs[0],
+              [&](const std::uint32_t* words, std::int64_t count, auto* out) {
+                using T = std::remove_reference_t<decltype(*out)>;
+                double normals[kWords];
+                box_muller(words, round_up(count, 2 * kBlock<double>), normals);
+                for (std::int64_t i = 0; i < count; ++i)
+                  out[i] = static_cast<T>(attributes.a + attributes.b * normals[i]);
+              });
 }
 
-void bernoulli(const KernelContext& context) {
+Status bernoulli(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
-  draw(context.inputs[0], context.outputs[0],
-       [&](const std::uint32_t* words, std::int64_t count, auto* out) {
-         using T = std::remove_reference_t<decltype(*out)>;
-         for (std::int64_t i = 0; i < count; ++i)
-           out[i] = static_cast<double>(unit_interval(words[i])) < probability ? T(1) : T(0);
-       });
+  return draw(context.inputs[0], context.outputs[0],
+              [&](const std::uint32_t* words, std::int64_t count, auto* out) {
+                using T = std::remove_reference_t<decltype(*out)>;
+                for (std::int64_t i = 0; i < count; ++i)
+                  out[i] = static_cast<double>(unit_interval(words[i])) < probability ? T(1) : T(0);
+              });
 }
 
-void dropout(const KernelContext& context) {
+Status dropout(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
   const auto* name = context.inputs[1].as<const std::int64_t>();
   const auto key = static_cast<std::uint64_t>(name[0]),
              counter = static_cast<std::uint64_t>(name[1]);
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = x.as<const T>();
     T* to = out.as<T>();

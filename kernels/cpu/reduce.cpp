@@ -125,11 +125,11 @@ void reduce(const T* in, T* out, const Plan& plan, double divisor, void* workspa
   }
 }
 
-void reduce(const Buffer& in, const Buffer& out, std::uint32_t axes, bool mean, void* workspace) {
+Status reduce(const Buffer& in, const Buffer& out, std::uint32_t axes, bool mean, void* workspace) {
   const std::int64_t count = in.elements(), results = out.elements();
-  if (results == 0) return;
+  if (results == 0) return {};
   const double divisor = mean ? static_cast<double>(count) / static_cast<double>(results) : 1;
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     if (count == 0) {
       for (std::int64_t i = 0; i < results; ++i) out.as<T>()[i] = static_cast<T>(0.0 / divisor);
@@ -165,15 +165,15 @@ std::uint32_t axes_between(const Shape& shape, const Shape& to) noexcept {
 
 }  // namespace
 
-void sum(const KernelContext& context) {
+Status sum(const KernelContext& context) {
   const auto& reduction = context.attribute<Reduction>();
-  reduce(context.inputs[0], context.outputs[0], reduction.axes, reduction.mean != 0,
-         context.workspace);
+  return reduce(context.inputs[0], context.outputs[0], reduction.axes, reduction.mean != 0,
+                context.workspace);
 }
 
-void sum_like(const KernelContext& context) {
+Status sum_like(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  reduce(in, out, axes_between(in.spec.shape, out.spec.shape), false, context.workspace);
+  return reduce(in, out, axes_between(in.spec.shape, out.spec.shape), false, context.workspace);
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
@@ -184,7 +184,7 @@ MemoryNeeds sum_like_memory(const MemoryQuery& query) {
   return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 
-void broadcast_like(const KernelContext& context) {
+Status broadcast_like(const KernelContext& context) {
   const auto& reduction = context.attribute<Reduction>();
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const Shape& shape = out.spec.shape;
@@ -195,7 +195,7 @@ void broadcast_like(const KernelContext& context) {
       reduction.mean != 0 && in.elements() > 0
           ? static_cast<double>(out.elements()) / static_cast<double>(in.elements())
           : 1;
-  for_floating(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T number = static_cast<T>(divisor);
     broadcast<functors::Divide>(in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);

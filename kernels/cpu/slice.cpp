@@ -41,7 +41,7 @@ void with_width(std::int64_t bytes, const Body& body) {
 
 }  // namespace
 
-void select(const KernelContext& context) {
+Status select(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const Slice slice(in.spec, context.attribute<SelectAttributes>());
   const auto* from = in.as<const std::byte>() + slice.index * slice.inner_bytes;
@@ -54,9 +54,10 @@ void select(const KernelContext& context) {
                                from + i * slice.size * slice.inner_bytes, width);
                });
   });
+  return {};
 }
 
-void select_backward(const KernelContext& context) {
+Status select_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const Slice slice(out.spec, context.attribute<SelectAttributes>());
   const auto* from = in.as<const std::byte>();
@@ -73,11 +74,13 @@ void select_backward(const KernelContext& context) {
                                from + i * slice.inner_bytes, width);
                });
   });
+  return {};
 }
 
-void size(const KernelContext& context) {
+Status size(const KernelContext& context) {
   const auto axis = static_cast<int>(context.attribute<SizeAttributes>().axis);
   *context.outputs[0].as<std::int64_t>() = context.inputs[0].spec.shape[axis];
+  return {};
 }
 
 }  // namespace ebb::cpu

@@ -5,12 +5,12 @@
 
 namespace ebb::cpu {
 
-void slice_backward(const KernelContext& context) {
+Status slice_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const std::int64_t rows = out.spec.shape[0];
   const auto& slice = context.attribute<SliceAttributes>();
   const std::int64_t first = slice.first(rows), last = slice.last(rows);
-  if (out.elements() == 0) return;
+  if (out.elements() == 0) return {};
   const auto row_bytes = static_cast<std::int64_t>(out.spec.bytes()) / rows;
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
@@ -26,6 +26,7 @@ void slice_backward(const KernelContext& context) {
       std::memcpy(to + start * row_bytes, from + (start - first) * row_bytes, bytes(stop - start));
     if (stop < end) std::memset(to + stop * row_bytes, 0, bytes(end - stop));
   });
+  return {};
 }
 
 }  // namespace ebb::cpu

@@ -5,11 +5,11 @@
 
 namespace ebb::cpu {
 
-void softmax(const KernelContext& context) {
+Status softmax(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const std::int64_t classes = in.spec.shape[-1];
-  if (out.elements() == 0) return;
-  for_floating(out.spec.dtype, [&](auto type) {
+  if (out.elements() == 0) return {};
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = in.as<const T>();
     T* y = out.as<T>();

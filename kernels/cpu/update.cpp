@@ -75,15 +75,15 @@ void sgd_run(const SgdConstants<T>& k, T* __restrict p, T* __restrict velocity,
 
 }  // namespace
 
-void sgd_update(const KernelContext& context) {
+Status sgd_update(const KernelContext& context) {
   const auto& attributes = context.attribute<SgdAttributes>();
   const Gate gate(context, attributes.gated != 0);
-  if (!gate.open) return;
+  if (!gate.open) return {};
   const bool has_velocity = attributes.momentum > 0;
   const Buffer& p = context.inputs[0];
   const Buffer &g = context.inputs[has_velocity ? 2 : 1],
                &rate = context.inputs[has_velocity ? 3 : 2];
-  for_floating(p.spec.dtype, [&](auto type) {
+  return for_floating(p.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const SgdConstants<T> constants = {static_cast<T>(attributes.momentum),
                                        static_cast<T>(attributes.weight_decay),
@@ -99,15 +99,15 @@ void sgd_update(const KernelContext& context) {
   });
 }
 
-void adam_update(const KernelContext& context) {
+Status adam_update(const KernelContext& context) {
   const auto& a = context.attribute<AdamAttributes>();
   const Gate gate(context, a.gated != 0);
-  if (!gate.open) return;
+  if (!gate.open) return {};
   const Buffer& p = context.inputs[0];
   const auto step = static_cast<double>(*context.inputs[4].as<const std::int64_t>());
   const double rate = *context.inputs[5].as<const double>();
   const double correction1 = 1 - std::pow(a.beta1, step), correction2 = 1 - std::pow(a.beta2, step);
-  for_floating(p.spec.dtype, [&](auto type) {
+  return for_floating(p.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto as = [](double x) { return static_cast<T>(x); };
     const bool decoupled = a.decoupled != 0;
@@ -130,7 +130,7 @@ void adam_update(const KernelContext& context) {
   });
 }
 
-void schedule(const KernelContext& context) {
+Status schedule(const KernelContext& context) {
   const auto& s = context.attribute<ScheduleAttributes>();
   const std::int64_t step = *context.inputs[0].as<const std::int64_t>() + 1;
   double rate = s.base;
@@ -146,26 +146,30 @@ void schedule(const KernelContext& context) {
     }
   }
   *context.outputs[0].as<double>() = rate;
+  return {};
 }
 
-void increment(const KernelContext& context) {
+Status increment(const KernelContext& context) {
   const auto& attributes = context.attribute<CountAttributes>();
-  if (attributes.gated != 0 && !*context.inputs[1].as<const bool>()) return;
+  if (attributes.gated != 0 && !*context.inputs[1].as<const bool>()) return {};
   *context.inputs[0].as<std::int64_t>() += attributes.value;
+  return {};
 }
 
-void add_count(const KernelContext& context) {
+Status add_count(const KernelContext& context) {
   *context.inputs[0].as<std::int64_t>() += *context.inputs[1].as<const std::int64_t>();
+  return {};
 }
 
-void at_least(const KernelContext& context) {
+Status at_least(const KernelContext& context) {
   *context.outputs[0].as<bool>() =
       *context.inputs[0].as<const std::int64_t>() >= context.attribute<CountAttributes>().value;
+  return {};
 }
 
-void accumulate(const KernelContext& context) {
+Status accumulate(const KernelContext& context) {
   const Buffer &sum = context.inputs[0], &g = context.inputs[1];
-  for_floating(sum.spec.dtype, [&](auto type) {
+  return for_floating(sum.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T rows = static_cast<T>(*context.inputs[2].as<const std::int64_t>());
     T* to = sum.as<T>();
@@ -176,34 +180,36 @@ void accumulate(const KernelContext& context) {
   });
 }
 
-void clear_if(const KernelContext& context) {
+Status clear_if(const KernelContext& context) {
   const Buffer& a = context.inputs[0];
-  if (!*context.inputs[1].as<const bool>() || a.elements() == 0) return;
+  if (!*context.inputs[1].as<const bool>() || a.elements() == 0) return {};
   std::memset(a.data, 0, a.spec.bytes());
+  return {};
 }
 
-void add_assign(const KernelContext& context) {
+Status add_assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  for_floating(a.spec.dtype, [&](auto type) {
+  return for_floating(a.spec.dtype, [&](auto type) {
     using T = decltype(type);
     zip_flat<functors::Add>(a.as<const T>(), false, b.as<const T>(), false, a.as<T>(),
                             a.elements());
   });
 }
 
-void assign(const KernelContext& context) {
+Status assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  if (a.data == b.data || a.elements() == 0) return;
+  if (a.data == b.data || a.elements() == 0) return {};
   const auto* from = b.as<const std::byte>();
   auto* to = a.as<std::byte>();
   for_pieces(static_cast<std::int64_t>(a.spec.bytes()), 256 * 1024,
              [=](std::int64_t begin, std::int64_t end) {
                std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
              });
+  return {};
 }
 
-void assign_if(const KernelContext& context) {
-  if (*context.inputs[2].as<const bool>()) assign(context);
+Status assign_if(const KernelContext& context) {
+  return *context.inputs[2].as<const bool>() ? assign(context) : Status{};
 }
 
 }  // namespace ebb::cpu

@@ -2,14 +2,16 @@
 #include <cstdint>
 #include <string>
 
-#include "ebb/core/error.h"
-#include "ebb/core/shape.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/shape.h"
 
 namespace ebb::models {
 
 // Throws Error "[lstm] hidden = 0 is below 1 (file:line)", and for a size that no tensor can have.
-inline void require_size(const char* model, const char* what, std::int64_t size, CallSite site,
+// The line is that of the scope it is called in.
+inline void require_size(const char* model, const char* what, std::int64_t size,
                          std::int64_t least = 1) {
+  const CallSite site = ebb::detail::entry();
   if (size < least)
     throw Error(ebb::detail::message(
         model,

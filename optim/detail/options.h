@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 
 namespace ebb::optim {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ebb/core/error.h"
-#include "ebb/core/lineage.h"
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
-#include "ebb/core/reverse.h"
-#include "ebb/core/tape_mode.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/lineage.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
@@ -54,7 +54,7 @@ Tensor value_before_step(const Tensor& loss, CallSite site) {
   const bool is_state =
       loss.is_symbolic() ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
                          : loss.impl()->storage->is_state();
-  return is_state ? copy({loss, site.file, site.line}) : loss;
+  return is_state ? copy({loss, site}) : loss;
 }
 
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what,
@@ -133,14 +133,14 @@ Tensor Step::parameter(std::size_t i) const {
 Tensors Step::gradients_of(const Tensor& loss) const {
   Tensors inputs;
   for (const std::size_t target : targets_) inputs.push_back(entries_[target].tensor);
-  return gradients(loss, inputs, {}, site_.file, site_.line);
+  return gradients(loss, inputs, {}, site_);
 }
 
 Tensors Step::gradients_of(const Tensor& loss, const Targets& below) const {
   if (below == targets_) return gradients_of(loss);
   Tensors inputs;
   for (const std::size_t target : below) inputs.push_back(entries_[target].tensor);
-  Tensors found = gradients(loss, inputs, {}, site_.file, site_.line);
+  Tensors found = gradients(loss, inputs, {}, site_);
   Tensors all(targets_.size());
   for (std::size_t i = 0; i < below.size(); ++i)
     all[static_cast<std::size_t>(std::lower_bound(targets_.begin(), targets_.end(), below[i]) -
@@ -159,7 +159,7 @@ void Step::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient
         site_));
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
-  if (written.holds(rate_)) rate_ = copy({rate_, site_.file, site_.line});
+  if (written.holds(rate_)) rate_ = copy({rate_, site_});
   if (!fused_) apply_rule(gradient);
 }
 
@@ -196,11 +196,10 @@ void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
   }
   const auto add = [&](const Tensor& target, const Tensor& value) {
     if (!value.defined() || WrittenMemory::same(value, target)) return;
-    new_values_.push_back(
-        {target, written.holds(value) ? copy({value, site_.file, site_.line}) : value});
+    new_values_.push_back({target, written.holds(value) ? copy({value, site_}) : value});
   };
-  const Tensor step = cast({count_of_steps(), site_.file, site_.line}, DType::f64) + 1;
-  const Tensor rate = cast({rate_, site_.file, site_.line}, parameters_.dtype());
+  const Tensor step = cast({count_of_steps(), site_}, DType::f64) + 1;
+  const Tensor rate = cast({rate_, site_}, parameters_.dtype());
   for (std::size_t i = 0; i < size(); ++i) {
     const Tensor target = parameter(i);
     const std::vector<std::uint32_t> before = versions_of(target, slots_of(i));
@@ -238,7 +237,7 @@ std::vector<Tensor> Step::commit(const Tensors& gradients) {
   for (const auto& [target, value] : new_values_)
     updates.push_back(gate_.ready.defined()
                           ? ebb::detail::assign_if(target, value, gate_.ready, site_)
-                          : assign({target, site_.file, site_.line}, value));
+                          : assign({target, site_}, value));
   new_values_.clear();
   return updates;
 }

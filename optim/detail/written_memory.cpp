@@ -1,6 +1,6 @@
 #include "ebb/optim/detail/written_memory.h"
 
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::optim {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <unordered_set>
 
-#include "ebb/core/tensor.h"
+#include "ebb/core/tensor/tensor.h"
 
 namespace ebb::optim {
 

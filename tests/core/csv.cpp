@@ -1,8 +1,8 @@
-#include "ebb/core/csv.h"
+#include "ebb/core/data/csv.h"
 
 #include <random>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 

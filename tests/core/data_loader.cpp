@@ -1,11 +1,11 @@
-#include "ebb/core/data_loader.h"
+#include "ebb/core/data/data_loader.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "ebb/core/error.h"
-#include "ebb/core/runtime.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
 
 namespace {

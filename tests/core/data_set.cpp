@@ -1,13 +1,13 @@
-#include "ebb/core/data_set.h"
+#include "ebb/core/data/data_set.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
 
-#include "ebb/core/data_loader.h"
-#include "ebb/core/error.h"
-#include "ebb/core/runtime.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/data/data_loader.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 

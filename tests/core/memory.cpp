@@ -1,13 +1,13 @@
 // The figures of a device, limits, peaks and predictions, as users ask for them.
 #include "ebb/core/memory/memory.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/random.h"
-#include "ebb/core/tensor.h"
+#include "ebb/core/random/random.h"
+#include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
 
 using namespace ebb;

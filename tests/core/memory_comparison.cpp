@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/catch.h"

@@ -1,16 +1,16 @@
 // A scope is a handle to a part of a set, for everything; state that is not trained; copies.
 #include <algorithm>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/safetensors.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/parameters.h"
-#include "ebb/core/random.h"
-#include "ebb/core/safetensors.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/random/random.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "ebb/core/safetensors.h"
+#include "ebb/core/files/safetensors.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <random>
 
-#include "ebb/core/error.h"
-#include "ebb/core/output_file.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/output_file.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 

@@ -1,9 +1,9 @@
-#include "ebb/core/time_series.h"
+#include "ebb/core/data/time_series.h"
 
 #include <cmath>
 #include <limits>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 

@@ -1,12 +1,12 @@
 // What a program gives a tensor that makes no sense: an error in words, never the end of the
 // process.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"

@@ -1,7 +1,7 @@
 // Allocated bytes of the CPU above where the object was made.
 #pragma once
 #include "ebb/allocator/peak_scope.h"
-#include "ebb/core/runtime.h"
+#include "ebb/core/device/runtime.h"
 
 namespace ebb::tests {
 

@@ -3,8 +3,8 @@
 
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/tape_record.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/tape_record.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 

@@ -1,6 +1,6 @@
 // What is read for the last time: temporaries of an expression, and what backward() reads of the
 // tape.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -9,8 +9,8 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters.h"
-#include "ebb/core/random.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/random/random.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/models/mlp.h"

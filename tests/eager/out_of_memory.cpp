@@ -1,9 +1,9 @@
 // Every allocation of an eager step fails once.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ebb/core/error.h"
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/recompute.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 

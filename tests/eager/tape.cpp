@@ -1,7 +1,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
@@ -9,7 +9,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"

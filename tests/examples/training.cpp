@@ -1,5 +1,5 @@
 // The bundled models learn what they are to learn, alike in both modes, in the memory predicted.
-#include "ebb/core/workers.h"
+#include "ebb/core/kernels/workers.h"
 #include "ebb/examples/common/measure.h"
 #include "ebb/tests/catch.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/safetensors.h"
-#include "ebb/core/tensor.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/files/safetensors.h"
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::tests {
 

@@ -1,7 +1,7 @@
 // Sessions that are given, or are themselves, what cannot be used.
 #include <thread>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"

@@ -1,14 +1,14 @@
 // Corners of passes, sessions, tape and parameters that the other tests go past.
-#include "ebb/core/apply.h"
-#include "ebb/core/error.h"
-#include "ebb/core/gradient_context.h"
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/parameters.h"
-#include "ebb/core/recompute.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/gradient_context.h"
 #include "ebb/graph/passes/passes.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
@@ -44,9 +44,10 @@ namespace {
 const OpDef own_op{.name = "own",
                    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
                    .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
-                   .cpu = {[](const KernelContext& c) {
+                   .cpu = {[](const KernelContext& c) -> Status {
                      for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
                        c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+                     return {};
                    }}};
 
 }  // namespace
@@ -187,7 +188,7 @@ TEST_CASE(
       [&](const Tensors& in) -> Tensors {
         return {in[0] * 5, h};
       },
-      Tensors{v}, "here", 1);
+      Tensors{v}, CallSite{"here", 1});
   sum(y[0] + y[1]).backward();
   CHECK(v.grad().to_vector<float>() == std::vector<float>{5, 5});
   REQUIRE(w.grad().defined());

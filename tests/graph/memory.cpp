@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/models/lstm.h"

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "ebb/core/ops/loss.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/dense.h"
 #include "ebb/optim/adam.h"

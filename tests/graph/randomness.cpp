@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "ebb/core/error.h"
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/parameters.h"
-#include "ebb/core/recompute.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"

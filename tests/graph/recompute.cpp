@@ -1,4 +1,4 @@
-#include "ebb/core/recompute.h"
+#include "ebb/core/autodiff/recompute.h"
 
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"

@@ -1,11 +1,11 @@
 // What a graph and its sessions refuse, and what they hold afterwards.
 #include <string>
 
-#include "ebb/core/apply.h"
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
@@ -19,13 +19,14 @@ std::string refusal;
 
 const OpDef extending_op{.name = "extending",
                          .infer = detail::same_shape,
-                         .cpu = {[](const KernelContext& context) {
+                         .cpu = {[](const KernelContext& context) -> Status {
                            *context.outputs[0].as<float>() = *context.inputs[0].as<float>();
                            try {
                              extended->placeholder("late", DType::f32, {});
                            } catch (const Error& error) {
                              refusal = error.what();
                            }
+                           return {};
                          }}};
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <functional>
 
 #include "ebb/allocator/error.h"
-#include "ebb/core/apply.h"
-#include "ebb/core/error.h"
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
@@ -12,7 +12,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/recompute.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/optim/accumulator.h"

@@ -1,7 +1,7 @@
 // What restore and initialize do to a session, and that they do all of it or nothing.
-#include "ebb/core/error.h"
-#include "ebb/core/input_file.h"
-#include "ebb/core/safetensors.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/files/input_file.h"
+#include "ebb/core/files/safetensors.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/graph/models.h"

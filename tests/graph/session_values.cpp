@@ -1,5 +1,5 @@
 // Values of a session: what starts by itself, copies, parts of files.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"

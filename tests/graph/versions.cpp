@@ -2,9 +2,8 @@
 // eagerly, with passes and without, or the error that eager gives.
 #include <functional>
 
-#include "ebb/core/apply.h"
-#include "ebb/core/error.h"
-#include "ebb/core/gradient_context.h"
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
@@ -12,8 +11,9 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/parameters.h"
-#include "ebb/core/recompute.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/gradient_context.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
@@ -404,12 +404,13 @@ TEST_CASE("a gradient through more inputs than a mask has bits is refused, not l
         for (Tensor& each : all) each = g.dy();
         return all;
       },
-      .cpu = {[](const KernelContext& c) {
+      .cpu = {[](const KernelContext& c) -> Status {
         for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i) {
           float total = 0;
           for (const Buffer& input : c.inputs) total += input.as<float>()[i];
           c.outputs[0].as<float>()[i] = total;
         }
+        return {};
       }}};
   const auto program = [](int count) -> Program {
     return [count](const Tensor& w, const Tensor& v) -> Tensors {

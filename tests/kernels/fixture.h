@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "ebb/core/kernel.h"
-#include "ebb/core/workers.h"
+#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/workers.h"
 #include "ebb/tests/catch.h"
 
 // Kernels called as the executors call them: memory of exactly the declared size, poisoned before
@@ -163,11 +163,13 @@ struct Call {
       if ((without_output >> i & 1) != 0) out.back().data = nullptr;
     }
     flush_denormals_on_this_thread();  // as Workers do on theirs
-    kernel({.inputs = in,
-            .outputs = out,
-            .attributes = &attributes,
-            .workspace = needs.workspace_bytes > 0 ? workspace.data() : nullptr,
-            .destroyed = destroyed});
+    const Status status =
+        kernel({.inputs = in,
+                .outputs = out,
+                .attributes = &attributes,
+                .workspace = needs.workspace_bytes > 0 ? workspace.data() : nullptr,
+                .destroyed = destroyed});
+    CHECK(status.ok());
     bool intact = workspace.guard_intact();
     for (const Values& v : inputs) intact = intact && v.guard_intact();
     for (const Values& v : results) intact = intact && v.guard_intact();

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "ebb/core/philox.h"
+#include "ebb/core/kernels/philox.h"
 #include "ebb/tests/kernels/fixture.h"
 
 using namespace ebb;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numbers>
 
-#include "ebb/core/philox.h"
+#include "ebb/core/kernels/philox.h"
 #include "ebb/tests/kernels/fixture.h"
 
 using namespace ebb;

@@ -1,9 +1,9 @@
-#include "ebb/core/workers.h"
+#include "ebb/core/kernels/workers.h"
 
 #include <atomic>
 #include <thread>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/tests/kernels/fixture.h"
 
 using namespace ebb;

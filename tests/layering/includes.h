@@ -7,7 +7,7 @@
 
 namespace ebb::tests {
 
-// One line for each offence: "core/tensor.h:12: core may not include graph/graph.h".
+// One line for each offence: "core/tensor/tensor.h:12: core may not include graph/graph.h".
 std::vector<std::string> layering_offences(const std::filesystem::path& tree);
 
 // The folder of the rules that this file of the tree is in: "kernels/cpu", or "" for the root.

@@ -17,8 +17,33 @@ struct Room {
 
 // What a kernel may see of core: pointers, shapes, attributes, and how work is cut.
 inline const std::vector<std::string_view> kKernelFacing = {
-    "core/kernel.h", "core/kernels/", "core/attributes.h", "core/shape.h",
-    "core/dtype.h",  "core/philox.h", "core/workers.h"};
+    "core/kernels/", "core/base/attributes.h", "core/base/dtype.h", "core/base/shape.h"};
+
+// The rooms of core, from the ground up: each knows those named and none above it.
+inline std::vector<Room> rooms_of_core() {
+  return {
+      {"core/base", {"allocator/"}, true},
+      {"core/kernels", {"core/base/"}, true},
+      {"core/device", {"core/kernels/", "core/base/", "allocator/"}, true},
+      {"core/tensor", {"core/device/", "core/kernels/", "core/base/", "allocator/"}, true},
+      {"core/random", {"core/tensor/", "core/kernels/", "core/base/"}, true},
+      {"core/ops", {"core/random/", "core/tensor/", "core/kernels/", "core/base/"}, true},
+      {"core/autodiff",
+       {"core/ops/", "core/random/", "core/tensor/", "core/kernels/", "core/base/"},
+       true},
+      {"core/files", {"core/base/"}, true},
+      {"core/parameters",
+       {"core/files/", "core/ops/", "core/random/", "core/tensor/", "core/device/", "core/kernels/",
+        "core/base/", "allocator/"},
+       true},
+      {"core/data",
+       {"core/files/", "core/random/", "core/tensor/", "core/device/", "core/base/", "allocator/"},
+       true},
+      {"core/memory",
+       {"core/random/", "core/tensor/", "core/device/", "core/base/", "allocator/"},
+       true},
+  };
+}
 
 inline std::vector<Room> rooms() {
   std::vector<std::string_view> for_cuda = kKernelFacing;
@@ -29,10 +54,11 @@ inline std::vector<Room> rooms() {
   everything.insert(everything.end(), {"kernels/", "examples/", "tests/"});
   std::vector<std::string_view> for_benchmarks = all_public;
   for_benchmarks.push_back("kernels/");
-  return {
+  std::vector<Room> all = rooms_of_core();
+  const std::vector<Room> others = {
       {"allocator", {}, true},
       {"allocator/cuda", {"allocator/"}},
-      {"core", {"allocator/"}, true},
+      {"core", {}, true},  // nothing stands beside the rooms
       {"eager", {"core/", "allocator/"}, true},
       {"graph", {"core/", "allocator/"}, true},
       {"optim", {"core/", "allocator/"}, true},
@@ -44,6 +70,8 @@ inline std::vector<Room> rooms() {
       {"benchmarks", for_benchmarks, false, false},
       {"tests", everything, false, false},
   };
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 // A library of others: the headers it is known by, and the only places that may include them.

@@ -40,12 +40,12 @@ TEST_CASE(
 TEST_CASE(
     "the reader of symbols sees a call that a declaration of one's own hides from the includes") {
   const std::string nm_output =
-      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:0000000000000000 T ebb::apply(int)\n"
-      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U ebb::detail::run_now(int)\n"
-      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U ebb::eager_secret()\n"
-      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U void "
+      "/b/CMakeFiles/ebb.dir/core/tensor/apply.cpp.o:0000000000000000 T ebb::apply(int)\n"
+      "/b/CMakeFiles/ebb.dir/core/tensor/apply.cpp.o:                 U ebb::detail::run_now(int)\n"
+      "/b/CMakeFiles/ebb.dir/core/tensor/apply.cpp.o:                 U ebb::eager_secret()\n"
+      "/b/CMakeFiles/ebb.dir/core/tensor/apply.cpp.o:                 U void "
       "ebb::cpu::map<ebb::Tanh>(ebb::K const&)\n"
-      "/b/CMakeFiles/ebb.dir/core/apply.cpp.o:                 U malloc\n"
+      "/b/CMakeFiles/ebb.dir/core/tensor/apply.cpp.o:                 U malloc\n"
       "/b/CMakeFiles/ebb.dir/eager/run_now.cpp.o:0000000000000000 T ebb::detail::run_now(int)\n"
       "/b/CMakeFiles/ebb.dir/eager/run_now.cpp.o:0000000000000010 T ebb::eager_secret()\n"
       "/b/CMakeFiles/ebb.dir/eager/run_now.cpp.o:                 U ebb::apply(int)\n"
@@ -53,9 +53,10 @@ TEST_CASE(
       "/b/CMakeFiles/k.dir/kernels/cpu/map.cpp.o:0000000000000000 W void "
       "ebb::cpu::map<ebb::Tanh>(ebb::K const&)\n"
       "/b/CMakeFiles/k.dir/kernels/cpu/map.cpp.o:                 U ebb::apply(int)\n";
-  CHECK(joined(symbol_offences(read_symbols(nm_output, "/b/"))) ==
-        "core/apply.cpp.o: core may not call ebb::eager_secret(), which eager defines\n"
-        "graph/graph.cpp.o: graph may not call ebb::eager_secret(), which eager defines\n");
+  CHECK(
+      joined(symbol_offences(read_symbols(nm_output, "/b/"))) ==
+      "core/tensor/apply.cpp.o: core/tensor may not call ebb::eager_secret(), which eager defines\n"
+      "graph/graph.cpp.o: graph may not call ebb::eager_secret(), which eager defines\n");
 }
 
 }  // namespace

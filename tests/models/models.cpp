@@ -1,9 +1,9 @@
 // What the models are made of, and that they are the same in both modes.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/random.h"
+#include "ebb/core/random/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/classifier.h"
 #include "ebb/models/forecaster.h"

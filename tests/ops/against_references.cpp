@@ -5,14 +5,14 @@
 #include <cmath>
 #include <limits>
 
-#include "ebb/core/all_operators.h"
-#include "ebb/core/apply.h"
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/all_operators.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/reference.h"

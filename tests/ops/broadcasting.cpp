@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "ebb/core/all_operators.h"
+#include "ebb/core/ops/all_operators.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -46,7 +46,7 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
 }
 
 Names listed() {
-  const std::string code = code_of(fs::path(EBB_SOURCE_DIR) / "core/all_operators.cpp");
+  const std::string code = code_of(fs::path(EBB_SOURCE_DIR) / "core/ops/all_operators.cpp");
   static const std::regex entry(R"(&(\w+))");
   Names names;
   for (std::sregex_iterator at(code.begin(), code.end(), entry), end; at != end; ++at)
@@ -67,7 +67,7 @@ TEST_CASE("Every operator that a source of the library defines is in the list of
       INFO(entry.path());
       std::vector<std::string> unknown;
       for (const std::string& name : definitions(code_of(entry.path()), unknown)) {
-        INFO(name << " is not in core/all_operators.cpp");
+        INFO(name << " is not in core/ops/all_operators.cpp");
         CHECK(all.count(name) == 1);
         defined.insert(name);
       }

@@ -1,5 +1,5 @@
-#include "ebb/core/check_gradient.h"
-#include "ebb/core/error.h"
+#include "ebb/core/autodiff/check_gradient.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/lstm.h"

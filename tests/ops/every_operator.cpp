@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ebb/core/all_operators.h"
+#include "ebb/core/ops/all_operators.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
 

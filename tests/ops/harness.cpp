@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "ebb/core/philox.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/kernels/philox.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/graph_state.h"
 
 namespace ebb::tests {

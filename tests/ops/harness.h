@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "ebb/core/node.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/node.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/ops/samples.h"

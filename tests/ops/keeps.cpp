@@ -1,10 +1,10 @@
 // Whether what definitions keep for their gradients is worth the memory.
 #include <cstring>
 
-#include "ebb/core/apply.h"
-#include "ebb/core/gradient_context.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/gradient_context.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "ebb/core/base/error.h"
 #include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/heap_count.h"
 
@@ -93,11 +94,13 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, bool without_optio
                               .workspace = workspace.data(),
                               .destroyed = destroyed};
   Run run;
+  Status status;
   {
     const HeapCount count;
-    op->cpu.run(context);
+    status = op->cpu.run(context);
     run.allocations = count.allocations();
   }
+  if (!status.ok()) throw Error(std::string("[") + op->name + "] " + status.problem);
   run.stayed_inside = workspace.stayed_inside();
   for (const Guarded& buffer : in) {
     run.inputs.push_back(buffer.values());

@@ -1,11 +1,11 @@
 // What eager operators take from the allocator is what their definitions declare.
 #include <array>
 
-#include "ebb/core/apply.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/runtime.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"

@@ -4,12 +4,12 @@
 #include <numeric>
 #include <thread>
 
-#include "ebb/core/initializer.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/initializer.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ebb/core/op_def.h"
+#include "ebb/core/tensor/op_def.h"
 
 namespace ebb::tests {
 

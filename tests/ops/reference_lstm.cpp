@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "ebb/core/kernels/philox.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/philox.h"
 #include "ebb/tests/ops/reference.h"
 
 namespace ebb::tests {

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "ebb/core/kernels/philox.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/core/philox.h"
 #include "ebb/tests/ops/reference.h"
 
 namespace ebb::tests {

@@ -1,5 +1,5 @@
 // What operators say when they are given the wrong thing.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"

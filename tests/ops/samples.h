@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/op_def.h"
+#include "ebb/core/tensor/op_def.h"
 
 namespace ebb::tests {
 

@@ -1,5 +1,5 @@
-#include "ebb/core/apply.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {

@@ -1,7 +1,7 @@
-#include "ebb/core/apply.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {

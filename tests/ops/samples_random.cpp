@@ -1,6 +1,6 @@
-#include "ebb/core/apply.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {

@@ -1,6 +1,6 @@
-#include "ebb/core/apply.h"
 #include "ebb/core/kernels/slice.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"

@@ -1,7 +1,7 @@
 // A step that runs out of memory has not happened: MEMORY.md, row 11.
 #include <functional>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"

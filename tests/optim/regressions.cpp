@@ -1,5 +1,5 @@
 // Steps that once gave something else, as they were met.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"

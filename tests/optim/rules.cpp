@@ -1,7 +1,7 @@
 // Rules of a user's own, written in public operators.
 #include "ebb/tests/optim/rules.h"
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"

@@ -1,5 +1,5 @@
 // What an optimizer that is given a scope updates, and whom its slots belong to.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"

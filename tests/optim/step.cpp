@@ -1,5 +1,5 @@
 // What a step means, whatever the rule.
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"

@@ -8,8 +8,8 @@
 
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/parameters.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ebb/allocator/peak_scope.h"
-#include "ebb/core/runtime.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/properties/random_program.h"

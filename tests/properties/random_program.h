@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/parameters.h"
-#include "ebb/core/tensor.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/tensor.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::tests {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
@@ -10,8 +11,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/recompute.h"
-#include "ebb/core/tensor_impl.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/sgd.h"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ebb/core/parameters.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/optim/optimizer.h"
 #include "ebb/tests/properties/stateful_program.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/shape.h"
+#include "ebb/core/base/shape.h"
 
 namespace ebb::tests {
 

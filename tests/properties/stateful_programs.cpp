@@ -5,9 +5,9 @@
 #include <functional>
 #include <map>
 
-#include "ebb/core/error.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/runtime.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/properties/stateful_machine.h"

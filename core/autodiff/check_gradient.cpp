@@ -1,0 +1,99 @@
+#include "ebb/core/autodiff/check_gradient.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/philox.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+namespace {
+
+using Function = std::function<Tensor(const Tensors&)>;
+using Values = std::vector<double>;
+
+// Weights in [0.5, 1.5), different for every element, so that no error cancels in the sum.
+Tensor weighted_sum(const Tensor& y, std::uint64_t key) {
+  Values weights(static_cast<std::size_t>(y.elements()));
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] = 0.5 + static_cast<double>(unit_interval(Philox::word(key, 0, i)));
+  return sum(y * Tensor::from(weights, y.shape()));
+}
+
+Tensors leaves(const std::vector<Values>& values, const Tensors& like) {
+  Tensors result;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    result.push_back(Tensor::from(values[i], like[i].shape()).with_grad());
+  return result;
+}
+
+void compare(GradientCheck& check, double computed, double numeric, double tolerance,
+             const std::string& where) {
+  const double scale = std::max({1.0, std::abs(computed), std::abs(numeric)});
+  const double difference = std::abs(computed - numeric) / scale;
+  if (difference <= check.worst) return;  // NaN goes on, and disagrees
+  check.worst = difference;
+  if (difference <= tolerance) return;
+  std::array<char, 128> numbers;
+  std::snprintf(numbers.data(), numbers.size(), "computed %.12g, numeric %.12g", computed, numeric);
+  check.agrees = false;
+  check.report = where + ": " + numbers.data();
+}
+
+GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
+                                const GradientCheckOptions& options) {
+  std::vector<Values> values;
+  for (const Tensor& input : inputs) values.push_back(input.to_vector<double>());
+  const Tensors at = leaves(values, inputs);
+  // A loss that depends on no input (the gradient of a linear function) has no history.
+  const Tensor value = loss(at);
+  const Tensors computed = value.requires_grad() ? gradients(value, at) : Tensors();
+  GradientCheck check;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Values gradient =
+        computed.empty() ? Values(values[i].size()) : computed[i].to_vector<double>();
+    for (std::size_t j = 0; j < values[i].size(); ++j) {
+      const double x = values[i][j];
+      const double step = options.step * std::max(1.0, std::abs(x));
+      const auto shifted = [&](double to) {
+        values[i][j] = to;
+        return loss(leaves(values, inputs)).item<double>();
+      };
+      const double numeric = (shifted(x + step) - shifted(x - step)) / ((x + step) - (x - step));
+      values[i][j] = x;
+      compare(check, gradient[j], numeric, options.tolerance,
+              "input " + std::to_string(i) + ", element " + std::to_string(j));
+    }
+  }
+  return check;
+}
+
+}  // namespace
+
+GradientCheck check_gradient(const Function& function, const Tensors& inputs,
+                             const GradientCheckOptions& options) {
+  for (const Tensor& input : inputs)
+    if (input.dtype() != DType::f64)
+      throw Error("[check_gradient] takes f64 inputs, not " + input.to_string());
+  const Function loss = [&](const Tensors& x) { return weighted_sum(function(x), 1); };
+  GradientCheck first = check_first_order(loss, inputs, options);
+  if (options.order < 2 || !first) return first;
+  // The gradients of the loss, weighted and summed, are a function again.
+  const Function gradient_sum = [&](const Tensors& x) {
+    const Tensors all = gradients(loss(x), x, {.create_graph = true});
+    Tensor total = weighted_sum(all[0], 2);
+    for (std::size_t i = 1; i < all.size(); ++i) total = total + weighted_sum(all[i], 2 + i);
+    return total;
+  };
+  GradientCheck second = check_first_order(gradient_sum, inputs, options);
+  if (!second) second.report = "second order, " + second.report;
+  second.worst = std::max(first.worst, second.worst);
+  return second;
+}
+
+}  // namespace ebb

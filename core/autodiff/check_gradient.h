@@ -1,0 +1,30 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "ebb/core/tensor/tensor.h"
+
+namespace ebb {
+
+struct GradientCheckOptions {
+  double tolerance = 1e-6;  // of |computed - numeric| / max(1, |computed|, |numeric|)
+  double step = 1e-5;       // of the central difference, times max(1, |x|)
+  int order = 1;            // 2: the gradient of the gradient is checked as well
+};
+
+struct GradientCheck {
+  bool agrees = true;
+  double worst = 0;    // the largest difference, measured as the tolerance is
+  std::string report;  // "" or where the worst element is, with both values
+
+  explicit operator bool() const noexcept { return agrees; }
+};
+
+// Compares the gradient that reverse mode computes of `function` with central differences, for
+// every element of every input. Inputs are f64 on the CPU, away from points where the function is
+// not smooth. A result of several elements is reduced with fixed random weights. Throws Error for
+// an input of another dtype, NotDifferentiable.
+GradientCheck check_gradient(const std::function<Tensor(const Tensors&)>& function,
+                             const Tensors& inputs, const GradientCheckOptions& options = {});
+
+}  // namespace ebb

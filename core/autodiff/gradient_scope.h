@@ -1,0 +1,75 @@
+#pragma once
+#include <unordered_map>
+
+#include "ebb/core/tensor/gradient_context.h"
+#include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/tape_record.h"
+
+namespace ebb::detail {
+
+// The nodes of a graph's recompute regions, recorded once more where a gradient reads them, so that
+// the first results need not stay alive. Updates in place inside a region are repeated too, on the
+// memory of the clones; what is outside is read at the version that the region read.
+class RegionClones {
+ public:
+  explicit RegionClones(Ref<Recorder> recorder) : recorder_(std::move(recorder)) {}
+  // What `source` reads, as a gradient is to read it: from clones if it is in a region.
+  Tensor read(const Node::Source& source);
+  const Ref<Recorder>& recorder() const noexcept { return recorder_; }
+
+ private:
+  void clone(const Node::Source& wanted);
+  Tensor original(const Node::Source& source) const;
+  const Ref<Recorder> recorder_;
+  std::unordered_map<const Node*, Tensors> clones_;
+};
+
+// What both contexts share: the gradients that arrived, and which are asked for.
+class NodeGradient : public GradientContext {
+ public:
+  bool wants(int i) const noexcept override { return (wants_ & bit(i)) != 0; }
+  const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
+  Tensor&& take_dy(int i) const noexcept override {
+    return std::move(dys_[static_cast<std::size_t>(i)]);
+  }
+
+ protected:
+  NodeGradient(Node& node, std::span<Tensor> dys, Mask wants) noexcept
+      : GradientContext(node), dys_(dys), wants_(wants) {}
+  const std::span<Tensor> dys_;
+  const Mask wants_;
+};
+
+// The context of a record of the tape: tensors are rebuilt over the memory that was kept. `frees`:
+// this pass frees the record afterwards, so that the rule may take what it keeps.
+class TapeGradient final : public NodeGradient {
+ public:
+  TapeGradient(TapeRecord& record, std::span<Tensor> dys, Mask wants, bool frees) noexcept
+      : NodeGradient(record, dys, wants), record_(record), frees_(frees) {}
+  Tensor x(int i) const override;
+  Tensor y(int i) const override;
+  Tensor take_x(int i) const override;
+  Tensor take_y(int i) const override;
+
+ private:
+  bool is_last(const Kept& kept) const noexcept;
+  Tensor take(Tensor tensor, Kept& kept) const noexcept;
+  Tensor rebuild(const Spec& spec, const Kept& kept, const Ref<Node>& producer,
+                 std::uint32_t output, const char* which) const;
+  TapeRecord& record_;
+  const bool frees_;
+};
+
+// The context of a node of a graph: tensors are symbolic.
+class GraphGradient final : public NodeGradient {
+ public:
+  GraphGradient(Node& node, std::span<Tensor> dys, Mask wants, RegionClones& clones) noexcept
+      : NodeGradient(node, dys, wants), clones_(clones) {}
+  Tensor x(int i) const override;
+  Tensor y(int i) const override;
+
+ private:
+  RegionClones& clones_;
+};
+
+}  // namespace ebb::detail

@@ -1,0 +1,146 @@
+// The gradient face of Tensor: leaves, history, backward() and gradients().
+#include <unordered_set>
+#include <vector>
+
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/lineage.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tape_record.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::message;
+using detail::Ref;
+
+namespace {
+
+const Tensor& concrete(const Tensor& tensor, const char* what, CallSite site = {}) {
+  if (!tensor.defined() || !tensor.impl()->storage) {
+    const std::string text = "takes a concrete tensor, not " + tensor.to_string();
+    throw Error(site.line ? message(what, text, site) : std::string("[") + what + "] " + text);
+  }
+  return tensor;
+}
+
+Node* leaf_of(const Tensor& tensor) {
+  Node* node = tensor.defined() ? tensor.impl()->node.get() : nullptr;
+  return node && node->op == &leaf_op ? node : nullptr;
+}
+
+// What tells one memory from another: a storage's address or, in a graph, that of its root and a
+// little more for its output (a node is larger than it has outputs).
+std::uintptr_t memory_of(const detail::TensorImpl& impl) {
+  if (impl.storage) return reinterpret_cast<std::uintptr_t>(impl.storage.get());
+  const detail::Root root = detail::root_of(*impl.node, impl.output);
+  return reinterpret_cast<std::uintptr_t>(root.node) + root.output;
+}
+
+// The gradient that reverse mode starts from; the output must be one number.
+Tensor one_like(const Tensor& output, const char* what, CallSite site) {
+  const Shape& shape = output.shape();
+  if (shape.is_open() || shape.elements() != 1)
+    throw Error(message(what,
+                        "takes a one-element tensor, a loss, not " + output.to_string() +
+                            "; reduce it first, with sum or mean",
+                        site));
+  detail::TapeMode mode = detail::tape_mode();
+  mode.category = memory::Category::gradient;
+  const detail::TapeModeScope scope(mode);
+  return fill_like(Operand(output, site), 1);
+}
+
+}  // namespace
+
+Tensor Tensor::with_grad() const {
+  concrete(*this, "with_grad");
+  if (!is_floating(dtype()))
+    throw Error("[with_grad] a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
+  Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
+  auto node =
+      detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());
+  node->outputs.push_back(impl_->spec);
+  node->make_extra();
+  leaf.impl_->tie(std::move(node), 0);
+  leaf.impl_->is_leaf = true;
+  return leaf;
+}
+
+Tensor Tensor::detach(CallSite site) const {
+  if (is_symbolic()) return apply_one(detach_op, {*this}, {}, site);
+  concrete(*this, "detach", site);
+  Tensor constant = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
+  constant.impl()->is_detached = true;
+  return constant;
+}
+
+bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }
+
+const Tensor& Tensor::grad() const {
+  static const Tensor none;
+  const Node* leaf = leaf_of(*this);
+  return leaf ? leaf->extra->tensor : none;
+}
+
+void Tensor::zero_grad() const {
+  Node* leaf = leaf_of(*this);
+  if (!leaf) return;
+  leaf->extra->tensor = Tensor();
+  leaf->extra->partial = false;
+}
+
+void Tensor::backward(BackwardOptions options, CallSite site) const {
+  if (is_symbolic())
+    throw Error(message(
+        "backward", "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
+        site));
+  concrete(*this, "backward", site);
+  if (!impl_->node)
+    throw Error(message("backward",
+                        "this tensor has no history: nothing below it was made with_grad(), or it "
+                        "was computed under NoGrad",
+                        site));
+  const Tensor dy = one_like(*this, "backward", site);
+  detail::reverse_into_leaves(
+      {this, 1}, {&dy, 1},
+      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+}
+
+Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
+                  CallSite site) {
+  if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
+  std::vector<detail::Edge> targets;
+  targets.reserve(inputs.size());
+  for (const Tensor& input : inputs) {
+    if (!input.defined() || !input.impl()->node || !input.impl()->node->has_history)
+      throw Error(message("gradients",
+                          "an input has no history: make it with_grad() before using it", site));
+    if (input.is_symbolic() != output.is_symbolic())
+      throw Error(message("gradients",
+                          "mixes concrete and symbolic tensors; in a graph, take them with respect "
+                          "to a tensor of the graph",
+                          site));
+    if (!(input.impl()->recorder == output.impl()->recorder))
+      throw Error(message("gradients", "mixes tensors of two graphs", site));
+    targets.push_back(detail::edge_of(input));
+  }
+  if (!output.impl()->node) throw Error(message("gradients", "the output has no history", site));
+  const Tensor dy = one_like(output, "gradients", site);
+  Tensors result = detail::reverse(
+      {&output, 1}, {&dy, 1}, targets,
+      {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+  // Each result has memory of its own, so that an update of one leaves the others alone.
+  std::unordered_set<std::uintptr_t> taken;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!result[i].defined()) result[i] = fill_like({inputs[i], site}, 0);
+    const detail::TensorImpl& impl = *result[i].impl();
+    if (!taken.insert(memory_of(impl)).second) result[i] = copy({result[i], site});
+  }
+  return result;
+}
+
+}  // namespace ebb

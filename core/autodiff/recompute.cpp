@@ -1,0 +1,181 @@
+#include "ebb/core/autodiff/recompute.h"
+
+#include <algorithm>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/random/random.h"
+#include "ebb/core/tensor/gradient_context.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::Edge;
+using detail::EdgeCollector;
+using detail::message;
+using detail::TapeMode;
+using detail::TapeModeScope;
+
+namespace detail {
+
+void EdgeCollector::note(const OpDef& op, Inputs inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!(op.shape_only & bit(static_cast<int>(i)))) note(*inputs[i].tensor);
+}
+
+void EdgeCollector::note(const Tensor& tensor) {
+  if (!tensor.defined()) return;
+  const TensorImpl& impl = *tensor.impl();
+  if (impl.storage) {
+    const std::uint64_t serial = impl.storage->serial();
+    const bool made_inside = serial > start_ && serial >> 40 == start_ >> 40;
+    if (!made_inside && known_captures_.insert(impl.storage.get()).second)
+      captures_.emplace_back(impl.storage, impl.offset);
+  }
+  if (impl.node && known_.emplace(impl.node.get(), impl.output).second)
+    found_.push_back({impl.node, impl.output, impl.spec});
+}
+
+}  // namespace detail
+
+namespace {
+
+// Runs the function of the record again, this time taped, and goes through that tape.
+Tensors recompute_gradient(const GradientContext& g) {
+  const bool create_graph = detail::tape_mode().records;
+  const auto& record = detail::record_of(g.node());
+  for (const detail::Kept& capture : record.kept_captures)
+    if (!capture.is_current())
+      throw Error(message("recompute",
+                          "the backward pass has to compute again, but a tensor of " +
+                              std::to_string(capture.storage()->bytes()) +
+                              " bytes that the function reads was at version " +
+                              std::to_string(capture.version()) +
+                              ", has been updated in place and is at version " +
+                              std::to_string(capture.storage()->version()),
+                          g.site()));
+  Tensors roots, dys;
+  {
+    TapeMode mode;
+    const TapeModeScope scope(mode);
+    const Tensors outputs = record.extra->recompute();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!g.dy(static_cast<int>(i)).defined()) continue;
+      // Of a result only the history is needed: its memory is free unless that keeps it.
+      const detail::TensorImpl& impl = *outputs[i].impl();
+      Tensor root = detail::shape_only(impl.spec);
+      root.impl()->node = impl.node;
+      root.impl()->output = impl.output;
+      roots.push_back(std::move(root));
+      dys.push_back(g.dy(static_cast<int>(i)));
+    }
+  }
+  std::vector<Edge> targets;
+  for (const Node::Source& source : g.node().inputs)
+    targets.push_back({source.producer.get(), source.output});
+  return detail::reverse({roots.data(), roots.size()}, {dys.data(), dys.size()}, targets,
+                         {.create_graph = create_graph, .stop_at_targets = true, .site = g.site()});
+}
+
+const OpDef recompute_op = {
+    .name = "recompute", .infer = nullptr, .gradient = recompute_gradient, .stateful = true};
+
+// Another handle of a tensor's memory and of the history it has now.
+Tensor same_history(const Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const detail::TensorImpl& impl = *tensor.impl();
+  Tensor other = detail::make_concrete(impl.spec, impl.storage, impl.offset);
+  other.impl()->node = impl.node;
+  other.impl()->output = impl.output;
+  other.impl()->version = impl.version;
+  other.impl()->is_detached = impl.is_detached;
+  return other;
+}
+
+// Draws as from `state` for a scope.
+class GeneratorScope {
+ public:
+  explicit GeneratorScope(detail::Generator state) noexcept
+      : previous_(std::exchange(detail::generator(), state)) {}
+  ~GeneratorScope() { detail::generator() = previous_; }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  const detail::Generator previous_;
+};
+
+class RegionScope {
+ public:
+  explicit RegionScope(Recorder& recorder) : recorder_(recorder) { recorder_.begin_recompute(); }
+  ~RegionScope() { recorder_.end_recompute(); }
+  RegionScope(const RegionScope&) = delete;
+  RegionScope& operator=(const RegionScope&) = delete;
+
+ private:
+  Recorder& recorder_;
+};
+
+}  // namespace
+
+Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
+                  CallSite site) {
+  if (!function) throw Error(message("recompute", "the function is empty", site));
+  for (const Tensor& input : inputs) {
+    if (!input.is_symbolic()) continue;
+    const detail::Ref<Recorder> recorder = input.impl()->recorder;
+    const RegionScope region(*recorder);
+    return function(inputs);
+  }
+  if (!detail::tape_mode().records) return function(inputs);
+
+  const detail::Generator at_start = detail::generator();
+  EdgeCollector collector;
+  Tensors outputs;
+  {
+    TapeMode mode = detail::tape_mode();
+    mode.records = false;
+    mode.collector = &collector;
+    const TapeModeScope scope(mode);
+    outputs = function(inputs);
+  }
+  for (const Tensor& output : outputs) collector.note(output);
+  if (collector.found().empty()) return outputs;
+
+  const auto record = detail::make_ref<detail::TapeRecord>(recompute_op, Attributes(), site);
+  for (const EdgeCollector::Found& found : collector.found()) {
+    record->inputs.push_back({found.node, found.output, 0});
+    record->kept_inputs.emplace_back(found.spec);
+  }
+  for (detail::Kept& capture : collector.captures())
+    record->kept_captures.push_back(std::move(capture));
+  // The inputs as they are: an update in place of one would give it a history that holds this
+  // record.
+  Tensors read;
+  for (const Tensor& input : inputs) read.push_back(same_history(input));
+  record->make_extra().recompute = [function = std::move(function), read, at_start] {
+    const GeneratorScope rewound(at_start);
+    return function(read);
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    record->kept_outputs.emplace_back();
+    Spec& spec = record->outputs.emplace_back();
+    if (!outputs[i].defined()) continue;
+    // A new handle: what the function hands through is still the caller's too.
+    outputs[i] = outputs[i].detach();
+    spec = outputs[i].impl()->spec;
+    if (is_floating(outputs[i].dtype()))
+      outputs[i].impl()->tie(record, static_cast<std::uint32_t>(i));
+  }
+  return outputs;
+}
+
+Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input,
+                 CallSite site) {
+  if (!function) throw Error(message("recompute", "the function is empty", site));
+  return recompute([function = std::move(function)](
+                       const Tensors& inputs) -> Tensors { return {function(inputs[0])}; },
+                   Tensors{input}, site)[0];
+}
+
+}  // namespace ebb

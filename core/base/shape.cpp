@@ -1,0 +1,47 @@
+#include "ebb/core/base/shape.h"
+
+#include "ebb/core/base/error.h"
+
+namespace ebb {
+
+Shape::Shape(std::span<const std::int64_t> dims) {
+  for (const std::int64_t size : dims) push_back(size);
+}
+
+void Shape::push_back(std::int64_t size) {
+  if (rank_ == kMaxRank)
+    throw ShapeError("a tensor has at most " + std::to_string(kMaxRank) + " dimensions");
+  if (size < kOpen) throw ShapeError("a dimension cannot be " + std::to_string(size));
+  dims_[static_cast<std::size_t>(rank_++)] = size;
+}
+
+void Shape::throw_no_size(int axis) const {
+  if (axis < -rank_ || axis >= rank_)
+    throw ShapeError("[shape] there is no axis " + std::to_string(axis) + " in " + to_string());
+  throw ShapeError("[shape] the size of axis " + std::to_string(axis) + " of " + to_string() +
+                   " is not known before a session runs; size(x, axis) is a tensor of it");
+}
+
+void Shape::throw_no_elements() const {
+  if (is_countable())
+    throw ShapeError("[shape] the number of elements of " + to_string() +
+                     " is not known before a session runs; size(x, axis) is a tensor of each size");
+  throw ShapeError("[shape] " + detail::too_large(*this));
+}
+
+std::string detail::too_large(const Shape& shape) {
+  return "the shape " + shape.to_string() + " has more elements than a tensor can have, which is " +
+         std::to_string(kMaxElements);
+}
+
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (int i = 0; i < rank_; ++i) {
+    if (i) text += ", ";
+    const std::int64_t size = dim(i);
+    text += size == kOpen ? std::string("?") : std::to_string(size);
+  }
+  return text + "]";
+}
+
+}  // namespace ebb

@@ -1,0 +1,114 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "ebb/core/base/dtype.h"
+
+namespace ebb {
+
+// A dimension whose size is not known until a placeholder is fed.
+inline constexpr std::int64_t kOpen = -1;
+inline constexpr int kMaxRank = 6;
+// Of one tensor. More than any machine addresses, and few enough that no size computed from it, in
+// bytes or summed over a program, overflows.
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+
+// The dimensions of a tensor, outermost first; up to kMaxRank of them, held in place. Dimensions
+// are >= 0, or kOpen in a graph that has not been fed yet.
+//
+// A program that asks for a size wants a number, so that [] and elements() throw where there is
+// none yet. Shape rules, which pass open dimensions on, read dim().
+class Shape {
+ public:
+  constexpr Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  // Throws ShapeError for more than kMaxRank dimensions or one below kOpen.
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  constexpr int rank() const noexcept { return rank_; }
+  // The size along an axis; negative: from the end. Throws ShapeError for an axis that is not there
+  // or is open: size(x, axis) is its size as a tensor.
+  constexpr std::int64_t operator[](int axis) const {
+    if (axis < -rank_ || axis >= rank_ || dim(axis) == kOpen) throw_no_size(axis);
+    return dim(axis);
+  }
+  // The same, or kOpen; axis must lie in [-rank, rank).
+  constexpr std::int64_t dim(int axis) const noexcept {
+    return dims_[static_cast<std::size_t>(axis < 0 ? axis + rank_ : axis)];
+  }
+  constexpr void set(int axis, std::int64_t size) noexcept {
+    dims_[static_cast<std::size_t>(axis < 0 ? axis + rank_ : axis)] = size;
+  }
+  void push_back(std::int64_t size);
+
+  std::span<const std::int64_t> dims() const noexcept {
+    return {dims_.data(), static_cast<std::size_t>(rank_)};
+  }
+
+  constexpr bool is_open() const noexcept {
+    for (int i = 0; i < rank_; ++i)
+      if (dims_[static_cast<std::size_t>(i)] == kOpen) return true;
+    return false;
+  }
+  // Whether the dimensions that are known, zeros left out, make no more than kMaxElements.
+  constexpr bool is_countable() const noexcept {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank_; ++i)
+      if (dim(i) > 0 && !multiply(n, dim(i))) return false;
+    return true;
+  }
+  // The number of elements. Throws ShapeError while a dimension is open, and beyond kMaxElements.
+  constexpr std::int64_t elements() const {
+    std::int64_t n = 1;
+    bool empty = false;
+    for (int i = 0; i < rank_; ++i) {
+      const std::int64_t size = dims_[static_cast<std::size_t>(i)];
+      empty |= size == 0;
+      if (size < 0 || (size > 0 && !multiply(n, size))) throw_no_elements();
+    }
+    return empty ? 0 : n;
+  }
+  // "[32, -1, 4]"; an open dimension prints as "?".
+  std::string to_string() const;
+
+  friend constexpr bool operator==(const Shape& a, const Shape& b) noexcept {
+    if (a.rank_ != b.rank_) return false;
+    for (int i = 0; i < a.rank_; ++i)
+      if (a.dims_[static_cast<std::size_t>(i)] != b.dims_[static_cast<std::size_t>(i)])
+        return false;
+    return true;
+  }
+
+ private:
+  // n *= size, unless that is beyond kMaxElements.
+  static constexpr bool multiply(std::int64_t& n, std::int64_t size) noexcept {
+    return !__builtin_mul_overflow(n, size, &n) && n <= kMaxElements;
+  }
+  [[noreturn]] void throw_no_size(int axis) const;
+  [[noreturn]] void throw_no_elements() const;
+
+  std::array<std::int64_t, kMaxRank> dims_{};
+  std::int32_t rank_ = 0;
+};
+
+namespace detail {
+// For a message: "the shape [4294967296, 4294967296] has more elements than a tensor can have".
+std::string too_large(const Shape& shape);
+}  // namespace detail
+
+// What is known of a tensor without its values.
+struct Spec {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  // Throws as Shape::elements does.
+  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  std::string to_string() const { return name(dtype) + shape.to_string(); }
+  friend bool operator==(const Spec&, const Spec&) = default;
+};
+
+}  // namespace ebb

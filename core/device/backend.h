@@ -1,0 +1,79 @@
+// Seam 4: what core knows of a device. kernels/ defines one for each kind of device.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb {
+
+// An order of work on a device: what is put into a stream happens one after the other. Streams go
+// on beside each other, except where one waits for another.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
+};
+
+// A kernel and everything it sees. A backend that runs it later copies the context, with the
+// buffers and attributes that it refers to, and keeps what was prepared.
+struct Launch {
+  Kernel run = nullptr;
+  KernelContext context;
+  const char* name = "";  // the operator's: what is told of a failure that shows later
+};
+
+// How far a row of launches came: all of them, or up to the one that answered `status`.
+struct [[nodiscard]] Launched {
+  Status status;
+  std::size_t count = 0;  // that were launched, without the one that failed
+};
+
+// All that is ever done to a device's memory, in the order of a stream. Addresses are those of the
+// device's memory source, or inside of what it handed out; zero bytes are legal everywhere, with
+// any address. May be called from any thread, for one stream by one thread at a time. A failure
+// that shows only later is the answer of the next synchronise() or copy_out(), and of all that
+// follow: the device is lost then.
+class Backend {
+ public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  // The device's memory is the host's, and what is asked for is done when the call returns. Streams
+  // mean nothing there: they are not made, and null stands for all of them.
+  virtual bool is_host() const noexcept = 0;
+  // What a program reads and writes must stay where it is from run to run, since it is captured:
+  // feeds are copied to places of its own, and fetches from there.
+  virtual bool wants_fixed_addresses() const noexcept = 0;
+
+  // Throws Error where the device has no more.
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  // What is put into `stream` from now on happens after all that has been put into `other`.
+  virtual Status wait(Stream* stream, Stream* other) noexcept = 0;
+  // Returns when all of `stream` has happened.
+  virtual Status synchronise(Stream* stream) noexcept = 0;
+
+  // `from` is the host's and may be used again at once.
+  virtual Status copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept = 0;
+  // `to` is the host's and has the values when this returns.
+  virtual Status copy_out(Stream* stream, void* to, const void* from,
+                          std::size_t bytes) noexcept = 0;
+  // Within the device; the two do not overlap.
+  virtual Status copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept = 0;
+  virtual Status fill(Stream* stream, void* to, unsigned char value,
+                      std::size_t bytes) noexcept = 0;
+  // One after the other, until one refuses or fails.
+  virtual Launched run(Stream* stream, std::span<const Launch> launches) noexcept = 0;
+};
+
+namespace detail {
+// The host: defined by kernels/cpu.
+std::unique_ptr<Backend> make_cpu_backend();
+}  // namespace detail
+
+}  // namespace ebb

@@ -1,0 +1,85 @@
+#include "ebb/core/files/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "ebb/core/base/error.h"
+
+namespace ebb::detail {
+
+namespace {
+
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+
+// Another name in the same folder, that no other writer of this process uses.
+std::string another_name(const std::string& name) {
+  static std::atomic<unsigned> count{0};
+  return name + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
+}
+
+// Makes the renaming last through a crash of the machine. Some file systems know no such thing and
+// some folders may be written but not read: the file is there all the same.
+void sync_folder_of(const std::string& name) noexcept {
+  const std::size_t slash = name.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : name.substr(0, slash);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string name) : name_(std::move(name)) {
+  struct stat status {};
+  if (::stat(name_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw FileError(name_ + ": cannot be written: it is there and not a regular file");
+  do {
+    temporary_ = another_name(name_);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0) fail("cannot be written");
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(const void* from, std::size_t bytes) {
+  const auto* in = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(descriptor_, in, std::min(bytes, kMostAtOnce));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      fail("cannot be written");
+    }
+    in += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+}
+
+void OutputFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("cannot be synced");
+  // Closing may report what writing deferred.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
+  if (::rename(temporary_.c_str(), name_.c_str()) != 0) fail("cannot be put in place");
+  temporary_.clear();
+  sync_folder_of(name_);
+}
+
+void OutputFile::fail(const char* what) const {
+  const std::string cause = std::generic_category().message(errno);  // before anything changes it
+  throw FileError(name_ + ": " + what + ": " + cause);
+}
+
+}  // namespace ebb::detail

@@ -1,0 +1,55 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ebb/core/base/shape.h"
+
+namespace ebb {
+
+// The safetensors format (https://github.com/huggingface/safetensors): an 8-byte little-endian
+// header length, a JSON header of names, dtypes, shapes and offsets, then the values, contiguous.
+namespace safetensors {
+
+using Metadata = std::map<std::string, std::string>;
+
+struct View {
+  std::string name;
+  Spec spec;
+  const void* values;  // spec.bytes() on the host
+};
+
+// Writes to a temporary file beside `file`, syncs it and renames it, so that a crash leaves the old
+// file or the new one. Throws FileError (the cause from the system, the file's name), Error for a
+// name given twice.
+void write(const std::string& file, std::span<const View> tensors, const Metadata& metadata = {});
+
+// An open file, its header read and checked: sizes, offsets, overlaps, dtypes, duplicate names.
+// Throws FileError saying what is damaged and where.
+class File {
+ public:
+  struct Entry {
+    std::string name;
+    Spec spec;
+  };
+
+  explicit File(const std::string& file);
+  ~File();
+  File(File&&) noexcept;
+
+  const std::vector<Entry>& entries() const noexcept;
+  const Metadata& metadata() const noexcept;
+  // Null where there is none of that name.
+  const Entry* find(const std::string& name) const noexcept;
+  // Copies the values of entry `name`, spec.bytes() of them. Throws FileError.
+  void read(const std::string& name, void* values) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace safetensors
+}  // namespace ebb

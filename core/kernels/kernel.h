@@ -1,0 +1,110 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ebb/core/base/attributes.h"
+#include "ebb/core/base/reference.h"
+#include "ebb/core/base/shape.h"
+#include "ebb/core/kernels/status.h"
+
+namespace ebb {
+
+namespace memory {
+struct Profile;
+}
+class Stream;  // core/device/backend.h
+
+// One operand as a kernel sees it: contiguous, row-major. data is null for an output that nobody
+// wants (an operator's optional output): the kernel then leaves it out.
+struct Buffer {
+  void* data = nullptr;
+  Spec spec;
+
+  template <class T>
+  T* as() const noexcept {
+    return static_cast<T*>(data);
+  }
+  std::int64_t elements() const noexcept { return spec.shape.elements(); }
+};
+
+// A set of inputs or outputs, as bits. What comes after the 32nd is in no set.
+using Mask = std::uint32_t;
+constexpr Mask bit(int i) noexcept { return i < 32 ? Mask{1} << i : 0; }
+inline constexpr Mask kAll = ~Mask{0};
+
+// What a kernel looks up once for its attributes, shapes and dtypes: descriptors, an algorithm, a
+// compiled function. Never data: packed weights are a node of their own. It lives as long as what
+// was launched with it, and belongs to one thread at a time.
+class Prepared : public detail::Counted {
+ public:
+  virtual ~Prepared() = default;
+  // Of host memory, this object included.
+  virtual std::size_t bytes() const noexcept = 0;
+};
+
+// Everything a kernel sees. It never allocates, synchronises or throws: shapes and dtypes were
+// checked by the operator's shape rule, memory was declared by its memory rule. It puts its work
+// into the stream, or does it at once where the device is the host.
+struct KernelContext {
+  std::span<const Buffer> inputs;
+  std::span<const Buffer> outputs;
+  const Attributes* attributes = nullptr;
+  void* workspace = nullptr;  // of the declared size, aligned to 64 bytes or more
+  // Inputs that the kernel may write over, of those its operator destroys: as its memory rule was
+  // told, so that the workspace is the one it declared for this.
+  Mask destroyed = 0;
+  const Prepared* prepared = nullptr;  // by the operator's prepare rule, if it has one
+  Stream* stream = nullptr;            // the device's
+
+  template <class T>
+  const T& attribute() const noexcept {
+    return attributes->get<T>();
+  }
+};
+
+using Kernel = Status (*)(const KernelContext&);
+
+// What a memory rule is asked about: the node's attributes and the shapes it will run with.
+struct MemoryQuery {
+  std::span<const Spec> inputs;
+  std::span<const Spec> outputs;
+  const Attributes* attributes = nullptr;
+  // Inputs that nobody reads afterwards, of those the operator destroys (OpDef::destroys): what the
+  // kernel writes over them needs no workspace.
+  Mask destroyed = 0;
+  // Outputs that somebody reads. The others have no data when the kernel runs.
+  Mask wanted = kAll;
+  // What is known of the device, which its twin shares.
+  const memory::Profile* profile = nullptr;
+
+  template <class T>
+  const T& attribute() const noexcept {
+    return attributes->get<T>();
+  }
+};
+
+// What a node takes beside its ordinary outputs: a function of shapes, dtypes, attributes and
+// profile, never of data. The workspace may be an upper bound. reserve_bytes is the size of the
+// operator's opaque output (declared as u8[?] by the shape rule), which carries forward results to
+// backward.
+struct MemoryNeeds {
+  std::size_t workspace_bytes = 0;
+  std::size_t reserve_bytes = 0;
+};
+
+using MemoryRule = MemoryNeeds (*)(const MemoryQuery&);
+
+// Makes what run() reads as KernelContext::prepared; asked what the memory rule was asked. Kept
+// with a plan, in eager in a bounded cache. Throws Error, OutOfMemory.
+using PrepareRule = detail::Ref<Prepared> (*)(const MemoryQuery&);
+
+// An operator on one kind of device. A null memory rule means: nothing beside the outputs; a null
+// prepare rule: nothing to look up.
+struct DeviceKernel {
+  Kernel run = nullptr;
+  MemoryRule memory = nullptr;
+  PrepareRule prepare = nullptr;
+};
+
+}  // namespace ebb

@@ -1,0 +1,46 @@
+#include "ebb/core/ops/all_operators.h"
+
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
+
+namespace ebb {
+
+std::span<const OpDef* const> all_operators() noexcept {
+  static constexpr const OpDef* kAllOperators[] = {
+      // pointwise
+      &add_op, &add_number_op, &subtract_op, &subtract_number_op, &subtract_from_number_op,
+      &multiply_op, &multiply_number_op, &divide_op, &divide_by_number_op, &divide_number_op,
+      &negate_op, &square_op, &sqrt_op, &exp_op, &log_op, &tanh_op, &sigmoid_op, &relu_op,
+      &relu_gradient_op,
+      // fill, copy
+      &fill_like_op, &copy_op, &cast_op, &detach_op,
+      // reduce
+      &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
+      // linear
+      &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
+      // loss
+      &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op,
+      // random
+      &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
+      &dropout_op, &draw_op,
+      // lstm
+      &lstm_op, &lstm_backward_op,
+      // shape
+      &reshape_op, &reshape_like_op, &as_matrix_op, &flatten_op, &slice_op, &slice_backward_op,
+      &select_op, &select_backward_op, &size_op,
+      // update
+      &assign_op, &add_assign_op, &assign_if_op, &sgd_update_op, &sgd_momentum_update_op,
+      &adam_update_op, &schedule_op, &increment_op, &add_count_op, &at_least_op, &accumulate_op,
+      &clear_if_op, &with_updates_op};
+  return kAllOperators;
+}
+
+}  // namespace ebb

@@ -1,0 +1,12 @@
+#pragma once
+#include <span>
+
+#include "ebb/core/tensor/op_def.h"
+
+namespace ebb {
+
+// Every operator of the library; the tests loop over it. A new operator is one entry here, beside
+// its definition, its kernels and its sample in tests/ops/.
+std::span<const OpDef* const> all_operators() noexcept;
+
+}  // namespace ebb

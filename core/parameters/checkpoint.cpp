@@ -1,0 +1,52 @@
+#include "ebb/core/parameters/checkpoint.h"
+
+#include <charconv>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/random/random.h"
+
+namespace ebb::detail {
+
+namespace {
+constexpr const char* kFormat = "ebb.format";
+constexpr const char* kVersion = "1";
+constexpr const char* kKey = "random.key";
+constexpr const char* kCounter = "random.counter";
+
+bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_t& value) {
+  const auto found = metadata.find(name);
+  if (found == metadata.end()) return false;
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+}  // namespace
+
+void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
+                      RandomState random) {
+  safetensors::Metadata metadata{{kFormat, kVersion}};
+  if (random == RandomState::saved) {
+    metadata.emplace(kKey, std::to_string(generator().key));
+    metadata.emplace(kCounter, std::to_string(generator().counter));
+  }
+  safetensors::write(file, values, metadata);
+}
+
+safetensors::File open_checkpoint(const std::string& file) {
+  safetensors::File checkpoint(file);
+  const auto version = checkpoint.metadata().find(kFormat);
+  // A file of another program has no version; its tensors are as good as ours.
+  if (version != checkpoint.metadata().end() && version->second != kVersion)
+    throw FileError(file + " is an ebb checkpoint of version " + version->second +
+                    "; this ebb reads version " + kVersion);
+  return checkpoint;
+}
+
+void restore_generator(const safetensors::File& checkpoint) {
+  Generator state;
+  if (parse(checkpoint.metadata(), kKey, state.key) &&
+      parse(checkpoint.metadata(), kCounter, state.counter))
+    generator() = state;
+}
+
+}  // namespace ebb::detail

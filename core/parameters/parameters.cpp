@@ -1,0 +1,225 @@
+#include "ebb/core/parameters/parameters.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::in_double_quotes;
+using detail::is_slot;
+using detail::message;
+using detail::NamedTensors;
+
+void Parameters::State::require_concrete(const char* what) const {
+  if (graph)
+    throw Error(std::string("[") + what +
+                "] the parameters of a graph have no values: each Session has its own, and copies, "
+                "saves and restores them");
+}
+
+void Parameters::State::require_values(const char* what) const {
+  require_concrete(what);
+  if (device->is_simulated())
+    throw SimulatedRead(std::string("[") + what + "] parameters on " + device->name() +
+                        " have no values: the device is simulated");
+}
+
+const Tensor* Parameters::State::find_value(std::string_view name) const noexcept {
+  const Tensor* parameter = parameters.find(name);
+  return parameter ? parameter : states.find(name);
+}
+
+std::string Parameters::State::names_below(std::string_view prefix) {
+  constexpr std::size_t kMost = 12;
+  std::string text;
+  for (NamedTensors* named : {&parameters, &states, &slots}) {
+    const std::vector<Entry>& all = named->below(prefix);
+    for (std::size_t i = 0; i < all.size() && i < kMost; ++i)
+      text += (text.empty() ? "" : ", ") + all[i].name.substr(prefix.size());
+    if (all.size() > kMost) text += ", and " + std::to_string(all.size() - kMost) + " more";
+  }
+  return text.empty() ? "there are none yet" : "there are " + text;
+}
+
+std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
+                                                          const ParametersOptions& options) {
+  if (options.dtype != DType::f32 && options.dtype != DType::f64)
+    throw Error(std::string("[parameters] are f32 or f64, not ") + ebb::name(options.dtype));
+  if (is_slot(options.name))
+    throw Error("[parameters] " + in_double_quotes(options.name) +
+                " cannot name a set: it has a '/'");
+  auto state = std::make_shared<State>();
+  state->seed = seed;
+  state->dtype = options.dtype;
+  if (!options.name.empty()) state->root = options.name + '.';
+  return state;
+}
+
+Parameters::Parameters(std::shared_ptr<State> state, std::string prefix)
+    : state_(std::move(state)), prefix_(std::move(prefix)) {}
+
+Parameters::Parameters(const Device& device, Seed seed, const ParametersOptions& options)
+    : state_(make_state(seed, options)), prefix_(state_->root) {
+  state_->device = device;
+}
+Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, const ParametersOptions& options)
+    : state_(make_state(seed, options)), prefix_(state_->root) {
+  state_->graph = std::move(graph);
+}
+Parameters::Parameters(const Device& device, Seed seed, DType dtype)
+    : Parameters(device, seed, ParametersOptions{.dtype = dtype}) {}
+Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, DType dtype)
+    : Parameters(std::move(graph), seed, ParametersOptions{.dtype = dtype}) {}
+
+Parameters Parameters::scope(std::string_view name) const {
+  if (name.empty() || is_slot(name))
+    throw Error("[parameters] " + in_double_quotes(name) +
+                " cannot name a scope: it is empty or has a '/'");
+  return Parameters(state_, prefix_ + std::string(name) + '.');
+}
+
+Parameters Parameters::root() const { return Parameters(state_, state_->root); }
+
+Tensor Parameters::add(std::string_view name, const Spec& spec, const Initializer& initializer,
+                       bool trained, CallSite site) const {
+  State& state = *state_;
+  if (name.empty() || is_slot(name))
+    throw Error(message(
+        "parameters", in_double_quotes(name) + " cannot name a parameter: it is empty or has a '/'",
+        site));
+  const std::string full = prefix_ + std::string(name);
+  if (state.find_value(full))
+    throw Error(message("parameters",
+                        "there is a parameter " + in_double_quotes(full) +
+                            " already; give each layer a scope() of its own",
+                        site));
+  if (state.graph && state.graph->declares(full))
+    throw Error(message("parameters",
+                        "the graph has a " + in_double_quotes(full) +
+                            " of other Parameters already; give one of the sets a name",
+                        site));
+  if (spec.shape.is_open())
+    throw ShapeError(message("parameters",
+                             "the shape " + spec.shape.to_string() + " of " +
+                                 in_double_quotes(full) + " has an open dimension",
+                             site));
+  if (!spec.shape.is_countable())
+    throw ShapeError(
+        message("parameters", in_double_quotes(full) + ": " + detail::too_large(spec.shape), site));
+  const bool starts_at_zero = initializer.kind == Initializer::constant && initializer.a == 0;
+  if (spec.dtype != DType::f32 && spec.dtype != DType::f64 && !starts_at_zero)
+    throw Error(message("parameters",
+                        in_double_quotes(full) + " is " + spec.to_string() +
+                            ": only f32 and f64 start at other values than zero",
+                        site));
+  Tensor tensor;
+  if (state.graph) {
+    tensor = state.graph->declare({.name = full,
+                                   .spec = spec,
+                                   .initializer = initializer,
+                                   .seed = state.seed,
+                                   .category = memory::Category::parameter,
+                                   .site = site});
+  } else {
+    tensor = detail::allocate(spec, *state.device, memory::Category::parameter,
+                              detail::tag(trained ? "parameter" : "state", site));
+    tensor.impl()->storage->make_state();
+    if (!state.device->is_simulated())
+      detail::draw_initial_values(initializer, state.seed, full, spec, detail::data(tensor));
+    if (trained) tensor = tensor.with_grad();
+  }
+  (trained ? state.parameters : state.states).add({{full, tensor}});
+  return tensor;
+}
+
+Tensor Parameters::declare(std::string_view name, const Shape& shape,
+                           const Initializer& initializer, CallSite site) const {
+  return add(name, {state_->dtype, shape}, initializer, true, site);
+}
+
+Tensor Parameters::state(std::string_view name, const Shape& shape, const Initializer& initializer,
+                         std::optional<DType> dtype, CallSite site) const {
+  return add(name, {dtype.value_or(state_->dtype), shape}, initializer, false, site);
+}
+
+const std::vector<Parameters::Entry>& Parameters::entries() const {
+  return state_->parameters.below(prefix_);
+}
+const std::vector<Parameters::Entry>& Parameters::states() const {
+  return state_->states.below(prefix_);
+}
+const std::vector<Parameters::Entry>& Parameters::slots() const {
+  return state_->slots.below(prefix_);
+}
+
+Tensor Parameters::operator[](std::string_view name) const {
+  const std::string full = prefix_ + std::string(name);
+  if (const Tensor* tensor = state_->find_value(full)) return *tensor;
+  if (const Tensor* tensor = state_->slots.find(full)) return *tensor;
+  throw Error("[parameters] there is no " + in_double_quotes(full) + "; " +
+              (prefix_.empty() ? "" : "below " + in_double_quotes(prefix_) + " ") +
+              state_->names_below(prefix_));
+}
+
+bool Parameters::contains(std::string_view name) const {
+  const std::string full = prefix_ + std::string(name);
+  return state_->find_value(full) || state_->slots.find(full);
+}
+
+bool Parameters::is_symbolic() const noexcept { return static_cast<bool>(state_->graph); }
+DType Parameters::dtype() const noexcept { return state_->dtype; }
+
+Device Parameters::device() const {
+  if (!state_->device)
+    throw Error("[parameters] a graph's parameters are on no device before a Session runs it");
+  return *state_->device;
+}
+
+std::int64_t Parameters::count() const {
+  std::int64_t count = 0;
+  for (const Entry& entry : entries()) count += entry.tensor.elements();
+  return count;
+}
+
+void Parameters::zero_grad() const {
+  for (const Entry& entry : entries()) entry.tensor.zero_grad();
+}
+
+void Parameters::copy_from(const Parameters& other, CallSite site) const {
+  state_->require_concrete("copy_from");
+  other.state_->require_concrete("copy_from");
+  if (!(device() == other.device()))
+    throw Error(message(
+        "copy_from",
+        "the parameters are on " + device().name() + ", the others on " + other.device().name(),
+        site));
+  const auto require = [&](const Entry& entry, const Parameters& from, const Parameters& in) {
+    const std::string name = in.prefix_ + entry.name.substr(from.prefix_.size());
+    const Tensor* found = in.state_->find_value(name);
+    if (!found)
+      throw Error(message(
+          "copy_from",
+          "there is no " + in_double_quotes(name) + " to go with " + in_double_quotes(entry.name),
+          site));
+    return *found;
+  };
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  for (const auto* list : {&entries(), &states()})
+    for (const Entry& here : *list) {
+      const Tensor there = require(here, *this, other);
+      if (!(here.tensor.impl()->spec == there.impl()->spec))
+        throw ShapeError(message("copy_from",
+                                 in_double_quotes(here.name) + " is " +
+                                     here.tensor.impl()->spec.to_string() + " here, but " +
+                                     there.impl()->spec.to_string() + " in the others",
+                                 site));
+      copies.emplace_back(here.tensor.detach(), there.detach());
+    }
+  for (const auto* list : {&other.entries(), &other.states()})
+    for (const Entry& there : *list) require(there, other, *this);
+  for (const auto& [here, there] : copies) assign({here, site}, there);
+}
+
+}  // namespace ebb

@@ -1,0 +1,158 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ebb/core/parameters/named_tensors.h"
+#include "ebb/core/parameters/variable.h"
+#include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/tensor.h"
+
+namespace ebb {
+
+// A slot to be found or made: state that an optimizer keeps, starting at zero. Its name has a '/',
+// which no parameter's has: "hidden.weight/adam.first_moment" stands beside that parameter,
+// "adam/step" by itself. Accumulated gradients (names that end in ".accumulated" or "/samples")
+// count as gradients, all other slots as optimizer state.
+struct SlotRequest {
+  std::string name;
+  Spec spec;
+};
+
+// Slots to be found or made beside parameters, each of its parameter's shape and dtype.
+struct SlotsBeside {
+  std::span<const std::size_t> parameters;  // positions in entries()
+  std::span<const std::string> names;       // what follows the '/': "adam.first_moment"
+};
+
+struct ParametersOptions {
+  DType dtype = DType::f32;
+  // Begins every name of the set, as a scope's would: two sets in one graph need different ones.
+  std::string name = {};
+};
+
+struct RestoreOptions {
+  bool slots = true;  // those of the file too; otherwise slots stay what they are
+};
+
+// The named parameters of a model, its untrained state, and the slots that optimizers keep with
+// them. A handle: copies and scopes share one set. Eager parameters are tensors on a device, leaves
+// that gradients accumulate in; those of a graph are declarations, of which each session has values
+// of its own. Used by one thread at a time.
+//
+// A scope is a handle to a part of the set, for everything: what begins with its name is what it
+// declares, lists, counts, finds, saves and loads, and what an optimizer given the scope updates.
+//
+//   Parameters encoder = params.scope("encoder");
+//   encoder.load("pretrained.safetensors");
+//   optim::Adam().minimize(loss, params.scope("head"));  // the encoder is frozen
+//
+// Slots belong to (scope, rule, name of the optimizer); what is equal in all three is the same
+// optimizer, however often it is made, and what differs shares nothing. Adam on the scope "head"
+// keeps "head.weight/head.adam.first_moment" and "head.adam/step", on the whole set
+// "head.weight/adam.first_moment" and "adam/step"; with the name "slow", "adam:slow/step". Where
+// scopes overlap, a parameter in both is updated by each of their optimizers in turn, each with
+// moments of its own.
+class Parameters {
+ public:
+  using Entry = NamedTensor;
+
+  // Parameters are f32 or f64. Throws Error for another dtype, or a name with a '/' in it.
+  explicit Parameters(const Device& device, Seed seed = {}, DType dtype = DType::f32);
+  Parameters(const Device& device, Seed seed, const ParametersOptions& options);
+  // Of a graph, which converts to its recorder.
+  explicit Parameters(detail::Ref<Recorder> graph, Seed seed = {}, DType dtype = DType::f32);
+  Parameters(detail::Ref<Recorder> graph, Seed seed, const ParametersOptions& options);
+
+  // The part of the set whose names begin with this handle's and "name.". Throws Error for an empty
+  // name or one with a '/' in it.
+  Parameters scope(std::string_view name) const;
+  // The whole set that this is a part of.
+  Parameters root() const;
+  // What the names of this part begin with: "encoder.0.", or nothing.
+  const std::string& prefix() const noexcept { return prefix_; }
+
+  // A new parameter of the set's dtype. Throws Error for a name used twice, an empty name or one
+  // with '/' in it (which names slots), ShapeError for an open dimension, OutOfMemory.
+  Tensor declare(std::string_view name, const Shape& shape, const Initializer& initializer,
+                 CallSite site = CallSite::here()) const;
+  // A new tensor that belongs to the model and is not trained: running statistics, an average.
+  // Named, initialised, copied, saved and loaded like a parameter and counted in its category; no
+  // optimizer sees it. Assign to it; in eager it has no history. The set's dtype unless given;
+  // integers and the like start at zero. Throws as declare does.
+  Tensor state(std::string_view name, const Shape& shape,
+               const Initializer& initializer = initializers::zeros(),
+               std::optional<DType> dtype = {}, CallSite site = CallSite::here()) const;
+
+  // The parameters below this handle, in the order of declaration.
+  const std::vector<Entry>& entries() const;
+  // The untrained state.
+  const std::vector<Entry>& states() const;
+  // The slots, in the order they were made: those whose names begin as this handle's do, which are
+  // the ones beside its parameters and the counts of optimizers that were given it or a part of it.
+  const std::vector<Entry>& slots() const;
+  // A parameter, state or slot by its name below this handle. Throws Error naming what there is.
+  Tensor operator[](std::string_view name) const;
+  bool contains(std::string_view name) const;
+  bool is_symbolic() const noexcept;
+  DType dtype() const noexcept;
+  // Throws Error for a graph's parameters.
+  Device device() const;
+  // The number of scalar parameters; state and slots are not counted.
+  std::int64_t count() const;
+
+  // The slots beside each of the parameters in turn, then those of `others`, whose names are full
+  // names; made (zero) where they do not exist yet. All or nothing: names and shapes are checked
+  // before any is made, and if memory runs out, none has been. Throws Error if one exists with
+  // another shape or dtype, for a name without '/', or one that another set of the graph has.
+  Tensors find_or_make_slots(const SlotsBeside& beside, std::span<const SlotRequest> others,
+                             CallSite site) const;
+  Tensors find_or_make_slots(std::span<const SlotRequest> requests, CallSite site) const {
+    return find_or_make_slots({}, requests, site);
+  }
+  // How many slots the whole set has, and taking back those made after the first `count`: what a
+  // step that failed half-way leaves nothing with. A graph's declarations stay.
+  std::size_t slot_count() const noexcept;
+  void drop_slots_after(std::size_t count) const noexcept;
+
+  // Frees the accumulated gradients. Nothing to do for a graph.
+  void zero_grad() const;
+
+  // Writes the values of `other`'s parameters and state into this handle's of the same names, each
+  // name taken below its handle: a target network from the online one, an average from what it
+  // follows. Slots stay. Eager only (a session copies a graph's). Throws Error naming the first
+  // that one of the two lacks, ShapeError the first that differs in shape or dtype; then nothing
+  // has been written.
+  void copy_from(const Parameters& other, CallSite site = CallSite::here()) const;
+
+  // Values, state and slots under their full names, as a safetensors file, written under a
+  // temporary name and renamed when complete; of the whole set, with the thread's random state.
+  // Eager only (a graph's values belong to a session). Throws FileError.
+  void save(const std::string& file) const;
+  // Reads what save, or a session's, wrote: the values of every parameter and state below this
+  // handle, in place. Slots become those of the file: made as needed, zero where it has none. What
+  // else the file has is left alone, and of the random state, if this is a scope. Throws FileError
+  // naming the first parameter that is missing or has another shape or dtype, OutOfMemory; then
+  // nothing has changed. Takes memory of the host for a second copy of the values meanwhile.
+  void load(const std::string& file, const RestoreOptions& options = {}) const;
+
+ private:
+  struct State;
+  Parameters(std::shared_ptr<State> state, std::string prefix);
+  static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options);
+  Tensor add(std::string_view name, const Spec& spec, const Initializer& initializer, bool trained,
+             CallSite site) const;
+  std::shared_ptr<State> state_;
+  std::string prefix_;
+};
+
+namespace detail {
+// Throws Error where the set or scope has neither parameters nor state: what was asked would do
+// nothing, most often since the name is misspelt or the model does not exist yet.
+void require_any(const Parameters& parameters, const char* what);
+}  // namespace detail
+
+}  // namespace ebb

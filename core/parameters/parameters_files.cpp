@@ -1,0 +1,105 @@
+// Parameters and checkpoints.
+#include <algorithm>
+#include <cstring>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/parameters/checkpoint.h"
+#include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::in_double_quotes;
+
+void detail::require_any(const Parameters& parameters, const char* what) {
+  if (!parameters.entries().empty() || !parameters.states().empty()) return;
+  throw Error(std::string("[") + what + "] there are no parameters" +
+              (parameters.prefix().empty()
+                   ? std::string()
+                   : " whose names begin with " + in_double_quotes(parameters.prefix())) +
+              "; declare them first, by making the model");
+}
+
+void Parameters::save(const std::string& file) const {
+  state_->require_values("save");
+  detail::require_any(*this, "save");
+  std::vector<safetensors::View> views;
+  for (const auto* list : {&entries(), &states(), &slots()})
+    for (const Entry& entry : *list)
+      views.push_back({entry.name, entry.tensor.impl()->spec, detail::data(entry.tensor)});
+  detail::write_checkpoint(
+      file, views,
+      prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out);
+}
+
+void Parameters::load(const std::string& file, const RestoreOptions& options) const {
+  state_->require_concrete("load");
+  detail::require_any(*this, "load");
+  const safetensors::File checkpoint = detail::open_checkpoint(file);
+  const auto require_equal = [&](const std::string& name, const Spec& here, const Spec& there) {
+    if (!(there == here))
+      throw FileError("[load] " + in_double_quotes(name) + " is " + there.to_string() + " in " +
+                      file + ", but " + here.to_string() + " here");
+  };
+  // A slot of the file that is not here yet belongs here beside one of our parameters, or as a
+  // count of an optimizer over a scope that has some.
+  const auto belongs_here = [&](const std::string& slot) {
+    const std::string owner = slot.substr(0, slot.find('/'));
+    if (state_->parameters.find(owner)) return true;
+    if (checkpoint.find(owner)) return false;
+    const std::string scope = owner.substr(0, owner.rfind('.') + 1);
+    return std::ranges::any_of(state_->parameters.all(),
+                               [&](const Entry& entry) { return entry.name.starts_with(scope); });
+  };
+
+  // What is to be written: everything is read before anything is, so that a file that fails
+  // half-way changes nothing.
+  std::vector<SlotRequest> values, missing;
+  for (const auto* list : {&entries(), &states()})
+    for (const Entry& here : *list) {
+      const Spec& spec = here.tensor.impl()->spec;
+      const safetensors::File::Entry* there = checkpoint.find(here.name);
+      if (!there)
+        throw FileError("[load] " + file + " has no parameter " + in_double_quotes(here.name) +
+                        ", which is " + spec.to_string() + " here");
+      require_equal(here.name, spec, there->spec);
+      values.push_back({here.name, spec});
+    }
+  if (options.slots) {
+    for (const Entry& here : slots()) values.push_back({here.name, here.tensor.impl()->spec});
+    for (const safetensors::File::Entry& there : checkpoint.entries()) {
+      if (!detail::is_slot(there.name) || !there.name.starts_with(prefix_)) continue;
+      if (const Tensor* here = state_->slots.find(there.name)) {
+        require_equal(there.name, here->impl()->spec, there.spec);
+      } else if (belongs_here(there.name)) {
+        missing.push_back({there.name, there.spec});
+        values.push_back(missing.back());
+      }
+    }
+  }
+
+  std::vector<std::byte> bytes;
+  if (!state_->device->is_simulated()) {
+    std::size_t total = 0, at = 0;
+    for (const SlotRequest& value : values) total += value.spec.bytes();
+    bytes.resize(total);  // zero, which is what slots are that the file lacks
+    for (const SlotRequest& value : values) {
+      if (checkpoint.find(value.name)) checkpoint.read(value.name, bytes.data() + at);
+      at += value.spec.bytes();
+    }
+  }
+  find_or_make_slots(missing, {});
+  std::size_t at = 0;
+  for (const SlotRequest& value : values) {
+    const Tensor* tensor = state_->find_value(value.name);
+    if (!tensor) tensor = state_->slots.find(value.name);
+    tensor->impl()->storage->bump_version();
+    if (state_->device->is_simulated()) continue;
+    if (const std::size_t size = value.spec.bytes())
+      std::memcpy(detail::data(*tensor), bytes.data() + at, size);
+    at += value.spec.bytes();
+  }
+  if (prefix_ == state_->root) detail::restore_generator(checkpoint);
+}
+
+}  // namespace ebb

@@ -1,0 +1,132 @@
+// Slots: what optimizers keep with parameters.
+#include <cstring>
+#include <unordered_set>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::in_double_quotes;
+using detail::message;
+using detail::NamedTensors;
+
+namespace {
+
+// Checks a request against the slot of that name, if there is one. Throws Error.
+void check_slot(const std::string& name, const Spec& wanted, const Tensor* slot,
+                const detail::Ref<Recorder>& graph, CallSite site) {
+  if (!slot) {
+    if (graph && graph->declares(name))
+      throw Error(message("slots",
+                          "the graph has a " + in_double_quotes(name) +
+                              " of other Parameters already; give one of the sets a name",
+                          site));
+    return;
+  }
+  const Spec& spec = slot->impl()->spec;
+  if (!(spec == wanted))
+    throw Error(message("slots",
+                        "the slot " + in_double_quotes(name) + " is " + spec.to_string() +
+                            ", but " + wanted.to_string() + " is wanted",
+                        site));
+}
+
+Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device,
+                 const detail::Ref<Recorder>& graph, Seed seed, CallSite site) {
+  const memory::Category category = detail::slot_category(request.name);
+  if (graph)
+    return graph->declare({.name = request.name,
+                           .spec = request.spec,
+                           .initializer = initializers::zeros(),
+                           .seed = seed,
+                           .category = category,
+                           .site = site});
+  Tensor slot = detail::allocate(request.spec, *device, category, detail::tag("slot", site));
+  slot.impl()->storage->make_state();
+  if (!device->is_simulated() && slot.bytes()) std::memset(detail::data(slot), 0, slot.bytes());
+  return slot;
+}
+
+}  // namespace
+
+Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
+                                       std::span<const SlotRequest> others, CallSite site) const {
+  State& state = *state_;
+  struct Missing {
+    std::size_t at;      // in the result
+    std::size_t* place;  // where its position is noted, or null
+    SlotRequest request;
+  };
+  Tensors found;
+  std::vector<Missing> missing;
+  found.reserve(beside.parameters.size() * beside.names.size() + others.size());
+  const auto find = [&](const std::string& name, const Spec& spec, std::size_t* place) {
+    const std::size_t position = state.slots.position(name);
+    const Tensor* slot =
+        position == NamedTensors::kNone ? nullptr : &state.slots.all()[position].tensor;
+    check_slot(name, spec, slot, state.graph, site);
+    if (!slot) missing.push_back({found.size(), place, {name, spec}});
+    if (slot && place) *place = position;
+    found.push_back(slot ? *slot : Tensor());
+  };
+
+  std::vector<std::vector<std::size_t>*> tables;
+  for (const std::string& name : beside.names) {
+    auto table = state.slots_beside.find(name);
+    if (table == state.slots_beside.end()) table = state.slots_beside.try_emplace(name).first;
+    table->second.resize(state.parameters.all().size(), NamedTensors::kNone);
+    tables.push_back(&table->second);
+  }
+  const std::vector<std::size_t>* rows =
+      prefix_.empty() ? nullptr : &state.parameters.part(prefix_).positions;
+  for (const std::size_t parameter : beside.parameters) {
+    const std::size_t row = rows ? (*rows)[parameter] : parameter;
+    const Entry& entry = state.parameters.all()[row];
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      std::size_t& place = (*tables[i])[row];
+      if (place == NamedTensors::kNone)
+        find(entry.name + '/' + beside.names[i], entry.tensor.impl()->spec, &place);
+      else
+        found.push_back(state.slots.all()[place].tensor);
+    }
+  }
+  for (const SlotRequest& request : others) {
+    if (!detail::is_slot(request.name))
+      throw Error(message(
+          "slots", in_double_quotes(request.name) + " cannot name a slot: it has no '/'", site));
+    find(request.name, request.spec, nullptr);
+  }
+  if (missing.empty()) return found;
+
+  std::unordered_set<std::string_view> names;
+  for (const Missing& slot : missing)
+    if (!names.insert(slot.request.name).second)
+      throw Error(
+          message("slots", in_double_quotes(slot.request.name) + " is asked for twice", site));
+  std::vector<Entry> made;
+  made.reserve(missing.size());
+  for (const Missing& slot : missing) {
+    made.push_back(
+        {slot.request.name, make_slot(slot.request, state.device, state.graph, state.seed, site)});
+    found[slot.at] = made.back().tensor;
+  }
+  const std::size_t before = state.slots.all().size();
+  state.slots.add(std::move(made));
+  for (std::size_t i = 0; i < missing.size(); ++i)
+    if (missing[i].place) *missing[i].place = before + i;
+  return found;
+}
+
+std::size_t Parameters::slot_count() const noexcept { return state_->slots.all().size(); }
+
+void Parameters::drop_slots_after(std::size_t count) const noexcept {
+  if (state_->graph) return;
+  state_->slots.shrink(count);
+  for (auto& [name, places] : state_->slots_beside)
+    for (std::size_t& place : places)
+      if (place != NamedTensors::kNone && place >= count) place = NamedTensors::kNone;
+}
+
+}  // namespace ebb

@@ -1,0 +1,54 @@
+#include "ebb/core/random/random.h"
+
+#include <array>
+#include <atomic>
+
+#include "ebb/core/random/random_key.h"
+#include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+namespace detail {
+namespace {
+
+// Threads that were given no seed draw from keys of their own, in the order in which they first
+// ask; a program's first thread always has the same.
+Generator unseeded() noexcept {
+  static std::atomic<std::uint64_t> threads{0};
+  return {.key = derive_key(0, Purpose::thread, threads.fetch_add(1, std::memory_order_relaxed))};
+}
+
+}  // namespace
+
+Generator& generator() noexcept {
+  thread_local Generator generator = unseeded();
+  return generator;
+}
+
+Tensor next_draw(const Tensor& like, CallSite site) {
+  if (like.is_symbolic()) return like.impl()->recorder->draw(site);
+  return next_draw(like.device(), site);
+}
+
+Tensor next_draw(const Device& device, CallSite) {
+  Generator& generator = detail::generator();
+  const std::array<std::int64_t, 2> draw = {static_cast<std::int64_t>(generator.key),
+                                            static_cast<std::int64_t>(generator.counter)};
+  Tensor tensor = Tensor::from(draw, {2}, device);
+  ++generator.counter;  // not if memory ran out
+  return tensor;
+}
+
+std::uint64_t session_key(std::optional<Seed> seed) noexcept {
+  if (seed) return derive_key(seed->value, Purpose::session);
+  Generator& generator = detail::generator();
+  return first_words(Philox::draw(generator.key, generator.counter++, 0));
+}
+
+}  // namespace detail
+
+void set_seed(Seed seed) noexcept {
+  detail::generator() = {.key = detail::derive_key(seed.value, detail::Purpose::eager)};
+}
+
+}  // namespace ebb

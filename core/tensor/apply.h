@@ -1,0 +1,40 @@
+#pragma once
+#include <array>
+
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// One input of an application. Expiring: a temporary, whose memory the operator may use up.
+struct Input {
+  const Tensor* tensor = nullptr;
+  bool expiring = false;
+
+  Input() = default;
+  Input(const Tensor& t) noexcept : tensor(&t) {}             // NOLINT: implicit by design
+  Input(Tensor&& t) noexcept : tensor(&t), expiring(true) {}  // NOLINT
+  Input(const Operand& operand) noexcept                      // NOLINT
+      : tensor(&operand.tensor()), expiring(operand.expiring()) {}
+};
+
+using Inputs = std::span<const Input>;
+
+// Applies an operator: the one place that knows that there are two modes. A symbolic input makes a
+// node in its graph; otherwise the operator runs now. Throws what the shape rule throws, Error for
+// tensors of two graphs or two devices, OutOfMemory.
+Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+
+// The same for operators with one output.
+template <std::size_t N>
+Tensor apply_one(const OpDef& op, const Input (&inputs)[N], const Attributes& attributes,
+                 CallSite site) {
+  return std::move(apply(op, Inputs(inputs, N), attributes, site)[0]);
+}
+
+namespace detail {
+// Seam 1: defined by eager/.
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+}  // namespace detail
+
+}  // namespace ebb

@@ -1,0 +1,51 @@
+#include "ebb/core/tensor/node.h"
+
+#include <atomic>
+#include <vector>
+
+#include "ebb/core/tensor/tape_record.h"
+
+namespace ebb {
+
+namespace detail {
+// Destroying a node drops its producers, whose destruction would recurse down a chain as long as
+// the program. Nodes that end while another ends are put on a list instead.
+void destroy(Node* node) noexcept {
+  thread_local constinit std::vector<Node*>* ending = nullptr;
+  if (ending) {
+    ending->push_back(node);
+    return;
+  }
+  if (node->inputs.empty() && !node->extra) {
+    delete node;
+    return;
+  }
+  std::vector<Node*> list;
+  ending = &list;
+  delete node;
+  while (!list.empty()) {
+    Node* next = list.back();
+    list.pop_back();
+    delete next;
+  }
+  ending = nullptr;
+}
+
+void TapeRecord::drop() noexcept {
+  for (Source& source : inputs) source.producer = nullptr;
+  for (Input& input : kept_inputs) input.kept.drop();
+  for (Kept& kept : kept_outputs) kept.drop();
+  kept_captures.clear();
+  if (extra) extra->recompute = nullptr;
+  released = true;
+}
+
+std::uint64_t TapeRecord::next_number() noexcept {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace detail
+
+constinit const OpDef leaf_op = {.name = "leaf", .infer = nullptr, .is_source = true};
+
+}  // namespace ebb

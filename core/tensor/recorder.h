@@ -1,0 +1,34 @@
+#pragma once
+#include <string_view>
+
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/node.h"
+
+namespace ebb {
+
+struct VariableDeclaration;
+
+// Seam 2: what core knows of a graph under construction. graph/ derives from it.
+class Recorder : public detail::Counted {
+ public:
+  virtual ~Recorder() = default;
+  // Adds a node; concrete inputs are captured. Throws what the shape rule throws.
+  virtual Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
+                         CallSite site) = 0;
+  // A value that each session keeps between runs. Throws Error for a name used twice.
+  virtual Tensor declare(const VariableDeclaration& declaration) = 0;
+  // Whether there is a value of that name.
+  virtual bool declares(std::string_view name) const noexcept = 0;
+  // A draw {key, counter} of the random generator, new in every run (kernels/random.h).
+  virtual Tensor draw(CallSite site) = 0;
+  // Nodes recorded between the two belong to a region whose results reverse mode computes again
+  // instead of keeping them.
+  virtual void begin_recompute() = 0;
+  virtual void end_recompute() noexcept = 0;
+};
+
+namespace detail {
+inline void destroy(Recorder* recorder) noexcept { delete recorder; }
+}  // namespace detail
+
+}  // namespace ebb

@@ -1,0 +1,101 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "ebb/core/base/call_site.h"
+#include "ebb/core/base/reference.h"
+#include "ebb/core/device/device.h"
+#include "ebb/core/device/runtime.h"
+
+namespace ebb::detail {
+
+// Who asks for memory: an operator, or what else it is for, and the user's line.
+inline memory::Tag tag(const char* what, CallSite site) noexcept {
+  return {what, site.file, site.line};
+}
+
+// The memory of one or more tensors (views share it): a block of the device's allocator, given back
+// when the last handle goes.
+class Storage final : public Counted {
+ public:
+  // Throws OutOfMemory, with nothing changed.
+  Storage(Device device, const memory::Request& request)
+      : device_(std::move(device)), block_(device_.runtime().allocator().allocate(request)) {
+    if (device_.runtime().poisons()) poison(data(), bytes());
+  }
+  ~Storage() {
+    if (device_.runtime().poisons()) poison(data(), bytes());
+    device_.runtime().allocator().free(block_);
+  }
+
+  const Device& device() const noexcept { return device_; }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
+  std::size_t bytes() const noexcept { return block_->requested_bytes(); }
+  memory::Category category() const noexcept {
+    const Lock lock(*this);
+    return block_->category();
+  }
+  void recategorise(memory::Category category) const noexcept {
+    const Lock lock(*this);
+    set_category(category);
+  }
+
+  // Counts updates in place, so that a backward pass notices when what it kept has changed.
+  std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+
+  // State is what Parameters hold, from step to step: updates in place of it are no part of a
+  // history, through whatever view.
+  void make_state() noexcept { is_state_ = true; }
+  bool is_state() const noexcept { return is_state_; }
+
+  // The tape tells how an update in place of this memory came about: a handle without a history
+  // that is not detached would drop a gradient.
+  void make_history() noexcept { has_history_ = true; }
+  bool has_history() const noexcept { return has_history_; }
+
+  // Tells what was made before from what was made after a moment on one thread: serials of a thread
+  // grow, and those of other threads are not in between.
+  std::uint64_t serial() const noexcept { return serial_; }
+  static std::uint64_t next_serial() noexcept;
+
+  // A gradient keeps this memory from keep() to unkeep(): a temporary is an activation meanwhile.
+  // Tapes of several threads may keep the same memory, one of them the first or the last to do so.
+  void keep() noexcept;
+  void unkeep() noexcept;
+  // unkeep() where it is read a last time: it stays an activation.
+  void leave() noexcept {
+    const Lock lock(*this);
+    --keepers_;
+  }
+
+ private:
+  // Whoever counts keepers changes the category too, before the next one counts.
+  class Lock {
+   public:
+    explicit Lock(const Storage& storage) noexcept : locked_(storage.locked_) {
+      while (locked_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~Lock() { locked_.clear(std::memory_order_release); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    std::atomic_flag& locked_;
+  };
+  void set_category(memory::Category category) const noexcept {
+    device_.runtime().allocator().recategorise(block_, category);
+  }
+
+  const Device device_;
+  memory::Block* const block_;
+  const std::uint64_t serial_ = next_serial();
+  std::atomic<std::uint32_t> version_{0};
+  bool is_state_ = false;
+  bool has_history_ = false;
+  mutable std::atomic_flag locked_;  // guards the category and what follows
+  std::uint32_t keepers_ = 0;
+};
+
+}  // namespace ebb::detail

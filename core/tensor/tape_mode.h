@@ -1,0 +1,32 @@
+#pragma once
+#include "ebb/allocator/category.h"
+
+namespace ebb::detail {
+
+class EdgeCollector;
+
+// How the calling thread's eager operators run at the moment.
+struct TapeMode {
+  bool records = true;                                      // false under NoGrad
+  memory::Category category = memory::Category::temporary;  // of what operators allocate
+  EdgeCollector* collector = nullptr;  // while recompute runs its function unrecorded
+};
+
+inline TapeMode& tape_mode() noexcept {
+  thread_local constinit TapeMode mode;
+  return mode;
+}
+
+// Sets the mode for a scope.
+class TapeModeScope {
+ public:
+  explicit TapeModeScope(TapeMode mode) noexcept : previous_(tape_mode()) { tape_mode() = mode; }
+  ~TapeModeScope() { tape_mode() = previous_; }
+  TapeModeScope(const TapeModeScope&) = delete;
+  TapeModeScope& operator=(const TapeModeScope&) = delete;
+
+ private:
+  const TapeMode previous_;
+};
+
+}  // namespace ebb::detail

@@ -1,0 +1,216 @@
+#include "ebb/core/tensor/tensor.h"
+
+#include <cstring>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::message;
+using detail::TensorImpl;
+using memory::Category;
+
+namespace detail {
+
+void throw_ragged() { throw ShapeError("[from] rows of different lengths"); }
+
+Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  impl->storage = std::move(storage);
+  impl->offset = offset;
+  return adopt(impl);
+}
+
+Tensor allocate(const Spec& spec, const Device& device, Category category, const memory::Tag& tag) {
+  return make_concrete(spec,
+                       make_ref<Storage>(device, memory::Request{spec.bytes(), category, tag}));
+}
+
+Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
+                     std::uint32_t output) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  impl->recorder = std::move(recorder);
+  impl->node = std::move(node);
+  impl->output = output;
+  return adopt(impl);
+}
+
+Tensor shape_only(const Spec& spec) {
+  auto* impl = new TensorImpl;
+  impl->spec = spec;
+  return adopt(impl);
+}
+
+namespace {
+constexpr const char* kHoldsNothing =
+    "of a tensor that holds nothing, as .grad() does before the first backward()";
+
+// The implementation of a tensor whose values can be read on the host.
+const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, CallSite site) {
+  if (!tensor.defined()) throw Error(message(what, kHoldsNothing, site));
+  const TensorImpl& impl = *tensor.impl();
+  if (impl.recorder)
+    throw Error(message(what,
+                        "a symbolic tensor has no value before a session runs it; fetch it with "
+                        "Session::run",
+                        site));
+  if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
+  const bool as_bytes = dtype == DType::u8 && impl.spec.dtype == DType::boolean;
+  if (impl.spec.dtype != dtype && !as_bytes)
+    throw Error(message(
+        what, std::string("asked for ") + name(dtype) + " of a tensor of " + impl.spec.to_string(),
+        site));
+  if (impl.storage->device().is_simulated())
+    throw SimulatedRead(message(what,
+                                "a tensor of " + impl.spec.to_string() + " on " +
+                                    impl.storage->device().name() +
+                                    " has no values: the device is simulated",
+                                site));
+  return impl;
+}
+}  // namespace
+}  // namespace detail
+
+Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
+  if (impl_) impl_->retain();
+}
+
+void Tensor::release() noexcept {
+  if (impl_->Counted::release()) delete impl_;
+}
+
+// Nobody can read the gradient of a leaf without a handle. One with a history of its own
+// (create_graph) refers to the leaf's node: a cycle, ended here.
+detail::TensorImpl::~TensorImpl() {
+  if (!is_leaf) return;
+  node->extra->unreachable = true;
+  node->extra->tensor = Tensor();
+}
+
+bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
+
+const TensorImpl& Tensor::held(const char* what) const {
+  if (!impl_) throw Error(message(what, detail::kHoldsNothing, {}));
+  return *impl_;
+}
+const Shape& Tensor::shape() const { return held("shape").spec.shape; }
+DType Tensor::dtype() const { return held("dtype").spec.dtype; }
+std::size_t Tensor::bytes() const { return held("bytes").spec.bytes(); }
+
+Device Tensor::device() const {
+  if (!held("device").storage)
+    throw Error("[device] a symbolic tensor is on no device before a session runs it");
+  return impl_->storage->device();
+}
+
+std::string Tensor::to_string() const {
+  if (!impl_) return "a tensor that holds nothing";
+  const std::string spec = impl_->spec.to_string();
+  if (impl_->recorder) return "symbolic " + spec;
+  return impl_->storage ? spec + " on " + impl_->storage->device().name() : spec;
+}
+
+Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
+                       const Device& device) {
+  if (shape.is_open() || shape.elements() != static_cast<std::int64_t>(count))
+    throw ShapeError("[from] " + std::to_string(count) + " values do not fill the shape " +
+                     shape.to_string());
+  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category, {"from"});
+  if (!device.is_simulated() && count)
+    std::memcpy(detail::data(tensor), values, count * size_of(dtype));
+  return tensor;
+}
+
+Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device, CallSite site) {
+  if (shape.is_open())
+    throw ShapeError(message("full", "the shape " + shape.to_string() + " is open", site));
+  if (!shape.is_countable()) throw ShapeError(message("full", detail::too_large(shape), site));
+  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category,
+                                   detail::tag("full", site));
+  if (!device.is_simulated()) {
+    const Attributes attributes = FillAttributes{value};
+    const Buffer out{detail::data(tensor), tensor.impl_->spec};
+    const Status status =
+        cpu::fill({.inputs = {}, .outputs = {&out, 1}, .attributes = &attributes});
+    if (!status.ok()) throw Error(message("full", status.problem, site));
+  }
+  return tensor;
+}
+
+Tensor Tensor::zeros(Shape shape, DType dtype, const Device& device, CallSite site) {
+  return full(shape, 0, dtype, device, site);
+}
+
+void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
+                          CallSite site) const {
+  const TensorImpl& impl = detail::readable(*this, dtype, "item", site);
+  const Shape& shape = impl.spec.shape;
+  std::int64_t flat = 0;
+  if (index.size() == 0) {
+    if (shape.elements() != 1)
+      throw ShapeError(message(
+          "item", "without an index takes a one-element tensor, not " + impl.spec.to_string(),
+          site));
+  } else {
+    if (static_cast<int>(index.size()) != shape.rank())
+      throw ShapeError(message(
+          "item",
+          std::to_string(index.size()) + " indices for a tensor of " + impl.spec.to_string(),
+          site));
+    int axis = 0;
+    for (const std::int64_t i : index) {
+      if (i < 0 || i >= shape[axis])
+        throw ShapeError(message("item",
+                                 "index " + std::to_string(i) + " is outside axis " +
+                                     std::to_string(axis) + " of " + impl.spec.to_string(),
+                                 site));
+      flat = flat * shape[axis++] + i;
+    }
+  }
+  const std::size_t size = size_of(dtype);
+  std::memcpy(
+      value,
+      static_cast<const std::byte*>(detail::data(*this)) + static_cast<std::size_t>(flat) * size,
+      size);
+}
+
+void Tensor::require_values(DType dtype, CallSite site) const {
+  detail::readable(*this, dtype, "to_vector", site);
+}
+
+void Tensor::copy_out(void* values) const {
+  if (const std::size_t size = bytes()) std::memcpy(values, detail::data(*this), size);
+}
+
+Tensor Tensor::to(const Device& device, CallSite site) const {
+  if (!is_symbolic() && defined() && impl_->storage && impl_->storage->device() == device)
+    return *this;
+  if (!defined() || !impl_->storage)
+    throw Error(message("to", "takes a concrete tensor, not " + to_string(), site));
+  const Device here = this->device();
+  if (here.is_simulated() && !device.is_simulated())
+    throw SimulatedRead(message(
+        "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(), site));
+  Tensor copy =
+      detail::allocate(impl_->spec, device, detail::tape_mode().category, detail::tag("to", site));
+  if (!device.is_simulated() && bytes())
+    std::memcpy(detail::data(copy), detail::data(*this), bytes());
+  return copy;
+}
+
+Tensor Tensor::clone(CallSite site) const {
+  if (!defined() || !impl_->storage)
+    throw Error(message("clone", "takes a concrete tensor, not " + to_string(), site));
+  Tensor copy = detail::allocate(impl_->spec, device(), detail::tape_mode().category,
+                                 detail::tag("clone", site));
+  if (!device().is_simulated() && bytes())
+    std::memcpy(detail::data(copy), detail::data(*this), bytes());
+  return copy;
+}
+
+}  // namespace ebb

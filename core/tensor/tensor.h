@@ -1,0 +1,201 @@
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ebb/core/base/call_site.h"
+#include "ebb/core/base/dtype.h"
+#include "ebb/core/base/inline_vector.h"
+#include "ebb/core/base/shape.h"
+#include "ebb/core/device/device.h"
+
+namespace ebb {
+
+class Tensor;
+namespace detail {
+struct TensorImpl;
+}
+
+using Tensors = InlineVector<Tensor, 4>;
+
+struct BackwardOptions {
+  bool retain_graph = false;  // keep the tape for another backward pass
+  bool create_graph = false;  // give the results a history, for higher orders; retains as well
+};
+
+// A handle to an n-dimensional array: contiguous, row-major, typed, on one device. A tensor is
+// concrete (its values exist, or on a simulated device would) or symbolic (an output of a node of a
+// graph). Copying copies the handle; constness is shallow, as with shared_ptr. When the last handle
+// goes, its memory is free.
+class Tensor {
+ public:
+  // Holds nothing; defined() is false.
+  Tensor() noexcept = default;
+  Tensor(const Tensor&) noexcept;
+  Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(impl_, other.impl_);
+    return *this;
+  }
+  ~Tensor() {
+    if (impl_) release();
+  }
+
+  // From nested braces: from({1.f, 2.f}) is f32[2], from({{1, 2}, {3, 4}}) i32[2, 2]. On the CPU.
+  // Throws ShapeError for rows of different lengths.
+  template <class T>
+  static Tensor from(std::initializer_list<T> values);
+  template <class T>
+  static Tensor from(std::initializer_list<std::initializer_list<T>> rows);
+  template <class T>
+  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes);
+  // From a contiguous range of `shape`'s number of elements, copied. Throws ShapeError.
+  template <std::ranges::contiguous_range Range>
+  static Tensor from(const Range& values, Shape shape, const Device& device = Device::cpu());
+  // `shape` filled with `value`, converted to dtype.
+  static Tensor full(Shape shape, double value, DType dtype = DType::f32,
+                     const Device& device = Device::cpu(), CallSite site = CallSite::here());
+  static Tensor zeros(Shape shape, DType dtype = DType::f32, const Device& device = Device::cpu(),
+                      CallSite site = CallSite::here());
+
+  bool defined() const noexcept { return impl_ != nullptr; }
+  bool is_symbolic() const noexcept;
+  // These throw Error where the tensor holds nothing, as does what reads values below. Dimensions
+  // of a symbolic tensor may be open; asking for the size of one throws ShapeError, as do
+  // elements() and bytes() then: size(x, axis) gives it as a tensor.
+  const Shape& shape() const;
+  DType dtype() const;
+  int rank() const { return shape().rank(); }
+  std::int64_t elements() const { return shape().elements(); }
+  std::size_t bytes() const;
+  // Throws Error for a symbolic tensor, which has no device before a session runs it.
+  Device device() const;
+  // "f32[2, 3] on cpu".
+  std::string to_string() const;
+
+  // One element, or the only one. T is the tensor's type. Throws ShapeError for an index out of
+  // range or of another rank, Error for another dtype or a symbolic tensor, SimulatedRead for a
+  // simulated one.
+  template <class T>
+  T item(std::initializer_list<std::int64_t> index = {}, CallSite site = CallSite::here()) const;
+  // All elements, row-major, on the host. Throws as item does.
+  template <class T>
+  std::vector<T> to_vector(CallSite site = CallSite::here()) const;
+
+  // A copy on `device`, or this tensor where it is there already. To a simulated device only the
+  // shape goes. Not recorded on the tape.
+  Tensor to(const Device& device, CallSite site = CallSite::here()) const;
+  // A copy of the values in memory of its own; not recorded.
+  Tensor clone(CallSite site = CallSite::here()) const;
+
+  // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.
+  Tensor with_grad() const;
+  // The same memory without its history: gradients stop here. In both modes.
+  Tensor detach(CallSite site = CallSite::here()) const;
+  bool requires_grad() const noexcept;
+  // The gradient accumulated in a leaf; not defined() before the first backward().
+  const Tensor& grad() const;
+  void zero_grad() const;
+  // Adds d(this)/d(leaf) to the .grad() of every leaf below this one-element tensor, and frees the
+  // tape as it goes (unless retained). Throws Error for a symbolic tensor (use gradients()), one
+  // without history, or one whose tape was freed.
+  void backward(BackwardOptions options = {}, CallSite site = CallSite::here()) const;
+
+  // Implementation's view of the handle.
+  explicit Tensor(detail::TensorImpl* owned) noexcept : impl_(owned) {}
+  detail::TensorImpl* impl() const noexcept { return impl_; }
+
+ private:
+  // What the handle points to. Throws Error, in the name of `what`, where that is nothing.
+  const detail::TensorImpl& held(const char* what) const;
+  void release() noexcept;
+  static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
+                        const Device& device);
+  void require_values(DType dtype, CallSite site) const;
+  void copy_out(void* values) const;
+  void read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
+                    CallSite site) const;
+
+  detail::TensorImpl* impl_ = nullptr;
+};
+
+// d(sum of outputs)/d(input) for each input, in both modes and of any order: on concrete tensors
+// the gradients are computed, on symbolic ones nodes are added. An input that no output depends on
+// gets zeros. Leaves .grad() alone. Throws Error where an output is not a one-element tensor, and
+// NotDifferentiable where an operator on the way has no derivative.
+Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options = {},
+                  CallSite site = CallSite::here());
+
+// --- implementation -----------------------------------------------------------------------------
+
+namespace detail {
+[[noreturn]] void throw_ragged();
+}  // namespace detail
+
+template <class T>
+Tensor Tensor::from(std::initializer_list<T> values) {
+  return copy_in(values.begin(), dtype_of<T>, values.size(),
+                 {static_cast<std::int64_t>(values.size())}, Device::cpu());
+}
+
+template <class T>
+Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows) {
+  const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+  auto flat = std::make_unique<T[]>(rows.size() * columns);
+  T* out = flat.get();
+  for (const auto& row : rows) {
+    if (row.size() != columns) detail::throw_ragged();
+    out = std::copy(row.begin(), row.end(), out);
+  }
+  return copy_in(flat.get(), dtype_of<T>, rows.size() * columns,
+                 {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
+                 Device::cpu());
+}
+
+template <class T>
+Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
+  const std::size_t rows = planes.size() ? planes.begin()->size() : 0;
+  const std::size_t columns = rows ? planes.begin()->begin()->size() : 0;
+  auto flat = std::make_unique<T[]>(planes.size() * rows * columns);
+  T* out = flat.get();
+  for (const auto& plane : planes) {
+    if (plane.size() != rows) detail::throw_ragged();
+    for (const auto& row : plane) {
+      if (row.size() != columns) detail::throw_ragged();
+      out = std::copy(row.begin(), row.end(), out);
+    }
+  }
+  return copy_in(flat.get(), dtype_of<T>, planes.size() * rows * columns,
+                 {static_cast<std::int64_t>(planes.size()), static_cast<std::int64_t>(rows),
+                  static_cast<std::int64_t>(columns)},
+                 Device::cpu());
+}
+
+template <std::ranges::contiguous_range Range>
+Tensor Tensor::from(const Range& values, Shape shape, const Device& device) {
+  using T = std::ranges::range_value_t<Range>;
+  return copy_in(std::ranges::data(values), dtype_of<T>, std::ranges::size(values), shape, device);
+}
+
+template <class T>
+T Tensor::item(std::initializer_list<std::int64_t> index, CallSite site) const {
+  T value;
+  read_element(&value, dtype_of<T>, index, site);
+  return value;
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector(CallSite site) const {
+  static_assert(!std::is_same_v<T, bool>, "read a bool tensor as std::uint8_t");
+  require_values(dtype_of<T>, site);  // before there is memory for them
+  std::vector<T> values(static_cast<std::size_t>(elements()));
+  copy_out(values.data());
+  return values;
+}
+
+}  // namespace ebb

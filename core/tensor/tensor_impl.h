@@ -1,0 +1,58 @@
+#pragma once
+#include "ebb/core/tensor/node.h"
+#include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/storage.h"
+#include "ebb/core/tensor/tensor.h"
+
+namespace ebb::detail {
+
+// What a handle points to. Concrete: storage is set. Symbolic: recorder and node are. Neither: only
+// the shape is known (a gradient rule's stand-in for an input that was not kept).
+struct TensorImpl final : Counted {
+  static constexpr std::uint32_t kNewest = ~std::uint32_t{0};
+
+  Spec spec;
+  Ref<Storage> storage;
+  std::size_t offset = 0;    // bytes into storage
+  Ref<Node> node;            // the record or node that made this; null: a constant
+  std::uint32_t output = 0;  // which of its outputs
+  // Concrete: the storage's version when the history was the tensor's own. Symbolic: the version of
+  // the memory (lineage.h) that this reads; the newest at the time, unless a gradient rule or a
+  // recomputed region reads what the forward pass has read.
+  std::uint32_t version = kNewest;
+  bool is_leaf = false;      // made by with_grad(): the handle through which the gradient is read
+  bool is_detached = false;  // a constant on purpose, whatever history its memory has
+  bool used_up = false;      // an operator had it as a temporary: its storage is gone
+  Ref<Recorder> recorder;
+
+  TensorImpl() = default;
+  ~TensorImpl();
+
+  // Makes `record` this concrete tensor's history.
+  void tie(Ref<Node> record, std::uint32_t which) noexcept {
+    node = std::move(record);
+    output = which;
+    version = storage ? storage->version() : 0;
+  }
+};
+
+inline Tensor adopt(TensorImpl* impl) noexcept {
+  impl->retain();
+  return Tensor(impl);
+}
+
+// A concrete tensor over existing memory.
+Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0);
+// A concrete tensor with memory of its own, not initialised. Throws OutOfMemory.
+Tensor allocate(const Spec& spec, const Device& device, memory::Category category,
+                const memory::Tag& tag);
+Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
+                     std::uint32_t output);
+Tensor shape_only(const Spec& spec);
+
+inline bool is_shape_only(const TensorImpl& t) noexcept { return !t.storage && !t.recorder; }
+inline void* data(const Tensor& tensor) noexcept {
+  return tensor.impl()->storage ? tensor.impl()->storage->data() + tensor.impl()->offset : nullptr;
+}
+
+}  // namespace ebb::detail
