@@ -7,6 +7,9 @@
 
 namespace ebb::memory {
 
+/// Whoever uses memory in an order of its own: a stream. Compared, never looked into; null: nobody.
+using User = const void*;
+
 struct Request {
   std::size_t bytes = 0;
   Category category = Category::temporary;
@@ -30,6 +33,10 @@ class Block {
   std::size_t allocated_bytes() const noexcept { return allocated_bytes_; }
   Category category() const noexcept { return category_; }
   const Tag& tag() const noexcept { return tag_; }
+  /// Who had the memory before and may not be done with it, as free() was told; where pieces of
+  /// several were merged, many_users().
+  User last_user() const noexcept { return last_user_; }
+  static User many_users() noexcept { return &kMany; }
 
  protected:
   Block() = default;
@@ -40,6 +47,10 @@ class Block {
   std::size_t requested_bytes_ = 0;
   Tag tag_ = {};
   Category category_ = Category::temporary;
+  User last_user_ = nullptr;
+
+ private:
+  static constexpr char kMany = 0;
 };
 
 }  // namespace ebb::memory

@@ -71,10 +71,11 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
   return node;
 }
 
-void CachingAllocator::free(Block* block) noexcept {
+void CachingAllocator::free(Block* block, User last_user) noexcept {
   if (!block) return;
   const Guard guard(shared_->lock);
   shared_->ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
+  detail::node_of(block)->set_last_user(last_user);
   shared_->heap.give(detail::node_of(block));
 }
 

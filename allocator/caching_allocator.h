@@ -35,7 +35,8 @@ class CachingAllocator {
   /// or pages needed; where the limit or the device is in the way, free segments go back first.
   /// Then throws OutOfMemory. Zero bytes are legal: a block without memory.
   Block* allocate(const Request& request);
-  void free(Block* block) noexcept;  ///< null is allowed
+  /// Null is allowed. `last_user`: who may still be using the memory, for whoever gets it next.
+  void free(Block* block, User last_user = nullptr) noexcept;
   /// For instance temporary -> activation, when a tape keeps the block.
   void recategorise(Block* block, Category category) noexcept;
 

@@ -16,4 +16,12 @@ void FaultInjectingSource::unmap(void* base, std::size_t bytes) noexcept {
   mapped_bytes_ -= bytes;
 }
 
+bool FaultInjectingSource::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
+  const std::size_t more = new_bytes - bytes;
+  if (refuse_all_ || (bound_ && mapped_bytes_ + more > *bound_)) return false;
+  if (!upstream_->grow(base, bytes, new_bytes)) return false;
+  mapped_bytes_ += more;
+  return true;
+}
+
 }  // namespace ebb::memory

@@ -27,6 +27,7 @@ class FaultInjectingSource final : public MemorySource {
 
   void* map(std::size_t bytes) noexcept override;
   void unmap(void* base, std::size_t bytes) noexcept override;
+  bool grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept override;
   std::size_t page_bytes() const noexcept override { return upstream_->page_bytes(); }
   DeviceMemory device_memory() const noexcept override { return upstream_->device_memory(); }
 

@@ -39,6 +39,10 @@ void* HostSource::map(std::size_t bytes) noexcept {
 
 void HostSource::unmap(void* base, std::size_t bytes) noexcept { ::munmap(base, bytes); }
 
+bool HostSource::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
+  return ::mremap(base, bytes, new_bytes, 0) != MAP_FAILED;  // in place only
+}
+
 DeviceMemory HostSource::device_memory() const noexcept {
   DeviceMemory memory{.total = system_bytes(_SC_PHYS_PAGES),
                       .free = system_bytes(_SC_AVPHYS_PAGES)};

@@ -13,6 +13,7 @@ class HostSource final : public MemorySource {
 
   void* map(std::size_t bytes) noexcept override;
   void unmap(void* base, std::size_t bytes) noexcept override;
+  bool grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept override;
   std::size_t page_bytes() const noexcept override { return page_bytes_; }
   /// Free is MemAvailable of /proc/meminfo: what can be had without swapping.
   DeviceMemory device_memory() const noexcept override;

@@ -71,6 +71,32 @@ Block* Pool::allocate(const Request& request, const ByCategory& split) {
   return &node;
 }
 
+bool Pool::grow(Block* block, const Request& request, const ByCategory& split) noexcept {
+  PoolState& pool = *state_;
+  const Guard guard(shared_.lock);
+  if (pool.closed || request.bytes > detail::kMostBytes) return false;
+  auto& [segment, node, holding_split] =
+      pool.holdings.find(detail::node_of(block)->segment->age)->second;
+  const std::size_t bytes = shared_.profile.rounded(request.bytes);
+  const std::size_t segment_bytes = shared_.profile.exact_segment_bytes(bytes);
+  if (segment.bytes == 0 || segment_bytes < segment.bytes || shared_.fail_after) return false;
+  const std::size_t more = segment_bytes - segment.bytes, reserved = pool.ledger.reserved();
+  if (more > 0) {
+    if (reserved > pool.limit || more > pool.limit - reserved) return false;
+    if (!shared_.grow(segment.base, segment.bytes, segment_bytes)) return false;
+    pool.ledger.reserve(more);
+    segment.bytes = segment_bytes;
+  }
+  for (Ledger* ledger : {&pool.ledger, &shared_.ledger}) {
+    ledger->remove(node.requested_bytes(), node.bytes(), holding_split);
+    ledger->add(request.bytes, bytes, split);
+  }
+  holding_split = split;
+  node.cover(segment.base, bytes);
+  node.serve(request);
+  return true;
+}
+
 void Pool::free(Block* block) noexcept {
   if (!block) return;
   const Guard guard(shared_.lock);

@@ -35,6 +35,9 @@ class Pool {
   /// A block whose bytes the figures count in several categories, such as an arena. `split` adds up
   /// to the rounded bytes of the request, whose own category names the block to its holders.
   Block* allocate(const Request& request, const ByCategory& split);
+  /// Makes a block larger, as by free() and allocate(), where it is: false, with nothing changed,
+  /// where the source or a limit is in the way.
+  bool grow(Block* block, const Request& request, const ByCategory& split) noexcept;
   void free(Block* block) noexcept;                             ///< null is allowed
   void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
 

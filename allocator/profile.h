@@ -19,6 +19,9 @@ struct Profile {
   std::size_t medium_request = 10 << 20;  ///< those up to this many bytes ...
   std::size_t medium_segment = 20 << 20;  ///< ... from segments of this size,
   std::size_t large_multiple = 2 << 20;   ///< larger ones from segments in multiples of this.
+  /// Programs are captured once and replayed: feeds and fetches go through places of their own in
+  /// the arena, since the addresses that a program reads and writes must not move.
+  bool captures_programs = false;
   std::size_t page_bytes = 4096;  ///< what the device maps in; a pool's segments are exact to it
 
   /// The allocated bytes of a request.

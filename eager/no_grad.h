@@ -11,7 +11,7 @@ namespace ebb {
 //   Tensor scores = model(x);
 class NoGrad {
  public:
-  NoGrad() noexcept : scope_({.records = false, .category = detail::tape_mode().category}) {}
+  NoGrad() noexcept : scope_(detail::without_history()) {}
 
  private:
   detail::TapeModeScope scope_;

@@ -2,10 +2,11 @@
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
-#include "ebb/core/kernels/workers.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/core/tensor/transfer.h"
+#include "ebb/eager/prepared_cache.h"
 #include "ebb/eager/tape.h"
 
 namespace ebb::detail {
@@ -103,15 +104,67 @@ void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
   }
 }
 
-Tensor concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0) {
-  return make_concrete(spec, std::move(storage), offset);
+// A view of an input: no kernel, no memory.
+Tensors run_view(const OpDef& op, Inputs inputs, const MemoryQuery& query, Mask wants) {
+  const TensorImpl& viewed = *inputs[0].tensor->impl();
+  Tensors results;
+  results.push_back(
+      make_concrete(query.outputs[0], viewed.storage, viewed.offset + op.view(query)));
+  results[0].impl()->is_detached =
+      viewed.is_detached || (op.stops_gradient & bit(0)) || (viewed.node && !wants);
+  return results;
+}
+
+// The input on another device, whole.
+Tensors run_move(const Tensor& from, const Device& device, const memory::Tag& tag) {
+  Tensors results;
+  results.push_back(allocate(from.impl()->spec, device, tape_mode().category, tag));
+  Runtime& runtime = device.runtime();
+  Stream* const stream = runtime.stream();
+  results[0].impl()->storage->use_on(stream);
+  transfer(from, runtime, stream, data(results[0]));
+  return results;
+}
+
+// What may have been written is torn, and the error says what went wrong.
+[[noreturn]] void fail(const OpDef& op, Inputs inputs, const Status& status, CallSite site) {
+  for (std::size_t i = 0; op.updates >> i; ++i)
+    if ((op.updates >> i & 1) && !status.refused) inputs[i].tensor->impl()->storage->tear(op.name);
+  throw Error(message(op.name, describe(status), site));
+}
+
+// An update that sets all of a torn memory mends it.
+bool sets_all(const OpDef& op, const TensorImpl& target) {
+  return (op.overwrites & bit(0)) && target.offset == 0 &&
+         target.spec.bytes() == target.storage->bytes();
+}
+
+void require_whole_inputs(const OpDef& op, Inputs inputs, CallSite site) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorImpl& impl = *inputs[i].tensor->impl();
+    if (!impl.storage || !impl.storage->torn_by()) continue;
+    if (op.shape_only & bit(static_cast<int>(i))) continue;
+    if (i == 0 && sets_all(op, impl)) continue;
+    require_whole(*impl.storage, op.name, site);
+  }
+}
+
+// On a device with streams: what this application does comes after what others have done with the
+// memory.
+void use_on(Stream* stream, Inputs inputs, const Tensors& results, const Ref<Storage>& workspace) {
+  for (const Input& input : inputs)
+    if (const TensorImpl& impl = *input.tensor->impl(); impl.storage) impl.storage->use_on(stream);
+  for (const Tensor& result : results)
+    if (result.defined()) result.impl()->storage->use_on(stream);
+  if (workspace) workspace->use_on(stream);
 }
 
 }  // namespace
 
 // Everything is allocated before the kernel runs, so that running out of memory changes nothing.
-Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site) {
-  const Device& device = common_device(op, inputs, site);
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+                const Device* given) {
+  const Device& device = inputs.empty() && given ? *given : common_device(op, inputs, site);
   Runtime& runtime = device.runtime();
   const TapeMode mode = tape_mode();
   const memory::Tag tag = detail::tag(op.name, site);
@@ -121,7 +174,12 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   Specs out;
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
+  MemoryQuery query{.inputs = {in.data(), in.size()},
+                    .outputs = {out.data(), out.size()},
+                    .attributes = &attributes,
+                    .profile = &runtime.profile()};
 
+  if (Storage::tears()) require_whole_inputs(op, inputs, site);
   if (op.updates) require_apart(op, inputs, site);
   if (mode.collector) mode.collector->note(op, inputs);
   const Mask wants = mode.records ? wanting_inputs(op, inputs, site) : 0;
@@ -130,32 +188,30 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
 
   Tensors results;
   if (op.view) {
-    const TensorImpl& viewed = *inputs[0].tensor->impl();
-    const MemoryQuery query{{in.data(), in.size()}, {out.data(), out.size()}, &attributes};
-    results.push_back(concrete(out[0], viewed.storage, viewed.offset + op.view(query)));
-    results[0].impl()->is_detached = viewed.is_detached || (viewed.node && !wants);
+    results = run_view(op, inputs, query, wants);
+  } else if (op.moves) {
+    results = run_move(*inputs[0].tensor, *given, tag);
   } else {
     const DeviceKernel& kernel = kernel_of(op, runtime);
+    if (op.destroys && temporaries)
+      query.destroyed = expiring_of(op.destroys & ~keeps.inputs, inputs);
+    query.wanted = wants ? kAll : ~op.optional_outputs;
+    MemoryNeeds needs;
+    if (kernel.memory) needs = kernel.memory(query);
+    Ref<Prepared> prepared;
+    if (kernel.prepare && !runtime.is_simulated())
+      prepared = find_or_prepare(runtime, kernel, query);
+
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
-    const Mask destroyed =
-        op.destroys && temporaries ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
-    const Mask wanted = wants ? kAll : ~op.optional_outputs;
-    MemoryNeeds needs;
-    if (kernel.memory)
-      needs = kernel.memory({.inputs = {in.data(), in.size()},
-                             .outputs = {out.data(), out.size()},
-                             .attributes = &attributes,
-                             .destroyed = destroyed,
-                             .wanted = wanted});
 
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (i == 0 && op.updates) {
         results.push_back(*inputs[0].tensor);
         continue;
       }
-      if (~wanted & bit(static_cast<int>(i))) {
+      if (~query.wanted & bit(static_cast<int>(i))) {
         results.emplace_back();
         continue;
       }
@@ -166,29 +222,38 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
         storage = take_over(op, inputs, keeps.inputs, out[0], mode.category);
       if (!storage)
         storage = make_ref<Storage>(device, memory::Request{out[i].bytes(), mode.category, tag});
-      results.push_back(concrete(out[i], std::move(storage)));
+      results.push_back(make_concrete(out[i], std::move(storage)));
     }
     Ref<Storage> workspace;
     if (needs.workspace_bytes)
       workspace = make_ref<Storage>(
           device, memory::Request{needs.workspace_bytes, memory::Category::workspace, tag});
 
-    if (!runtime.is_simulated()) {
-      for (std::size_t i = 0; i < results.size(); ++i)
-        buffers.push_back({results[i].defined() ? data(results[i]) : nullptr, out[i]});
-      flush_denormals_on_this_thread();
-      const Status status = kernel.run({.inputs = {buffers.data(), inputs.size()},
-                                        .outputs = {buffers.data() + inputs.size(), results.size()},
-                                        .attributes = &attributes,
-                                        .workspace = workspace ? workspace->data() : nullptr,
-                                        .destroyed = destroyed});
-      if (!status.ok()) throw Error(message(op.name, status.problem, site));
-    }
+    Stream* const stream = runtime.stream();
+    if (runtime.has_streams()) use_on(stream, inputs, results, workspace);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      buffers.push_back({results[i].defined() ? data(results[i]) : nullptr, out[i]});
+    const Launch launch{.run = kernel.run,
+                        .context = {.inputs = {buffers.data(), inputs.size()},
+                                    .outputs = {buffers.data() + inputs.size(), results.size()},
+                                    .attributes = &attributes,
+                                    .workspace = workspace ? workspace->data() : nullptr,
+                                    .destroyed = query.destroyed,
+                                    .prepared = prepared.get(),
+                                    .stream = stream},
+                        .name = op.name};
+    const Launched launched = runtime.run(stream, {&launch, 1});
+    if (!launched.status.ok()) fail(op, inputs, launched.status, site);
     for (std::size_t i = 0; op.updates >> i; ++i)
       if (op.updates >> i & 1) inputs[i].tensor->impl()->storage->bump_version();
+    if (op.overwrites && sets_all(op, *inputs[0].tensor->impl()))
+      inputs[0].tensor->impl()->storage->mend();
   }
 
-  if (wants) record_on_tape(op, inputs, attributes, site, wants, keeps, results);
+  if (wants) {
+    record_on_tape(op, inputs, attributes, site, wants, keeps, results);
+    if (op.moves) results[0].impl()->node->make_extra().device = device;
+  }
   if (temporaries) free_expired(inputs);
   return results;
 }

@@ -1,13 +1,16 @@
 #include "ebb/graph/executable.h"
 
-#include <cstring>
-
 #include "ebb/core/base/error.h"
-#include "ebb/core/kernels/workers.h"
+#include "ebb/core/tensor/transfer.h"
 
 namespace ebb::detail {
 
-Executable::Executable(Program program) : program_(std::move(program)) {
+namespace {
+Storage& captured_storage(const Node& node) noexcept { return *node.extra->tensor.impl()->storage; }
+}  // namespace
+
+Executable::Executable(Program program, Runtime& runtime)
+    : program_(std::move(program)), runtime_(runtime) {
   for (std::uint32_t i = 0; i < program_.values.size(); ++i) {
     const PlacedValue& value = program_.values[i];
     buffers_.push_back({nullptr, value.spec});
@@ -16,6 +19,31 @@ Executable::Executable(Program program) : program_(std::move(program)) {
     if (value.place.kind == Place::fetch)
       fetch_patches_.push_back({i, value.place.index, value.place.offset});
   }
+  launches_.reserve(program_.steps.size());
+  for (const Step& step : program_.steps) {
+    const Buffer* values = buffers_.data() + step.first_value;
+    launches_.push_back({.run = step.kernel->run,
+                         .context = {.inputs = {values, step.inputs},
+                                     .outputs = {values + step.inputs, step.outputs},
+                                     .attributes = &step.node->attributes,
+                                     .destroyed = step.destroyed},
+                         .name = step.node->op->name});
+    if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1);
+  }
+}
+
+void Executable::prepare(std::size_t step) {
+  const Step& of = program_.steps[step];
+  std::vector<Spec> specs;
+  for (std::size_t i = 0; i < of.inputs + of.outputs; ++i)
+    specs.push_back(program_.values[of.first_value + i].spec);
+  prepared_.push_back(of.kernel->prepare({.inputs = {specs.data(), of.inputs},
+                                          .outputs = {specs.data() + of.inputs, of.outputs},
+                                          .attributes = &of.node->attributes,
+                                          .destroyed = of.destroyed,
+                                          .wanted = of.wanted,
+                                          .profile = &runtime_.profile()}));
+  launches_[step].context.prepared = prepared_.back().get();
 }
 
 void* Executable::address(const Place& place) const noexcept {
@@ -25,7 +53,7 @@ void* Executable::address(const Place& place) const noexcept {
     case Place::variable:
       return static_cast<std::byte*>(variables_->data(place.index)) + place.offset;
     case Place::captured:
-      return program_.captured[place.index]->extra->tensor.impl()->storage->data() + place.offset;
+      return captured_storage(*program_.captured[place.index]).data() + place.offset;
     case Place::nowhere:
     case Place::feed:
     case Place::fetch:
@@ -34,66 +62,116 @@ void* Executable::address(const Place& place) const noexcept {
   return nullptr;
 }
 
-void Executable::bind(std::byte* arena, const SessionVariables& variables, const Device& device) {
-  if (bound_ && arena == arena_ && poisons_ == device.runtime().poisons()) return;
+void Executable::bind(std::byte* arena, SessionVariables& variables) {
+  if (variables.tears()) variables.require_whole(program_.variables);
+  if (Storage::tears() != tears_) require_whole_captured();
+  if (bound_ && arena == arena_ && poisons_ == runtime_.poisons()) return;
   for (const std::uint32_t index : program_.variables)
     if (!variables.is_initialized(index))
       throw Error("[run] variable '" + variables.declaration(index).name +
                   "' has no value; call initialize or restore first");
-  simulated_ = device.is_simulated();
-  poisons_ = device.runtime().poisons();
+  poisons_ = runtime_.poisons();
   for (const Node* node : program_.captured) {
-    const Device& where = node->extra->tensor.impl()->storage->device();
-    if (!(where == device) && !simulated_)
+    const Device& where = captured_storage(*node).device();
+    if (&where.runtime() != &runtime_ && !runtime_.is_simulated())
       throw Error(message("run",
                           "the graph captured a tensor on " + where.name() +
-                              " and the session runs on " + device.name(),
+                              " and the session runs on " + runtime_.name(),
                           node->site));
   }
   arena_ = arena;
   variables_ = &variables;
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     buffers_[i].data = address(program_.values[i].place);
+  for (std::size_t i = 0; i < launches_.size(); ++i)
+    if (const std::uint32_t workspace = program_.steps[i].workspace; workspace != ~std::uint32_t{0})
+      launches_[i].context.workspace = arena_ + program_.arena_offsets[workspace];
   bound_ = true;
 }
 
-void Executable::run(std::span<void* const> feeds, std::span<void* const> fetches) {
-  if (simulated_) return;
+void Executable::require_whole_captured() {
+  const std::uint64_t tears = Storage::tears();
+  for (const Node* node : program_.captured)
+    require_whole(captured_storage(*node), "run", node->site);
+  tears_ = tears;
+}
+
+void Executable::use_on(Stream* stream, std::span<const Tensor* const> feeds,
+                        const Tensors& fetches) const {
+  for (const Patch& patch : feed_patches_) feeds[patch.index]->impl()->storage->use_on(stream);
+  for (const Tensor& fetch : fetches) fetch.impl()->storage->use_on(stream);
+  for (const Node* node : program_.captured) captured_storage(*node).use_on(stream);
+}
+
+std::byte* Executable::fed_or_fetched(const Place& place, std::span<const Tensor* const> feeds,
+                                      const Tensors& fetches) const noexcept {
+  const Tensor& tensor = place.kind == Place::feed ? *feeds[place.index] : fetches[place.index];
+  return static_cast<std::byte*>(data(tensor)) + place.offset;
+}
+
+void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
   for (const Patch& patch : feed_patches_)
-    buffers_[patch.value].data = static_cast<std::byte*>(feeds[patch.index]) + patch.offset;
+    buffers_[patch.value].data =
+        fed_or_fetched({Place::feed, patch.index, patch.offset}, feeds, {});
   for (const Patch& patch : fetch_patches_)
-    buffers_[patch.value].data = static_cast<std::byte*>(fetches[patch.index]) + patch.offset;
-  flush_denormals_on_this_thread();
-  if (poisons_) poison(arena_, program_.plan.arena_bytes);
-  auto dying = program_.arena_lives.begin();
-  for (const Step& step : program_.steps) {
-    const Buffer* values = buffers_.data() + step.first_value;
-    const Status status =
-        step.run({.inputs = {values, step.inputs},
-                  .outputs = {values + step.inputs, step.outputs},
-                  .attributes = &step.node->attributes,
-                  .workspace = step.workspace == ~std::uint32_t{0}
-                                   ? nullptr
-                                   : arena_ + program_.arena_offsets[step.workspace],
-                  .destroyed = step.destroyed});
-    if (!status.ok()) throw Error(message(step.node->op->name, status.problem, step.node->site));
-    if (!poisons_) continue;
-    const auto now = static_cast<std::size_t>(&step - program_.steps.data());
-    for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)
-      poison(arena_ + dying->offset, dying->bytes);
-  }
+    buffers_[patch.value].data =
+        fed_or_fetched({Place::fetch, patch.index, patch.offset}, {}, fetches);
+  if (runtime_.has_streams()) use_on(stream, feeds, fetches);
+  if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
+  for (const FeedSlot& slot : program_.feed_slots)
+    transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
+  const Launched launched = poisons_ ? launch_poisoned(stream) : launch(stream);
+  if (!launched.status.ok()) fail(launched);
   for (const std::uint32_t index : program_.updated_captured)
-    program_.captured[index]->extra->tensor.impl()->storage->bump_version();
+    captured_storage(*program_.captured[index]).bump_version();
   for (std::size_t f = 0; f < fetches.size(); ++f) {
     const Fetch& fetch = program_.fetches[f];
     const Place& place = fetch.copied_from;
-    if (place.kind == Place::nowhere || fetch.spec.bytes() == 0) continue;
-    const void* from =
-        place.kind == Place::feed    ? static_cast<std::byte*>(feeds[place.index]) + place.offset
-        : place.kind == Place::fetch ? static_cast<std::byte*>(fetches[place.index]) + place.offset
-                                     : address(place);
-    std::memcpy(fetches[f], from, fetch.spec.bytes());
+    if (place.kind == Place::nowhere) continue;
+    const bool is_address = place.kind != Place::feed && place.kind != Place::fetch;
+    if (place.kind == Place::feed) feeds[place.index]->impl()->storage->use_on(stream);
+    runtime_.copy(stream, data(fetches[f]),
+                  is_address ? address(place) : fed_or_fetched(place, feeds, fetches),
+                  fetch.spec.bytes());
   }
+}
+
+Launched Executable::launch(Stream* stream) {
+  if (runtime_.has_streams())
+    for (Launch& launch : launches_) launch.context.stream = stream;
+  return runtime_.run(stream, launches_);
+}
+
+// The same, where what dies after a step is written over.
+Launched Executable::launch_poisoned(Stream* stream) {
+  auto dying = program_.arena_lives.begin();
+  for (std::size_t now = 0; now < launches_.size(); ++now) {
+    launches_[now].context.stream = stream;
+    const Launched launched = runtime_.run(stream, {&launches_[now], 1});
+    if (!launched.status.ok()) return {launched.status, now};
+    for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)
+      runtime_.fill(stream, arena_ + dying->offset, kPoison, dying->bytes);
+  }
+  return {{}, launches_.size()};
+}
+
+// What the steps so far have updated belongs to a step that was not made to its end.
+void Executable::fail(const Launched& launched) {
+  const std::size_t touched = launched.count + (launched.status.refused ? 0 : 1);
+  for (std::size_t s = 0; s < touched; ++s) {
+    const Step& step = program_.steps[s];
+    for (std::size_t i = 0; step.node->op->updates >> i; ++i) {
+      if (!(step.node->op->updates >> i & 1)) continue;
+      const Place& place = program_.values[step.first_value + i].place;
+      if (place.kind == Place::variable) variables_->tear(place.index, step.node->op->name);
+      if (place.kind != Place::captured) continue;
+      Storage& storage = captured_storage(*program_.captured[place.index]);
+      storage.tear(step.node->op->name);
+      storage.bump_version();
+    }
+  }
+  const Node& node = *program_.steps[launched.count].node;
+  throw Error(message(node.op->name, describe(launched.status), node.site));
 }
 
 }  // namespace ebb::detail

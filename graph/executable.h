@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "ebb/graph/program.h"
@@ -7,19 +8,22 @@
 namespace ebb::detail {
 
 // A program whose addresses have been filled in: what is left for a run is to put in those of feeds
-// and fetches and to call the kernels.
+// and fetches and to hand the kernels to the device.
 class Executable {
  public:
-  explicit Executable(Program program);
+  // Prepares the kernels that have something to look up. Throws what that throws.
+  Executable(Program program, Runtime& runtime);
 
   const Program& program() const noexcept { return program_; }
   // The arena's address and the variables'; cheap when they are the ones it has. Throws Error for a
   // captured tensor on another device, or a variable without value.
-  void bind(std::byte* arena, const SessionVariables& variables, const Device& device);
+  void bind(std::byte* arena, SessionVariables& variables);
   // The next run has to bind again.
   void unbind() noexcept { bound_ = false; }
-  // feeds and fetches as in the program. On a simulated device nothing is computed.
-  void run(std::span<void* const> feeds, std::span<void* const> fetches);
+  // feeds and fetches as in the program, in the order of `stream`. Throws Error where the device or
+  // a kernel fails; what may have been written in part is torn then. On a simulated device nothing
+  // is computed.
+  void run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches);
 
  private:
   struct Patch {
@@ -28,13 +32,25 @@ class Executable {
     std::size_t offset;
   };
   void* address(const Place& place) const noexcept;
+  std::byte* fed_or_fetched(const Place& place, std::span<const Tensor* const> feeds,
+                            const Tensors& fetches) const noexcept;
+  void prepare(std::size_t step);
+  void require_whole_captured();
+  void use_on(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) const;
+  Launched launch(Stream* stream);
+  Launched launch_poisoned(Stream* stream);
+  [[noreturn]] void fail(const Launched& launched);
 
   const Program program_;
-  std::vector<Buffer> buffers_;  // as program_.values
+  Runtime& runtime_;
+  std::vector<Buffer> buffers_;          // as program_.values
+  std::vector<Launch> launches_;         // as program_.steps
+  std::vector<Ref<Prepared>> prepared_;  // of the steps that have something
   std::vector<Patch> feed_patches_, fetch_patches_;
   std::byte* arena_ = nullptr;
-  const SessionVariables* variables_ = nullptr;
-  bool bound_ = false, simulated_ = false, poisons_ = false;
+  SessionVariables* variables_ = nullptr;
+  std::uint64_t tears_ = 0;  // when last all that is captured was found whole
+  bool bound_ = false, poisons_ = false;
 };
 
 }  // namespace ebb::detail

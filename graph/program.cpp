@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ebb/core/ops/random.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
@@ -36,6 +37,10 @@ class Emitter {
           place.kind == Place::fetch && place.offset == 0 && place.index == program_.fetches.size();
       program_.fetches.push_back({form_.specs[fetch.spec], is_there ? Place{} : place});
     }
+    for (Index m = 0; m < form_.memories.size(); ++m)
+      if (const Index feed = form_.memories[m].slot_of;
+          feed != kNone && schedule_.buffer_of[m] != kNone)
+        program_.feed_slots.push_back({feed, {Place::arena, schedule_.buffer_of[m], 0}});
     program_.arena_offsets = schedule_.placed.offsets;
     for (std::size_t b = 0; b < schedule_.buffers.size(); ++b) {
       const BufferLife& life = schedule_.buffers[b];
@@ -52,24 +57,39 @@ class Emitter {
     program_.captured.assign(form_.captured.begin(), form_.captured.end());
     program_.variables = std::move(form_.variables);
     std::sort(program_.variables.begin(), program_.variables.end());
-    program_.draws = std::any_of(
-        program_.variables.begin(), program_.variables.end(), [&](std::uint32_t variable) {
-          return static_cast<std::int64_t>(variable) == form_.graph->random_state();
-        });
     program_.made = std::move(form_.made);
+    for (const std::uint32_t variable : program_.variables)
+      if (static_cast<std::int64_t>(variable) == form_.graph->random_state()) count_run(variable);
     return std::move(program_);
   }
 
  private:
+  // The last step of a run that draws: the next one draws other numbers. One that fails before
+  // that leaves the count alone.
+  void count_run(std::uint32_t random_state) {
+    for (ArenaLife& life : program_.arena_lives)
+      if (life.last == program_.steps.size()) ++life.last;  // of what is fetched
+    Ref<Node> node = make_ref<Node>(next_run_op, Attributes(), CallSite(), 0);
+    program_.steps.push_back({.node = node.get(),
+                              .kernel = &kernel_of(next_run_op, *form_.runtime),
+                              .first_value = static_cast<std::uint32_t>(program_.values.size()),
+                              .inputs = 1,
+                              .outputs = 1});
+    program_.made.push_back(std::move(node));
+    const PlacedValue state{{Place::variable, random_state, 0}, {DType::i64, {2}}};
+    program_.values.insert(program_.values.end(), {state, state});
+  }
+
   void emit(Index s) {
     const FormStep& from = form_.steps[s];
     Step step{.node = from.node,
-              .run = kernel_of(*from.node->op, *form_.runtime).run,
+              .kernel = &kernel_of(*from.node->op, *form_.runtime),
               .first_value = static_cast<std::uint32_t>(program_.values.size()),
               .inputs = from.inputs,
               .outputs = from.outputs,
               .workspace = schedule_.workspace_buffer[s],
-              .destroyed = schedule_.destroyed[s]};
+              .destroyed = schedule_.destroyed[s],
+              .wanted = from.wanted};
     for (const Operand& input : form_.inputs_of(from))
       program_.values.push_back({place_of(input.value), form_.specs[input.spec]});
     for (const Operand& output : form_.outputs_of(from))

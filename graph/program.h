@@ -33,17 +33,24 @@ struct PlacedValue {
 // One node that runs.
 struct Step {
   const Node* node = nullptr;
-  Kernel run = nullptr;
+  const DeviceKernel* kernel = nullptr;
   std::uint32_t first_value = 0;  // into Program::values: inputs, then outputs
   std::uint32_t inputs = 0, outputs = 0;
   std::uint32_t workspace = ~std::uint32_t{0};  // a buffer of the arena, if any
   Mask destroyed = 0;                           // inputs that the kernel may use up
+  Mask wanted = kAll;                           // outputs that somebody reads
 };
 
 // A piece of the arena and the last step that needs it.
 struct ArenaLife {
   std::size_t offset = 0, bytes = 0;
   std::size_t first = 0, last = 0;
+};
+
+// A feed that is copied before the first step, and where to.
+struct FeedSlot {
+  std::uint32_t feed = 0;
+  Place to;
 };
 
 struct Fetch {
@@ -55,7 +62,8 @@ struct Fetch {
 // A graph cut down to some fetches, with all shapes known, all steps in order and all memory
 // assigned: what a plan is made of and what a session runs. Made by the passes of passes/.
 struct Program {
-  std::vector<const Node*> feeds;  // the placeholders, in the order they were given
+  std::vector<const Node*> feeds;    // the placeholders, in the order they were given
+  std::vector<FeedSlot> feed_slots;  // where programs are captured
   std::vector<Fetch> fetches;
   std::vector<const Node*> captured;            // one for each storage
   std::vector<std::uint32_t> updated_captured;  // into captured: updated in place
@@ -65,7 +73,6 @@ struct Program {
   std::vector<std::size_t> arena_offsets;  // of each buffer
   std::vector<ArenaLife> arena_lives;      // by the last step
   std::vector<Ref<Node>> made;             // nodes of its own
-  bool draws = false;                      // reads the session's random state
   memory::Plan plan;
 };
 

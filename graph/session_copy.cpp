@@ -8,10 +8,11 @@ namespace ebb {
 
 namespace {
 
-// A value and the variable it goes to.
-struct Value {
+// A variable and where its value comes from: an eager tensor, or a variable of another session.
+struct Source {
   std::size_t index;
-  const void* data;
+  Tensor tensor;
+  std::size_t variable = 0;
 };
 
 [[noreturn]] void fail_unequal(const std::string& name, const Spec& here, const Spec& there) {
@@ -50,23 +51,30 @@ void Session::Impl::require_values_of(const Impl& other) const {
 }
 
 void Session::Impl::copy_values(const Impl* source, const Parameters& from, const Parameters& to) {
-  std::vector<Value> values;
+  std::vector<Source> values;
   for_each_pair(to, from, [&](const Parameters::Entry& here, const Tensor& there) {
     const std::size_t index = variable_index(here.tensor, "copy_from");
     const Spec& spec = variables.declaration(index).spec;
     const Spec& other = there.impl()->spec;
     if (!(spec == other)) fail_unequal(here.name, spec, other);
     if (!source) {
-      values.push_back({index, detail::data(there)});
+      detail::require_whole(*there.impl()->storage, "copy_from", {});
+      values.push_back({index, there});
       return;
     }
     const std::size_t other_index = source->variable_index(there, "copy_from");
     if (!source->variables.is_initialized(other_index))
       throw Error("[copy_from] variable '" + source->variables.declaration(other_index).name +
                   "' has no value");
-    values.push_back({index, source->variables.data(other_index)});
+    source->variables.require_whole(other_index);
+    values.push_back({index, {}, other_index});
   });
-  for (const Value& value : values) variables.write(value.index, value.data);
+  for (const Source& value : values) {
+    if (source)
+      variables.write(value.index, source->variables, value.variable);
+    else
+      variables.write(value.index, value.tensor);
+  }
 }
 
 void Session::copy_from(const Parameters& from, const Parameters& to) {
@@ -89,7 +97,7 @@ void Session::copy_from(const Session& other) {
   const Impl::OpenBoth open(*impl_, *other.impl_);
   impl_->require_values_of(*other.impl_);
   const detail::SessionVariables& theirs = other.impl_->variables;
-  std::vector<Value> values;
+  std::vector<Source> values;
   for (std::size_t i = 0; i < impl_->variables.size(); ++i) {
     const VariableDeclaration& here = impl_->variables.declaration(i);
     if (here.category != memory::Category::parameter) continue;
@@ -100,9 +108,10 @@ void Session::copy_from(const Session& other) {
       fail_unequal(here.name, here.spec, theirs.declaration(index).spec);
     if (!theirs.is_initialized(index))
       throw Error("[copy_from] variable '" + here.name + "' has no value");
-    values.push_back({i, theirs.data(index)});
+    theirs.require_whole(index);
+    values.push_back({i, {}, index});
   }
-  for (const Value& value : values) impl_->variables.write(value.index, value.data);
+  for (const Source& value : values) impl_->variables.write(value.index, theirs, value.variable);
 }
 
 }  // namespace ebb

@@ -13,7 +13,7 @@ namespace ebb {
 class Session::Impl {
  public:
   Impl(const Graph& graph, const SessionOptions& options);
-  ~Impl() { close(); }
+  ~Impl();
 
   // What a plan was made for: fetches and their versions, then placeholders and their shapes.
   using PlanKey = std::vector<std::int64_t>;
@@ -74,6 +74,7 @@ class Session::Impl {
   const Graph graph;
   const SessionOptions options;
   Device device;
+  Stream* const stream;  // the session's own
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
@@ -90,6 +91,9 @@ class Session::Impl {
   detail::SessionVariables::Added provide_variables(const detail::Program& program);
   // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
   Tensors execute(Plan& plan, std::span<const Tensor* const> values);
+  // The feeds, or copies of those whose memory the program updates as a captured tensor.
+  void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
+                          Tensors& copies) const;
 
   struct KeyHash {
     std::size_t operator()(const PlanKey& key) const noexcept;

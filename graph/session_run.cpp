@@ -3,6 +3,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/random/random.h"
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -24,9 +25,11 @@ void check_feed(const Node& placeholder, const Tensor& value, const Device& devi
         name + " is " + declared.to_string() + " and cannot be fed with " + value.to_string(),
         placeholder.site));
   const Device& where = value.impl()->storage->device();
-  if (!(where == device) && !device.is_simulated())
+  const bool copies = device.runtime().profile().captures_programs && where == Device::cpu();
+  if (!(where == device) && !device.is_simulated() && !copies)
     throw Error("[run] " + name + " is fed with a tensor on " + where.name() +
                 ", and the session runs on " + device.name());
+  require_whole(*value.impl()->storage, "run", placeholder.site);
 }
 
 }  // namespace detail
@@ -35,9 +38,17 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
     : graph(graph),
       options(options),
       device(options.device),
+      stream(device.runtime().lend_stream()),
       pool(device.runtime().allocator().make_pool("session", options.memory_limit)),
-      variables(graph.state(), device.runtime(), *pool, detail::session_key(options.seed)) {
-  if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
+      variables(graph.state(), device.runtime(), stream, *pool, detail::session_key(options.seed)) {
+  if (options.max_plans >= 1) return;
+  device.runtime().take_back(stream);
+  throw Error("[Session] max_plans must be at least 1");
+}
+
+Session::Impl::~Impl() {
+  close();
+  device.runtime().take_back(stream);
 }
 
 void Session::Impl::require_open() const {
@@ -90,8 +101,8 @@ std::shared_ptr<Session::Impl::Plan> Session::Impl::find_or_make_plan(const Tens
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  plans.push_front(
-      std::make_shared<Plan>(Plan{key, std::move(shapes), detail::Executable(std::move(program))}));
+  plans.push_front(std::make_shared<Plan>(
+      Plan{key, std::move(shapes), detail::Executable(std::move(program), device.runtime())}));
   plan_of_.emplace(std::move(key), plans.begin());
   if (plans.size() > options.max_plans) {
     plan_of_.erase(plans.back()->key);
@@ -109,9 +120,11 @@ std::shared_ptr<Session::Impl::Plan> Session::Impl::find_or_make_plan(const Tens
 
 void Session::Impl::provide_arena(const memory::Plan& plan) {
   if (plan.arena_bytes == 0 || (arena_ && arena_->requested_bytes() >= plan.arena_bytes)) return;
-  pool->free(std::exchange(arena_, nullptr));
-  arena_ = pool->allocate({plan.arena_bytes, Category::activation, {"session arena"}},
-                          plan.arena_by_category);
+  const memory::Request request{plan.arena_bytes, Category::activation, {"session arena"}};
+  if (!arena_ || !pool->grow(arena_, request, plan.arena_by_category)) {
+    pool->free(std::exchange(arena_, nullptr));
+    arena_ = pool->allocate(request, plan.arena_by_category);
+  }
   if (detail::logs_debug())
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
 }
@@ -127,38 +140,45 @@ detail::SessionVariables::Added Session::Impl::provide_variables(const detail::P
   }
 }
 
+void Session::Impl::copy_updated_feeds(const detail::Program& program,
+                                       std::span<const Tensor*> feeds, Tensors& copies) const {
+  for (const std::uint32_t index : program.updated_captured)
+    for (const Tensor*& feed : feeds)
+      if (program.captured[index]->extra->tensor.impl()->storage == feed->impl()->storage) {
+        const detail::TapeModeScope no_history(detail::without_history());
+        copies.push_back(feed->clone());
+        feed = &copies[copies.size() - 1];
+      }
+}
+
 Tensors Session::Impl::execute(Plan& plan, std::span<const Tensor* const> values) {
   detail::Executable& executable = plan.executable;
   const detail::Program& program = executable.program();
-  InlineVector<void*, 8> feeds;
-  Tensors copies;  // of feeds whose memory the graph updates, as a captured tensor
+  InlineVector<const Tensor*, 8> feeds;
   for (std::size_t i = 0; i < values.size(); ++i) {
     detail::check_feed(*program.feeds[i], *values[i], device);
-    const Tensor* value = values[i];
-    for (const std::uint32_t index : program.updated_captured)
-      if (program.captured[index]->extra->tensor.impl()->storage == value->impl()->storage)
-        value = &copies.emplace_back(values[i]->clone());
-    feeds.push_back(detail::data(*value));
+    feeds.push_back(values[i]);
+  }
+  Tensors copies;
+  if (!program.updated_captured.empty()) {
+    copies.reserve(feeds.size() * program.updated_captured.size());
+    copy_updated_feeds(program, {feeds.data(), feeds.size()}, copies);
   }
   detail::SessionVariables::Added added;
   if (!plan.has_variables) added = provide_variables(program);
   Tensors results;
-  InlineVector<void*, 4> addresses;
   try {
     provide_arena(program.plan);
-    executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables, device);
-    for (const detail::Fetch& fetch : program.fetches) {
+    executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
+    for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
-      addresses.push_back(detail::data(results.back()));
-    }
   } catch (...) {
     executable.unbind();
     variables.release(added);
     throw;
   }
   plan.has_variables = true;
-  executable.run({feeds.data(), feeds.size()}, {addresses.data(), addresses.size()});
-  if (program.draws) variables.count_run();
+  executable.run(stream, {feeds.data(), feeds.size()}, results);
   return results;
 }
 

@@ -1,5 +1,4 @@
 // Variables of a session: initial values, assignment, checkpoints.
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -53,10 +52,12 @@ Tensor Session::value(const Tensor& variable) {
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
   if (!impl_->variables.is_initialized(index))
     throw Error("[value] variable '" + declaration.name + "' has no value");
+  impl_->variables.require_whole(index);
   Tensor copy = detail::allocate(declaration.spec, impl_->device, memory::Category::temporary,
                                  {"session value"});
-  if (!impl_->device.is_simulated() && copy.bytes())
-    std::memcpy(detail::data(copy), impl_->variables.data(index), copy.bytes());
+  copy.impl()->storage->use_on(impl_->stream);
+  impl_->device.runtime().copy(impl_->stream, detail::data(copy), impl_->variables.data(index),
+                               copy.bytes());
   return copy;
 }
 
@@ -71,7 +72,8 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
     throw SimulatedRead("[assign] variable '" + declaration.name + "' cannot be set to " +
                         value.to_string() + ", which has no values: the device is simulated");
   impl_->provide_variable(index);
-  impl_->variables.write(index, detail::data(value));
+  detail::require_whole(*value.impl()->storage, "assign", {});
+  impl_->variables.write(index, value);
 }
 
 void Session::Impl::save(const std::string& file, const std::vector<std::size_t>& indices,
@@ -79,13 +81,16 @@ void Session::Impl::save(const std::string& file, const std::vector<std::size_t>
   if (device.is_simulated())
     throw SimulatedRead("[save] the session's device is simulated: there are no values to save");
   std::vector<safetensors::View> views;
+  std::vector<HostView> values;
   for (const std::size_t index : indices) {
     const VariableDeclaration& declaration = variables.declaration(index);
     // A slot that was never needed is zero, which is what reading a file without it gives.
     if (!variables.has_memory(index)) continue;
     if (!variables.is_initialized(index))
       throw Error("[save] variable '" + declaration.name + "' has no value");
-    views.push_back({declaration.name, declaration.spec, variables.data(index)});
+    variables.require_whole(index);
+    values.push_back(variables.view(index));
+    views.push_back({declaration.name, declaration.spec, values.back().data()});
   }
   detail::write_checkpoint(file, views, random);
 }

@@ -1,7 +1,10 @@
 #include "ebb/graph/variables.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/tensor/transfer.h"
 
 namespace ebb::detail {
 
@@ -38,6 +41,7 @@ void SessionVariables::release(const Added& added) noexcept {
   for (const std::uint32_t index : added.indices) {
     const bool is_parameter = declaration(index).category == Category::parameter;
     (is_parameter ? parameter_bytes_ : slot_bytes_) -= rounded_bytes(declaration(index));
+    if (values_[index].torn_by) --tears_;
     values_[index] = {};
     if (is_parameter) looked_at_ = std::min<std::size_t>(looked_at_, index);
   }
@@ -57,8 +61,7 @@ memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
   return pool_.allocate({bytes, Category::parameter, {tag}}, split);
 }
 
-void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
-                               const memory::Block* block) noexcept {
+void SessionVariables::lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) {
   if (!block) return;
   auto* data = static_cast<std::byte*>(block->data());
   for (const std::uint32_t index : indices) {
@@ -80,34 +83,66 @@ std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable)
 void SessionVariables::draw_initial(std::size_t index) {
   if (is_random_state(index)) return;
   const VariableDeclaration& variable = declaration(index);
-  if (!runtime_.is_simulated())
-    draw_initial_values(variable.initializer, variable.seed, variable.name, variable.spec,
-                        values_[index].data);
-  values_[index].initialized = true;
+  runtime_.write(stream_, values_[index].data, variable.spec.bytes(), [&](void* values) {
+    draw_initial_values(variable.initializer, variable.seed, variable.name, variable.spec, values);
+  });
+  is_set(index);
 }
 
-void SessionVariables::write(std::size_t index, const void* value) noexcept {
-  if (!runtime_.is_simulated())
-    std::memcpy(values_[index].data, value, declaration(index).spec.bytes());
-  values_[index].initialized = true;
+void SessionVariables::write(std::size_t index, const void* value) {
+  runtime_.copy_in(stream_, values_[index].data, value, declaration(index).spec.bytes());
+  is_set(index);
 }
 
-void SessionVariables::zero(std::size_t index) noexcept {
+void SessionVariables::write(std::size_t index, const Tensor& value) {
+  transfer(value, runtime_, stream_, values_[index].data);
+  is_set(index);
+}
+
+void SessionVariables::write(std::size_t index, const SessionVariables& others, std::size_t other) {
+  void* const from = others.data(other);
+  if (from == values_[index].data && &others == this) return;
+  const std::size_t bytes = declaration(index).spec.bytes();
+  if (&others.runtime_ == &runtime_) {
+    runtime_.wait(stream_, others.stream_);
+    runtime_.copy(stream_, values_[index].data, from, bytes);
+    runtime_.wait(others.stream_, stream_);  // it may write there next
+  } else if (!runtime_.is_simulated()) {
+    runtime_.copy_in(stream_, values_[index].data, others.view(other).data(), bytes);
+  }
+  is_set(index);
+}
+
+HostView SessionVariables::view(std::size_t index) const {
+  return HostView(runtime_, stream_, values_[index].data, declaration(index).spec.bytes());
+}
+
+void SessionVariables::zero(std::size_t index) {
   if (is_random_state(index)) return;
-  if (!runtime_.is_simulated())
-    std::memset(values_[index].data, 0, declaration(index).spec.bytes());
-  values_[index].initialized = true;
+  runtime_.fill(stream_, values_[index].data, 0, declaration(index).spec.bytes());
+  is_set(index);
 }
 
-void SessionVariables::begin_random_state(std::size_t index) noexcept {
+void SessionVariables::begin_random_state(std::size_t index) {
   const std::int64_t state[] = {static_cast<std::int64_t>(random_key_), 0};
   write(index, state);
 }
 
-void SessionVariables::count_run() noexcept {
-  if (graph_.random_state() < 0 || runtime_.is_simulated()) return;
-  const auto index = static_cast<std::size_t>(graph_.random_state());
-  if (has_memory(index)) ++reinterpret_cast<std::int64_t*>(values_[index].data)[1];
+void SessionVariables::is_set(std::size_t index) noexcept {
+  values_[index].initialized = true;
+  if (std::exchange(values_[index].torn_by, nullptr)) --tears_;
+}
+
+void SessionVariables::tear(std::size_t index, const char* by) noexcept {
+  if (!std::exchange(values_[index].torn_by, by)) ++tears_;
+}
+
+void SessionVariables::require_whole(std::span<const std::uint32_t> indices) const {
+  for (const std::uint32_t index : indices)
+    if (has_memory(index) && values_[index].torn_by)
+      throw Error("[run] variable '" + declaration(index).name + "' was being updated by " +
+                  values_[index].torn_by +
+                  " when a run failed, and may hold half a step; assign, initialize or restore it");
 }
 
 }  // namespace ebb::detail

@@ -15,9 +15,9 @@ namespace ebb::detail {
 class SessionVariables {
  public:
   // `random_key`: under which the session draws.
-  SessionVariables(GraphState& graph, Runtime& runtime, memory::Pool& pool,
+  SessionVariables(GraphState& graph, Runtime& runtime, Stream* stream, memory::Pool& pool,
                    std::uint64_t random_key)
-      : graph_(graph), runtime_(runtime), pool_(pool), random_key_(random_key) {}
+      : graph_(graph), runtime_(runtime), stream_(stream), pool_(pool), random_key_(random_key) {}
 
   // What allocate() has added.
   struct Added {
@@ -33,7 +33,7 @@ class SessionVariables {
   // The session's pool is closed: nothing is left to be freed.
   void forget() noexcept {
     values_.clear();
-    looked_at_ = 0;
+    looked_at_ = tears_ = 0;
     parameter_bytes_ = slot_bytes_ = 0;
   }
   std::size_t parameter_bytes() const noexcept { return parameter_bytes_; }
@@ -51,39 +51,58 @@ class SessionVariables {
     return index < values_.size() && values_[index].initialized;
   }
 
-  // The rest is for variables that have memory.
+  // A run has failed after `by` had begun to update the variable: it holds half a step, until it is
+  // set.
+  void tear(std::size_t index, const char* by) noexcept;
+  // How many are like that.
+  std::size_t tears() const noexcept { return tears_; }
+  // Throws Error for one of these that is.
+  void require_whole(std::span<const std::uint32_t> indices) const;
+  void require_whole(std::size_t index) const {
+    const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
+    if (tears_) require_whole(indices);
+  }
+
+  // The rest is for variables that have memory, and happens in the order of the session's stream.
   void* data(std::size_t index) const noexcept { return values_[index].data; }
   // Draws nothing for the random state, which goes on: a run never repeats the numbers of another.
   void draw_initial(std::size_t index);
-  // Writes a value of the declared spec.
-  void write(std::size_t index, const void* value) noexcept;
+  // Writes a value of the declared spec: the host's, a tensor's, or that of another session.
+  void write(std::size_t index, const void* value);
+  void write(std::size_t index, const Tensor& value);
+  void write(std::size_t index, const SessionVariables& others, std::size_t other);
+  // Its values as the host reads them.
+  HostView view(std::size_t index) const;
   // Zeros where a checkpoint says nothing; the random state stays what it is.
-  void zero(std::size_t index) noexcept;
-  // Adds one to the count of runs that draw, which the draws of the next one depend on.
-  void count_run() noexcept;
+  void zero(std::size_t index);
 
  private:
   struct Value {
     std::byte* data = nullptr;
     bool has_memory = false;
     bool initialized = false;
+    const char* torn_by = nullptr;
   };
+  // It has a value now, all of it.
+  void is_set(std::size_t index) noexcept;
   // One segment for these variables, and where each is in it.
   memory::Block* segment(std::span<const std::uint32_t> indices, const char* tag);
-  void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) noexcept;
+  void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block);
   bool is_random_state(std::size_t index) const noexcept {
     return static_cast<std::int64_t>(index) == graph_.random_state();
   }
-  void begin_random_state(std::size_t index) noexcept;
+  void begin_random_state(std::size_t index);
   std::size_t rounded_bytes(const VariableDeclaration& variable) const noexcept;
 
   GraphState& graph_;
   Runtime& runtime_;
+  Stream* const stream_;
   memory::Pool& pool_;
   const std::uint64_t random_key_;
   std::vector<Value> values_;  // by index; as far as looked at
   std::size_t looked_at_ = 0;  // parameters declared before have memory
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
+  std::size_t tears_ = 0;
 };
 
 }  // namespace ebb::detail

@@ -16,6 +16,7 @@ Node* Heap::take(std::size_t bytes) {
     rest->cover(node->data() + bytes, node->bytes() - bytes);
     rest->segment = node->segment;
     rest->is_free = true;
+    rest->set_last_user(node->last_user());
     rest->before = node;
     rest->after = node->after;
     if (rest->after) rest->after->before = rest;
@@ -36,6 +37,7 @@ void Heap::give(Node* node) noexcept {
   if (Node* after = node->after; after && after->is_free) {
     index.erase(after);
     node->cover(node->data(), node->bytes() + after->bytes());
+    node->add_last_user(after->last_user());
     node->after = after->after;
     if (node->after) node->after->before = node;
     nodes_.give(after);
@@ -44,6 +46,7 @@ void Heap::give(Node* node) noexcept {
   if (Node* before = node->before; before && before->is_free) {
     index.erase(before);
     before->cover(before->data(), before->bytes() + node->bytes());
+    before->add_last_user(node->last_user());
     before->after = node->after;
     if (before->after) before->after->before = before;
     nodes_.give(node);
@@ -56,6 +59,7 @@ Node* Heap::take_empty() {
   nodes_.reserve(1);
   Node* node = nodes_.take();
   node->cover(nullptr, 0);
+  node->set_last_user(nullptr);
   node->segment = nullptr;
   node->before = node->after = nullptr;
   node->is_free = false;
@@ -67,6 +71,7 @@ void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
   Segment& segment = segments_.try_emplace(next_age_).first->second;
   Node* node = nodes_.take();
   node->cover(static_cast<std::byte*>(base), segment_bytes);
+  node->set_last_user(nullptr);
   node->segment = &segment;
   node->before = node->after = nullptr;
   node->is_free = true;

@@ -32,6 +32,12 @@ struct Node final : Block {
     category_ = request.category;
     tag_ = request.tag;
   }
+  void set_last_user(User user) noexcept { last_user_ = user; }
+  /// Takes in a neighbour's memory.
+  void add_last_user(User user) noexcept {
+    if (user == last_user_ || user == nullptr) return;
+    last_user_ = last_user_ == nullptr ? user : many_users();
+  }
   void set_category(Category category) noexcept { category_ = category; }
 };
 

@@ -39,6 +39,14 @@ void Shared::unmap(void* base, std::size_t bytes) noexcept {
   ledger.give_back(bytes);
 }
 
+bool Shared::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
+  const std::size_t more = new_bytes - bytes;
+  if (more > limit || ledger.reserved() > limit - more) return false;
+  if (!source->grow(base, bytes, new_bytes)) return false;
+  ledger.reserve(more);
+  return true;
+}
+
 ReleaseReport Shared::trim(std::size_t bytes) noexcept {
   ReleaseReport report;
   Segments& segments = heap.segments();

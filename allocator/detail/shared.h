@@ -60,6 +60,8 @@ struct Shared {
   /// cache was searched under this same lock.
   void* map(std::size_t bytes, OutOfMemory::Reason& why) noexcept;
   void unmap(void* base, std::size_t bytes) noexcept;
+  /// A segment made larger in place, within the limit; false where that cannot be.
+  bool grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept;
 
   /// Returns wholly free segments, oldest first, until at least so many bytes went back.
   ReleaseReport trim(std::size_t bytes = kNoLimit) noexcept;

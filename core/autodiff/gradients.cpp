@@ -71,11 +71,8 @@ Tensor Tensor::with_grad() const {
 }
 
 Tensor Tensor::detach(CallSite site) const {
-  if (is_symbolic()) return apply_one(detach_op, {*this}, {}, site);
-  concrete(*this, "detach", site);
-  Tensor constant = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
-  constant.impl()->is_detached = true;
-  return constant;
+  if (!defined() || detail::is_shape_only(*impl_)) concrete(*this, "detach", site);
+  return apply_one(detach_op, {*this}, {}, site);
 }
 
 bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }

@@ -20,10 +20,11 @@ namespace detail {
 
 void EdgeCollector::note(const OpDef& op, Inputs inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!(op.shape_only & bit(static_cast<int>(i)))) note(*inputs[i].tensor);
+    if (!(op.shape_only & bit(static_cast<int>(i))))
+      note(*inputs[i].tensor, !(op.stops_gradient & bit(static_cast<int>(i))));
 }
 
-void EdgeCollector::note(const Tensor& tensor) {
+void EdgeCollector::note(const Tensor& tensor, bool carries_gradient) {
   if (!tensor.defined()) return;
   const TensorImpl& impl = *tensor.impl();
   if (impl.storage) {
@@ -32,7 +33,7 @@ void EdgeCollector::note(const Tensor& tensor) {
     if (!made_inside && known_captures_.insert(impl.storage.get()).second)
       captures_.emplace_back(impl.storage, impl.offset);
   }
-  if (impl.node && known_.emplace(impl.node.get(), impl.output).second)
+  if (carries_gradient && impl.node && known_.emplace(impl.node.get(), impl.output).second)
     found_.push_back({impl.node, impl.output, impl.spec});
 }
 

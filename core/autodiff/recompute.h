@@ -36,7 +36,7 @@ class EdgeCollector {
   };
   void note(const OpDef& op, Inputs inputs);
   // A tensor that the function hands on.
-  void note(const Tensor& tensor);
+  void note(const Tensor& tensor, bool carries_gradient = true);
   const std::vector<Found>& found() const noexcept { return found_; }
   std::vector<Kept>& captures() noexcept { return captures_; }
 

@@ -1,5 +1,7 @@
 #pragma once
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -24,6 +26,13 @@ class Attributes {
   const T& get() const noexcept {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kCapacity);
     return *reinterpret_cast<const T*>(bytes_);
+  }
+
+  // All of them, for a hash.
+  std::array<std::uint64_t, kCapacity / 8> words() const noexcept {
+    std::array<std::uint64_t, kCapacity / 8> words;
+    std::memcpy(words.data(), bytes_, kCapacity);
+    return words;
   }
 
   friend bool operator==(const Attributes& a, const Attributes& b) noexcept {

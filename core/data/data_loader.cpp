@@ -30,7 +30,10 @@ class Slot {
     // Any other holder, be it a tensor, a view of one or the tape, counts in the storage.
     if (!storage_->unique()) storage_ = allocate();
     Tensor batch = detail::make_concrete(detail::with_rows(from_.impl()->spec, rows), storage_);
-    if (!device_.is_simulated()) detail::gather_rows(from_, samples, storage_->data());
+    const std::size_t row_bytes = detail::with_rows(from_.impl()->spec, 1).bytes();
+    storage_->write(0, batch.bytes(), [&](void* to) {
+      detail::gather_rows(detail::values_of(from_).data(), row_bytes, samples, to);
+    });
     storage_->bump_version();
     return batch;
   }

@@ -15,8 +15,6 @@ namespace ebb {
 
 namespace {
 
-using detail::values_of;
-
 constexpr const char* kWhat = "DataSet";
 
 [[noreturn]] void fail(const std::string& text) { throw Error(detail::message(kWhat, text, {})); }
@@ -34,34 +32,40 @@ void check_on_host(const Tensor& tensor, const char* which) {
 // Calls function(pointer to the first value) with the type of a floating tensor's values.
 template <class Function>
 void with_values(const Tensor& tensor, Function&& function) {
-  if (tensor.dtype() == DType::f32)
-    function(values_of<float>(tensor));
-  else if (tensor.dtype() == DType::f64)
-    function(values_of<double>(tensor));
-  else
+  if (!is_floating(tensor.dtype()) || size_of(tensor.dtype()) < 4)
     fail("scales inputs of f32 or f64, not " + tensor.to_string());
+  const HostView values = detail::values_of(tensor);
+  if (tensor.dtype() == DType::f32)
+    function(values.as<float>());
+  else
+    function(values.as<double>());
 }
 
 // A copy of `inputs`, with each value replaced by function(value, column).
 template <class Function>
 Tensor transformed(const Tensor& inputs, Function&& function) {
-  Tensor result = detail::allocate_input(inputs.impl()->spec, kWhat);
+  Tensor result;
   with_values(inputs, [&]<class T>(const T* from) {
-    T* const to = values_of<T>(result);
-    const auto columns =
-        static_cast<std::size_t>(detail::with_rows(inputs.impl()->spec, 1).shape.elements());
-    const auto count = static_cast<std::size_t>(inputs.elements());
-    for (std::size_t i = 0; i < count; ++i)
-      to[i] = static_cast<T>(function(static_cast<double>(from[i]), i % columns));
+    result = detail::make_input<T>(inputs.shape(), kWhat, [&](T* to) {
+      const auto columns =
+          static_cast<std::size_t>(detail::with_rows(inputs.impl()->spec, 1).shape.elements());
+      const auto count = static_cast<std::size_t>(inputs.elements());
+      for (std::size_t i = 0; i < count; ++i)
+        to[i] = static_cast<T>(function(static_cast<double>(from[i]), i % columns));
+    });
   });
   return result;
 }
 
 DataSet gather(const DataSet& data, std::span<const std::int64_t> rows) {
   const auto pick = [&](const Tensor& from) {
-    Tensor to = detail::allocate_input(
-        detail::with_rows(from.impl()->spec, static_cast<std::int64_t>(rows.size())), kWhat);
-    detail::gather_rows(from, rows, detail::data(to));
+    const Spec& spec = from.impl()->spec;
+    Tensor to = detail::allocate(detail::with_rows(spec, static_cast<std::int64_t>(rows.size())),
+                                 Device::cpu(), memory::Category::input, {kWhat});
+    const HostView values = detail::values_of(from);
+    to.impl()->storage->write(0, to.bytes(), [&](void* picked) {
+      detail::gather_rows(values.data(), detail::with_rows(spec, 1).bytes(), rows, picked);
+    });
     return to;
   };
   return DataSet(pick(data.inputs()), pick(data.targets()));
@@ -70,9 +74,8 @@ DataSet gather(const DataSet& data, std::span<const std::int64_t> rows) {
 // A tensor of these values, rows of `columns` each.
 template <class T>
 Tensor from_values(const std::vector<T>& values, const Shape& shape) {
-  Tensor tensor = detail::allocate_input({dtype_of<T>, shape}, kWhat);
-  std::copy(values.begin(), values.end(), values_of<T>(tensor));
-  return tensor;
+  return detail::make_input<T>(shape, kWhat,
+                               [&](T* to) { std::copy(values.begin(), values.end(), to); });
 }
 
 }  // namespace

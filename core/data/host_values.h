@@ -8,14 +8,19 @@
 
 namespace ebb::detail {
 
-// Memory on the host for the values of a data set; not initialised. Throws OutOfMemory.
-inline Tensor allocate_input(const Spec& spec, const char* what) {
-  return allocate(spec, Device::cpu(), memory::Category::input, {what});
+// A tensor on the CPU for the values of a data set, which fill(pointer to T) writes. Throws
+// OutOfMemory.
+template <class T, class Fill>
+Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
+  Tensor tensor = allocate({dtype_of<T>, shape}, Device::cpu(), memory::Category::input, {what});
+  tensor.impl()->storage->write(0, tensor.bytes(),
+                                [&](void* values) { fill(static_cast<T*>(values)); });
+  return tensor;
 }
 
-template <class T>
-T* values_of(const Tensor& tensor) noexcept {
-  return static_cast<T*>(data(tensor));
+// The values of a tensor, as the host reads them.
+inline HostView values_of(const Tensor& tensor) {
+  return tensor.impl()->storage->view(tensor.impl()->offset, tensor.bytes());
 }
 
 // `spec` with another leading dimension.
@@ -24,15 +29,14 @@ inline Spec with_rows(Spec spec, std::int64_t rows) noexcept {
   return spec;
 }
 
-// Copies the rows of these indices one behind the other.
-inline void gather_rows(const Tensor& from, std::span<const std::int64_t> rows, void* to) noexcept {
-  const std::size_t bytes = with_rows(from.impl()->spec, 1).bytes();
-  if (bytes == 0) return;
-  const std::byte* const source = values_of<std::byte>(from);
+// Copies the rows of these indices, of so many bytes each, one behind the other.
+inline void gather_rows(const std::byte* from, std::size_t row_bytes,
+                        std::span<const std::int64_t> rows, void* to) noexcept {
+  if (row_bytes == 0) return;
   auto* out = static_cast<std::byte*>(to);
   for (const std::int64_t row : rows) {
-    std::memcpy(out, source + static_cast<std::size_t>(row) * bytes, bytes);
-    out += bytes;
+    std::memcpy(out, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
+    out += row_bytes;
   }
 }
 

@@ -80,12 +80,10 @@ DataSet DataSet::idx(const std::string& images, const std::string& labels) {
   if (label_file.dim(0) != count)
     throw FileError(labels + ": has " + std::to_string(label_file.dim(0)) + " labels for the " +
                     std::to_string(count) + " images of " + images);
-  Tensor inputs = detail::allocate_input(
-      {DType::f32, {count, image_file.dim(1) * image_file.dim(2)}}, "DataSet");
-  Tensor targets = detail::allocate_input({DType::i32, {count}}, "DataSet");
-  image_file.read(detail::values_of<float>(inputs));
-  label_file.read(detail::values_of<std::int32_t>(targets));
-  return DataSet(std::move(inputs), std::move(targets));
+  return DataSet(detail::make_input<float>({count, image_file.dim(1) * image_file.dim(2)},
+                                           "DataSet", [&](float* to) { image_file.read(to); }),
+                 detail::make_input<std::int32_t>({count}, "DataSet",
+                                                  [&](std::int32_t* to) { label_file.read(to); }));
 }
 
 }  // namespace ebb

@@ -18,15 +18,15 @@ constexpr const char* kWhat = "windows";
 DataSet make_windows(const std::vector<float>& scaled, const WindowOptions& options,
                      std::int64_t first, std::int64_t last) {
   const std::int64_t count = last - first;
-  Tensor past = detail::allocate_input({DType::f32, {count, options.length, 1}}, kWhat);
-  Tensor next = detail::allocate_input({DType::f32, {count, 1}}, kWhat);
-  float* past_out = detail::values_of<float>(past);
-  float* next_out = detail::values_of<float>(next);
-  for (std::int64_t target = first; target < last; ++target) {
-    const auto begin = scaled.begin() + (target - options.horizon + 1 - options.length);
-    past_out = std::copy(begin, begin + options.length, past_out);
-    *next_out++ = scaled[static_cast<std::size_t>(target)];
-  }
+  Tensor past = detail::make_input<float>({count, options.length, 1}, kWhat, [&](float* to) {
+    for (std::int64_t target = first; target < last; ++target) {
+      const auto begin = scaled.begin() + (target - options.horizon + 1 - options.length);
+      to = std::copy(begin, begin + options.length, to);
+    }
+  });
+  Tensor next = detail::make_input<float>({count, 1}, kWhat, [&](float* to) {
+    std::copy(scaled.begin() + first, scaled.begin() + last, to);
+  });
   return DataSet(std::move(past), std::move(next));
 }
 

@@ -47,9 +47,6 @@ class Backend {
   // The device's memory is the host's, and what is asked for is done when the call returns. Streams
   // mean nothing there: they are not made, and null stands for all of them.
   virtual bool is_host() const noexcept = 0;
-  // What a program reads and writes must stay where it is from run to run, since it is captured:
-  // feeds are copied to places of its own, and fetches from there.
-  virtual bool wants_fixed_addresses() const noexcept = 0;
 
   // Throws Error where the device has no more.
   virtual std::unique_ptr<Stream> make_stream() = 0;
@@ -59,7 +56,8 @@ class Backend {
   virtual Status synchronise(Stream* stream) noexcept = 0;
 
   // `from` is the host's and may be used again at once.
-  virtual Status copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept = 0;
+  virtual Status copy_in(Stream* stream, void* to, const void* from,
+                         std::size_t bytes) noexcept = 0;
   // `to` is the host's and has the values when this returns.
   virtual Status copy_out(Stream* stream, void* to, const void* from,
                           std::size_t bytes) noexcept = 0;

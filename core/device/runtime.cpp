@@ -1,38 +1,104 @@
 #include "ebb/core/device/runtime.h"
 
-#include <new>
+#include <atomic>
 
 #include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/streams.h"
 
 namespace ebb {
 
-Runtime::Runtime(std::string name, memory::Profile profile, bool simulated,
-                 std::unique_ptr<memory::MemorySource> source, std::size_t capacity_bytes)
-    : name_(std::move(name)),
-      profile_(profile),
+namespace {
+
+// Shapes only: nothing is copied and nothing runs.
+class SimulatedBackend final : public Backend {
+ public:
+  bool is_host() const noexcept override { return false; }
+  std::unique_ptr<Stream> make_stream() override { return nullptr; }
+  Status wait(Stream*, Stream*) noexcept override { return {}; }
+  Status synchronise(Stream*) noexcept override { return {}; }
+  Status copy_in(Stream*, void*, const void*, std::size_t) noexcept override { return {}; }
+  Status copy_out(Stream*, void*, const void*, std::size_t) noexcept override { return {}; }
+  Status copy(Stream*, void*, const void*, std::size_t) noexcept override { return {}; }
+  Status fill(Stream*, void*, unsigned char, std::size_t) noexcept override { return {}; }
+  Launched run(Stream*, std::span<const Launch> launches) noexcept override {
+    return {{}, launches.size()};
+  }
+};
+
+Runtime::Parts host_parts() {
+  auto source = std::make_unique<memory::HostSource>();
+  Runtime::Parts parts;
+  parts.name = "cpu";
+  parts.capacity_bytes = source->device_memory().total;
+  parts.profile.page_bytes = source->page_bytes();
+  parts.source = std::move(source);
+  parts.backend = detail::make_cpu_backend();
+  return parts;
+}
+
+std::uint64_t next_serial() noexcept {
+  static std::atomic<std::uint64_t> next{0};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// What replace_cpu() has chosen, until Device::cpu() is asked for.
+struct Chosen {
+  Runtime::Parts parts;
+  bool is_chosen = false;
+  bool is_taken = false;
+};
+Chosen& chosen() {
+  static Chosen chosen;
+  return chosen;
+}
+
+}  // namespace
+
+Runtime::Runtime(Parts parts, bool simulated)
+    : name_(std::move(parts.name)),
+      serial_(next_serial()),
+      profile_(std::move(parts.profile)),
       simulated_(simulated),
-      capacity_bytes_(capacity_bytes),
-      source_(source.get()),
-      allocator_(std::make_unique<memory::CachingAllocator>(std::move(source), profile)) {}
+      host_(parts.backend->is_host()),
+      immediate_(host_ || simulated),
+      capacity_bytes_(parts.capacity_bytes),
+      source_(parts.source.get()),
+      backend_(std::move(parts.backend)),
+      streams_(std::make_shared<detail::Streams>(*backend_)),
+      allocator_(std::make_unique<memory::CachingAllocator>(std::move(parts.source), profile_)) {}
+
+// Threads that have a stream give it back from now on to nobody.
+Runtime::~Runtime() {
+  allocator_.reset();
+  streams_.reset();
+}
 
 Device Device::cpu() {
   // Never destroyed: tensors with static storage may outlive every other object of the process.
   static Runtime* const runtime = [] {
-    auto source = std::make_unique<memory::HostSource>();
-    const std::size_t capacity = source->device_memory().total;
-    memory::Profile profile;
-    profile.page_bytes = source->page_bytes();
-    return new Runtime("cpu", profile, false, std::move(source), capacity);
+    chosen().is_taken = true;
+    return new Runtime(chosen().is_chosen ? std::move(chosen().parts) : host_parts(), false);
   }();
   return Device(runtime, false);
 }
 
+void Runtime::replace_cpu(Parts parts) {
+  if (chosen().is_taken) throw Error("the CPU is in use and cannot be replaced any more");
+  chosen() = {std::move(parts), true, false};
+}
+
+Device Runtime::make(Parts parts) { return Device(new Runtime(std::move(parts), false), true); }
+
 Device Runtime::make_simulated(const memory::Profile& profile, std::size_t capacity_bytes) {
-  auto source = std::make_unique<memory::SimulatedSource>(capacity_bytes, profile.page_bytes);
-  return Device(
-      new Runtime("sim:" + profile.name, profile, true, std::move(source), capacity_bytes), true);
+  Parts parts{
+      .name = "sim:" + profile.name,
+      .profile = profile,
+      .source = std::make_unique<memory::SimulatedSource>(capacity_bytes, profile.page_bytes),
+      .backend = std::make_unique<SimulatedBackend>(),
+      .capacity_bytes = capacity_bytes};
+  return Device(new Runtime(std::move(parts), true), true);
 }
 
 Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
@@ -42,6 +108,65 @@ Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
 
 bool Runtime::fits() const noexcept {
   return !simulated_ || static_cast<const memory::SimulatedSource*>(source_)->fits();
+}
+
+std::string detail::describe(const Status& status) {
+  std::string text = status.problem;
+  if (status.code) text += " (code " + std::to_string(status.code) + ")";
+  return text;
+}
+
+namespace {
+void require(const Status& status, const char* what, const std::string& device) {
+  if (status.ok()) return;
+  throw Error(detail::message(what, device + ": " + detail::describe(status), detail::entry()));
+}
+}  // namespace
+
+Stream* Runtime::stream_of_thread() { return detail::stream_of_thread(streams_); }
+
+Stream* Runtime::lend_stream() { return immediate_ ? nullptr : streams_->lend(); }
+
+void Runtime::take_back(Stream* stream) noexcept {
+  if (stream) streams_->take_back(stream);
+}
+
+void Runtime::wait_for_other(Stream* stream, memory::User other) {
+  require(other == memory::Block::many_users()
+              ? streams_->wait_for_all(stream)
+              : backend_->wait(stream, static_cast<Stream*>(const_cast<void*>(other))),  // NOLINT
+          "wait", name_);
+}
+
+void Runtime::synchronise(Stream* stream) {
+  require(backend_->synchronise(stream), "synchronise", name_);
+}
+
+void Runtime::copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes) require(backend_->copy_in(stream, to, from, bytes), "copy", name_);
+}
+
+void Runtime::copy_out(Stream* stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes) require(backend_->copy_out(stream, to, from, bytes), "copy", name_);
+}
+
+void Runtime::copy(Stream* stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes) require(backend_->copy(stream, to, from, bytes), "copy", name_);
+}
+
+void Runtime::fill(Stream* stream, void* to, unsigned char value, std::size_t bytes) {
+  if (bytes) require(backend_->fill(stream, to, value, bytes), "fill", name_);
+}
+
+HostView::HostView(Runtime& runtime, Stream* stream, const void* values, std::size_t bytes) {
+  if (runtime.is_simulated()) return;
+  if (runtime.is_host()) {
+    data_ = static_cast<const std::byte*>(values);
+    return;
+  }
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  runtime.copy_out(stream, copy_.get(), values, bytes);
+  data_ = copy_.get();
 }
 
 }  // namespace ebb

@@ -6,8 +6,8 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/profile.h"
 #include "ebb/core/base/reference.h"
+#include "ebb/core/device/backend.h"
 #include "ebb/core/device/device.h"
-#include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
 
@@ -16,22 +16,42 @@ namespace ebb {
 #endif
 
 namespace detail {
-// Every byte 0xFF: NaN in any floating type, an absurd index or count in any other.
-inline void poison(void* memory, std::size_t bytes) noexcept {
-  if (bytes) std::memset(memory, 0xFF, bytes);
-}
+class Streams;
+// Every byte of it: NaN in any floating type, an absurd index or count in any other.
+inline constexpr unsigned char kPoison = 0xFF;
+// What a kernel or a device has answered, in words.
+std::string describe(const Status& status);
 }  // namespace detail
 
-// What stands behind a Device: its allocator, and which kernels and memory rules serve it. The
-// CPU's lives as long as the process, a simulated one as long as its handles and tensors.
+// What stands behind a Device: its allocator, its streams, and the only way to its memory. The
+// CPU's lives as long as the process, another as long as its handles and tensors.
+//
+// What goes wrong on the device is thrown as an Error.
 class Runtime final : public detail::Counted {
  public:
+  // What a device is made of.
+  struct Parts {
+    std::string name;
+    memory::Profile profile;
+    std::unique_ptr<memory::MemorySource> source;
+    std::unique_ptr<Backend> backend;
+    std::size_t capacity_bytes = 0;
+  };
+  // A device of its own.
+  static Device make(Parts parts);
   static Device make_simulated(const memory::Profile& profile, std::size_t capacity_bytes);
+  // For tests: what Device::cpu() gives in this process. Throws Error after it has been asked for.
+  static void replace_cpu(Parts parts);
+  ~Runtime();
 
   const std::string& name() const noexcept { return name_; }
   const memory::Profile& profile() const noexcept { return profile_; }
   bool is_simulated() const noexcept { return simulated_; }
+  // The memory is the host's, and whatever is asked for is done at once. There are no streams then.
+  bool is_host() const noexcept { return host_; }
   memory::CachingAllocator& allocator() noexcept { return *allocator_; }
+  // No two of a process have the same.
+  std::uint64_t serial() const noexcept { return serial_; }
   // Bytes of memory a simulated device stands for; the machine's own on a real one.
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
   // Whether what was asked of a simulated device stayed within its capacity; true on a real one.
@@ -42,18 +62,80 @@ class Runtime final : public detail::Counted {
   bool poisons() const noexcept { return poisons_ && !simulated_; }
   void set_poisons(bool poisons) noexcept { poisons_ = poisons; }
 
+  bool has_streams() const noexcept { return !immediate_; }
+  // The calling thread's stream; null where there are none.
+  Stream* stream() { return immediate_ ? nullptr : stream_of_thread(); }
+  // A stream for one owner, a session, who gives it back when he is done.
+  Stream* lend_stream();
+  void take_back(Stream* stream) noexcept;
+  // What `stream` does from now on comes after what `other` has been asked for, or, if that is
+  // Block::many_users(), all streams.
+  void wait(Stream* stream, memory::User other) {
+    if (other != nullptr && other != stream) wait_for_other(stream, other);
+  }
+  void synchronise(Stream* stream);
+
+  // Traffic with the device's memory, in the order of a stream. Nothing happens on a simulated
+  // device.
+  void copy_in(Stream* stream, void* to, const void* from, std::size_t bytes);
+  void copy_out(Stream* stream, void* to, const void* from, std::size_t bytes);
+  void copy(Stream* stream, void* to, const void* from, std::size_t bytes);
+  void fill(Stream* stream, void* to, unsigned char value, std::size_t bytes);
+  // Calls write(host memory of so many bytes, to be filled) and brings them to the device: that
+  // memory is the device's own where it is the host's. Not called on a simulated device.
+  template <class Write>
+  void write(Stream* stream, void* to, std::size_t bytes, const Write& write) {
+    if (simulated_) return;
+    if (host_) {
+      write(static_cast<std::byte*>(to));
+      return;
+    }
+    const auto staged = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    write(staged.get());
+    copy_in(stream, to, staged.get(), bytes);
+  }
+
+  // Runs kernels one after the other, until one refuses or fails.
+  Launched run(Stream* stream, std::span<const Launch> launches) noexcept {
+    return backend_->run(stream, launches);
+  }
+
  private:
   friend class Device;
-  Runtime(std::string name, memory::Profile profile, bool simulated,
-          std::unique_ptr<memory::MemorySource> source, std::size_t capacity_bytes);
+  Runtime(Parts parts, bool simulated);
+  Stream* stream_of_thread();
+  void wait_for_other(Stream* stream, memory::User other);
 
   const std::string name_;
+  const std::uint64_t serial_;
   const memory::Profile profile_;
   const bool simulated_;
+  const bool host_;
+  const bool immediate_;  // host or simulated
   const std::size_t capacity_bytes_;
   bool poisons_ = EBB_POISON;
   const memory::MemorySource* source_;
+  // The allocator goes first: its source may wait for the backend's work.
+  const std::unique_ptr<Backend> backend_;
+  std::shared_ptr<detail::Streams> streams_;
   std::unique_ptr<memory::CachingAllocator> allocator_;
+};
+
+// The values of some device memory as the host reads them: in place where they are the host's, else
+// a copy, made here. Empty for a simulated device.
+class HostView {
+ public:
+  HostView(Runtime& runtime, Stream* stream, const void* values, std::size_t bytes);
+
+  const std::byte* data() const noexcept { return data_; }
+  template <class T>
+  const T* as() const noexcept {
+    return reinterpret_cast<const T*>(data_);
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> copy_;
+  const std::byte* data_ = nullptr;
 };
 
 }  // namespace ebb

@@ -19,6 +19,8 @@ namespace cpu {
 // Input: a session's random state, i64[2] {key, run count}; output i64[2] = {key, (run count << 32)
 // | node}.
 Status draw(const KernelContext&);
+// Input: the random state*; adds one to its run count.
+Status next_run(const KernelContext&);
 // Input: draw; output f32 or f64. uniform in [a, b); bernoulli 1 with probability a. normal by Box
 // and Muller, in f64 for either output: elements 2 i and 2 i + 1 have the words w and v; with
 // u = 1 - unit_interval(w), in (0, 1], and t = unit_interval(v) they are

@@ -1,6 +1,7 @@
 #include "ebb/core/ops/all_operators.h"
 
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -20,8 +21,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       &multiply_op, &multiply_number_op, &divide_op, &divide_by_number_op, &divide_number_op,
       &negate_op, &square_op, &sqrt_op, &exp_op, &log_op, &tanh_op, &sigmoid_op, &relu_op,
       &relu_gradient_op,
-      // fill, copy
-      &fill_like_op, &copy_op, &cast_op, &detach_op,
+      // create, fill, copy
+      &full_op, &fill_like_op, &copy_op, &cast_op, &detach_op,
       // reduce
       &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear
@@ -30,7 +31,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op,
       // random
       &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
-      &dropout_op, &draw_op,
+      &dropout_op, &draw_op, &next_run_op,
       // lstm
       &lstm_op, &lstm_backward_op,
       // shape

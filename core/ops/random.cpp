@@ -154,4 +154,15 @@ constinit const OpDef draw_op{.name = "draw",
                                   },
                               .cpu = {cpu::draw}};
 
+constinit const OpDef next_run_op{.name = "next_run",
+                                  .infer =
+                                      [](Inference& inference) {
+                                        inference.require(detail::is_draw(inference.inputs[0]),
+                                                          "the random state must be i64[2]");
+                                        inference.output(DType::i64, {2});
+                                      },
+                                  .updates = bit(0),
+                                  .stateful = true,
+                                  .cpu = {cpu::next_run}};
+
 }  // namespace ebb

@@ -67,5 +67,7 @@ extern const OpDef uniform_op, normal_op, bernoulli_op, uniform_like_op, normal_
 // Input: a session's random state, i64[2] {key, run count}; output: the draw i64[2] {key, counter}
 // of one random node in that run (kernels/random.h).
 extern const OpDef draw_op;
+// Updates a session's random state: the next run is another one.
+extern const OpDef next_run_op;
 
 }  // namespace ebb

@@ -176,6 +176,7 @@ constinit const OpDef assign_op{.name = "assign",
                                   return {Tensor(), g.dy()};
                                 },
                                 .updates = bit(0),
+                                .overwrites = bit(0),
                                 .stateful = true,
                                 .cpu = {cpu::assign}};
 

@@ -126,8 +126,9 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
     tensor = detail::allocate(spec, *state.device, memory::Category::parameter,
                               detail::tag(trained ? "parameter" : "state", site));
     tensor.impl()->storage->make_state();
-    if (!state.device->is_simulated())
-      detail::draw_initial_values(initializer, state.seed, full, spec, detail::data(tensor));
+    tensor.impl()->storage->write(0, spec.bytes(), [&](void* values) {
+      detail::draw_initial_values(initializer, state.seed, full, spec, values);
+    });
     if (trained) tensor = tensor.with_grad();
   }
   (trained ? state.parameters : state.states).add({{full, tensor}});

@@ -1,6 +1,5 @@
 // Parameters and checkpoints.
 #include <algorithm>
-#include <cstring>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/parameters/checkpoint.h"
@@ -24,9 +23,14 @@ void Parameters::save(const std::string& file) const {
   state_->require_values("save");
   detail::require_any(*this, "save");
   std::vector<safetensors::View> views;
+  std::vector<HostView> values;
   for (const auto* list : {&entries(), &states(), &slots()})
-    for (const Entry& entry : *list)
-      views.push_back({entry.name, entry.tensor.impl()->spec, detail::data(entry.tensor)});
+    for (const Entry& entry : *list) {
+      const detail::TensorImpl& impl = *entry.tensor.impl();
+      detail::require_whole(*impl.storage, "save", {});
+      values.push_back(impl.storage->view(impl.offset, impl.spec.bytes()));
+      views.push_back({entry.name, impl.spec, values.back().data()});
+    }
   detail::write_checkpoint(
       file, views,
       prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out);
@@ -93,10 +97,11 @@ void Parameters::load(const std::string& file, const RestoreOptions& options) co
   for (const SlotRequest& value : values) {
     const Tensor* tensor = state_->find_value(value.name);
     if (!tensor) tensor = state_->slots.find(value.name);
-    tensor->impl()->storage->bump_version();
+    detail::Storage& storage = *tensor->impl()->storage;
+    storage.bump_version();
+    storage.mend();
     if (state_->device->is_simulated()) continue;
-    if (const std::size_t size = value.spec.bytes())
-      std::memcpy(detail::data(*tensor), bytes.data() + at, size);
+    storage.copy_in(tensor->impl()->offset, bytes.data() + at, value.spec.bytes());
     at += value.spec.bytes();
   }
   if (prefix_ == state_->root) detail::restore_generator(checkpoint);

@@ -1,5 +1,4 @@
 // Slots: what optimizers keep with parameters.
-#include <cstring>
 #include <unordered_set>
 
 #include "ebb/core/base/error.h"
@@ -45,7 +44,7 @@ Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device
                            .site = site});
   Tensor slot = detail::allocate(request.spec, *device, category, detail::tag("slot", site));
   slot.impl()->storage->make_state();
-  if (!device->is_simulated() && slot.bytes()) std::memset(detail::data(slot), 0, slot.bytes());
+  slot.impl()->storage->fill(0);
   return slot;
 }
 

@@ -5,6 +5,7 @@
 
 #include "ebb/core/random/random_key.h"
 #include "ebb/core/tensor/recorder.h"
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb {
@@ -30,7 +31,8 @@ Tensor next_draw(const Tensor& like, CallSite site) {
   return next_draw(like.device(), site);
 }
 
-Tensor next_draw(const Device& device, CallSite) {
+Tensor next_draw(const Device& device, CallSite site) {
+  if (Recorder* const tracing = tape_mode().tracing) return tracing->draw(site);
   Generator& generator = detail::generator();
   const std::array<std::int64_t, 2> draw = {static_cast<std::int64_t>(generator.key),
                                             static_cast<std::int64_t>(generator.counter)};

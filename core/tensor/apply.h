@@ -21,9 +21,14 @@ struct Input {
 using Inputs = std::span<const Input>;
 
 // Applies an operator: the one place that knows that there are two modes. A symbolic input makes a
-// node in its graph; otherwise the operator runs now. Throws what the shape rule throws, Error for
+// node in its graph, and so does every operator while a graph traces the thread; otherwise the
+// operator runs now. Throws what the shape rule throws, Error for
 // tensors of two graphs or two devices, OutOfMemory.
 Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+
+// The same for an operator without inputs, which runs on `device`.
+Tensors apply_on(const Device& device, const OpDef& op, const Attributes& attributes,
+                 CallSite site);
 
 // The same for operators with one output.
 template <std::size_t N>
@@ -33,8 +38,10 @@ Tensor apply_one(const OpDef& op, const Input (&inputs)[N], const Attributes& at
 }
 
 namespace detail {
-// Seam 1: defined by eager/.
-Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+// Seam 1: defined by eager/. On `device`, where the inputs do not say it: there are none, or the
+// operator moves its input.
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+                const Device* device = nullptr);
 }  // namespace detail
 
 }  // namespace ebb

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class Node : public detail::Counted {
     Tensor tensor;             // a leaf's gradient; a graph's captured tensor
     bool partial = false;      // a backward pass failed after it had added to this leaf's gradient
     bool unreachable = false;  // no handle of this leaf is left that could read its gradient
+    std::optional<Device> device;  // of the tape's operator that moves: where its input is
     std::function<Tensors()> recompute;
     // Of each output, in a graph: the nodes that update its memory in place, of which the k-th
     // (from 0) makes version k + 1.

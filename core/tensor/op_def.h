@@ -80,6 +80,9 @@ struct OpDef {
   Mask destroys = 0;
   // Inputs that are written in place. Output 0 is then the first of them, in its new version.
   Mask updates = 0;
+  // Of those, inputs whose old values nothing reads: where that is all of a memory, it is as if
+  // new.
+  Mask overwrites = 0;
   // Outputs that exist for the gradient only, left out where no gradient is asked for.
   Mask optional_outputs = 0;
   // Further outputs that a plan leaves out where nobody reads them. (Eager cannot know.)
@@ -94,6 +97,8 @@ struct OpDef {
   Mask stops_gradient = 0;
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
+  // Output 0 is input 0 on another device. No kernel runs.
+  bool moves = false;
   // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.
   bool (*is_identity)(const MemoryQuery&) = nullptr;
   DeviceKernel cpu = {};

@@ -1,5 +1,7 @@
 #include "ebb/core/tensor/storage.h"
 
+#include <exception>
+
 namespace ebb::detail {
 
 using memory::Category;
@@ -15,6 +17,48 @@ std::uint64_t first_serial() noexcept {
 std::uint64_t Storage::next_serial() noexcept {
   thread_local std::uint64_t next = first_serial();
   return next++;
+}
+
+void Storage::wait_for_last_user(Stream* stream) const {
+  const Lock lock(*this);
+  device_.runtime().wait(stream, last_user_);
+  last_user_ = stream;
+}
+
+void Storage::copy_in(std::size_t offset, const void* from, std::size_t bytes) const {
+  Runtime& runtime = device_.runtime();
+  Stream* const stream = runtime.stream();
+  use_on(stream);
+  runtime.copy_in(stream, data() + offset, from, bytes);
+}
+
+void Storage::copy_out(std::size_t offset, void* to, std::size_t bytes) const {
+  Runtime& runtime = device_.runtime();
+  Stream* const stream = runtime.stream();
+  use_on(stream);
+  runtime.copy_out(stream, to, data() + offset, bytes);
+}
+
+void Storage::fill(unsigned char value) const {
+  Runtime& runtime = device_.runtime();
+  Stream* const stream = runtime.stream();
+  use_on(stream);
+  runtime.fill(stream, data(), value, bytes());
+}
+
+HostView Storage::view(std::size_t offset, std::size_t bytes) const {
+  Runtime& runtime = device_.runtime();
+  Stream* const stream = runtime.stream();
+  use_on(stream);
+  return HostView(runtime, stream, data() + offset, bytes);
+}
+
+// A device that refuses this has other worries than stale memory.
+void Storage::poison() const noexcept {
+  try {
+    fill(kPoison);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
 }
 
 void Storage::keep() noexcept {

@@ -21,15 +21,18 @@ class Storage final : public Counted {
  public:
   // Throws OutOfMemory, with nothing changed.
   Storage(Device device, const memory::Request& request)
-      : device_(std::move(device)), block_(device_.runtime().allocator().allocate(request)) {
-    if (device_.runtime().poisons()) poison(data(), bytes());
+      : device_(std::move(device)),
+        block_(device_.runtime().allocator().allocate(request)),
+        last_user_(block_->last_user()) {
+    if (device_.runtime().poisons()) poison();
   }
   ~Storage() {
-    if (device_.runtime().poisons()) poison(data(), bytes());
-    device_.runtime().allocator().free(block_);
+    if (device_.runtime().poisons()) poison();
+    device_.runtime().allocator().free(block_, last_user_);
   }
 
   const Device& device() const noexcept { return device_; }
+  // On the device: the host reads and writes through what follows.
   std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
   std::size_t bytes() const noexcept { return block_->requested_bytes(); }
   memory::Category category() const noexcept {
@@ -40,6 +43,36 @@ class Storage final : public Counted {
     const Lock lock(*this);
     set_category(category);
   }
+
+  // What `stream` is asked for with this memory from now on comes after all that was asked for
+  // before, of whatever stream.
+  void use_on(Stream* stream) const {
+    if (device_.runtime().has_streams()) wait_for_last_user(stream);
+  }
+  // Traffic with `bytes` from `offset` on, in the order of the calling thread's stream.
+  void copy_in(std::size_t offset, const void* from, std::size_t bytes) const;
+  void copy_out(std::size_t offset, void* to, std::size_t bytes) const;
+  void fill(unsigned char value) const;
+  HostView view(std::size_t offset, std::size_t bytes) const;
+  // write(host memory) says what is to be there; not called on a simulated device.
+  template <class Write>
+  void write(std::size_t offset, std::size_t bytes, const Write& write) const {
+    Runtime& runtime = device_.runtime();
+    Stream* const stream = runtime.stream();
+    use_on(stream);
+    runtime.write(stream, data() + offset, bytes, write);
+  }
+
+  // A kernel that was to update this memory has failed after its first write: nobody reads what is
+  // there, until all of it has been set. `by`: the operator, static text.
+  void tear(const char* by) noexcept {
+    torn_by_.store(by, std::memory_order_relaxed);
+    tears_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void mend() noexcept { torn_by_.store(nullptr, std::memory_order_relaxed); }
+  const char* torn_by() const noexcept { return torn_by_.load(std::memory_order_relaxed); }
+  // How often that has happened to any memory: who has looked at a time need not look again.
+  static std::uint64_t tears() noexcept { return tears_.load(std::memory_order_relaxed); }
 
   // Counts updates in place, so that a backward pass notices when what it kept has changed.
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
@@ -88,13 +121,20 @@ class Storage final : public Counted {
     device_.runtime().allocator().recategorise(block_, category);
   }
 
+  void wait_for_last_user(Stream* stream) const;
+  void poison() const noexcept;
+
+  inline static std::atomic<std::uint64_t> tears_{0};
+
   const Device device_;
   memory::Block* const block_;
   const std::uint64_t serial_ = next_serial();
   std::atomic<std::uint32_t> version_{0};
   bool is_state_ = false;
   bool has_history_ = false;
+  std::atomic<const char*> torn_by_{nullptr};
   mutable std::atomic_flag locked_;  // guards the category and what follows
+  mutable memory::User last_user_;   // a stream
   std::uint32_t keepers_ = 0;
 };
 

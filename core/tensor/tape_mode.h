@@ -1,7 +1,11 @@
 #pragma once
 #include "ebb/allocator/category.h"
 
-namespace ebb::detail {
+namespace ebb {
+
+class Recorder;
+
+namespace detail {
 
 class EdgeCollector;
 
@@ -10,10 +14,19 @@ struct TapeMode {
   bool records = true;                                      // false under NoGrad
   memory::Category category = memory::Category::temporary;  // of what operators allocate
   EdgeCollector* collector = nullptr;  // while recompute runs its function unrecorded
+  Recorder* tracing = nullptr;         // the graph that all operators are recorded in, if any
 };
 
 inline TapeMode& tape_mode() noexcept {
   thread_local constinit TapeMode mode;
+  return mode;
+}
+
+// The mode of what has no history.
+inline TapeMode without_history() noexcept {
+  TapeMode mode = tape_mode();
+  mode.records = false;
+  mode.collector = nullptr;
   return mode;
 }
 
@@ -29,4 +42,5 @@ class TapeModeScope {
   const TapeMode previous_;
 };
 
-}  // namespace ebb::detail
+}  // namespace detail
+}  // namespace ebb

@@ -1,9 +1,6 @@
 #include "ebb/core/tensor/tensor.h"
 
-#include <cstring>
-
 #include "ebb/core/base/error.h"
-#include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
@@ -40,6 +37,15 @@ Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
   return adopt(impl);
 }
 
+void require_whole(const Storage& storage, const char* what, CallSite site) {
+  if (const char* by = storage.torn_by())
+    throw Error(message(what,
+                        std::string("a tensor was being updated by ") + by +
+                            " when that failed, and may hold half of it; assign all of it, or "
+                            "load it, first",
+                        site));
+}
+
 Tensor shape_only(const Spec& spec) {
   auto* impl = new TensorImpl;
   impl->spec = spec;
@@ -71,6 +77,7 @@ const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, 
                                     impl.storage->device().name() +
                                     " has no values: the device is simulated",
                                 site));
+  require_whole(*impl.storage, what, site);
   return impl;
 }
 }  // namespace
@@ -115,35 +122,15 @@ std::string Tensor::to_string() const {
   return impl_->storage ? spec + " on " + impl_->storage->device().name() : spec;
 }
 
+// Values of the host enter here, now: while a graph is traced they are constants of it.
 Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                        const Device& device) {
   if (shape.is_open() || shape.elements() != static_cast<std::int64_t>(count))
     throw ShapeError("[from] " + std::to_string(count) + " values do not fill the shape " +
                      shape.to_string());
   Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category, {"from"});
-  if (!device.is_simulated() && count)
-    std::memcpy(detail::data(tensor), values, count * size_of(dtype));
+  tensor.impl()->storage->copy_in(0, values, tensor.bytes());
   return tensor;
-}
-
-Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device, CallSite site) {
-  if (shape.is_open())
-    throw ShapeError(message("full", "the shape " + shape.to_string() + " is open", site));
-  if (!shape.is_countable()) throw ShapeError(message("full", detail::too_large(shape), site));
-  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category,
-                                   detail::tag("full", site));
-  if (!device.is_simulated()) {
-    const Attributes attributes = FillAttributes{value};
-    const Buffer out{detail::data(tensor), tensor.impl_->spec};
-    const Status status =
-        cpu::fill({.inputs = {}, .outputs = {&out, 1}, .attributes = &attributes});
-    if (!status.ok()) throw Error(message("full", status.problem, site));
-  }
-  return tensor;
-}
-
-Tensor Tensor::zeros(Shape shape, DType dtype, const Device& device, CallSite site) {
-  return full(shape, 0, dtype, device, site);
 }
 
 void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
@@ -173,10 +160,7 @@ void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::i
     }
   }
   const std::size_t size = size_of(dtype);
-  std::memcpy(
-      value,
-      static_cast<const std::byte*>(detail::data(*this)) + static_cast<std::size_t>(flat) * size,
-      size);
+  impl.storage->copy_out(impl.offset + static_cast<std::size_t>(flat) * size, value, size);
 }
 
 void Tensor::require_values(DType dtype, CallSite site) const {
@@ -184,33 +168,7 @@ void Tensor::require_values(DType dtype, CallSite site) const {
 }
 
 void Tensor::copy_out(void* values) const {
-  if (const std::size_t size = bytes()) std::memcpy(values, detail::data(*this), size);
-}
-
-Tensor Tensor::to(const Device& device, CallSite site) const {
-  if (!is_symbolic() && defined() && impl_->storage && impl_->storage->device() == device)
-    return *this;
-  if (!defined() || !impl_->storage)
-    throw Error(message("to", "takes a concrete tensor, not " + to_string(), site));
-  const Device here = this->device();
-  if (here.is_simulated() && !device.is_simulated())
-    throw SimulatedRead(message(
-        "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(), site));
-  Tensor copy =
-      detail::allocate(impl_->spec, device, detail::tape_mode().category, detail::tag("to", site));
-  if (!device.is_simulated() && bytes())
-    std::memcpy(detail::data(copy), detail::data(*this), bytes());
-  return copy;
-}
-
-Tensor Tensor::clone(CallSite site) const {
-  if (!defined() || !impl_->storage)
-    throw Error(message("clone", "takes a concrete tensor, not " + to_string(), site));
-  Tensor copy = detail::allocate(impl_->spec, device(), detail::tape_mode().category,
-                                 detail::tag("clone", site));
-  if (!device().is_simulated() && bytes())
-    std::memcpy(detail::data(copy), detail::data(*this), bytes());
-  return copy;
+  if (const std::size_t size = bytes()) impl_->storage->copy_out(impl_->offset, values, size);
 }
 
 }  // namespace ebb

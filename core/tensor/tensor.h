@@ -16,6 +16,7 @@
 
 namespace ebb {
 
+class Stream;
 class Tensor;
 namespace detail {
 struct TensorImpl;
@@ -88,9 +89,10 @@ class Tensor {
   std::vector<T> to_vector(CallSite site = CallSite::here()) const;
 
   // A copy on `device`, or this tensor where it is there already. To a simulated device only the
-  // shape goes. Not recorded on the tape.
+  // shape goes. The gradient comes back to this tensor's device. Concrete tensors only: those of a
+  // graph are wherever a session runs them.
   Tensor to(const Device& device, CallSite site = CallSite::here()) const;
-  // A copy of the values in memory of its own; not recorded.
+  // The same values in memory of its own, in both modes; the gradient passes: copy(x).
   Tensor clone(CallSite site = CallSite::here()) const;
 
   // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.

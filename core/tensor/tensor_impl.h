@@ -50,7 +50,11 @@ Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
                      std::uint32_t output);
 Tensor shape_only(const Spec& spec);
 
+// Throws Error where an update of this memory has failed half-way and it has not been set since.
+void require_whole(const Storage& storage, const char* what, CallSite site);
+
 inline bool is_shape_only(const TensorImpl& t) noexcept { return !t.storage && !t.recorder; }
+// On the tensor's device.
 inline void* data(const Tensor& tensor) noexcept {
   return tensor.impl()->storage ? tensor.impl()->storage->data() + tensor.impl()->offset : nullptr;
 }

@@ -25,9 +25,14 @@ class Assigner {
       for (const Operand& input : form_.inputs_of(step)) use(input.value, now, *step.node);
       for (const Operand& output : form_.outputs_of(step)) use(output.value, now, *step.node);
     }
-    for (const FormFetch& fetch : form_.fetches)  // read once more, after the last step
-      if (fetch.value.memory != kNone)
-        schedule_.lives[fetch.value.memory].last = schedule_.order.size();
+    for (const FormFetch& fetch : form_.fetches) {  // read once more, after the last step
+      if (fetch.value.memory == kNone) continue;
+      Schedule::Life& life = schedule_.lives[fetch.value.memory];
+      life.first = std::min(life.first, schedule_.order.size());
+      life.last = schedule_.order.size();
+    }
+    for (Index m = 0; m < form_.memories.size(); ++m)  // written before the first step
+      if (form_.memories[m].slot_of != kNone && is_used(m)) schedule_.lives[m].first = 0;
   }
 
   // In the order in which they run, so that a chain of takeovers ends in one memory.
@@ -58,6 +63,7 @@ class Assigner {
       const Memory& memory = form_.memories[m];
       if (memory.kind != Memory::arena || schedule_.owners[m] != m || memory.fetch != kNone)
         continue;
+      if (memory.slot_of != kNone && !is_used(m)) continue;
       const Schedule::Life& life = schedule_.lives[m];
       schedule_.buffer_of[m] = add(memory.bytes, life.first, life.last, schedule_.categories[m]);
     }
@@ -72,6 +78,10 @@ class Assigner {
   }
 
  private:
+  bool is_used(Index m) const noexcept {
+    return schedule_.lives[m].first != Schedule::Life{}.first;
+  }
+
   void use(const Value& value, std::size_t now, const Node& user) {
     if (value.memory == kNone) return;
     Schedule::Life& life = schedule_.lives[value.memory];
@@ -141,7 +151,8 @@ class Assigner {
                  .outputs = outputs_,
                  .attributes = &step.node->attributes,
                  .destroyed = destroyed,
-                 .wanted = step.wanted})
+                 .wanted = step.wanted,
+                 .profile = &form_.runtime->profile()})
         .workspace_bytes;
   }
 

@@ -10,7 +10,8 @@ std::string name_of(const Form& form, const Operand& operand) {
   std::string text;
   switch (memory.kind) {
     case Memory::arena:
-      text = "%" + std::to_string(memory.producer);
+      text = memory.slot_of == kNone ? "%" + std::to_string(memory.producer)
+                                     : form.feeds[memory.slot_of]->extra->name;
       break;
     case Memory::variable:
       text = form.graph->variables()[memory.index].name;

@@ -39,6 +39,7 @@ struct Memory {
   std::size_t bytes = 0;
   Index producer = kNone;  // the step that writes version 0
   Index fetch = kNone;     // is this fetched tensor's memory
+  Index slot_of = kNone;   // is where this feed is copied to, before the first step
   std::vector<Update> updates = {};
 };
 

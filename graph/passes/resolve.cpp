@@ -33,7 +33,7 @@ class Resolver {
     Node& node = *item.node;
     Value& value = form_.values[item.first_output];
     if (node.op == &placeholder_op) {
-      value.memory = new_memory({.kind = Memory::feed, .index = feed_of(node)});
+      feed(item, value);
     } else if (node.op == &variable_op) {
       const auto index = static_cast<Index>(node.attributes.get<VariableAttributes>().index);
       form_.variables.push_back(index);
@@ -46,6 +46,17 @@ class Resolver {
     } else {
       add_step(item);
     }
+  }
+
+  // Read where it is, or, in a program that is captured, from a place of its own in the arena.
+  void feed(const FormNode& item, Value& value) {
+    const Index index = feed_of(*item.node);
+    const std::size_t bytes = form_.specs[item.first_output].bytes();
+    if (!form_.runtime->profile().captures_programs)
+      value.memory = new_memory({.kind = Memory::feed, .index = index});
+    else if (bytes > 0)
+      value.memory =
+          new_memory({.category = memory::Category::input, .bytes = bytes, .slot_of = index});
   }
 
   Index feed_of(const Node& node) {
@@ -72,7 +83,10 @@ class Resolver {
       inputs_.push_back(form_.specs[form_.output_of(source)]);
     return {{inputs_.data(), inputs_.size()},
             {form_.specs.data() + item.first_output, item.node->outputs.size()},
-            &item.node->attributes};
+            &item.node->attributes,
+            0,
+            kAll,
+            &form_.runtime->profile()};
   }
 
   void add_step(const FormNode& item) {
@@ -145,6 +159,7 @@ class Resolver {
     if (fetch.pinned && !memory.updates.empty() &&
         memory.updates.back().version > fetch.source.version)
       copy(fetch);
+    if (form_.runtime->profile().captures_programs) return;  // the caller's tensor is a new one
     Memory& fetched = form_.memories[fetch.value.memory];
     if (fetched.kind == Memory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
         fetched.bytes == form_.specs[fetch.spec].bytes())

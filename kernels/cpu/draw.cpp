@@ -13,4 +13,9 @@ Status draw(const KernelContext& context) {
   return {};
 }
 
+Status next_run(const KernelContext& context) {
+  ++context.inputs[0].as<std::int64_t>()[1];
+  return {};
+}
+
 }  // namespace ebb::cpu

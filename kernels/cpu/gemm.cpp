@@ -28,10 +28,10 @@ Cut::Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noex
 
 namespace {
 
-// What a library's entry would cost more than the product itself.
+// For what a library's entry would cost more than the product itself, or what it refuses.
 template <class T>
-void multiply_tiny(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
-                   std::int64_t c_stride, bool accumulate) noexcept {
+void multiply_plainly(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b,
+                      T* c, std::int64_t c_stride, bool accumulate) noexcept {
   const std::int64_t a_row = a.transposed ? 1 : a.stride, a_column = a.transposed ? a.stride : 1;
   const std::int64_t b_row = b.transposed ? 1 : b.stride, b_column = b.transposed ? b.stride : 1;
   for (std::int64_t i = 0; i < m; ++i)
@@ -49,8 +49,9 @@ template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
               std::int64_t c_stride, bool accumulate) noexcept {
   if (m <= 0 || n <= 0) return;
-  if (k <= 0 || m * n * k <= 128) return multiply_tiny(m, n, k, a, b, c, c_stride, accumulate);
-  library_multiply(m, n, k, a, b, c, c_stride, accumulate);
+  const bool is_tiny = k <= 0 || m * n * k <= 128;
+  if (is_tiny || !library_multiply(m, n, k, a, b, c, c_stride, accumulate))
+    multiply_plainly(m, n, k, a, b, c, c_stride, accumulate);
 }
 
 template void multiply(std::int64_t, std::int64_t, std::int64_t, Factor<float>, Factor<float>,

@@ -47,16 +47,18 @@ void eigen_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a,
 }  // namespace
 
 #ifndef EBB_HAVE_ONEDNN
-void library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
+bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
                       Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
   eigen_multiply(m, n, k, a, b, c, c_stride, accumulate);
+  return true;
 }
 #endif
 
-void library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<double> a,
+bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<double> a,
                       Factor<double> b, double* c, std::int64_t c_stride,
                       bool accumulate) noexcept {
   eigen_multiply(m, n, k, a, b, c, c_stride, accumulate);
+  return true;
 }
 
 }  // namespace ebb::cpu

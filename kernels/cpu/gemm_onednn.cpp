@@ -45,16 +45,16 @@ class OneThread {
 
 }  // namespace
 
-void library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
+bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
                       Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
   const OneThread one_thread;
   // Strides of a single row may be anything for us, but not for oneDNN's check of its arguments.
   const auto stride = [](const Factor<float>& f, std::int64_t rows, std::int64_t columns) {
     return std::max(f.stride, f.transposed ? rows : columns);
   };
-  dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data,
-             stride(a, m, k), b.data, stride(b, k, n), accumulate ? 1.0f : 0.0f, c,
-             std::max(c_stride, n));
+  return dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data,
+                    stride(a, m, k), b.data, stride(b, k, n), accumulate ? 1.0f : 0.0f, c,
+                    std::max(c_stride, n)) == dnnl_success;
 }
 
 }  // namespace ebb::cpu

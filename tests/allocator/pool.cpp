@@ -161,5 +161,93 @@ TEST_CASE("a pool takes room from the shared cache when the device's limit is in
   CHECK(allocator->reserved_bytes() == 3 << 20);
 }
 
+// Addresses that have room behind them, without memory.
+class RoomySource final : public MemorySource {
+ public:
+  void* map(std::size_t) noexcept override {
+    return reinterpret_cast<void*>(next_ += std::uintptr_t{1} << 32);  // NOLINT
+  }
+  void unmap(void*, std::size_t) noexcept override {}
+  bool grow(void*, std::size_t, std::size_t new_bytes) noexcept override {
+    return new_bytes <= std::size_t{1} << 32;
+  }
+  std::size_t page_bytes() const noexcept override { return 4096; }
+  DeviceMemory device_memory() const noexcept override { return {}; }
+
+ private:
+  std::uintptr_t next_ = std::uintptr_t{1} << 40;
+};
+
+TEST_CASE("a block that grows keeps its address, and the figures are those of a new one") {
+  ByCategory before{}, after{};
+  before[static_cast<std::size_t>(Category::activation)] = 5120;
+  after[static_cast<std::size_t>(Category::activation)] = 60000 - 60000 % 512;
+  after[static_cast<std::size_t>(Category::workspace)] = 512;
+  const Request small{5000, Category::activation}, large{60000, Category::activation};
+
+  CachingAllocator grown(std::make_unique<RoomySource>(), Profile{});
+  const auto pool = grown.make_pool("session");
+  Block* const block = pool->allocate(small, before);
+  void* const at = block->data();
+  REQUIRE(pool->grow(block, large, after));
+  CHECK(block->data() == at);
+  CHECK(block->requested_bytes() == 60000);
+
+  CachingAllocator fresh(std::make_unique<RoomySource>(), Profile{});
+  const auto other = fresh.make_pool("session");
+  other->free(other->allocate(small, before));
+  other->allocate(large, after);
+  for (const auto& [a, b] :
+       {std::pair{grown.stats(), fresh.stats()}, std::pair{pool->stats(), other->stats()}}) {
+    CHECK(a.allocated.current == b.allocated.current);
+    CHECK(a.allocated.peak == b.allocated.peak);
+    CHECK(a.allocated.total == b.allocated.total);
+    CHECK(a.requested.current == b.requested.current);
+    CHECK(a.reserved.current == b.reserved.current);
+    CHECK(a.reserved.peak == b.reserved.peak);
+    for (std::size_t i = 0; i < kCategoryCount; ++i)
+      CHECK(a.by_category[i].current == b.by_category[i].current);
+  }
+  CHECK(pool->close().returned_bytes == 61440);
+  CHECK(grown.reserved_bytes() == 0);
+}
+
+TEST_CASE("a block that a limit or the source keeps from growing stays as it was") {
+  ByCategory split{}, more{};
+  split[0] = 4096;
+  more[0] = 8192;
+  CachingAllocator allocator(std::make_unique<RoomySource>(), Profile{});
+  const auto pool = allocator.make_pool("session");
+  Block* const block = pool->allocate({4096}, split);
+  const auto refuses = [&] {
+    const bool grew = pool->grow(block, {8192}, more);
+    return !grew && block->allocated_bytes() == 4096 && pool->reserved_bytes() == 4096 &&
+           allocator.allocated_bytes() == 4096;
+  };
+  pool->set_limit(8191);
+  CHECK(refuses());
+  pool->set_limit({});
+  allocator.set_limit(8191);
+  CHECK(refuses());
+  allocator.set_limit({});
+  CHECK(!pool->grow(block, {std::size_t{1} << 33}, more));
+  CHECK(pool->grow(block, {8192}, more));
+}
+
+TEST_CASE("what the host maps grows where it is or not at all") {
+  HostSource source;
+  const std::size_t page = source.page_bytes();
+  // The upper half of a mapping given back leaves room behind the lower.
+  auto* const base = static_cast<std::byte*>(source.map(8 * page));
+  REQUIRE(base != nullptr);
+  source.unmap(base + 4 * page, 4 * page);
+  base[0] = std::byte{7};
+  REQUIRE(source.grow(base, 4 * page, 8 * page));
+  CHECK(base[0] == std::byte{7});
+  base[8 * page - 1] = std::byte{1};
+  CHECK(!source.grow(base, 8 * page, std::size_t{1} << 46));
+  source.unmap(base, 8 * page);
+}
+
 }  // namespace
 }  // namespace ebb::tests

@@ -17,7 +17,8 @@ struct Room {
 
 // What a kernel may see of core: pointers, shapes, attributes, and how work is cut.
 inline const std::vector<std::string_view> kKernelFacing = {
-    "core/kernels/", "core/base/attributes.h", "core/base/dtype.h", "core/base/shape.h"};
+    "core/kernels/", "core/base/attributes.h", "core/base/dtype.h", "core/base/shape.h",
+    "core/device/backend.h"};
 
 // The rooms of core, from the ground up: each knows those named and none above it.
 inline std::vector<Room> rooms_of_core() {
@@ -106,11 +107,12 @@ struct Seam {
   std::string_view defined_in;  // the folder
 };
 
-inline constexpr std::array<Seam, 4> kSeams = {{
+inline constexpr std::array<Seam, 5> kSeams = {{
     {"run_now", "ebb::detail::run_now(", "eager"},
     {"Recorder", "", "graph"},
     {"the kernel templates", "ebb::cpu::", "kernels"},
     {"the kernel templates", "ebb::cuda::", "kernels"},
+    {"the backend of the host", "ebb::detail::make_cpu_backend(", "kernels"},
 }};
 
 }  // namespace ebb::tests

@@ -88,7 +88,9 @@ std::string difference(const OpDef& op, const Tensors& inputs, const Attributes&
   Inference inference{op, {specs.data(), specs.size()}, attributes, {}, outputs};
   op.infer(inference);
 
-  const Tensors applied = apply(op, {given.data(), given.size()}, attributes, {});
+  const Tensors applied = inputs.empty()
+                              ? apply_on(Device::cpu(), op, attributes, {})
+                              : apply(op, {given.data(), given.size()}, attributes, {});
   Tensors results;
   for (std::size_t i = 0; i < own.size(); ++i)
     if (op.updates >> i & 1) results.push_back(own[i]);

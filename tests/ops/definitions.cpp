@@ -24,7 +24,8 @@ std::string code_of(const fs::path& file) {
 }
 
 // The names of the operators that a source defines. A kind of node that nothing applies (a leaf, a
-// variable) is none: it says `.infer = nullptr`, and applying it would crash. What mentions OpDef
+// variable) is none: it says `.infer = nullptr`, and applying it would crash. Nor is a move between
+// devices, which no kernel makes and no graph records. What mentions OpDef
 // in a form that this does not know is added to `unknown`: an operator must not hide there.
 Names definitions(const std::string& code, std::vector<std::string>& unknown) {
   static const std::regex mention(R"((extern\s+const|struct)?\s*\bOpDef\b\s*(\w+)?\s*(\S))");
@@ -39,7 +40,9 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
       continue;
     }
     const std::string rest = at->suffix();
-    if (rest.substr(0, rest.find(';')).find(".infer = nullptr") == std::string::npos)
+    const std::string text = rest.substr(0, rest.find("OpDef"));
+    if (text.find(".infer = nullptr") == std::string::npos &&
+        text.find(".moves = true") == std::string::npos)
       names.insert(name);
   }
   return names;

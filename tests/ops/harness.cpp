@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ebb/core/kernels/philox.h"
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/graph_state.h"
 
@@ -128,6 +129,10 @@ RecordedSample::RecordedSample(const Sample& sample, DType dtype, bool open, std
       inputs_.push_back(graph_.placeholder(name, spec.dtype, spec.shape));
     }
   }
+  // Traced, so that what has no input is a node as well.
+  ebb::detail::TapeMode mode = ebb::detail::tape_mode();
+  mode.tracing = &graph_.state();
+  const ebb::detail::TapeModeScope tracing(mode);
   outputs_ = sample.call(inputs_);
 }
 
@@ -149,6 +154,7 @@ Tensors RecordedSample::node_inputs() const {
 }
 
 Tensors RecordedSample::run(const Tensors& fetches, const Tensors& values, bool passes) const {
+  if (fetches.empty()) return {};
   Session session(graph_, {.passes = passes});
   session.initialize();
   Feeds feeds;

@@ -3,6 +3,7 @@
 
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/kernels/random.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/tests/ops/reference.h"
 
@@ -65,6 +66,16 @@ void add_random_references(std::vector<Reference>& references) {
                           Array out({2});  // the session's key; its run count and the node
                           out[0] = a[0][0];
                           out[1] = a[0][1] * 0x1p32 + static_cast<double>(attributes.node);
+                          return {out};
+                        }});
+  references.push_back({&next_run_op, [](const Application& a) -> Arrays {
+                          Array state = a[0];
+                          state[1] += 1;
+                          return {state};
+                        }});
+  references.push_back({&full_op, [](const Application& a) -> Arrays {
+                          Array out(a.outputs[0].shape);
+                          for (double& value : out.values) value = 1.5;
                           return {out};
                         }});
 }

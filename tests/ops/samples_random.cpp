@@ -1,4 +1,5 @@
 #include "ebb/core/kernels/random.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
@@ -57,6 +58,23 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
                            return apply(draw_op, inputs, DrawAttributes{.node = 9}, {});
                          },
                      .order = 0});
+  samples.push_back({.op = &next_run_op,
+                     .name = "next_run",
+                     .inputs = {{{2}, Values::draw}},
+                     .call =
+                         [](const Tensors& in) {
+                           const Input inputs[] = {in[0]};
+                           return apply(next_run_op, inputs, {}, {});
+                         },
+                     .order = 0});
+  for (const std::int64_t size : {0, 1, 7})
+    samples.push_back({.op = &full_op,
+                       .name = "full of " + std::to_string(size) + " rows",
+                       .inputs = {},
+                       .call = [size, dtype](const Tensors&) -> Tensors {
+                         return {Tensor::full({size, 3}, 1.5, dtype)};
+                       },
+                       .order = 0});
 }
 
 }  // namespace ebb::tests

@@ -1,0 +1,75 @@
+#include "ebb/eager/prepared_cache.h"
+
+#include <list>
+#include <unordered_map>
+#include <vector>
+
+namespace ebb::detail {
+
+namespace {
+
+// All that a prepare rule is told, as words.
+using Key = std::vector<std::uint64_t>;
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const noexcept {
+    std::uint64_t hash = key.size();
+    for (const std::uint64_t word : key) hash = (hash ^ word) * 0x9E3779B97F4A7C15 ^ hash >> 29;
+    return hash;
+  }
+};
+
+void add_specs(Key& key, std::span<const Spec> specs) {
+  key.push_back(specs.size());
+  for (const Spec& spec : specs) {
+    key.push_back(static_cast<std::uint64_t>(spec.dtype) << 32 |
+                  static_cast<std::uint64_t>(spec.shape.rank()));
+    for (const std::int64_t dim : spec.shape.dims()) key.push_back(static_cast<std::uint64_t>(dim));
+  }
+}
+
+Key key_of(const Runtime& runtime, const DeviceKernel& kernel, const MemoryQuery& query) {
+  Key key = {reinterpret_cast<std::uint64_t>(kernel.prepare), runtime.serial(), query.destroyed,
+             query.wanted};
+  for (const std::uint64_t word : query.attributes->words()) key.push_back(word);
+  add_specs(key, query.inputs);
+  add_specs(key, query.outputs);
+  return key;
+}
+
+class Cache {
+ public:
+  Ref<Prepared> find_or_prepare(const Runtime& runtime, const DeviceKernel& kernel,
+                                const MemoryQuery& query) {
+    Key key = key_of(runtime, kernel, query);
+    if (const auto found = places_.find(key); found != places_.end()) {
+      entries_.splice(entries_.begin(), entries_, found->second);
+      return found->second->prepared;
+    }
+    entries_.push_front({key, kernel.prepare(query)});
+    places_.emplace(std::move(key), entries_.begin());
+    if (entries_.size() > kMostPrepared) {
+      places_.erase(entries_.back().key);
+      entries_.pop_back();
+    }
+    return entries_.front().prepared;
+  }
+
+ private:
+  struct Entry {
+    Key key;
+    Ref<Prepared> prepared;
+  };
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> places_;
+};
+
+}  // namespace
+
+Ref<Prepared> find_or_prepare(const Runtime& runtime, const DeviceKernel& kernel,
+                              const MemoryQuery& query) {
+  thread_local Cache cache;
+  return cache.find_or_prepare(runtime, kernel, query);
+}
+
+}  // namespace ebb::detail

@@ -1,0 +1,19 @@
+// A second device of host memory, for tests of what happens between devices.
+#pragma once
+#include "ebb/allocator/host_source.h"
+#include "ebb/core/device/runtime.h"
+
+namespace ebb::tests {
+
+inline Device make_second_device(bool captures_programs = false) {
+  Runtime::Parts parts;
+  parts.name = "second";
+  parts.profile = Device::cpu().runtime().profile();
+  parts.profile.captures_programs = captures_programs;
+  parts.source = std::make_unique<memory::HostSource>();
+  parts.backend = ebb::detail::make_cpu_backend();
+  parts.capacity_bytes = parts.source->device_memory().total;
+  return Runtime::make(std::move(parts));
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,76 @@
+// Kernels that refuse or fail, and what is left then.
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+using namespace ebb;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+enum class Outcome : std::int64_t { refused, failed, done };
+struct OutcomeAttributes {
+  Outcome outcome = Outcome::done;
+};
+
+// Sets the first half of its input to 7 before it fails.
+const OpDef half_op{.name = "half",
+                    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+                    .updates = bit(0),
+                    .stateful = true,
+                    .cpu = {[](const KernelContext& c) -> Status {
+                      const Outcome outcome = c.attribute<OutcomeAttributes>().outcome;
+                      if (outcome == Outcome::refused) return Status::refuse("cannot", 12);
+                      for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i)
+                        c.inputs[0].as<float>()[i] = 7;
+                      return outcome == Outcome::failed ? Status::fail("broke down") : Status{};
+                    }}};
+
+void update_half(const Tensor& target, Outcome outcome) {
+  const Input input(target);
+  apply(half_op, {&input, 1}, OutcomeAttributes{outcome}, CallSite::here());
+}
+
+}  // namespace
+
+TEST_CASE("a kernel that refuses changes nothing, and the error has its operator, words and line") {
+  const Tensor x = Tensor::full({4}, 1);
+  CHECK_THROWS_WITH(
+      update_half(x, Outcome::refused),
+      Catch::Contains("[half] cannot (code 12) (") && Catch::Contains("failing_kernels.cpp"));
+  CHECK(x.to_vector<float>() == Floats{1, 1, 1, 1});
+}
+
+TEST_CASE("what a failed kernel may have written cannot be read until all of it is set") {
+  const Tensor x = Tensor::full({4}, 1);
+  const Tensor view = slice(x, 1, 3);
+  CHECK_THROWS_AS(update_half(x, Outcome::failed), Error);
+  CHECK_THROWS_WITH(x.to_vector<float>(), Catch::Contains("half"));
+  CHECK_THROWS_AS(x.item<float>({0}), Error);
+  CHECK_THROWS_AS(view.to_vector<float>(), Error);
+  CHECK_THROWS_AS(x + 1, Error);
+  CHECK_THROWS_AS(x.clone(), Error);
+  CHECK_THROWS_AS(add_assign(x, 1), Error);
+  CHECK_THROWS_AS(assign(view, 0), Error);   // a part of it is not all
+  CHECK(rows(x).item<std::int64_t>() == 4);  // its shape is known
+  assign(x, 5);
+  CHECK(x.to_vector<float>() == Floats{5, 5, 5, 5});
+  CHECK((x + 1).to_vector<float>() == Floats{6, 6, 6, 6});
+}
+
+TEST_CASE("a parameter that a failed kernel was updating is not saved, and a checkpoint mends it") {
+  const tests::TemporaryFolder folder;
+  const Parameters p(Device::cpu());
+  const Tensor w = p.declare("w", {4}, initializers::constant(2));
+  p.save(folder.path("good"));
+  CHECK_THROWS_AS(update_half(w.detach(), Outcome::failed), Error);
+  CHECK_THROWS_WITH(p.save(folder.path("bad")), Catch::Contains("half"));
+  p.load(folder.path("good"));
+  CHECK(w.to_vector<float>() == Floats{2, 2, 2, 2});
+}
