@@ -24,20 +24,20 @@ class Resolver {
   }
 
  private:
-  Index new_memory(const Memory& memory) {
+  Index new_memory(const FormMemory& memory) {
     form_.memories.push_back(memory);
     return static_cast<Index>(form_.memories.size() - 1);
   }
 
   void resolve(const FormNode& item) {
     Node& node = *item.node;
-    Value& value = form_.values[item.first_output];
+    FormValue& value = form_.values[item.first_output];
     if (node.op == &placeholder_op) {
-      value.memory = new_memory({.kind = Memory::feed, .index = feed_of(node)});
+      value.memory = new_memory({.kind = FormMemory::feed, .index = feed_of(node)});
     } else if (node.op == &variable_op) {
       const auto index = static_cast<Index>(node.attributes.get<VariableAttributes>().index);
       form_.variables.push_back(index);
-      value.memory = new_memory({.kind = Memory::variable, .index = index});
+      value.memory = new_memory({.kind = FormMemory::variable, .index = index});
     } else if (node.op == &captured_op) {
       capture(node, value);
     } else if (node.op->view || item.is_input) {
@@ -54,15 +54,15 @@ class Resolver {
     return feeds_.at(&node);
   }
 
-  // Tensors that share memory have one Memory, that of the first of them.
-  void capture(Node& node, Value& value) {
+  // Tensors that share memory have one memory, that of the first of them.
+  void capture(Node& node, FormValue& value) {
     value.offset = node.extra->tensor.impl()->offset;
     if (node.root) {
       value.memory = form_.values[form_.at(*node.root).first_output].memory;
       return;
     }
-    value.memory =
-        new_memory({.kind = Memory::captured, .index = static_cast<Index>(form_.captured.size())});
+    value.memory = new_memory(
+        {.kind = FormMemory::captured, .index = static_cast<Index>(form_.captured.size())});
     form_.captured.push_back(&node);
   }
 
@@ -88,7 +88,7 @@ class Resolver {
       const Index output = form_.output_of(node.inputs[j]);
       const bool only_shape = (shape_only & bit(static_cast<int>(j))) != 0;
       form_.operands.push_back(
-          {only_shape ? Value{} : form_.values[output], output, node.inputs[j].version});
+          {only_shape ? FormValue{} : form_.values[output], output, node.inputs[j].version});
       if (node.op->updates & bit(static_cast<int>(j)))
         add_update(form_.values[output].memory, node.inputs[j].version + 1, id);
     }
@@ -96,7 +96,7 @@ class Resolver {
     reserve(item, step);
     for (Index k = 0; k < step.outputs; ++k) {
       const Index output = item.first_output + k;
-      Value& value = form_.values[output];
+      FormValue& value = form_.values[output];
       if (k == 0 && node.op->updates)
         value = form_.values[form_.output_of(node.inputs[0])];
       else if (form_.specs[output].bytes() > 0 && (step.wanted & bit(static_cast<int>(k))))
@@ -114,8 +114,8 @@ class Resolver {
   }
 
   void require_apart(const FormStep& step) const {
-    const std::span<const Operand> inputs = form_.inputs_of(step);
-    for (const Operand& other : inputs.subspan(1))
+    const std::span<const FormOperand> inputs = form_.inputs_of(step);
+    for (const FormOperand& other : inputs.subspan(1))
       if (other.value.memory != kNone && other.value.memory == inputs[0].value.memory &&
           overlap_in_part(inputs[0].value.offset, form_.specs[inputs[0].spec].bytes(),
                           other.value.offset, form_.specs[other.spec].bytes()))
@@ -141,12 +141,12 @@ class Resolver {
     fetch.spec = form_.output_of(fetch.source);
     fetch.value = form_.values[fetch.spec];
     if (fetch.value.memory == kNone) return;
-    const Memory& memory = form_.memories[fetch.value.memory];
+    const FormMemory& memory = form_.memories[fetch.value.memory];
     if (fetch.pinned && !memory.updates.empty() &&
         memory.updates.back().version > fetch.source.version)
       copy(fetch);
-    Memory& fetched = form_.memories[fetch.value.memory];
-    if (fetched.kind == Memory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
+    FormMemory& fetched = form_.memories[fetch.value.memory];
+    if (fetched.kind == FormMemory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
         fetched.bytes == form_.specs[fetch.spec].bytes())
       fetched.fetch = f;
   }
