@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -41,5 +42,8 @@ class Accumulator {
   Optimizer optimizer_;
   AccumulatorOptions options_;
 };
+
+// What it applies to a sum, a gradient and its number of samples: sum += samples gradient.
+extern const OpDef accumulate_op;
 
 }  // namespace ebb::optim

@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include "ebb/core/ops/shape_rules.h"
 #include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/detail/options.h"
+#include "ebb/optim/kernels/adam.h"
 
 namespace ebb::optim {
 
@@ -26,8 +28,11 @@ class AdamRule final : public FusedRule {
     return kSlots;
   }
   Tensor update_in_place(const FusedInput& in) const override {
-    return ebb::detail::adam_update(in.parameter, in.slots[0], in.slots[1], in.gradient, in.step,
-                                    in.rate, attributes_, in.gate, in.site);
+    AdamAttributes attributes = attributes_;
+    attributes.gated = in.gate.defined();
+    return apply_update(adam_update_op,
+                        {in.parameter, in.slots[0], in.slots[1], in.gradient, in.step, in.rate},
+                        attributes, in.gate);
   }
 
  private:
@@ -51,5 +56,18 @@ Adam::Adam(const AdamOptions& options)
 
 AdamW::AdamW(const AdamWOptions& options)
     : Optimizer(make_rule("adamw", options, true), options.learning_rate, options.name) {}
+
+constinit const OpDef adam_update_op{
+    .name = "adam_update",
+    .infer =
+        [](Inference& inference) {
+          infer_update(inference, 4);
+          ebb::detail::require_scalar(inference, 4, DType::i64, "the step");
+          ebb::detail::require_scalar(inference, 5, DType::f64, "the rate");
+          require_gate(inference, inference.attribute<AdamAttributes>().gated);
+        },
+    .updates = bit(0) | bit(1) | bit(2),
+    .stateful = true,
+    .cpu = {cpu::adam_update}};
 
 }  // namespace ebb::optim

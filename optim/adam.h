@@ -1,4 +1,5 @@
 #pragma once
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -39,5 +40,8 @@ class AdamW : public Optimizer {
   // Throws Error for an option out of range.
   explicit AdamW(const AdamWOptions& options = {});
 };
+
+// What both apply to a parameter, its two moments and its gradient (optim/kernels/adam.h).
+extern const OpDef adam_update_op;
 
 }  // namespace ebb::optim

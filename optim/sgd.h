@@ -1,4 +1,5 @@
 #pragma once
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -19,5 +20,9 @@ class Sgd : public Optimizer {
   // Throws Error for an option out of range.
   explicit Sgd(const SgdOptions& options = {});
 };
+
+// What it applies to a parameter, its velocity and its gradient, and without a velocity
+// (optim/kernels/sgd.h).
+extern const OpDef sgd_momentum_update_op, sgd_update_op;
 
 }  // namespace ebb::optim

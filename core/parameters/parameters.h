@@ -109,8 +109,9 @@ class Parameters {
   // before any is made, and if memory runs out, none has been. Throws Error if one exists with
   // another shape or dtype, for a name without '/', or one that another set of the graph has.
   Tensors find_or_make_slots(const SlotsBeside& beside, std::span<const SlotRequest> others,
-                             CallSite site) const;
-  Tensors find_or_make_slots(std::span<const SlotRequest> requests, CallSite site) const {
+                             CallSite site = CallSite::here()) const;
+  Tensors find_or_make_slots(std::span<const SlotRequest> requests,
+                             CallSite site = CallSite::here()) const {
     return find_or_make_slots({}, requests, site);
   }
   // How many slots the whole set has, and taking back those made after the first `count`: what a

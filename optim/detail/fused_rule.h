@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/ops/update.h"
+#include "ebb/optim/detail/update_operator.h"
 #include "ebb/optim/rule.h"
 
 namespace ebb::optim {
@@ -8,10 +8,9 @@ struct FusedInput {
   Tensor parameter;
   Tensor gradient;
   std::span<const Tensor> slots;
-  Tensor step;                    // i64[]: steps made, this one included
-  Tensor rate;                    // f64[]
-  const ebb::detail::Gate& gate;  // nothing happens unless it is open; divides the gradient
-  CallSite site = {};
+  Tensor step;       // i64[]: steps made, this one included
+  Tensor rate;       // f64[]
+  const Gate& gate;  // nothing happens unless it is open; divides the gradient
 };
 
 // A rule whose update is one operator that works in place and allocates nothing, so that a step
