@@ -9,6 +9,7 @@
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/optim/detail/optimizer_step.h"
+#include "ebb/optim/detail/options.h"
 #include "ebb/optim/kernels/accumulator.h"
 
 namespace ebb::optim {
@@ -22,6 +23,11 @@ std::vector<Tensor> commit_and_clear(OptimizerStep& step, const Tensors& sums, c
   for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready));
   updates.push_back(ebb::detail::clear_if(count, gate.ready));
   return updates;
+}
+
+// A gradient as a rule sees it.
+Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& parameters) {
+  return cast(sum / cast(count, sum.dtype()), parameters.dtype());
 }
 
 // The parameters that this accumulator has a sum for.
@@ -55,6 +61,7 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
     : optimizer_(optimizer), options_(options) {
   if (options.samples < 1)
     throw Error("[accumulator] samples = " + std::to_string(options.samples) + " is below 1");
+  require_state_dtype("accumulator", "sum_dtype", options.sum_dtype);
 }
 
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
@@ -65,7 +72,7 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
     fail("minimize", "the number of samples, " + samples.to_string() +
                          ", does not belong to the loss, " + loss.to_string());
   OptimizerStep step(optimizer_, parameters, with_accumulated(below, loss, parameters, optimizer_),
-                     OptimizerStep::Gradients::accumulated);
+                     sum_dtype(parameters));
   // Not defined() for what this loss does not depend on, but an earlier one of the group did.
   const Tensors gradients = step.gradients_of(loss, below);
 
@@ -76,10 +83,11 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
   const Gate gate{ebb::detail::at_least(counted, options_.samples), counted};
   // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
   step.prepare(gate, [&](std::size_t i) {
-    const DType dtype = parameters.dtype();
-    const Tensor sum =
-        gradients[i].defined() ? step.sum(i) + gradients[i] * cast(samples, dtype) : step.sum(i);
-    return sum / cast(counted, dtype);
+    const Tensor sum = gradients[i].defined()
+                           ? step.sum(i) + cast(gradients[i], step.sum(i).dtype()) *
+                                               cast(samples, step.sum(i).dtype())
+                           : step.sum(i);
+    return mean_of(sum, counted, parameters);
   });
 
   step.begin_writing();
@@ -100,13 +108,11 @@ Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   Targets accumulated = accumulated_by(optimizer_, parameters);
   if (accumulated.empty())
     fail("flush", "nothing has been accumulated for these parameters; minimize() does that");
-  OptimizerStep step(optimizer_, parameters, std::move(accumulated),
-                     OptimizerStep::Gradients::accumulated);
+  OptimizerStep step(optimizer_, parameters, std::move(accumulated), sum_dtype(parameters));
 
   const Tensor applied = copy(step.samples());
   const Gate gate{ebb::detail::at_least(applied, 1), applied};
-  step.prepare(gate,
-               [&](std::size_t i) { return step.sum(i) / cast(applied, parameters.dtype()); });
+  step.prepare(gate, [&](std::size_t i) { return mean_of(step.sum(i), applied, parameters); });
   Tensors sums;
   for (std::size_t i = 0; i < step.size(); ++i) sums.push_back(step.sum(i));
   const std::vector<Tensor> updates = commit_and_clear(step, sums, step.samples(), gate);

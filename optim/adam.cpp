@@ -14,12 +14,13 @@ namespace {
 // Adam and AdamW, which differ in where the weight decay goes.
 class AdamRule final : public FusedRule {
  public:
-  AdamRule(const char* name, const AdamAttributes& attributes)
-      : name_(name), attributes_(attributes) {
+  AdamRule(const char* name, const AdamAttributes& attributes, std::optional<DType> state_dtype)
+      : FusedRule(state_dtype), name_(name), attributes_(attributes) {
     require_fraction(name, "beta1", attributes.beta1);
     require_fraction(name, "beta2", attributes.beta2);
     require_not_negative(name, "epsilon", attributes.epsilon);
     require_not_negative(name, "weight_decay", attributes.weight_decay);
+    require_state_dtype(name, "state_dtype", state_dtype);
   }
 
   const char* name() const noexcept override { return name_; }
@@ -42,11 +43,13 @@ class AdamRule final : public FusedRule {
 
 template <class Options>
 std::shared_ptr<const Rule> make_rule(const char* name, const Options& options, bool decoupled) {
-  return std::make_shared<AdamRule>(name, AdamAttributes{.beta1 = options.beta1,
-                                                         .beta2 = options.beta2,
-                                                         .epsilon = options.epsilon,
-                                                         .weight_decay = options.weight_decay,
-                                                         .decoupled = decoupled});
+  return std::make_shared<AdamRule>(name,
+                                    AdamAttributes{.beta1 = options.beta1,
+                                                   .beta2 = options.beta2,
+                                                   .epsilon = options.epsilon,
+                                                   .weight_decay = options.weight_decay,
+                                                   .decoupled = decoupled},
+                                    options.state_dtype);
 }
 
 }  // namespace

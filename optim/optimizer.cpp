@@ -47,8 +47,7 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 // The slots come before the backward pass, so that the first step's peak is that of all others.
 Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallSiteScope at(site);
-  OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"),
-                     OptimizerStep::Gradients::applied);
+  OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   const Tensor value = value_before_step(loss);
@@ -76,7 +75,7 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
   Tensors given;
   for (const std::size_t i : targets)
     given.push_back(written.holds(gradients[i]) ? copy(gradients[i]) : gradients[i]);
-  OptimizerStep step(*this, parameters, std::move(targets), OptimizerStep::Gradients::applied);
+  OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return given[i]; });
   const std::vector<Tensor> updates = step.commit(given);
   if (!parameters.is_symbolic()) return updates[0];
@@ -103,7 +102,7 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
     gradients.push_back(gradient);
   }
   if (targets.empty()) fail("step", "no parameter has a gradient; call backward() on a loss first");
-  OptimizerStep step(*this, parameters, std::move(targets), OptimizerStep::Gradients::applied);
+  OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   step.commit(gradients);
 }

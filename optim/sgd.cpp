@@ -22,11 +22,13 @@ void infer_sgd(Inference& inference) {
 class SgdRule final : public FusedRule {
  public:
   explicit SgdRule(const SgdOptions& options)
-      : attributes_{.momentum = options.momentum,
+      : FusedRule(options.state_dtype),
+        attributes_{.momentum = options.momentum,
                     .weight_decay = options.weight_decay,
                     .nesterov = options.nesterov} {
     require_fraction("sgd", "momentum", options.momentum);
     require_not_negative("sgd", "weight_decay", options.weight_decay);
+    require_state_dtype("sgd", "state_dtype", options.state_dtype);
     if (options.nesterov && options.momentum == 0)
       throw Error("[sgd] nesterov needs a momentum above 0");
   }

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
@@ -6,10 +8,11 @@ namespace ebb::optim {
 
 struct SgdOptions {
   LearningRate learning_rate = 1e-2;
-  double momentum = 0;      // in [0, 1)
-  bool nesterov = false;    // needs momentum
-  double weight_decay = 0;  // times the parameter, added to the gradient
-  std::string name = {};    // tells apart optimizers of one rule on one scope
+  double momentum = 0;                    // in [0, 1)
+  bool nesterov = false;                  // needs momentum
+  double weight_decay = 0;                // times the parameter, added to the gradient
+  std::string name = {};                  // tells apart optimizers of one rule on one scope
+  std::optional<DType> state_dtype = {};  // of the velocity, f32 or f64; else as state_dtype_of()
 };
 
 // Stochastic gradient descent, as PyTorch's torch.optim.SGD computes it (dampening 0):

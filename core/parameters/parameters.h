@@ -22,10 +22,15 @@ struct SlotRequest {
   Spec spec;
 };
 
-// Slots to be found or made beside parameters, each of its parameter's shape and dtype.
+// A slot beside a parameter, of its shape.
+struct SlotBeside {
+  std::string name;  // what follows the '/': "adam.first_moment"
+  DType dtype;
+};
+// Slots to be found or made beside some parameters.
 struct SlotsBeside {
   std::span<const std::size_t> parameters;  // positions in entries()
-  std::span<const std::string> names;       // what follows the '/': "adam.first_moment"
+  std::span<const SlotBeside> slots;        // of each of them
 };
 
 struct ParametersOptions {

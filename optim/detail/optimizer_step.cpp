@@ -95,7 +95,7 @@ std::string OptimizerStep::sum_name(const Optimizer& optimizer, const Parameters
 }
 
 OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& parameters,
-                             Targets targets, Gradients gradients)
+                             Targets targets, std::optional<DType> sums)
     : optimizer_(optimizer),
       parameters_(parameters),
       entries_(parameters.entries()),
@@ -103,11 +103,13 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
       fused_(dynamic_cast<const FusedRule*>(&optimizer.rule())),
       slots_before_(parameters.slot_count()) {
   const std::string key = key_of(optimizer, parameters);
-  std::vector<std::string> beside;
-  for (const char* slot : optimizer.rule().slots()) beside.push_back(key + '.' + slot);
+  const std::span<const char* const> slots = optimizer.rule().slots();
+  std::vector<SlotBeside> beside;
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    beside.push_back({key + '.' + slots[i], optimizer.rule().slot_dtype(i, parameters.dtype())});
   std::vector<SlotRequest> counts = {{key + "/step", {DType::i64, {}}}};
-  if (gradients == Gradients::accumulated) {
-    beside.push_back(sum_name(optimizer, parameters));
+  if (sums) {
+    beside.push_back({sum_name(optimizer, parameters), *sums});
     counts.push_back({key + "/samples", {DType::i64, {}}});
   }
   per_target_ = beside.size();
@@ -162,9 +164,8 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
   const auto refuse = [&](const std::string& text) {
     fail(optimizer_.rule().name(), "update() gives " + text);
   };
-  const auto require_like_parameter = [&](const Tensor& value, const std::string& what) {
+  const auto require_like = [&](const Tensor& like, const Tensor& value, const std::string& what) {
     if (!value.defined()) return;
-    const Tensor& like = entry.tensor;
     if (value.dtype() != like.dtype() || !(value.shape() == like.shape()) ||
         value.is_symbolic() != like.is_symbolic() ||
         (!value.is_symbolic() && !(value.device() == like.device())))
@@ -175,9 +176,9 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
   if (result.slots.size() != slots.size())
     refuse(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
            std::to_string(slots.size()));
-  require_like_parameter(result.parameter, "the value");
+  require_like(entry.tensor, result.parameter, "the value");
   for (std::size_t s = 0; s < slots.size(); ++s)
-    require_like_parameter(result.slots[s], std::string("the slot ") + slots[s]);
+    require_like(slots_of(i)[s], result.slots[s], std::string("the slot ") + slots[s]);
 }
 
 void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {

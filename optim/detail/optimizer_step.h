@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,12 +29,10 @@ Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates);
 // call at the end. Slots that were made for a step that did not come to that are taken back.
 class OptimizerStep {
  public:
-  enum class Gradients { applied, accumulated };
-
-  // Finds or makes the slots: the rule's, and for accumulation a sum per target and a count of
-  // samples.
+  // Finds or makes the slots: the rule's, and for accumulation a sum of dtype `sums` per target and
+  // a count of samples.
   OptimizerStep(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
-                Gradients gradients);
+                std::optional<DType> sums = {});
   ~OptimizerStep();
   OptimizerStep(const OptimizerStep&) = delete;
   OptimizerStep& operator=(const OptimizerStep&) = delete;

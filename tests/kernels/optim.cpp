@@ -149,3 +149,39 @@ TEST_CASE("A sum takes a gradient as often as it has rows") {
       CHECK(distance(call.inputs[0].list(), expected) < tolerance(type));
     }
 }
+
+TEST_CASE("A rule's kernel refuses dtypes that it has no code for, and has written nothing") {
+  Dice dice(4);
+  const auto refused = [](Call call) {
+    const std::vector<Values> before = call.inputs;
+    std::vector<Buffer> in;
+    for (Values& input : call.inputs) in.push_back(input.buffer());
+    const Status status =
+        call.kernel({.inputs = in, .outputs = {}, .attributes = &call.attributes});
+    bool same = true;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      same = same && call.inputs[i].same_bits(before[i]);
+    return !status.ok() && status.refused && same;
+  };
+  const Shape shape{5};
+  const Values f32 = dice.tensor(DType::f32, shape), f64 = dice.tensor(DType::f64, shape),
+               whole = dice.tensor(DType::i32, shape), half({DType::f16, shape});
+  const Values step = scalar(std::int64_t{1}), rate = scalar(0.1), rows = scalar(std::int64_t{2});
+  for (const Values& wrong : {whole, half}) {
+    const optim::AdamAttributes adam;
+    CHECK(refused({.kernel = cpu::adam_update,
+                   .attributes = adam,
+                   .inputs = {f32, wrong, wrong, f32, step, rate}}));
+    CHECK(refused({.kernel = cpu::adam_update,
+                   .attributes = adam,
+                   .inputs = {f32, f32, f32, wrong, step, rate}}));
+    const optim::SgdAttributes sgd{.momentum = 0.9};
+    CHECK(
+        refused({.kernel = cpu::sgd_update, .attributes = sgd, .inputs = {f32, wrong, f32, rate}}));
+    CHECK(refused({.kernel = cpu::accumulate, .inputs = {wrong, f32, rows}}));
+    CHECK(refused({.kernel = cpu::accumulate, .inputs = {f32, wrong, rows}}));
+  }
+  CHECK(refused({.kernel = cpu::adam_update,
+                 .attributes = optim::AdamAttributes{},
+                 .inputs = {f32, f32, f64, f32, step, rate}}));
+}
