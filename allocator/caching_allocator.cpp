@@ -6,7 +6,7 @@
 
 namespace ebb::memory {
 
-using detail::Node;
+using detail::BlockNode;
 using detail::Shared;
 using Guard = BiasedLock::Guard;
 
@@ -25,7 +25,7 @@ Block* CachingAllocator::allocate(const Request& request) {
   if (bytes - 1 < detail::kMostBytes) [[likely]] {  // neither zero nor close to wrapping
     const Guard guard(shared.lock);
     if (!shared.fail_after) [[likely]] {
-      if (Node* node = shared.heap.take(bytes)) [[likely]] {
+      if (BlockNode* node = shared.heap.take(bytes)) [[likely]] {
         node->serve(request);
         shared.ledger.add(request.bytes, bytes, request.category);
         return node;
@@ -40,7 +40,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
   const Guard guard(shared.lock);
   auto why = OutOfMemory::Reason::device_refused;
   std::size_t segment_bytes = 0;
-  const auto find = [&]() -> Node* {
+  const auto find = [&]() -> BlockNode* {
     if (shared.fails_now()) {
       why = OutOfMemory::Reason::injected;
       return nullptr;
@@ -48,7 +48,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
     if (request.bytes == 0) return shared.heap.take_empty();
     if (request.bytes > detail::kMostBytes) return nullptr;
     const std::size_t bytes = shared.profile.rounded(request.bytes);
-    if (Node* node = shared.heap.take(bytes)) return node;
+    if (BlockNode* node = shared.heap.take(bytes)) return node;
     for (const bool exact : {false, true}) {
       segment_bytes =
           exact ? shared.profile.exact_segment_bytes(bytes) : shared.profile.segment_bytes(bytes);
@@ -64,7 +64,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
     }
     return nullptr;
   };
-  Node* node = find();
+  BlockNode* node = find();
   if (!node) throw OutOfMemory(shared.explain(request, why, segment_bytes, nullptr));
   node->serve(request);
   shared.ledger.add(request.bytes, node->bytes(), request.category);
@@ -90,7 +90,7 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   ReleaseReport report = shared_->trim();
   for (const auto& [age, segment] : shared_->heap.segments()) {
     std::size_t free_bytes = 0;
-    for (const Node* node = segment.first; node; node = node->after) {
+    for (const BlockNode* node = segment.first; node; node = node->after) {
       if (node->is_free) free_bytes += node->bytes();
     }
     report.kept_bytes += free_bytes;

@@ -4,8 +4,8 @@
 
 namespace ebb::memory {
 
+using detail::BlockNode;
 using detail::Holding;
-using detail::Node;
 using detail::PoolState;
 using Reason = OutOfMemory::Reason;
 using Guard = BiasedLock::Guard;

@@ -49,8 +49,8 @@ class Emitter {
     }
     std::stable_sort(program_.arena_lives.begin(), program_.arena_lives.end(),
                      [](const ArenaLife& a, const ArenaLife& b) { return a.last < b.last; });
-    for (const Memory& memory : form_.memories)
-      if (memory.kind == Memory::captured && !memory.updates.empty())
+    for (const FormMemory& memory : form_.memories)
+      if (memory.kind == FormMemory::captured && !memory.updates.empty())
         program_.updated_captured.push_back(memory.index);
     program_.plan = account(form_, schedule_);
     program_.feeds = std::move(form_.feeds);
@@ -90,27 +90,27 @@ class Emitter {
               .workspace = schedule_.workspace_buffer[s],
               .destroyed = schedule_.destroyed[s],
               .wanted = from.wanted};
-    for (const Operand& input : form_.inputs_of(from))
+    for (const FormOperand& input : form_.inputs_of(from))
       program_.values.push_back({place_of(input.value), form_.specs[input.spec]});
-    for (const Operand& output : form_.outputs_of(from))
+    for (const FormOperand& output : form_.outputs_of(from))
       program_.values.push_back({place_of(output.value), form_.specs[output.spec]});
     program_.steps.push_back(step);
   }
 
-  Place place_of(const Value& value) const {
+  Place place_of(const FormValue& value) const {
     if (value.memory == kNone) return {};
-    const Memory& memory = form_.memories[value.memory];
+    const FormMemory& memory = form_.memories[value.memory];
     switch (memory.kind) {
-      case Memory::variable:
+      case FormMemory::variable:
         return {Place::variable, memory.index, value.offset};
-      case Memory::captured:
+      case FormMemory::captured:
         return {Place::captured, memory.index, value.offset};
-      case Memory::feed:
+      case FormMemory::feed:
         return {Place::feed, memory.index, value.offset};
-      case Memory::arena:
+      case FormMemory::arena:
         break;
     }
-    const Memory& owner = form_.memories[schedule_.owners[value.memory]];
+    const FormMemory& owner = form_.memories[schedule_.owners[value.memory]];
     if (owner.fetch != kNone) return {Place::fetch, owner.fetch, value.offset};
     return {Place::arena, schedule_.buffer_of[value.memory], value.offset};
   }

@@ -6,28 +6,34 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
-#include "ebb/optim/detail/step.h"
+#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/optim/detail/optimizer_step.h"
+#include "ebb/optim/detail/options.h"
+#include "ebb/optim/kernels/accumulator.h"
 
 namespace ebb::optim {
-
-using ebb::detail::Gate;
-using ebb::detail::message;
 
 namespace {
 
 // Updates with the sums where the gate is open, and clears them.
-std::vector<Tensor> commit_and_clear(Step& step, const Tensors& sums, const Tensor& count,
-                                     const Gate& gate, CallSite site) {
+std::vector<Tensor> commit_and_clear(OptimizerStep& step, const Tensors& sums, const Tensor& count,
+                                     const Gate& gate) {
   std::vector<Tensor> updates = step.commit(sums);
-  for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready, site));
-  updates.push_back(ebb::detail::clear_if(count, gate.ready, site));
+  for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready));
+  updates.push_back(ebb::detail::clear_if(count, gate.ready));
   return updates;
+}
+
+// A gradient as a rule sees it.
+Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& parameters) {
+  return cast(sum / cast(count, sum.dtype()), parameters.dtype());
 }
 
 // The parameters that this accumulator has a sum for.
 Targets accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
   const std::vector<Parameters::Entry>& entries = parameters.entries();
-  const std::string sum = '/' + Step::sum_name(optimizer, parameters);
+  const std::string sum = '/' + OptimizerStep::sum_name(optimizer, parameters);
   Targets targets;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
@@ -38,13 +44,12 @@ Targets accumulated_by(const Optimizer& optimizer, const Parameters& parameters)
 // Whichever micro-step completes a group updates all that the group has accumulated. In a graph a
 // micro-step is built once, and could not know what one built later accumulates.
 Targets with_accumulated(const Targets& below, const Tensor& loss, const Parameters& parameters,
-                         const Optimizer& optimizer, CallSite site) {
+                         const Optimizer& optimizer) {
   const Targets known = accumulated_by(optimizer, parameters);
   if (loss.is_symbolic() && !known.empty() && known != below)
-    throw Error(message("minimize",
-                        "the loss depends on other parameters than an earlier micro-step of this "
-                        "accumulator in the graph; give one of their optimizers a .name",
-                        site));
+    fail("minimize",
+         "the loss depends on other parameters than an earlier micro-step of this "
+         "accumulator in the graph; give one of their optimizers a .name");
   Targets all;
   std::set_union(below.begin(), below.end(), known.begin(), known.end(), std::back_inserter(all));
   return all;
@@ -56,64 +61,73 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
     : optimizer_(optimizer), options_(options) {
   if (options.samples < 1)
     throw Error("[accumulator] samples = " + std::to_string(options.samples) + " is below 1");
+  require_state_dtype("accumulator", "sum_dtype", options.sum_dtype);
 }
 
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
                              const Tensor& samples, CallSite site) const {
   const ebb::detail::CallSiteScope at(site);
-  const Targets below = parameters_below(loss, parameters, "minimize", site);
+  const Targets below = parameters_below(loss, parameters, "minimize");
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
-    throw Error(message("minimize",
-                        "the number of samples, " + samples.to_string() +
-                            ", does not belong to the loss, " + loss.to_string(),
-                        site));
-  Step step(optimizer_, parameters, with_accumulated(below, loss, parameters, optimizer_, site),
-            Step::Gradients::accumulated, site);
+    fail("minimize", "the number of samples, " + samples.to_string() +
+                         ", does not belong to the loss, " + loss.to_string());
+  OptimizerStep step(optimizer_, parameters, with_accumulated(below, loss, parameters, optimizer_),
+                     sum_dtype(parameters));
   // Not defined() for what this loss does not depend on, but an earlier one of the group did.
   const Tensors gradients = step.gradients_of(loss, below);
 
   // Whether an update is due must be known before anything is written, and takes memory to know: so
   // eager counts in a copy first. A graph has all its memory before it starts.
   Tensor count = step.samples();
-  const Tensor counted =
-      ebb::detail::add_count(loss.is_symbolic() ? count : copy(count), samples, site);
-  const Gate gate{ebb::detail::at_least(counted, options_.samples, site), counted};
+  const Tensor counted = ebb::detail::add_count(loss.is_symbolic() ? count : copy(count), samples);
+  const Gate gate{ebb::detail::at_least(counted, options_.samples), counted};
   // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
   step.prepare(gate, [&](std::size_t i) {
-    const DType dtype = parameters.dtype();
-    const Tensor sum =
-        gradients[i].defined() ? step.sum(i) + gradients[i] * cast(samples, dtype) : step.sum(i);
-    return sum / cast(counted, dtype);
+    const Tensor sum = gradients[i].defined()
+                           ? step.sum(i) + cast(gradients[i], step.sum(i).dtype()) *
+                                               cast(samples, step.sum(i).dtype())
+                           : step.sum(i);
+    return mean_of(sum, counted, parameters);
   });
 
   step.begin_writing();
   Tensors sums;
   for (std::size_t i = 0; i < step.size(); ++i)
-    sums.push_back(gradients[i].defined()
-                       ? ebb::detail::accumulate(step.sum(i), gradients[i], samples, site)
-                       : step.sum(i));
+    sums.push_back(
+        gradients[i].defined()
+            ? apply_one(accumulate_op, {step.sum(i), gradients[i], samples}, {}, CallSite::here())
+            : step.sum(i));
   count = loss.is_symbolic() ? counted : assign(count, counted);
-  const Tensor value = value_before_step(loss, site);
-  const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate, site);
-  return loss.is_symbolic() ? with_all_updates(value, updates, site) : value.detach();
+  const Tensor value = value_before_step(loss);
+  const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate);
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallSiteScope at(site);
   Targets accumulated = accumulated_by(optimizer_, parameters);
   if (accumulated.empty())
-    throw Error(message(
-        "flush", "nothing has been accumulated for these parameters; minimize() does that", site));
-  Step step(optimizer_, parameters, std::move(accumulated), Step::Gradients::accumulated, site);
+    fail("flush", "nothing has been accumulated for these parameters; minimize() does that");
+  OptimizerStep step(optimizer_, parameters, std::move(accumulated), sum_dtype(parameters));
 
   const Tensor applied = copy(step.samples());
-  const Gate gate{ebb::detail::at_least(applied, 1, site), applied};
-  step.prepare(gate,
-               [&](std::size_t i) { return step.sum(i) / cast(applied, parameters.dtype()); });
+  const Gate gate{ebb::detail::at_least(applied, 1), applied};
+  step.prepare(gate, [&](std::size_t i) { return mean_of(step.sum(i), applied, parameters); });
   Tensors sums;
   for (std::size_t i = 0; i < step.size(); ++i) sums.push_back(step.sum(i));
-  const std::vector<Tensor> updates = commit_and_clear(step, sums, step.samples(), gate, site);
-  return parameters.is_symbolic() ? with_all_updates(applied, updates, site) : applied;
+  const std::vector<Tensor> updates = commit_and_clear(step, sums, step.samples(), gate);
+  return parameters.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
+
+constinit const OpDef accumulate_op{.name = "accumulate",
+                                    .infer =
+                                        [](Inference& inference) {
+                                          infer_update(inference, 2);
+                                          ebb::detail::require_scalar(inference, 2, DType::i64,
+                                                                      "rows");
+                                        },
+                                    .updates = bit(0),
+                                    .stateful = true,
+                                    .cpu = {cpu::accumulate}};
 
 }  // namespace ebb::optim

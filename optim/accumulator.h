@@ -1,12 +1,15 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
 
 struct AccumulatorOptions {
-  std::int64_t samples = 1;  // of the batch that one update stands for
+  std::int64_t samples = 1;             // of the batch that one update stands for
+  std::optional<DType> sum_dtype = {};  // of the sums, f32 or f64; else as state_dtype_of()
 };
 
 // Accumulates the gradients of micro-batches and updates once per `samples` samples, as the whole
@@ -19,7 +22,7 @@ struct AccumulatorOptions {
 //   Tensor micro_step = accumulate.minimize(loss, params, rows(y));
 class Accumulator {
  public:
-  // With any optimizer. Throws Error for samples < 1.
+  // With any optimizer. Throws Error for an option out of range.
   explicit Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options = {});
 
   // Adds `samples` times the gradient of `loss`, the mean over that many samples (i64[], which is
@@ -38,8 +41,14 @@ class Accumulator {
   Tensor flush(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
  private:
+  DType sum_dtype(const Parameters& parameters) const noexcept {
+    return options_.sum_dtype.value_or(state_dtype_of(parameters.dtype()));
+  }
   Optimizer optimizer_;
   AccumulatorOptions options_;
 };
+
+// What it applies to a sum, a gradient and its number of samples: sum += samples gradient.
+extern const OpDef accumulate_op;
 
 }  // namespace ebb::optim

@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include "ebb/core/ops/shape_rules.h"
 #include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/detail/options.h"
+#include "ebb/optim/kernels/adam.h"
 
 namespace ebb::optim {
 
@@ -12,12 +14,13 @@ namespace {
 // Adam and AdamW, which differ in where the weight decay goes.
 class AdamRule final : public FusedRule {
  public:
-  AdamRule(const char* name, const AdamAttributes& attributes)
-      : name_(name), attributes_(attributes) {
+  AdamRule(const char* name, const AdamAttributes& attributes, std::optional<DType> state_dtype)
+      : FusedRule(state_dtype), name_(name), attributes_(attributes) {
     require_fraction(name, "beta1", attributes.beta1);
     require_fraction(name, "beta2", attributes.beta2);
     require_not_negative(name, "epsilon", attributes.epsilon);
     require_not_negative(name, "weight_decay", attributes.weight_decay);
+    require_state_dtype(name, "state_dtype", state_dtype);
   }
 
   const char* name() const noexcept override { return name_; }
@@ -26,8 +29,11 @@ class AdamRule final : public FusedRule {
     return kSlots;
   }
   Tensor update_in_place(const FusedInput& in) const override {
-    return ebb::detail::adam_update(in.parameter, in.slots[0], in.slots[1], in.gradient, in.step,
-                                    in.rate, attributes_, in.gate, in.site);
+    AdamAttributes attributes = attributes_;
+    attributes.gated = in.gate.defined();
+    return apply_update(adam_update_op,
+                        {in.parameter, in.slots[0], in.slots[1], in.gradient, in.step, in.rate},
+                        attributes, in.gate);
   }
 
  private:
@@ -37,11 +43,13 @@ class AdamRule final : public FusedRule {
 
 template <class Options>
 std::shared_ptr<const Rule> make_rule(const char* name, const Options& options, bool decoupled) {
-  return std::make_shared<AdamRule>(name, AdamAttributes{.beta1 = options.beta1,
-                                                         .beta2 = options.beta2,
-                                                         .epsilon = options.epsilon,
-                                                         .weight_decay = options.weight_decay,
-                                                         .decoupled = decoupled});
+  return std::make_shared<AdamRule>(name,
+                                    AdamAttributes{.beta1 = options.beta1,
+                                                   .beta2 = options.beta2,
+                                                   .epsilon = options.epsilon,
+                                                   .weight_decay = options.weight_decay,
+                                                   .decoupled = decoupled},
+                                    options.state_dtype);
 }
 
 }  // namespace
@@ -51,5 +59,18 @@ Adam::Adam(const AdamOptions& options)
 
 AdamW::AdamW(const AdamWOptions& options)
     : Optimizer(make_rule("adamw", options, true), options.learning_rate, options.name) {}
+
+constinit const OpDef adam_update_op{
+    .name = "adam_update",
+    .infer =
+        [](Inference& inference) {
+          infer_update(inference, 4);
+          ebb::detail::require_scalar(inference, 4, DType::i64, "the step");
+          ebb::detail::require_scalar(inference, 5, DType::f64, "the rate");
+          require_gate(inference, inference.attribute<AdamAttributes>().gated);
+        },
+    .updates = bit(0) | bit(1) | bit(2),
+    .stateful = true,
+    .cpu = {cpu::adam_update}};
 
 }  // namespace ebb::optim

@@ -1,21 +1,26 @@
 #pragma once
+#include <optional>
+
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
 
 struct AdamOptions {
   LearningRate learning_rate = 1e-3;
-  double beta1 = 0.9;       // decay of the first moment, in [0, 1)
-  double beta2 = 0.999;     // decay of the second moment, in [0, 1)
-  double epsilon = 1e-8;    // added to the root of the corrected second moment
-  double weight_decay = 0;  // times the parameter, added to the gradient
-  std::string name = {};    // tells apart optimizers of one rule on one scope
+  double beta1 = 0.9;                     // decay of the first moment, in [0, 1)
+  double beta2 = 0.999;                   // decay of the second moment, in [0, 1)
+  double epsilon = 1e-8;                  // added to the root of the corrected second moment
+  double weight_decay = 0;                // times the parameter, added to the gradient
+  std::string name = {};                  // tells apart optimizers of one rule on one scope
+  std::optional<DType> state_dtype = {};  // of the moments, f32 or f64; else as state_dtype_of()
 };
 
 // Adam (Kingma & Ba, ICLR 2015), as PyTorch's torch.optim.Adam computes it:
 //   g += weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
-// Two slots per parameter, "adam.first_moment" and "adam.second_moment".
+// Two slots per parameter, "adam.first_moment" and "adam.second_moment". Arithmetic is in the wider
+// dtype of parameter and moments.
 class Adam : public Optimizer {
  public:
   // Throws Error for an option out of range.
@@ -29,6 +34,7 @@ struct AdamWOptions {
   double epsilon = 1e-8;
   double weight_decay = 1e-2;  // times rate and parameter, taken from the parameter
   std::string name = {};
+  std::optional<DType> state_dtype = {};
 };
 
 // Adam with decoupled weight decay (Loshchilov & Hutter, ICLR 2019), as torch.optim.AdamW: the
@@ -39,5 +45,8 @@ class AdamW : public Optimizer {
   // Throws Error for an option out of range.
   explicit AdamW(const AdamWOptions& options = {});
 };
+
+// What both apply to a parameter, its two moments and its gradient (optim/kernels/adam.h).
+extern const OpDef adam_update_op;
 
 }  // namespace ebb::optim

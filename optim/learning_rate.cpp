@@ -1,6 +1,7 @@
 #include "ebb/optim/learning_rate.h"
 
-#include "ebb/core/ops/update.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/shape_rules.h"
 #include "ebb/optim/detail/options.h"
 
 namespace ebb::optim {
@@ -16,7 +17,7 @@ LearningRate::LearningRate(Tensor rate) : tensor_(std::move(rate)) {
 }
 
 Tensor LearningRate::after(const Tensor& step, CallSite site) const {
-  return tensor_.defined() ? tensor_ : ebb::detail::schedule(step, schedule_, site);
+  return tensor_.defined() ? tensor_ : apply_one(schedule_op, {step}, schedule_, site);
 }
 
 LearningRate cosine(double peak, const CosineOptions& options) {
@@ -31,5 +32,14 @@ LearningRate cosine(double peak, const CosineOptions& options) {
                                          .warm_up = options.warm_up,
                                          .steps = options.steps});
 }
+
+constinit const OpDef schedule_op{.name = "schedule",
+                                  .infer =
+                                      [](Inference& inference) {
+                                        ebb::detail::require_scalar(inference, 0, DType::i64,
+                                                                    "the step");
+                                        inference.output(DType::f64, {});
+                                      },
+                                  .cpu = {cpu::schedule}};
 
 }  // namespace ebb::optim

@@ -1,8 +1,9 @@
 #pragma once
 #include <cstdint>
 
-#include "ebb/core/kernels/update.h"
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/tensor.h"
+#include "ebb/optim/kernels/learning_rate.h"
 
 namespace ebb::optim {
 
@@ -18,7 +19,7 @@ class LearningRate {
   LearningRate(Tensor rate);  // NOLINT
 
   // The rate of the step after `step` (i64[], steps made so far) as an f64[].
-  Tensor after(const Tensor& step, CallSite site) const;
+  Tensor after(const Tensor& step, CallSite site = CallSite::here()) const;
 
  private:
   friend LearningRate cosine(double peak, const struct CosineOptions& options);
@@ -40,5 +41,8 @@ struct CosineOptions {
 //   end                                                                    afterwards
 // Throws Error unless 0 <= warm_up < steps and both rates are finite and >= 0.
 LearningRate cosine(double peak, const CosineOptions& options = {});
+
+// The rate of a schedule, from the count of steps. Updates nothing.
+extern const OpDef schedule_op;
 
 }  // namespace ebb::optim

@@ -3,12 +3,10 @@
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/optim/detail/step.h"
+#include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
-
-using ebb::detail::message;
 
 namespace {
 
@@ -20,17 +18,15 @@ void require_plain(const char* what, const std::string& name) {
 }
 
 // Throws unless `gradient` is one of this parameter.
-void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient, CallSite site) {
+void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
   const Tensor& parameter = entry.tensor;
   const bool fits = gradient.dtype() == parameter.dtype() &&
                     (gradient.shape() == parameter.shape() || gradient.shape().is_open()) &&
                     (parameter.is_symbolic() ||
                      (!gradient.is_symbolic() && gradient.device() == parameter.device()));
   if (!fits)
-    throw Error(message("apply",
-                        gradient.to_string() + " is no gradient of '" + entry.name +
-                            "', which is " + parameter.to_string(),
-                        site));
+    fail("apply", gradient.to_string() + " is no gradient of '" + entry.name + "', which is " +
+                      parameter.to_string());
 }
 
 }  // namespace
@@ -51,13 +47,12 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 // The slots come before the backward pass, so that the first step's peak is that of all others.
 Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallSiteScope at(site);
-  Step step(*this, parameters, parameters_below(loss, parameters, "minimize", site),
-            Step::Gradients::applied, site);
+  OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
-  const Tensor value = value_before_step(loss, site);
+  const Tensor value = value_before_step(loss);
   const std::vector<Tensor> updates = step.commit(gradients);
-  return loss.is_symbolic() ? with_all_updates(value, updates, site) : value.detach();
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
 }
 
 Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
@@ -65,36 +60,32 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
   const ebb::detail::CallSiteScope at(site);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
-    throw Error(message("apply",
-                        "takes a gradient for each of the " + std::to_string(entries.size()) +
-                            " parameters, not " + std::to_string(gradients.size()),
-                        site));
+    fail("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +
+                      " parameters, not " + std::to_string(gradients.size()));
   Targets targets;
   WrittenMemory written;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    check_gradient_of(entries[i], gradients[i], site);
+    check_gradient_of(entries[i], gradients[i]);
     targets.push_back(i);
     written.add(entries[i].tensor);
   }
-  if (targets.empty()) throw Error(message("apply", "no gradient is defined", site));
+  if (targets.empty()) fail("apply", "no gradient is defined");
   // A gradient may be a parameter itself, which this step is about to change.
   Tensors given;
   for (const std::size_t i : targets)
     given.push_back(written.holds(gradients[i]) ? copy(gradients[i]) : gradients[i]);
-  Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
+  OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return given[i]; });
   const std::vector<Tensor> updates = step.commit(given);
   if (!parameters.is_symbolic()) return updates[0];
-  return with_all_updates(updates[0], std::span(updates).subspan(1), site);
+  return with_all_updates(updates[0], std::span(updates).subspan(1));
 }
 
 void Optimizer::step(const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallSiteScope at(site);
   if (parameters.is_symbolic())
-    throw Error(message(
-        "step", "a graph's parameters have no .grad(); use minimize(), and fetch its result",
-        site));
+    fail("step", "a graph's parameters have no .grad(); use minimize(), and fetch its result");
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
   Tensors gradients;
@@ -102,19 +93,16 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
     const Tensor& gradient = entries[i].tensor.grad();
     if (!gradient.defined()) continue;
     if (ebb::detail::has_partial_gradient(entries[i].tensor))
-      throw Error(message(
+      fail(
           "step",
           "the gradient of '" + entries[i].name +
               "' is incomplete, since a backward pass failed half-way; call zero_grad() and repeat "
-              "the passes that were to be accumulated",
-          site));
+              "the passes that were to be accumulated");
     targets.push_back(i);
     gradients.push_back(gradient);
   }
-  if (targets.empty())
-    throw Error(
-        message("step", "no parameter has a gradient; call backward() on a loss first", site));
-  Step step(*this, parameters, std::move(targets), Step::Gradients::applied, site);
+  if (targets.empty()) fail("step", "no parameter has a gradient; call backward() on a loss first");
+  OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   step.commit(gradients);
 }

@@ -5,11 +5,17 @@
 
 namespace ebb::optim {
 
+// The dtype of moments and of accumulated gradients unless one is chosen: the parameter's, but f32
+// beside f16 and bf16, in which what is added little by little would be lost.
+constexpr DType state_dtype_of(DType parameter) noexcept {
+  return parameter == DType::f16 || parameter == DType::bf16 ? DType::f32 : parameter;
+}
+
 // One parameter in one step, as an update rule sees it. Nothing here has a history.
 struct RuleInput {
   Tensor parameter;
   Tensor gradient;                // of the parameter's shape and dtype
-  std::span<const Tensor> slots;  // of the same, in the order of Rule::slots()
+  std::span<const Tensor> slots;  // of its shape and their own dtype, in the order of Rule::slots()
   Tensor step;                    // f64[]: steps made, this one included; 1 in the first
   Tensor rate;                    // the learning rate, a scalar of the parameter's dtype
 };
@@ -48,6 +54,11 @@ class Rule {
   // The slots beside each parameter, zero before the first step. Names without '/', '.' and ':',
   // other than "accumulated".
   virtual std::span<const char* const> slots() const noexcept = 0;
+  // The dtype of the slot-th of them beside a parameter of this dtype.
+  virtual DType slot_dtype(std::size_t slot, DType parameter) const noexcept {
+    static_cast<void>(slot);
+    return state_dtype_of(parameter);
+  }
   // The new values of one parameter and its slots, of their shapes and dtypes. Updates nothing in
   // place, which would be an Error.
   virtual RuleResult update(const RuleInput& input) const = 0;

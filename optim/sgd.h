@@ -1,14 +1,18 @@
 #pragma once
+#include <optional>
+
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
 
 struct SgdOptions {
   LearningRate learning_rate = 1e-2;
-  double momentum = 0;      // in [0, 1)
-  bool nesterov = false;    // needs momentum
-  double weight_decay = 0;  // times the parameter, added to the gradient
-  std::string name = {};    // tells apart optimizers of one rule on one scope
+  double momentum = 0;                    // in [0, 1)
+  bool nesterov = false;                  // needs momentum
+  double weight_decay = 0;                // times the parameter, added to the gradient
+  std::string name = {};                  // tells apart optimizers of one rule on one scope
+  std::optional<DType> state_dtype = {};  // of the velocity, f32 or f64; else as state_dtype_of()
 };
 
 // Stochastic gradient descent, as PyTorch's torch.optim.SGD computes it (dampening 0):
@@ -19,5 +23,9 @@ class Sgd : public Optimizer {
   // Throws Error for an option out of range.
   explicit Sgd(const SgdOptions& options = {});
 };
+
+// What it applies to a parameter, its velocity and its gradient, and without a velocity
+// (optim/kernels/sgd.h).
+extern const OpDef sgd_momentum_update_op, sgd_update_op;
 
 }  // namespace ebb::optim

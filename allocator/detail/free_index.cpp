@@ -3,7 +3,7 @@
 namespace ebb::memory::detail {
 namespace {
 
-bool precedes(const Node* a, const Node* b) noexcept {
+bool precedes(const BlockNode* a, const BlockNode* b) noexcept {
   if (a->bytes() != b->bytes()) return a->bytes() < b->bytes();
   if (a->segment != b->segment) return a->segment->age < b->segment->age;
   return a->data() < b->data();
@@ -11,15 +11,15 @@ bool precedes(const Node* a, const Node* b) noexcept {
 
 // A treap: ordered by precedes(), heap-ordered by priority. Its shape decides the cost only.
 
-void treap_insert(Node*& root, Node* node) noexcept {
-  Node** at = &root;
+void treap_insert(BlockNode*& root, BlockNode* node) noexcept {
+  BlockNode** at = &root;
   while (*at && (*at)->priority >= node->priority) {
     at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
   }
-  Node* rest = *at;  // goes below the node: split it into what precedes and what follows
+  BlockNode* rest = *at;  // goes below the node: split it into what precedes and what follows
   *at = node;
-  Node** left = &node->left;
-  Node** right = &node->right;
+  BlockNode** left = &node->left;
+  BlockNode** right = &node->right;
   while (rest) {
     if (precedes(rest, node)) {
       *left = rest;
@@ -34,11 +34,11 @@ void treap_insert(Node*& root, Node* node) noexcept {
   *left = *right = nullptr;
 }
 
-void treap_erase(Node*& root, Node* node) noexcept {
-  Node** at = &root;
+void treap_erase(BlockNode*& root, BlockNode* node) noexcept {
+  BlockNode** at = &root;
   while (*at != node) at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
-  Node* left = node->left;  // join both sides in its place
-  Node* right = node->right;
+  BlockNode* left = node->left;  // join both sides in its place
+  BlockNode* right = node->right;
   while (left && right) {
     if (left->priority >= right->priority) {
       *at = left;
@@ -53,8 +53,8 @@ void treap_erase(Node*& root, Node* node) noexcept {
   *at = left ? left : right;
 }
 
-Node* treap_first_of_at_least(Node* root, std::size_t bytes) noexcept {
-  Node* found = nullptr;
+BlockNode* treap_first_of_at_least(BlockNode* root, std::size_t bytes) noexcept {
+  BlockNode* found = nullptr;
   while (root) {
     if (root->bytes() >= bytes) {
       found = root;
@@ -68,7 +68,7 @@ Node* treap_first_of_at_least(Node* root, std::size_t bytes) noexcept {
 
 }  // namespace
 
-void FreeIndex::insert(Node* node) noexcept {
+void FreeIndex::insert(BlockNode* node) noexcept {
   const std::size_t bin = bin_of(node->bytes());
   random_ = random_ * 1664525u + 1013904223u;
   node->priority = random_;
@@ -77,7 +77,7 @@ void FreeIndex::insert(Node* node) noexcept {
   filled_words_ |= std::uint64_t{1} << (bin / 64);
 }
 
-void FreeIndex::erase(Node* node) noexcept {
+void FreeIndex::erase(BlockNode* node) noexcept {
   const std::size_t bin = bin_of(node->bytes());
   treap_erase(roots_[bin], node);
   if (roots_[bin]) return;
@@ -85,9 +85,9 @@ void FreeIndex::erase(Node* node) noexcept {
   if (filled_[bin / 64] == 0) filled_words_ &= ~(std::uint64_t{1} << (bin / 64));
 }
 
-Node* FreeIndex::best_fit(std::size_t bytes) const noexcept {
+BlockNode* FreeIndex::best_fit(std::size_t bytes) const noexcept {
   const std::size_t bin = bin_of(bytes);
-  if (Node* found = treap_first_of_at_least(roots_[bin], bytes)) return found;
+  if (BlockNode* found = treap_first_of_at_least(roots_[bin], bytes)) return found;
   const std::size_t next = next_filled_bin(bin + 1);
   return next < kBins ? treap_first_of_at_least(roots_[next], bytes) : nullptr;
 }

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ebb/allocator/detail/node.h"
+#include "ebb/allocator/detail/block_node.h"
 
 namespace ebb::memory::detail {
 
@@ -18,10 +18,10 @@ namespace ebb::memory::detail {
 /// the answer is exact, and logarithmic when thousands of nodes share a bin. No call allocates.
 class FreeIndex {
  public:
-  void insert(Node* node) noexcept;
-  void erase(Node* node) noexcept;
+  void insert(BlockNode* node) noexcept;
+  void erase(BlockNode* node) noexcept;
   /// The first node, in the order above, of at least so many bytes; null if there is none.
-  Node* best_fit(std::size_t bytes) const noexcept;
+  BlockNode* best_fit(std::size_t bytes) const noexcept;
 
  private:
   static constexpr unsigned kFractionBits = 5;
@@ -37,7 +37,7 @@ class FreeIndex {
   }
   std::size_t next_filled_bin(std::size_t from) const noexcept;  // kBins if there is none
 
-  std::array<Node*, kBins> roots_{};
+  std::array<BlockNode*, kBins> roots_{};
   std::array<std::uint64_t, kWords> filled_{};  // a bit for each bin
   std::uint64_t filled_words_ = 0;              // a bit for each word of filled_
   std::uint32_t random_ = 1;

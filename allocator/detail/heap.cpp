@@ -4,15 +4,15 @@
 
 namespace ebb::memory::detail {
 
-Node* Heap::take(std::size_t bytes) {
+BlockNode* Heap::take(std::size_t bytes) {
   nodes_.reserve(1);  // for the remainder
   FreeIndex& index = bytes <= small_request_ ? small_ : large_;
-  Node* node = index.best_fit(bytes);
+  BlockNode* node = index.best_fit(bytes);
   if (!node) return nullptr;
   index.erase(node);
   node->is_free = false;
   if (node->bytes() > bytes) {
-    Node* rest = nodes_.take();
+    BlockNode* rest = nodes_.take();
     rest->cover(node->data() + bytes, node->bytes() - bytes);
     rest->segment = node->segment;
     rest->is_free = true;
@@ -27,14 +27,14 @@ Node* Heap::take(std::size_t bytes) {
   return node;
 }
 
-void Heap::give(Node* node) noexcept {
+void Heap::give(BlockNode* node) noexcept {
   assert(!node->is_free && "freed twice");
   if (!node->segment) {
     nodes_.give(node);
     return;
   }
   FreeIndex& index = index_of(*node->segment);
-  if (Node* after = node->after; after && after->is_free) {
+  if (BlockNode* after = node->after; after && after->is_free) {
     index.erase(after);
     node->cover(node->data(), node->bytes() + after->bytes());
     node->add_last_user(after->last_user());
@@ -43,7 +43,7 @@ void Heap::give(Node* node) noexcept {
     nodes_.give(after);
   }
   node->is_free = true;
-  if (Node* before = node->before; before && before->is_free) {
+  if (BlockNode* before = node->before; before && before->is_free) {
     index.erase(before);
     before->cover(before->data(), before->bytes() + node->bytes());
     before->add_last_user(node->last_user());
@@ -55,9 +55,9 @@ void Heap::give(Node* node) noexcept {
   index.insert(node);
 }
 
-Node* Heap::take_empty() {
+BlockNode* Heap::take_empty() {
   nodes_.reserve(1);
-  Node* node = nodes_.take();
+  BlockNode* node = nodes_.take();
   node->cover(nullptr, 0);
   node->set_last_user(nullptr);
   node->segment = nullptr;
@@ -69,7 +69,7 @@ Node* Heap::take_empty() {
 void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
   nodes_.reserve(2);  // for this range, and for the remainder when a block is cut from it
   Segment& segment = segments_.try_emplace(next_age_).first->second;
-  Node* node = nodes_.take();
+  BlockNode* node = nodes_.take();
   node->cover(static_cast<std::byte*>(base), segment_bytes);
   node->set_last_user(nullptr);
   node->segment = &segment;
@@ -85,7 +85,7 @@ void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
 
 Segments::iterator Heap::drop(Segments::iterator segment) noexcept {
   assert(segment->second.is_free());
-  Node* node = segment->second.first;
+  BlockNode* node = segment->second.first;
   index_of(segment->second).erase(node);
   nodes_.give(node);
   return segments_.erase(segment);

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
+#include "ebb/allocator/detail/block_node.h"
 #include "ebb/allocator/detail/free_index.h"
-#include "ebb/allocator/detail/node.h"
 #include "ebb/allocator/detail/slab.h"
 
 namespace ebb::memory::detail {
@@ -17,11 +17,11 @@ class Heap {
 
   /// A live node of exactly so many bytes (rounded, positive) from the best free one; null on a
   /// miss.
-  Node* take(std::size_t bytes);
-  void give(Node* node) noexcept;
+  BlockNode* take(std::size_t bytes);
+  void give(BlockNode* node) noexcept;
 
   /// A live node that has no memory: for blocks of zero bytes. Goes back through give().
-  Node* take_empty();
+  BlockNode* take_empty();
 
   /// Adds a mapped range, free, for requests of the kind of `bytes`.
   void adopt(void* base, std::size_t segment_bytes, std::size_t bytes);
@@ -39,7 +39,7 @@ class Heap {
   FreeIndex large_;
   Segments segments_;
   std::uint64_t next_age_ = 0;
-  Slab<Node> nodes_;
+  Slab<BlockNode> nodes_;
 };
 
 }  // namespace ebb::memory::detail

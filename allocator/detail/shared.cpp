@@ -73,7 +73,7 @@ bool Shared::fails_now() noexcept {
 
 std::vector<Holder> Shared::holders(std::size_t most) const {
   std::map<std::tuple<std::string_view, std::string_view, unsigned>, Holder> by_tag;
-  const auto count = [&](const Node& node) {
+  const auto count = [&](const BlockNode& node) {
     const Tag& tag = node.tag();
     Holder& holder = by_tag[{tag.operator_name, tag.file, tag.line}];
     holder.tag = tag;
@@ -81,7 +81,7 @@ std::vector<Holder> Shared::holders(std::size_t most) const {
     ++holder.blocks;
   };
   for (const auto& [age, segment] : heap.segments()) {
-    for (const Node* node = segment.first; node; node = node->after) {
+    for (const BlockNode* node = segment.first; node; node = node->after) {
       if (!node->is_free) count(*node);
     }
   }

@@ -23,7 +23,7 @@ inline constexpr std::size_t kMostBytes = std::size_t{1} << 62;
 /// A pool's block and the segment that is all its own.
 struct Holding {
   Segment segment;
-  Node node;
+  BlockNode node;
   ByCategory split{};  // of the node's bytes
 };
 

@@ -14,8 +14,8 @@
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/kernels/reduce.h"
-#include "ebb/core/kernels/update.h"
 #include "ebb/core/kernels/workers.h"
+#include "ebb/optim/kernels/adam.h"
 
 namespace {
 
@@ -211,7 +211,7 @@ BENCHMARK(softmax_cross_entropy)
 
 void adam(benchmark::State& state) {
   const Spec spec{DType::f32, {state.range(0)}};
-  Call call(cpu::adam_update, nullptr, AdamAttributes{},
+  Call call(cpu::adam_update, nullptr, optim::AdamAttributes{},
             {spec, spec, spec, spec, {DType::i64, {}}, {DType::f64, {}}}, {});
   *call.input(4).as<std::int64_t>() = 1;
   *call.input(5).as<double>() = 1e-3;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ebb/core/autodiff/gradient_scope.h"
+#include "ebb/core/autodiff/gradient_contexts.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"

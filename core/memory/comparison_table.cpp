@@ -105,10 +105,10 @@ std::vector<Row> make_rows(std::span<const Measurement> results) {
 
 // The rows, for the programs [begin, end). A cell holds a figure, and where there is room for it
 // the exact bytes behind.
-class Block {
+class Section {
  public:
-  Block(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
-        std::size_t begin, std::size_t end)
+  Section(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
+          std::size_t begin, std::size_t end)
       : rows_(rows), results_(results), begin_(begin), end_(end), simulated_(simulated) {
     for (const Row& row : rows) {
       label_ = std::max(label_, std::min<std::size_t>(row.label.size(), 28));
@@ -131,8 +131,8 @@ class Block {
     text += "\n";
     for (const Row& row : rows_) {
       if (row.opens_group) text += "\n";
-      text += line(row.label, row, &Block::cell);
-      if (row.is_peak && !is_wide_) text += line("  in bytes", row, &Block::exact);
+      text += line(row.label, row, &Section::cell);
+      if (row.is_peak && !is_wide_) text += line("  in bytes", row, &Section::exact);
     }
     return text;
   }
@@ -141,7 +141,7 @@ class Block {
   std::size_t parts() const noexcept { return simulated_ ? 1 : 2; }
 
   std::string line(const std::string& label, const Row& row,
-                   std::string (Block::*cell)(const Cell&) const) const {
+                   std::string (Section::*cell)(const Cell&) const) const {
     std::string text = left(label, label_);
     for (std::size_t i = begin_; i < end_; ++i) {
       text += (this->*cell)(row.cells[i].first);
@@ -219,7 +219,7 @@ std::string comparison_table(const Device& device, std::span<const Measurement> 
   for (std::size_t begin = 0; begin < results.size(); begin += at_once)
     text +=
         "\n" +
-        Block(rows, results, simulated, begin, std::min(begin + at_once, results.size())).text();
+        Section(rows, results, simulated, begin, std::min(begin + at_once, results.size())).text();
   text += "\n";
   for (const Measurement& result : results) text += about(result, device);
   return text + (simulated ? "The device is simulated: nothing was computed, every byte counted.\n"

@@ -38,8 +38,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       &reshape_op, &reshape_like_op, &as_matrix_op, &flatten_op, &slice_op, &slice_backward_op,
       &select_op, &select_backward_op, &size_op,
       // update
-      &assign_op, &add_assign_op, &assign_if_op, &sgd_update_op, &sgd_momentum_update_op,
-      &adam_update_op, &schedule_op, &increment_op, &add_count_op, &at_least_op, &accumulate_op,
+      &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
       &clear_if_op, &with_updates_op};
   return kAllOperators;
 }

@@ -5,8 +5,9 @@
 
 namespace ebb {
 
-// Every operator of the library; the tests loop over it. A new operator is one entry here, beside
-// its definition, its kernels and its sample in tests/ops/.
+// Every operator of core (those of optimizers are in optim/all_operators.h); the tests loop over
+// them. A new operator is one entry here, beside its definition, its kernels and its sample in
+// tests/ops/.
 std::span<const OpDef* const> all_operators() noexcept;
 
 }  // namespace ebb

@@ -108,7 +108,8 @@ Tensors lstm_gradient(const GradientContext& g) {
 
 }  // namespace
 
-LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers, const LstmOptions& options) {
+LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
+                const LstmPassOptions& options) {
   const auto require = [&](bool condition, const char* text) {
     if (!condition) throw Error(detail::message("lstm", text, x.site()));
   };

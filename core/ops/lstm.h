@@ -15,7 +15,8 @@ struct LstmWeights {
   Tensor bias;       // [4 hidden]
 };
 
-struct LstmOptions {
+// How a stack of layers goes over its sequences.
+struct LstmPassOptions {
   double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
   Phase phase = Phase::inference;
   Tensor hidden = {};  // the state before the first step, [layers, batch, hidden]: both or neither;
@@ -35,7 +36,7 @@ struct LstmResult {
 // which has no derivative of its own. Throws ShapeError; Error for no layer, more than 9, or a
 // dropout outside [0, 1).
 LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
-                const LstmOptions& options = {});
+                const LstmPassOptions& options = {});
 
 extern const OpDef lstm_op, lstm_backward_op;
 

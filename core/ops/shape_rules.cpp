@@ -63,9 +63,19 @@ void require_arithmetic(const Inference& inference, std::size_t count) {
   }
 }
 
+void require_scalar(const Inference& inference, std::size_t i, DType dtype, const char* what) {
+  if (!is_scalar(inference.inputs[i], dtype))
+    inference.fail(std::string(what) + " must be " + (dtype == DType::boolean ? "a " : "an ") +
+                   name(dtype) + " scalar");
+}
+
+void output_like_first(Inference& inference) {
+  inference.output(inference.inputs[0].dtype, inference.inputs[0].shape);
+}
+
 void same_shape(Inference& inference) {
   require_arithmetic(inference, 1);
-  inference.output(inference.inputs[0].dtype, inference.inputs[0].shape);
+  output_like_first(inference);
 }
 
 bool keeps_shape(const MemoryQuery& query) {

@@ -44,6 +44,10 @@ inline bool is_draw(const Spec& spec) noexcept {
   return spec.dtype == DType::i64 && spec.shape.rank() == 1 && may_equal(spec.shape.dim(0), 2);
 }
 
+// Throws unless input i is a scalar of this dtype: "`what` must be an i64 scalar".
+void require_scalar(const Inference& inference, std::size_t i, DType dtype, const char* what);
+// Output 0 is like the first input: what an update in place gives.
+void output_like_first(Inference& inference);
 // The shape rule of an operator whose output is like its first input; f32, f64.
 void same_shape(Inference& inference);
 

@@ -22,10 +22,15 @@ struct SlotRequest {
   Spec spec;
 };
 
-// Slots to be found or made beside parameters, each of its parameter's shape and dtype.
+// A slot beside a parameter, of its shape.
+struct SlotBeside {
+  std::string name;  // what follows the '/': "adam.first_moment"
+  DType dtype;
+};
+// Slots to be found or made beside some parameters.
 struct SlotsBeside {
   std::span<const std::size_t> parameters;  // positions in entries()
-  std::span<const std::string> names;       // what follows the '/': "adam.first_moment"
+  std::span<const SlotBeside> slots;        // of each of them
 };
 
 struct ParametersOptions {
@@ -109,8 +114,9 @@ class Parameters {
   // before any is made, and if memory runs out, none has been. Throws Error if one exists with
   // another shape or dtype, for a name without '/', or one that another set of the graph has.
   Tensors find_or_make_slots(const SlotsBeside& beside, std::span<const SlotRequest> others,
-                             CallSite site) const;
-  Tensors find_or_make_slots(std::span<const SlotRequest> requests, CallSite site) const {
+                             CallSite site = CallSite::here()) const;
+  Tensors find_or_make_slots(std::span<const SlotRequest> requests,
+                             CallSite site = CallSite::here()) const {
     return find_or_make_slots({}, requests, site);
   }
   // How many slots the whole set has, and taking back those made after the first `count`: what a

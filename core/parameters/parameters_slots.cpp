@@ -28,7 +28,11 @@ void check_slot(const std::string& name, const Spec& wanted, const Tensor* slot,
   if (!(spec == wanted))
     throw Error(message("slots",
                         "the slot " + in_double_quotes(name) + " is " + spec.to_string() +
-                            ", but " + wanted.to_string() + " is wanted",
+                            ", but " + wanted.to_string() + " is wanted" +
+                            (spec.dtype == wanted.dtype
+                                 ? ""
+                                 : "; state is not converted: ask for the dtype that it has, or "
+                                   "give the optimizer another name"),
                         site));
 }
 
@@ -60,7 +64,7 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   };
   Tensors found;
   std::vector<Missing> missing;
-  found.reserve(beside.parameters.size() * beside.names.size() + others.size());
+  found.reserve(beside.parameters.size() * beside.slots.size() + others.size());
   const auto find = [&](const std::string& name, const Spec& spec, std::size_t* place) {
     const std::size_t position = state.slots.position(name);
     const Tensor* slot =
@@ -72,9 +76,9 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   };
 
   std::vector<std::vector<std::size_t>*> tables;
-  for (const std::string& name : beside.names) {
-    auto table = state.slots_beside.find(name);
-    if (table == state.slots_beside.end()) table = state.slots_beside.try_emplace(name).first;
+  for (const SlotBeside& slot : beside.slots) {
+    auto table = state.slots_beside.find(slot.name);
+    if (table == state.slots_beside.end()) table = state.slots_beside.try_emplace(slot.name).first;
     table->second.resize(state.parameters.all().size(), NamedTensors::kNone);
     tables.push_back(&table->second);
   }
@@ -84,11 +88,14 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     const std::size_t row = rows ? (*rows)[parameter] : parameter;
     const Entry& entry = state.parameters.all()[row];
     for (std::size_t i = 0; i < tables.size(); ++i) {
+      const SlotBeside& slot = beside.slots[i];
       std::size_t& place = (*tables[i])[row];
-      if (place == NamedTensors::kNone)
-        find(entry.name + '/' + beside.names[i], entry.tensor.impl()->spec, &place);
+      const Tensor* known =
+          place == NamedTensors::kNone ? nullptr : &state.slots.all()[place].tensor;
+      if (known && known->dtype() == slot.dtype)
+        found.push_back(*known);
       else
-        found.push_back(state.slots.all()[place].tensor);
+        find(entry.name + '/' + slot.name, {slot.dtype, entry.tensor.impl()->spec.shape}, &place);
     }
   }
   for (const SlotRequest& request : others) {

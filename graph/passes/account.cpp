@@ -30,8 +30,8 @@ memory::Plan account(const Form& form, const Schedule& schedule) {
   plan.peak_bytes = held + placed.total_bytes;
   plan.lower_bound_bytes = held + placed.lower_bound_bytes;
   plan.naive_bytes = held;
-  for (const Memory& memory : form.memories)
-    if (memory.kind == Memory::arena && memory.fetch == kNone)
+  for (const FormMemory& memory : form.memories)
+    if (memory.kind == FormMemory::arena && memory.fetch == kNone)
       plan.naive_bytes += profile.rounded(memory.bytes);
   for (const std::size_t bytes : schedule.workspace) {
     plan.naive_bytes += profile.rounded(bytes);

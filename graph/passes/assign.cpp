@@ -22,8 +22,8 @@ class Assigner {
     }
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const FormStep& step = form_.steps[schedule_.order[now]];
-      for (const Operand& input : form_.inputs_of(step)) use(input.value, now, *step.node);
-      for (const Operand& output : form_.outputs_of(step)) use(output.value, now, *step.node);
+      for (const FormOperand& input : form_.inputs_of(step)) use(input.value, now, *step.node);
+      for (const FormOperand& output : form_.outputs_of(step)) use(output.value, now, *step.node);
     }
     for (const FormFetch& fetch : form_.fetches) {  // read once more, after the last step
       if (fetch.value.memory == kNone) continue;
@@ -60,15 +60,15 @@ class Assigner {
     schedule_.buffer_of.assign(form_.memories.size(), kNone);
     schedule_.workspace_buffer.assign(form_.steps.size(), kNone);
     for (Index m = 0; m < form_.memories.size(); ++m) {
-      const Memory& memory = form_.memories[m];
-      if (memory.kind != Memory::arena || schedule_.owners[m] != m || memory.fetch != kNone)
+      const FormMemory& memory = form_.memories[m];
+      if (memory.kind != FormMemory::arena || schedule_.owners[m] != m || memory.fetch != kNone)
         continue;
       if (memory.slot_of != kNone && !is_used(m)) continue;
       const Schedule::Life& life = schedule_.lives[m];
       schedule_.buffer_of[m] = add(memory.bytes, life.first, life.last, schedule_.categories[m]);
     }
     for (Index m = 0; m < form_.memories.size(); ++m)
-      if (form_.memories[m].kind == Memory::arena)
+      if (form_.memories[m].kind == FormMemory::arena)
         schedule_.buffer_of[m] = schedule_.buffer_of[schedule_.owners[m]];
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const Index s = schedule_.order[now];
@@ -82,7 +82,7 @@ class Assigner {
     return schedule_.lives[m].first != Schedule::Life{}.first;
   }
 
-  void use(const Value& value, std::size_t now, const Node& user) {
+  void use(const FormValue& value, std::size_t now, const Node& user) {
     if (value.memory == kNone) return;
     Schedule::Life& life = schedule_.lives[value.memory];
     life.first = std::min(life.first, now);
@@ -96,14 +96,14 @@ class Assigner {
   // Whether nobody needs what an input reads after this step: it is all of a memory in the arena,
   // and read by this input alone.
   bool is_last_read(const FormStep& step, std::size_t j, std::size_t now) const {
-    const Operand& input = form_.inputs_of(step)[j];
+    const FormOperand& input = form_.inputs_of(step)[j];
     if (input.value.memory == kNone) return false;
     const Index owner = schedule_.owners[input.value.memory];
-    const Memory& memory = form_.memories[owner];
-    if (memory.kind != Memory::arena || memory.fetch != kNone) return false;
+    const FormMemory& memory = form_.memories[owner];
+    if (memory.kind != FormMemory::arena || memory.fetch != kNone) return false;
     if (schedule_.lives[owner].last != now || input.value.offset != 0) return false;
     if (memory.bytes != form_.specs[input.spec].bytes()) return false;
-    const std::span<const Operand> inputs = form_.inputs_of(step);
+    const std::span<const FormOperand> inputs = form_.inputs_of(step);
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (k != j && inputs[k].value.memory != kNone &&
           schedule_.owners[inputs[k].value.memory] == owner)
@@ -116,10 +116,10 @@ class Assigner {
   void take_over(const FormStep& step, std::size_t now) {
     const OpDef& op = *step.node->op;
     if (!op.takes_over || op.updates) return;
-    const Operand& output = form_.outputs_of(step)[0];
+    const FormOperand& output = form_.outputs_of(step)[0];
     if (output.value.memory == kNone || form_.memories[output.value.memory].fetch != kNone) return;
     for (std::size_t j = 0; j < step.inputs; ++j) {
-      const Operand& input = form_.inputs_of(step)[j];
+      const FormOperand& input = form_.inputs_of(step)[j];
       if (!(op.takes_over & bit(static_cast<int>(j))) || !is_last_read(step, j, now)) continue;
       if (form_.specs[input.spec].bytes() != form_.specs[output.spec].bytes()) continue;
       const Index owner = schedule_.owners[input.value.memory];
@@ -144,8 +144,9 @@ class Assigner {
     if (!rule) return 0;
     inputs_.clear();
     outputs_.clear();
-    for (const Operand& input : form_.inputs_of(step)) inputs_.push_back(form_.specs[input.spec]);
-    for (const Operand& output : form_.outputs_of(step))
+    for (const FormOperand& input : form_.inputs_of(step))
+      inputs_.push_back(form_.specs[input.spec]);
+    for (const FormOperand& output : form_.outputs_of(step))
       outputs_.push_back(form_.specs[output.spec]);
     return rule({.inputs = inputs_,
                  .outputs = outputs_,

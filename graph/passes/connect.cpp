@@ -24,10 +24,10 @@ void connect(Form& form) {
   };
   for (Index s = 0; s < form.steps.size(); ++s) {
     const FormStep& step = form.steps[s];
-    const std::span<const Operand> inputs = form.inputs_of(step);
+    const std::span<const FormOperand> inputs = form.inputs_of(step);
     for (std::size_t j = 0; j < inputs.size(); ++j) {
       if (inputs[j].value.memory == kNone) continue;
-      const Memory& memory = form.memories[inputs[j].value.memory];
+      const FormMemory& memory = form.memories[inputs[j].value.memory];
       // An update reads the version before the one it makes, so both cases are one.
       const std::size_t next = first_above(memory.updates, inputs[j].version);
       wait(next > 0 ? memory.updates[next - 1].step : memory.producer, s);

@@ -4,22 +4,22 @@ namespace ebb::detail {
 
 namespace {
 
-std::string name_of(const Form& form, const Operand& operand) {
+std::string name_of(const Form& form, const FormOperand& operand) {
   if (operand.value.memory == kNone) return "-";
-  const Memory& memory = form.memories[operand.value.memory];
+  const FormMemory& memory = form.memories[operand.value.memory];
   std::string text;
   switch (memory.kind) {
-    case Memory::arena:
+    case FormMemory::arena:
       text = memory.slot_of == kNone ? "%" + std::to_string(memory.producer)
                                      : form.feeds[memory.slot_of]->extra->name;
       break;
-    case Memory::variable:
+    case FormMemory::variable:
       text = form.graph->variables()[memory.index].name;
       break;
-    case Memory::captured:
+    case FormMemory::captured:
       text = "captured" + std::to_string(memory.index);
       break;
-    case Memory::feed:
+    case FormMemory::feed:
       text = form.feeds[memory.index]->extra->name;
       break;
   }
@@ -36,11 +36,11 @@ std::string describe(const Form& form) {
   for (Index s = 0; s < form.steps.size(); ++s) {
     const FormStep& step = form.steps[s];
     text += std::to_string(s) + ": " + step.node->op->name;
-    for (const Operand& output : form.outputs_of(step))
+    for (const FormOperand& output : form.outputs_of(step))
       text += " " + form.specs[output.spec].to_string();
     text += std::string(" (") + step.node->site.file + ":" + std::to_string(step.node->site.line) +
             "):";
-    for (const Operand& input : form.inputs_of(step)) text += " " + name_of(form, input);
+    for (const FormOperand& input : form.inputs_of(step)) text += " " + name_of(form, input);
     if (!form.first_edge.empty() && form.first_edge[s] < form.first_edge[s + 1]) {
       text += "; before";
       for (Index e = form.first_edge[s]; e < form.first_edge[s + 1]; ++e)

@@ -31,7 +31,7 @@ struct Update {
 
 // Something with an address. Versions are those of the graph (lineage.h); those that no update of
 // this run makes do not exist in it.
-struct Memory {
+struct FormMemory {
   enum Kind : std::uint8_t { arena, variable, captured, feed };
   Kind kind = arena;
   memory::Category category = memory::Category::temporary;
@@ -44,14 +44,14 @@ struct Memory {
 };
 
 // Where an output's value is.
-struct Value {
+struct FormValue {
   Index memory = kNone;  // kNone: nobody wants it
   std::size_t offset = 0;
 };
 
 // An input or output of a step.
-struct Operand {
-  Value value = {};
+struct FormOperand {
+  FormValue value = {};
   Index spec = 0;             // into Form::specs
   std::uint32_t version = 0;  // of the memory: what an input reads, what an update writes over
 };
@@ -67,7 +67,7 @@ struct FormStep {
 struct FormFetch {
   Node::Source source = {};
   bool pinned = false;  // what a gradient read; otherwise the value at the end of the run
-  Value value = {};
+  FormValue value = {};
   Index spec = 0;
 };
 
@@ -77,31 +77,31 @@ struct Form {
   const GraphState* graph = nullptr;
   const Runtime* runtime = nullptr;
 
-  std::vector<FormNode> nodes;     // prune: in the order of the program
-  std::vector<Index> of_position;  // prune: into nodes, by the node's number; kNone: not needed
-  std::vector<FormFetch> fetches;  // prune
-  std::vector<const Node*> feeds;  // infer: the placeholders in the order they are fed
-  std::vector<Spec> feed_specs;    // infer
-  std::vector<Spec> specs;         // infer: of every output
-  std::vector<Value> values;       // resolve: of every output
-  std::vector<Memory> memories;    // resolve
-  std::vector<FormStep> steps;     // resolve: in the order of the program
-  std::vector<Operand> operands;   // resolve
-  std::vector<Index> variables;    // resolve: those it touches
-  std::vector<Node*> captured;     // resolve
-  std::vector<Ref<Node>> made;     // resolve: nodes that no user wrote
-  std::vector<Index> first_edge;   // connect: of each step, into edges; one more at the end
-  std::vector<Index> edges;        // connect: steps that wait for it
+  std::vector<FormNode> nodes;        // prune: in the order of the program
+  std::vector<Index> of_position;     // prune: into nodes, by the node's number; kNone: not needed
+  std::vector<FormFetch> fetches;     // prune
+  std::vector<const Node*> feeds;     // infer: the placeholders in the order they are fed
+  std::vector<Spec> feed_specs;       // infer
+  std::vector<Spec> specs;            // infer: of every output
+  std::vector<FormValue> values;      // resolve: of every output
+  std::vector<FormMemory> memories;   // resolve
+  std::vector<FormStep> steps;        // resolve: in the order of the program
+  std::vector<FormOperand> operands;  // resolve
+  std::vector<Index> variables;       // resolve: those it touches
+  std::vector<Node*> captured;        // resolve
+  std::vector<Ref<Node>> made;        // resolve: nodes that no user wrote
+  std::vector<Index> first_edge;      // connect: of each step, into edges; one more at the end
+  std::vector<Index> edges;           // connect: steps that wait for it
 
   Index index_of(const Node& node) const noexcept { return of_position[node.number]; }
   const FormNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
   Index output_of(const Node::Source& source) const noexcept {
     return at(*source.producer).first_output + source.output;
   }
-  std::span<const Operand> inputs_of(const FormStep& step) const noexcept {
+  std::span<const FormOperand> inputs_of(const FormStep& step) const noexcept {
     return {operands.data() + step.first_operand, step.inputs};
   }
-  std::span<const Operand> outputs_of(const FormStep& step) const noexcept {
+  std::span<const FormOperand> outputs_of(const FormStep& step) const noexcept {
     return {operands.data() + step.first_operand + step.inputs, step.outputs};
   }
 };

@@ -19,7 +19,7 @@ std::span<const Index> waiting_for(const Form& form, Index step) {
   for (Index s = 0; s < form.steps.size(); ++s) {
     if (open[s] == 0) continue;
     const FormStep& step = form.steps[s];
-    for (const Operand& input : form.inputs_of(step)) {
+    for (const FormOperand& input : form.inputs_of(step)) {
       if (input.value.memory == kNone) continue;
       for (const Update& update : form.memories[input.value.memory].updates) {
         if (update.version <= input.version || open[update.step] == 0 || update.step >= s) continue;
@@ -62,11 +62,11 @@ std::vector<Index> sorted(const Form& form, Key key) {
 
 bool updates_state(const Form& form, const FormStep& step) {
   if (!step.node->op->updates) return false;
-  const std::span<const Operand> inputs = form.inputs_of(step);
+  const std::span<const FormOperand> inputs = form.inputs_of(step);
   for (std::size_t j = 0; j < inputs.size(); ++j)
     if ((step.node->op->updates & bit(static_cast<int>(j))) &&
         (inputs[j].value.memory == kNone ||
-         form.memories[inputs[j].value.memory].kind == Memory::arena))
+         form.memories[inputs[j].value.memory].kind == FormMemory::arena))
       return false;
   return true;
 }
@@ -77,7 +77,7 @@ std::vector<bool> urgent_steps(const Form& form, const std::vector<Index>& order
   constexpr std::size_t kScalarBytes = 16;
   std::vector<bool> is_scalar(form.steps.size(), true), urgent(form.steps.size(), false);
   for (const Index s : order) {
-    for (const Operand& output : form.outputs_of(form.steps[s]))
+    for (const FormOperand& output : form.outputs_of(form.steps[s]))
       if (form.specs[output.spec].bytes() > kScalarBytes) is_scalar[s] = false;
     if (is_scalar[s]) continue;
     for (const Index next : waiting_for(form, s)) is_scalar[next] = false;

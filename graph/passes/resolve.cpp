@@ -24,20 +24,20 @@ class Resolver {
   }
 
  private:
-  Index new_memory(const Memory& memory) {
+  Index new_memory(const FormMemory& memory) {
     form_.memories.push_back(memory);
     return static_cast<Index>(form_.memories.size() - 1);
   }
 
   void resolve(const FormNode& item) {
     Node& node = *item.node;
-    Value& value = form_.values[item.first_output];
+    FormValue& value = form_.values[item.first_output];
     if (node.op == &placeholder_op) {
       feed(item, value);
     } else if (node.op == &variable_op) {
       const auto index = static_cast<Index>(node.attributes.get<VariableAttributes>().index);
       form_.variables.push_back(index);
-      value.memory = new_memory({.kind = Memory::variable, .index = index});
+      value.memory = new_memory({.kind = FormMemory::variable, .index = index});
     } else if (node.op == &captured_op) {
       capture(node, value);
     } else if (node.op->view || item.is_input) {
@@ -49,11 +49,11 @@ class Resolver {
   }
 
   // Read where it is, or, in a program that is captured, from a place of its own in the arena.
-  void feed(const FormNode& item, Value& value) {
+  void feed(const FormNode& item, FormValue& value) {
     const Index index = feed_of(*item.node);
     const std::size_t bytes = form_.specs[item.first_output].bytes();
     if (!form_.runtime->profile().captures_programs)
-      value.memory = new_memory({.kind = Memory::feed, .index = index});
+      value.memory = new_memory({.kind = FormMemory::feed, .index = index});
     else if (bytes > 0)
       value.memory =
           new_memory({.category = memory::Category::input, .bytes = bytes, .slot_of = index});
@@ -65,15 +65,15 @@ class Resolver {
     return feeds_.at(&node);
   }
 
-  // Tensors that share memory have one Memory, that of the first of them.
-  void capture(Node& node, Value& value) {
+  // Tensors that share memory have one memory, that of the first of them.
+  void capture(Node& node, FormValue& value) {
     value.offset = node.extra->tensor.impl()->offset;
     if (node.root) {
       value.memory = form_.values[form_.at(*node.root).first_output].memory;
       return;
     }
-    value.memory =
-        new_memory({.kind = Memory::captured, .index = static_cast<Index>(form_.captured.size())});
+    value.memory = new_memory(
+        {.kind = FormMemory::captured, .index = static_cast<Index>(form_.captured.size())});
     form_.captured.push_back(&node);
   }
 
@@ -102,7 +102,7 @@ class Resolver {
       const Index output = form_.output_of(node.inputs[j]);
       const bool only_shape = (shape_only & bit(static_cast<int>(j))) != 0;
       form_.operands.push_back(
-          {only_shape ? Value{} : form_.values[output], output, node.inputs[j].version});
+          {only_shape ? FormValue{} : form_.values[output], output, node.inputs[j].version});
       if (node.op->updates & bit(static_cast<int>(j)))
         add_update(form_.values[output].memory, node.inputs[j].version + 1, id);
     }
@@ -110,7 +110,7 @@ class Resolver {
     reserve(item, step);
     for (Index k = 0; k < step.outputs; ++k) {
       const Index output = item.first_output + k;
-      Value& value = form_.values[output];
+      FormValue& value = form_.values[output];
       if (k == 0 && node.op->updates)
         value = form_.values[form_.output_of(node.inputs[0])];
       else if (form_.specs[output].bytes() > 0 && (step.wanted & bit(static_cast<int>(k))))
@@ -128,8 +128,8 @@ class Resolver {
   }
 
   void require_apart(const FormStep& step) const {
-    const std::span<const Operand> inputs = form_.inputs_of(step);
-    for (const Operand& other : inputs.subspan(1))
+    const std::span<const FormOperand> inputs = form_.inputs_of(step);
+    for (const FormOperand& other : inputs.subspan(1))
       if (other.value.memory != kNone && other.value.memory == inputs[0].value.memory &&
           overlap_in_part(inputs[0].value.offset, form_.specs[inputs[0].spec].bytes(),
                           other.value.offset, form_.specs[other.spec].bytes()))
@@ -155,13 +155,13 @@ class Resolver {
     fetch.spec = form_.output_of(fetch.source);
     fetch.value = form_.values[fetch.spec];
     if (fetch.value.memory == kNone) return;
-    const Memory& memory = form_.memories[fetch.value.memory];
+    const FormMemory& memory = form_.memories[fetch.value.memory];
     if (fetch.pinned && !memory.updates.empty() &&
         memory.updates.back().version > fetch.source.version)
       copy(fetch);
     if (form_.runtime->profile().captures_programs) return;  // the caller's tensor is a new one
-    Memory& fetched = form_.memories[fetch.value.memory];
-    if (fetched.kind == Memory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
+    FormMemory& fetched = form_.memories[fetch.value.memory];
+    if (fetched.kind == FormMemory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
         fetched.bytes == form_.specs[fetch.spec].bytes())
       fetched.fetch = f;
   }

@@ -19,4 +19,21 @@ inline Status for_floating(DType type, const Body& body) {
   return {};
 }
 
+// The same for two or three operands, each of its own dtype.
+template <class Body>
+inline Status for_floating(DType first, DType second, const Body& body) {
+  Status inner;
+  const Status outer = for_floating(
+      first, [&](auto a) { inner = for_floating(second, [&](auto b) { body(a, b); }); });
+  return outer.ok() ? inner : outer;
+}
+template <class Body>
+inline Status for_floating(DType first, DType second, DType third, const Body& body) {
+  Status inner;
+  const Status outer = for_floating(first, second, [&](auto a, auto b) {
+    inner = for_floating(third, [&](auto c) { body(a, b, c); });
+  });
+  return outer.ok() ? inner : outer;
+}
+
 }  // namespace ebb::cpu

@@ -16,7 +16,7 @@ constexpr std::int64_t kSumPiece = 64 * 1024;
 
 // A reduction in its simplest form: axes of size 1 dropped, neighbours of one kind merged. Kinds
 // then alternate; the innermost is `inner`, and what is outside it is walked by index.
-struct Plan {
+struct MergedAxes {
   std::int64_t inner = 1;  // the innermost group, contiguous
   bool inner_reduced = true;
   int groups = 0;  // outside of it, innermost first
@@ -25,7 +25,7 @@ struct Plan {
   bool reduced[kMaxRank] = {};
   std::int64_t outer_kept = 1, outer_reduced = 1;
 
-  Plan(const Shape& shape, std::uint32_t axes) noexcept {
+  MergedAxes(const Shape& shape, std::uint32_t axes) noexcept {
     std::int64_t step = 1;
     bool started = false;
     for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -64,62 +64,62 @@ struct Plan {
 };
 
 template <class T>
-void reduce(const T* in, T* out, const Plan& plan, double divisor, void* workspace) {
+void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void* workspace) {
   const auto result = [=](double total) { return static_cast<T>(total / divisor); };
-  if (plan.inner_reduced && plan.groups == 0) {
+  if (merged.inner_reduced && merged.groups == 0) {
     double* partial = static_cast<double*>(workspace);
-    if (plan.inner <= kSumPiece) {
-      *out = result(add_contiguous(in, plan.inner));
+    if (merged.inner <= kSumPiece) {
+      *out = result(add_contiguous(in, merged.inner));
       return;
     }
-    for_pieces(plan.inner, kSumPiece, [&](std::int64_t begin, std::int64_t end) {
+    for_pieces(merged.inner, kSumPiece, [&](std::int64_t begin, std::int64_t end) {
       partial[begin / kSumPiece] = add_contiguous(in + begin, end - begin);
     });
     double total = 0;
-    for (std::int64_t i = 0; i < divide_up(plan.inner, kSumPiece); ++i) total += partial[i];
+    for (std::int64_t i = 0; i < divide_up(merged.inner, kSumPiece); ++i) total += partial[i];
     *out = result(total);
-  } else if (plan.inner_reduced && plan.groups == 1 && plan.inner < kBlock<T>) {
-    const std::int64_t n = plan.inner;
-    for_pieces(plan.outer_kept, rows_per_piece(n), [=](std::int64_t begin, std::int64_t end) {
+  } else if (merged.inner_reduced && merged.groups == 1 && merged.inner < kBlock<T>) {
+    const std::int64_t n = merged.inner;
+    for_pieces(merged.outer_kept, rows_per_piece(n), [=](std::int64_t begin, std::int64_t end) {
       std::int64_t o = begin;
       for (; o + 8 <= end; o += 8) add_short_rows<8>(in + o * n, n, out + o, result);
       for (; o < end; ++o) add_short_rows<1>(in + o * n, n, out + o, result);
     });
-  } else if (plan.inner_reduced) {
-    const std::int64_t rows = rows_per_piece(plan.inner * plan.outer_reduced);
-    for_pieces(plan.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {
+  } else if (merged.inner_reduced) {
+    const std::int64_t rows = rows_per_piece(merged.inner * merged.outer_reduced);
+    for_pieces(merged.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t o = begin; o < end; ++o) {
-        const T* base = in + plan.offset(o, false);
+        const T* base = in + merged.offset(o, false);
         double total = 0;
-        for (std::int64_t r = 0; r < plan.outer_reduced; ++r)
-          total += add_contiguous(base + plan.offset(r, true), plan.inner);
+        for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
+          total += add_contiguous(base + merged.offset(r, true), merged.inner);
         out[o] = result(total);
       }
     });
-  } else if (plan.groups == 1 && divisor == 1) {
-    column_sum(in, plan.outer_reduced, plan.inner, out, workspace);
+  } else if (merged.groups == 1 && divisor == 1) {
+    column_sum(in, merged.outer_reduced, merged.inner, out, workspace);
   } else {
-    const std::int64_t strips = divide_up(plan.inner, kStrip<T>);
-    const std::int64_t width = std::min(plan.inner, kStrip<T>);
-    const bool simple = plan.groups <= 2;  // then reduced rows lie evenly
-    for_pieces(plan.outer_kept * strips, rows_per_piece(plan.outer_reduced * width),
+    const std::int64_t strips = divide_up(merged.inner, kStrip<T>);
+    const std::int64_t width = std::min(merged.inner, kStrip<T>);
+    const bool simple = merged.groups <= 2;  // then reduced rows lie evenly
+    for_pieces(merged.outer_kept * strips, rows_per_piece(merged.outer_reduced * width),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
                    const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
-                   const std::int64_t count = std::min(kStrip<T>, plan.inner - column);
-                   const T* base = in + plan.offset(o, false) + column;
+                   const std::int64_t count = std::min(kStrip<T>, merged.inner - column);
+                   const T* base = in + merged.offset(o, false) + column;
                    double totals[kStrip<T>] = {};
                    if (simple) {
                      add_rows(
-                         base, plan.outer_reduced, count,
-                         [&](std::int64_t r) { return r * plan.inner; }, totals);
+                         base, merged.outer_reduced, count,
+                         [&](std::int64_t r) { return r * merged.inner; }, totals);
                    } else {
                      add_rows(
-                         base, plan.outer_reduced, count,
-                         [&](std::int64_t r) { return plan.offset(r, true); }, totals);
+                         base, merged.outer_reduced, count,
+                         [&](std::int64_t r) { return merged.offset(r, true); }, totals);
                    }
                    for (std::int64_t j = 0; j < count; ++j)
-                     out[o * plan.inner + column + j] = result(totals[j]);
+                     out[o * merged.inner + column + j] = result(totals[j]);
                  }
                });
   }
@@ -136,21 +136,21 @@ Status reduce(const Buffer& in, const Buffer& out, std::uint32_t axes, bool mean
     } else if (count == results) {
       if (out.data != in.data) std::memcpy(out.data, in.data, in.spec.bytes());
     } else {
-      reduce(in.as<const T>(), out.as<T>(), Plan(in.spec.shape, axes), divisor, workspace);
+      reduce(in.as<const T>(), out.as<T>(), MergedAxes(in.spec.shape, axes), divisor, workspace);
     }
   });
 }
 
 MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
   if (shape.elements() == 0) return {};
-  const Plan plan(shape, axes);
-  if (plan.inner_reduced && plan.groups == 0)
+  const MergedAxes merged(shape, axes);
+  if (merged.inner_reduced && merged.groups == 0)
     return {.workspace_bytes =
-                plan.inner <= kSumPiece
+                merged.inner <= kSumPiece
                     ? 0
-                    : static_cast<std::size_t>(divide_up(plan.inner, kSumPiece)) * 8};
-  if (!plan.inner_reduced && plan.groups == 1)
-    return {.workspace_bytes = column_sum_bytes(plan.outer_reduced, plan.inner)};
+                    : static_cast<std::size_t>(divide_up(merged.inner, kSumPiece)) * 8};
+  if (!merged.inner_reduced && merged.groups == 1)
+    return {.workspace_bytes = column_sum_bytes(merged.outer_reduced, merged.inner)};
   return {};
 }
 

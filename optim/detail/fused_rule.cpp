@@ -7,7 +7,7 @@ namespace ebb::optim {
 RuleResult FusedRule::update(const RuleInput& input) const {
   Tensors slots;
   for (const Tensor& slot : input.slots) slots.push_back(copy(slot));
-  const ebb::detail::Gate always;
+  const Gate always;
   Tensor parameter = update_in_place({.parameter = copy(input.parameter),
                                       .gradient = input.gradient,
                                       .slots = {slots.data(), slots.size()},

@@ -1,7 +1,9 @@
 #pragma once
 #include <cmath>
+#include <optional>
 #include <string>
 
+#include "ebb/core/base/dtype.h"
 #include "ebb/core/base/error.h"
 
 namespace ebb::optim {
@@ -17,6 +19,12 @@ inline void require_fraction(const char* what, const char* option, double value)
 }
 inline void require_not_negative(const char* what, const char* option, double value) {
   if (!(std::isfinite(value) && value >= 0)) reject(what, option, value, "not finite and >= 0");
+}
+
+inline void require_state_dtype(const char* what, const char* option, std::optional<DType> dtype) {
+  if (dtype && *dtype != DType::f32 && *dtype != DType::f64)
+    throw Error(std::string("[") + what + "] " + option + " = " + name(*dtype) +
+                " is not f32 or f64");
 }
 
 }  // namespace ebb::optim

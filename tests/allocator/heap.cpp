@@ -12,8 +12,8 @@
 namespace ebb::tests {
 namespace {
 
+using memory::detail::BlockNode;
 using memory::detail::Heap;
-using memory::detail::Node;
 using memory::detail::Segment;
 
 constexpr std::size_t kSmall = 16 << 10;
@@ -31,9 +31,9 @@ struct Place {
 std::optional<Place> best_place(const Heap& heap, std::size_t bytes) {
   std::optional<std::tuple<std::size_t, std::uint64_t, std::size_t>> best;
   for (const auto& [age, segment] : heap.segments()) {
-    const Node* before = nullptr;
+    const BlockNode* before = nullptr;
     std::size_t offset = 0;
-    for (const Node* node = segment.first; node; node = node->after) {
+    for (const BlockNode* node = segment.first; node; node = node->after) {
       if (node->data() != segment.base + offset) FAIL("a byte is lost or doubled");
       if (node->segment != &segment || node->before != before) FAIL("a node is linked wrongly");
       if (before && before->is_free && node->is_free) FAIL("two free neighbours are not merged");
@@ -50,14 +50,14 @@ std::optional<Place> best_place(const Heap& heap, std::size_t bytes) {
   return Place{std::get<1>(*best), std::get<2>(*best)};
 }
 
-Place place_of(const Node* node) {
+Place place_of(const BlockNode* node) {
   return {node->segment->age, static_cast<std::size_t>(node->data() - node->segment->base)};
 }
 
 TEST_CASE("every block goes to the best fit, then the oldest segment, then the lowest offset") {
   Random random(4);
   Heap heap(kSmall);
-  std::vector<Node*> live;
+  std::vector<BlockNode*> live;
   std::uintptr_t next_base = std::uintptr_t{1} << 40;
   for (int i = 0; i < 60'000; ++i) {
     if (random.below(120) < live.size()) {
@@ -70,7 +70,7 @@ TEST_CASE("every block goes to the best fit, then the oldest segment, then the l
     const std::size_t most = random.one_in(3) ? kSegment : kSmall;
     const std::size_t bytes = 512 * (1 + random.below(random.one_in(2) ? 3 : most / 512));
     const auto expected = best_place(heap, bytes);
-    Node* node = heap.take(bytes);
+    BlockNode* node = heap.take(bytes);
     if ((node != nullptr) != expected.has_value()) FAIL("a fit was missed or made up");
     if (!node) {
       heap.adopt(address(next_base), kSegment, bytes);
@@ -82,7 +82,7 @@ TEST_CASE("every block goes to the best fit, then the oldest segment, then the l
     if (node->bytes() != bytes) FAIL("not cut to the byte");
     live.push_back(node);
   }
-  for (Node* node : live) heap.give(node);
+  for (BlockNode* node : live) heap.give(node);
   for (const auto& [age, segment] : heap.segments()) CHECK(segment.is_free());
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("where a block goes does not depend on the order in which others were 
   for (int round = 0; round < 50; ++round) {
     Heap heap(kSmall);
     heap.adopt(address(1 << 20), kSegment, kSmall);
-    std::vector<Node*> nodes;
+    std::vector<BlockNode*> nodes;
     for (int i = 0; i < 64; ++i) nodes.push_back(heap.take(1024));
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < 64; i += 2) order.push_back(i);
@@ -100,7 +100,7 @@ TEST_CASE("where a block goes does not depend on the order in which others were 
     for (const std::size_t i : order) heap.give(nodes[i]);
     std::vector<std::size_t> layout;
     for (int i = 0; i < 40; ++i) {
-      if (Node* node = heap.take(512)) layout.push_back(place_of(node).offset);
+      if (BlockNode* node = heap.take(512)) layout.push_back(place_of(node).offset);
     }
     if (round == 0) first_layout = layout;
     CHECK(layout == first_layout);
@@ -111,7 +111,7 @@ TEST_CASE("thousands of free blocks of one size are still found in order") {
   constexpr std::size_t kCount = 20'000;
   Heap heap(kSmall);
   heap.adopt(address(std::uintptr_t{1} << 40), 2 * kCount * 512, kSmall);
-  std::vector<Node*> nodes;
+  std::vector<BlockNode*> nodes;
   for (std::size_t i = 0; i < 2 * kCount; ++i) nodes.push_back(heap.take(512));
   Random random(6);
   std::vector<std::size_t> order;

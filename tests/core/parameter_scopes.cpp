@@ -113,11 +113,13 @@ TEST_CASE("a scope lists, counts and finds what is below it, and nothing else", 
 
 TEST_CASE("slots beside parameters are found without their names being made again", "[scope]") {
   const Parameters p = model(Seed{1});
-  const std::vector<std::string> columns = {"x.m", "x.v"};
+  const std::vector<SlotBeside> columns = {{"x.m", DType::f32}, {"x.v", DType::f64}};
   const std::vector<std::size_t> second = {1}, both = {1, 0};
   const Tensors made = p.scope("a").find_or_make_slots({second, columns}, {}, {});
   CHECK(names(p.slots()) == Names{"a.b/x.m", "a.b/x.v"});
   CHECK(made[0].shape() == Shape{2});
+  CHECK(made[0].dtype() == DType::f32);
+  CHECK(made[1].dtype() == DType::f64);
   const std::vector<SlotRequest> count = {{"x/step", {DType::i64, {}}}};
   const Tensors found = p.scope("a").find_or_make_slots({both, columns}, count, {});
   CHECK(found.size() == 5);
@@ -125,6 +127,9 @@ TEST_CASE("slots beside parameters are found without their names being made agai
   CHECK(found[1].impl() == made[1].impl());
   CHECK(found[2].impl() == p["a.w/x.m"].impl());
   CHECK(found[4].impl() == p["x/step"].impl());
+  const std::vector<SlotBeside> narrow = {{"x.v", DType::f32}};
+  CHECK_ERROR(p.scope("a").find_or_make_slots({second, narrow}, {}), Error,
+              "the slot \"a.b/x.v\" is f64[2], but f32[2] is wanted");
   // Dropped, they are made anew.
   p.drop_slots_after(0);
   const Tensors again = p.scope("a").find_or_make_slots({second, columns}, {}, {});

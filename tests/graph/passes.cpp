@@ -122,8 +122,8 @@ TEST_CASE("updates run early with the scalars that they alone wait for") {
   const Tensor u = s.p.declare("u", {8}, initializers::constant(1));
   const Tensor n = s.p.state("n", {}, initializers::zeros(), DType::i64);
   const Tensor du = tanh(u), heavy = exp(s.x), read = v * 2;
-  const Tensor ready = ebb::detail::at_least(n, 1, {});
-  const Tensor cleared = ebb::detail::clear_if(v, ready, {});
+  const Tensor ready = ebb::detail::at_least(n, 1);
+  const Tensor cleared = ebb::detail::clear_if(v, ready);
   const Tensor up = add_assign(u, du);
   const Form form = s.form({cleared, up, heavy, read});
   CHECK(in_order(form, false) ==

@@ -1,8 +1,5 @@
 #include "ebb/core/kernels/update.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "ebb/tests/kernels/fixture.h"
 
 using namespace ebb;
@@ -14,121 +11,7 @@ Values flag(bool value) {
   return values(DType::boolean, {}, [&](std::int64_t) { return value; });
 }
 
-// PyTorch's Adam and AdamW, one number at a time.
-struct AdamReference {
-  AdamAttributes a;
-  void step(double& p, double& m, double& v, double g, double rate, double t) const {
-    if (a.decoupled != 0)
-      p *= 1 - rate * a.weight_decay;
-    else
-      g += a.weight_decay * p;
-    m = a.beta1 * m + (1 - a.beta1) * g;
-    v = a.beta2 * v + (1 - a.beta2) * g * g;
-    const double denominator = std::sqrt(v) / std::sqrt(1 - std::pow(a.beta2, t)) + a.epsilon;
-    p -= rate / (1 - std::pow(a.beta1, t)) * m / denominator;
-  }
-};
-
 }  // namespace
-
-TEST_CASE("Ten steps of Adam are those of its formula, gated or not") {
-  Dice dice(1);
-  for (DType type : {DType::f32, DType::f64})
-    for (std::int64_t n : {0, 1, 15, 1000, 80'003})
-      for (int decoupled : {0, 1})
-        for (int gated : {0, 1}) {
-          const AdamAttributes a{.weight_decay = 0.05, .decoupled = decoupled, .gated = gated};
-          Call call{
-              .kernel = cpu::adam_update,
-              .attributes = a,
-              .inputs = {dice.tensor(type, {n}), values(type, {n}, [](std::int64_t) { return 0; }),
-                         values(type, {n}, [](std::int64_t) { return 0; }), Values({type, {n}}),
-                         scalar(std::int64_t{0}), scalar(0.01)}};
-          if (gated != 0) {
-            call.inputs.push_back(flag(true));
-            call.inputs.push_back(scalar(std::int64_t{4}));
-          }
-          std::vector<double> p = call.inputs[0].list(), m(p.size()), v(p.size());
-          for (int step = 1; step <= 10; ++step) {
-            call.inputs[3] = dice.tensor(type, {n});
-            call.inputs[4] = scalar(std::int64_t{step});
-            for (std::size_t i = 0; i < p.size(); ++i)
-              AdamReference{a}.step(
-                  p[i], m[i], v[i],
-                  call.inputs[3].at(static_cast<std::int64_t>(i)) / (gated != 0 ? 4 : 1), 0.01,
-                  step);
-            call.run();
-          }
-          CHECK(distance(call.inputs[0].list(), p) < (type == DType::f32 ? 1e-5 : 1e-13));
-          if (gated == 0) continue;
-          const Values before = call.inputs[0];
-          call.inputs[6] = flag(false);
-          call.run();
-          CHECK(call.inputs[0].same_bits(before));
-        }
-}
-
-TEST_CASE(
-    "Ten steps of SGD are those of its formula, with momentum, decay and Nesterov or without") {
-  Dice dice(2);
-  for (DType type : {DType::f32, DType::f64})
-    for (std::int64_t n : {0, 1, 33, 50'000})
-      for (double momentum : {0.0, 0.9})
-        for (int nesterov : {0, 1})
-          for (int gated : {0, 1}) {
-            const SgdAttributes a{
-                .momentum = momentum, .weight_decay = 0.1, .nesterov = nesterov, .gated = gated};
-            Call call{
-                .kernel = cpu::sgd_update, .attributes = a, .inputs = {dice.tensor(type, {n})}};
-            if (momentum > 0)
-              call.inputs.push_back(values(type, {n}, [](std::int64_t) { return 0; }));
-            const std::size_t gradient = call.inputs.size();
-            call.inputs.push_back(Values({type, {n}}));
-            call.inputs.push_back(scalar(0.05));
-            if (gated != 0) {
-              call.inputs.push_back(flag(true));
-              call.inputs.push_back(scalar(std::int64_t{3}));
-            }
-            std::vector<double> p = call.inputs[0].list(), v(p.size());
-            for (int step = 0; step < 10; ++step) {
-              call.inputs[gradient] = dice.tensor(type, {n});
-              for (std::size_t i = 0; i < p.size(); ++i) {
-                const double g =
-                    call.inputs[gradient].at(static_cast<std::int64_t>(i)) / (gated != 0 ? 3 : 1) +
-                    0.1 * p[i];
-                v[i] = momentum * v[i] + g;
-                p[i] -= 0.05 * (momentum > 0 && nesterov != 0 ? g + momentum * v[i] : v[i]);
-              }
-              call.run();
-            }
-            CHECK(distance(call.inputs[0].list(), p) < 10 * tolerance(type));
-            if (gated == 0) continue;
-            const Values before = call.inputs[0];
-            call.inputs[gradient + 2] = flag(false);
-            call.run();
-            CHECK(call.inputs[0].same_bits(before));
-          }
-}
-
-TEST_CASE("A cosine schedule warms up, falls and stays at its end") {
-  const ScheduleAttributes cosine{
-      .kind = ScheduleAttributes::cosine, .base = 0.1, .end = 0.01, .warm_up = 4, .steps = 20};
-  const auto rate = [](const ScheduleAttributes& a, std::int64_t step) {
-    Call call{.kernel = cpu::schedule,
-              .attributes = a,
-              .inputs = {scalar(step - 1)},
-              .outputs = {{DType::f64, {}}}};
-    return call.run()[0].at(0);
-  };
-  CHECK(rate({.base = 0.3}, 1000) == 0.3);
-  CHECK(rate(cosine, 1) == 0.1 / 4);
-  CHECK(rate(cosine, 4) == 0.1);
-  CHECK(std::abs(rate(cosine, 12) - 0.055) < 1e-15);
-  CHECK(std::abs(rate(cosine, 8) - (0.01 + 0.045 * (1 + std::cos(std::numbers::pi / 4)))) < 1e-15);
-  CHECK(rate(cosine, 20) == 0.01);
-  CHECK(rate(cosine, 500) == 0.01);
-  CHECK(rate({.kind = ScheduleAttributes::cosine, .base = 0.1, .warm_up = 5, .steps = 5}, 6) == 0);
-}
 
 TEST_CASE("Counts count, and gates open when they are reached") {
   Call up{.kernel = cpu::increment,
@@ -151,8 +34,7 @@ TEST_CASE("Counts count, and gates open when they are reached") {
   }
 }
 
-TEST_CASE(
-    "accumulate, add_assign, assign, assign_if and clear_if change their first input as they say") {
+TEST_CASE("add_assign, assign, assign_if and clear_if change their first input as they say") {
   Dice dice(3);
   for (DType type : {DType::f32, DType::f64})
     for (std::int64_t n : {0, 1, 19, 40'000}) {
@@ -165,8 +47,6 @@ TEST_CASE(
         call.run();
         CHECK(distance(call.inputs[0].list(), expected) < tolerance(type));
       };
-      check(cpu::accumulate, {a, b, scalar(std::int64_t{5})},
-            [](double x, double y) { return x + 5 * y; });
       check(cpu::add_assign, {a, b}, [](double x, double y) { return x + y; });
       check(cpu::assign, {a, b}, [](double, double y) { return y; });
       check(cpu::assign_if, {a, b, flag(true)}, [](double, double y) { return y; });

@@ -15,10 +15,11 @@ struct Room {
   bool is_part = true;     // of the library
 };
 
-// What a kernel may see of core: pointers, shapes, attributes, and how work is cut.
+// What a kernel may see of core: pointers, shapes, attributes, and how work is cut. Of optimizers:
+// the attributes of their operators.
 inline const std::vector<std::string_view> kKernelFacing = {
     "core/kernels/", "core/base/attributes.h", "core/base/dtype.h", "core/base/shape.h",
-    "core/device/backend.h"};
+    "core/device/backend.h", "optim/kernels/"};
 
 // The rooms of core, from the ground up: each knows those named and none above it.
 inline std::vector<Room> rooms_of_core() {
@@ -62,7 +63,8 @@ inline std::vector<Room> rooms() {
       {"core", {}, true},  // nothing stands beside the rooms
       {"eager", {"core/", "allocator/"}, true},
       {"graph", {"core/", "allocator/"}, true},
-      {"optim", {"core/", "allocator/"}, true},
+      {"optim", {"optim/kernels/", "core/", "allocator/"}, true},
+      {"optim/kernels", {"core/kernels/", "core/base/"}, true},
       {"models", {"core/", "allocator/"}, true},
       {"kernels/cpu", kKernelFacing},
       {"kernels/cuda", for_cuda},
@@ -103,15 +105,16 @@ inline std::vector<Outsider> outsiders() {
 // third: a class that Graph derives from, so nothing of it is left for the linker.
 struct Seam {
   std::string_view name;
-  std::string_view symbol;      // how the linker's name begins; "" where there is none
-  std::string_view defined_in;  // the folder
+  std::string_view symbol;            // how the linker's name begins; "" where there is none
+  std::string_view defined_in;        // the folder
+  std::string_view beside_core = {};  // the room that declares and calls some of them too
 };
 
 inline constexpr std::array<Seam, 5> kSeams = {{
     {"run_now", "ebb::detail::run_now(", "eager"},
     {"Recorder", "", "graph"},
-    {"the kernel templates", "ebb::cpu::", "kernels"},
-    {"the kernel templates", "ebb::cuda::", "kernels"},
+    {"the kernel templates", "ebb::cpu::", "kernels", "optim"},
+    {"the kernel templates", "ebb::cuda::", "kernels", "optim"},
     {"the backend of the host", "ebb::detail::make_cpu_backend(", "kernels"},
 }};
 

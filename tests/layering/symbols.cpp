@@ -22,7 +22,7 @@ void add_known(const std::string& folder, std::set<std::string>& known) {
     for (const std::string_view prefix : room.knows)
       for (const Room& other : all) {
         const std::string path = std::string(other.path) + "/";
-        const bool named = path.starts_with(prefix) || prefix.starts_with(path);
+        const bool named = path.starts_with(prefix) || room_of(std::string(prefix)) == other.path;
         if (other.path.empty() || !named) continue;
         if (known.insert(std::string(other.path)).second) add_known(std::string(other.path), known);
       }
@@ -36,9 +36,11 @@ std::set<std::string> known_to(const std::string& folder) {
   return known;
 }
 
-bool is_seam(const std::string& symbol, const std::string& defined_in) {
+bool is_seam(const std::string& folder, const std::string& symbol, const std::string& defined_in) {
   return std::any_of(kSeams.begin(), kSeams.end(), [&](const Seam& seam) {
     if (seam.symbol.empty() || !inside(defined_in, seam.defined_in)) return false;
+    if (!inside(folder, "core") && (seam.beside_core.empty() || !inside(folder, seam.beside_core)))
+      return false;
     // A template's name begins with what it returns.
     const size_t at = symbol.find(seam.symbol);
     return at != std::string::npos && at < symbol.find('(') && (at == 0 || symbol[at - 1] == ' ');
@@ -84,8 +86,7 @@ std::vector<std::string> symbol_offences(const std::map<std::string, Symbols>& b
       bool fine = false;
       for (const auto& [other, theirs] : by_folder) {
         if (!theirs.defined.contains(name)) continue;
-        if (known.contains(other) || (folder.starts_with("core") && is_seam(name, other)))
-          fine = true;
+        if (known.contains(other) || is_seam(folder, name, other)) fine = true;
         offender = other;
       }
       if (!fine && !offender.empty())

@@ -12,8 +12,9 @@
 namespace ebb::tests {
 namespace {
 
-DType dtype_of_values(Values values, DType floating) {
-  switch (values) {
+DType dtype_of(const SampleInput& input, DType floating) {
+  if (input.dtype) return *input.dtype;
+  switch (input.values) {
     case Values::labels:
       return DType::i32;
     case Values::long_labels:
@@ -77,7 +78,7 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
   for (const SampleInput& input : sample.inputs) {
     const Shape shape = with_batch(input.shape, batch);
     const std::uint64_t key = 100 + inputs.size();
-    switch (dtype_of_values(input.values, dtype)) {
+    switch (dtype_of(input, dtype)) {
       case DType::f32:
         inputs.push_back(filled<float>(shape, input.values, key));
         break;
@@ -119,8 +120,7 @@ RecordedSample::RecordedSample(const Sample& sample, DType dtype, bool open, std
     : sample_(sample), parameters_(graph_) {
   for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
     const SampleInput& input = sample.inputs[i];
-    const Spec spec{dtype_of_values(input.values, dtype),
-                    open ? input.shape : with_batch(input.shape, batch)};
+    const Spec spec{dtype_of(input, dtype), open ? input.shape : with_batch(input.shape, batch)};
     const std::string name = "input/" + std::to_string(i);
     if (is_state(i)) {
       const SlotRequest request[] = {{name, spec}};

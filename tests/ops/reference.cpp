@@ -12,6 +12,7 @@ std::vector<Reference> all_references() {
   add_lstm_references(references);
   add_shape_references(references);
   add_update_references(references);
+  add_optim_references(references);
   return references;
 }
 

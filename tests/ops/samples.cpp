@@ -1,6 +1,15 @@
 #include "ebb/tests/ops/samples.h"
 
+#include "ebb/core/ops/all_operators.h"
+#include "ebb/optim/all_operators.h"
+
 namespace ebb::tests {
+
+std::vector<const OpDef*> every_operator() {
+  std::vector<const OpDef*> all(all_operators().begin(), all_operators().end());
+  all.insert(all.end(), optim::all_operators().begin(), optim::all_operators().end());
+  return all;
+}
 
 std::vector<Sample> all_samples(DType dtype) {
   std::vector<Sample> samples;
@@ -12,6 +21,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_lstm_samples(samples);
   add_shape_samples(samples);
   add_update_samples(samples, dtype);
+  add_optim_samples(samples);
   return samples;
 }
 

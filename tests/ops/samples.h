@@ -1,12 +1,16 @@
-// How each operator is called, for the tests that loop over all of them.
+// All operators and how each is called, for the tests that loop over them.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ebb/core/tensor/op_def.h"
 
 namespace ebb::tests {
+
+// Core's operators and those of optimizers.
+std::vector<const OpDef*> every_operator();
 
 // Random values of one kind, and with it a dtype: that of the sample, unless named.
 enum class Values {
@@ -25,6 +29,7 @@ enum class Values {
 struct SampleInput {
   Shape shape;  // kOpen: the size of the batch
   Values values = Values::any;
+  std::optional<DType> dtype = {};  // whatever the sample's is
 };
 
 struct Sample {
@@ -50,5 +55,6 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype);
 void add_lstm_samples(std::vector<Sample>& samples);
 void add_shape_samples(std::vector<Sample>& samples);
 void add_update_samples(std::vector<Sample>& samples, DType dtype);
+void add_optim_samples(std::vector<Sample>& samples);
 
 }  // namespace ebb::tests

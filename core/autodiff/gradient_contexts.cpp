@@ -1,4 +1,4 @@
-#include "ebb/core/autodiff/gradient_scope.h"
+#include "ebb/core/autodiff/gradient_contexts.h"
 
 #include <algorithm>
 #include <unordered_set>

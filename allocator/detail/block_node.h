@@ -12,12 +12,12 @@ struct Segment;
 
 /// Live or free. The nodes of a segment tile it: each begins where the one before it ends, and no
 /// two neighbours are both free. A zero-byte block has no segment and no neighbours.
-struct Node final : Block {
+struct BlockNode final : Block {
   Segment* segment = nullptr;
-  Node* before = nullptr;  // neighbours in the segment
-  Node* after = nullptr;
-  Node* left = nullptr;  // children in the index, while free
-  Node* right = nullptr;
+  BlockNode* before = nullptr;  // neighbours in the segment
+  BlockNode* after = nullptr;
+  BlockNode* left = nullptr;  // children in the index, while free
+  BlockNode* right = nullptr;
   std::uint32_t priority = 0;
   bool is_free = false;
 
@@ -41,7 +41,7 @@ struct Node final : Block {
   void set_category(Category category) noexcept { category_ = category; }
 };
 
-inline Node* node_of(Block* block) noexcept { return static_cast<Node*>(block); }
+inline BlockNode* node_of(Block* block) noexcept { return static_cast<BlockNode*>(block); }
 
 /// A mapped range. Ages count up in the order of mapping and stand in for addresses wherever an
 /// order is needed, because addresses differ between a device and its twin.
@@ -49,8 +49,8 @@ struct Segment {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
   std::uint64_t age = 0;
-  bool small = false;     // serves small requests only
-  Node* first = nullptr;  // the node at base
+  bool small = false;          // serves small requests only
+  BlockNode* first = nullptr;  // the node at base
 
   bool is_free() const noexcept { return first->is_free && first->after == nullptr; }
 };

@@ -1,4 +1,4 @@
-#include "ebb/optim/detail/step.h"
+#include "ebb/optim/detail/optimizer_step.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -7,15 +7,13 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
-
-using ebb::detail::Gate;
-using ebb::detail::message;
 
 namespace {
 
@@ -50,97 +48,97 @@ std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const 
 
 }  // namespace
 
-Tensor value_before_step(const Tensor& loss, CallSite site) {
+void fail(const char* what, const std::string& text) {
+  throw Error(ebb::detail::message(what, text, CallSite::here()));
+}
+
+Tensor value_before_step(const Tensor& loss) {
   const bool is_state =
       loss.is_symbolic() ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
                          : loss.impl()->storage->is_state();
-  return is_state ? copy({loss, site}) : loss;
+  return is_state ? copy(loss) : loss;
 }
 
-Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what,
-                         CallSite site) {
-  if (!loss.defined()) throw Error(message(what, "of a tensor that holds nothing", site));
+Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what) {
+  if (!loss.defined()) fail(what, "of a tensor that holds nothing");
   if (loss.is_symbolic() != parameters.is_symbolic())
-    throw Error(message(what,
-                        std::string("the loss is ") + loss.to_string() + ", but the parameters " +
-                            (parameters.is_symbolic() ? "belong to a graph" : "are concrete"),
-                        site));
+    fail(what, std::string("the loss is ") + loss.to_string() + ", but the parameters " +
+                   (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
   const std::unordered_set<const Node*> below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (below.contains(entries[i].tensor.impl()->node.get())) targets.push_back(i);
   if (targets.empty())
-    throw Error(message(what,
-                        "the loss, " + loss.to_string() + ", depends on none of the " +
-                            std::to_string(entries.size()) + " parameters" +
-                            (parameters.prefix().empty()
-                                 ? ""
-                                 : " whose names begin with \"" + parameters.prefix() + '"') +
-                            " (was it computed under NoGrad, or differentiated already?)",
-                        site));
+    fail(what, "the loss, " + loss.to_string() + ", depends on none of the " +
+                   std::to_string(entries.size()) + " parameters" +
+                   (parameters.prefix().empty()
+                        ? ""
+                        : " whose names begin with \"" + parameters.prefix() + '"') +
+                   " (was it computed under NoGrad, or differentiated already?)");
   return targets;
 }
 
-Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite site) {
+Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
   const ebb::detail::TapeModeScope no_history(
       {.records = false, .category = ebb::detail::tape_mode().category});
   while (!updates.empty()) {
     const std::size_t count = std::min(updates.size(), kUpdatesPerNode);
-    loss = ebb::detail::with_updates(loss, updates.first(count), site);
+    loss = ebb::detail::with_updates(loss, updates.first(count));
     updates = updates.subspan(count);
   }
   return loss;
 }
 
-std::string Step::sum_name(const Optimizer& optimizer, const Parameters& parameters) {
+std::string OptimizerStep::sum_name(const Optimizer& optimizer, const Parameters& parameters) {
   return key_of(optimizer, parameters) + ".accumulated";
 }
 
-Step::Step(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
-           Gradients gradients, CallSite site)
+OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& parameters,
+                             Targets targets, std::optional<DType> sums)
     : optimizer_(optimizer),
       parameters_(parameters),
       entries_(parameters.entries()),
       targets_(std::move(targets)),
-      site_(site),
       fused_(dynamic_cast<const FusedRule*>(&optimizer.rule())),
       slots_before_(parameters.slot_count()) {
   const std::string key = key_of(optimizer, parameters);
-  std::vector<std::string> beside;
-  for (const char* slot : optimizer.rule().slots()) beside.push_back(key + '.' + slot);
+  const std::span<const char* const> slots = optimizer.rule().slots();
+  std::vector<SlotBeside> beside;
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    beside.push_back({key + '.' + slots[i], optimizer.rule().slot_dtype(i, parameters.dtype())});
   std::vector<SlotRequest> counts = {{key + "/step", {DType::i64, {}}}};
-  if (gradients == Gradients::accumulated) {
-    beside.push_back(sum_name(optimizer, parameters));
+  if (sums) {
+    beside.push_back({sum_name(optimizer, parameters), *sums});
     counts.push_back({key + "/samples", {DType::i64, {}}});
   }
   per_target_ = beside.size();
-  slots_ = parameters.find_or_make_slots({targets_, beside}, counts, site);
+  slots_ = parameters.find_or_make_slots({targets_, beside}, counts);
 }
 
-Step::~Step() {
+OptimizerStep::~OptimizerStep() {
   if (writes_) return;
   slots_.clear();
   parameters_.drop_slots_after(slots_before_);
 }
 
 // An in-place update of a leaf is no part of its history.
-Tensor Step::parameter(std::size_t i) const {
+Tensor OptimizerStep::parameter(std::size_t i) const {
   const Tensor& tensor = entries_[targets_[i]].tensor;
   return tensor.is_symbolic() ? tensor : tensor.detach();
 }
 
-Tensors Step::gradients_of(const Tensor& loss) const {
+Tensors OptimizerStep::gradients_of(const Tensor& loss) const {
   Tensors inputs;
   for (const std::size_t target : targets_) inputs.push_back(entries_[target].tensor);
-  return gradients(loss, inputs, {}, site_);
+  return gradients(loss, inputs);
 }
 
-Tensors Step::gradients_of(const Tensor& loss, const Targets& below) const {
+Tensors OptimizerStep::gradients_of(const Tensor& loss, const Targets& below) const {
   if (below == targets_) return gradients_of(loss);
   Tensors inputs;
   for (const std::size_t target : below) inputs.push_back(entries_[target].tensor);
-  Tensors found = gradients(loss, inputs, {}, site_);
+  Tensors found = gradients(loss, inputs);
   Tensors all(targets_.size());
   for (std::size_t i = 0; i < below.size(); ++i)
     all[static_cast<std::size_t>(std::lower_bound(targets_.begin(), targets_.end(), below[i]) -
@@ -148,45 +146,42 @@ Tensors Step::gradients_of(const Tensor& loss, const Targets& below) const {
   return all;
 }
 
-void Step::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
+void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
   gate_ = std::move(gate);
-  rate_ = optimizer_.learning_rate().after(count_of_steps(), site_);
+  rate_ = optimizer_.learning_rate().after(count_of_steps());
   if (!parameters_.is_symbolic() &&
       (rate_.is_symbolic() || !(rate_.device() == parameters_.device())))
-    throw Error(message(
-        "learning rate",
-        "is " + rate_.to_string() + ", but the parameters are on " + parameters_.device().name(),
-        site_));
+    fail("learning rate",
+         "is " + rate_.to_string() + ", but the parameters are on " + parameters_.device().name());
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
-  if (written.holds(rate_)) rate_ = copy({rate_, site_});
+  if (written.holds(rate_)) rate_ = copy(rate_);
   if (!fused_) apply_rule(gradient);
 }
 
-void Step::check(const RuleResult& result, std::size_t i) const {
+void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
   const Parameters::Entry& entry = entries_[targets_[i]];
-  const auto fail = [&](const std::string& text) {
-    throw Error(message(optimizer_.rule().name(), "update() gives " + text, site_));
+  const auto refuse = [&](const std::string& text) {
+    fail(optimizer_.rule().name(), "update() gives " + text);
   };
-  const auto require_like_parameter = [&](const Tensor& value, const std::string& what) {
+  const auto require_like = [&](const Tensor& like, const Tensor& value, const std::string& what) {
     if (!value.defined()) return;
-    const Tensor& like = entry.tensor;
     if (value.dtype() != like.dtype() || !(value.shape() == like.shape()) ||
         value.is_symbolic() != like.is_symbolic() ||
         (!value.is_symbolic() && !(value.device() == like.device())))
-      fail(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
-           like.to_string());
+      refuse(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
+             like.to_string());
   };
   const std::span<const char* const> slots = optimizer_.rule().slots();
   if (result.slots.size() != slots.size())
-    fail(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
-         std::to_string(slots.size()));
-  require_like_parameter(result.parameter, "the value");
+    refuse(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
+           std::to_string(slots.size()));
+  require_like(entry.tensor, result.parameter, "the value");
   for (std::size_t s = 0; s < slots.size(); ++s)
-    require_like_parameter(result.slots[s], std::string("the slot ") + slots[s]);
+    require_like(slots_of(i)[s], result.slots[s], std::string("the slot ") + slots[s]);
 }
 
-void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
+void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
   const ebb::detail::TapeModeScope no_grad(
       {.records = false, .category = ebb::detail::tape_mode().category});
   WrittenMemory written;
@@ -196,10 +191,10 @@ void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
   }
   const auto add = [&](const Tensor& target, const Tensor& value) {
     if (!value.defined() || WrittenMemory::same(value, target)) return;
-    new_values_.push_back({target, written.holds(value) ? copy({value, site_}) : value});
+    new_values_.push_back({target, written.holds(value) ? copy(value) : value});
   };
-  const Tensor step = cast({count_of_steps(), site_}, DType::f64) + 1;
-  const Tensor rate = cast({rate_, site_}, parameters_.dtype());
+  const Tensor step = cast(count_of_steps(), DType::f64) + 1;
+  const Tensor rate = cast(rate_, parameters_.dtype());
   for (std::size_t i = 0; i < size(); ++i) {
     const Tensor target = parameter(i);
     const std::vector<std::uint32_t> before = versions_of(target, slots_of(i));
@@ -209,20 +204,19 @@ void Step::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
                                                         .step = step,
                                                         .rate = rate});
     if (versions_of(target, slots_of(i)) != before)
-      throw Error(message(optimizer_.rule().name(),
-                          "update() has written to the parameter '" + entries_[targets_[i]].name +
-                              "' or one of its slots; it returns new values, and the optimizer "
-                              "writes them",
-                          site_));
+      fail(optimizer_.rule().name(),
+           "update() has written to the parameter '" + entries_[targets_[i]].name +
+               "' or one of its slots; it returns new values, and the optimizer "
+               "writes them");
     check(result, i);
     add(target, result.parameter);
     for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);
   }
 }
 
-std::vector<Tensor> Step::commit(const Tensors& gradients) {
+std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
   begin_writing();
-  std::vector<Tensor> updates{ebb::detail::increment(count_of_steps(), 1, gate_.ready, site_)};
+  std::vector<Tensor> updates{ebb::detail::increment(count_of_steps(), 1, gate_.ready)};
   if (fused_) {
     for (std::size_t i = 0; i < size(); ++i)
       updates.push_back(fused_->update_in_place({.parameter = parameter(i),
@@ -230,14 +224,12 @@ std::vector<Tensor> Step::commit(const Tensors& gradients) {
                                                  .slots = slots_of(i),
                                                  .step = updates[0],
                                                  .rate = rate_,
-                                                 .gate = gate_,
-                                                 .site = site_}));
+                                                 .gate = gate_}));
     return updates;
   }
   for (const auto& [target, value] : new_values_)
-    updates.push_back(gate_.ready.defined()
-                          ? ebb::detail::assign_if(target, value, gate_.ready, site_)
-                          : assign({target, site_}, value));
+    updates.push_back(gate_.defined() ? ebb::detail::assign_if(target, value, gate_.ready)
+                                      : assign(target, value));
   new_values_.clear();
   return updates;
 }

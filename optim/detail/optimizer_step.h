@@ -1,39 +1,41 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "ebb/core/ops/update.h"
 #include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
+
+// All of this works inside the CallSiteScope of the call that a step is made for.
+
+// Throws Error "[what] text" with that call's line.
+[[noreturn]] void fail(const char* what, const std::string& text);
 
 // Positions in Parameters::entries().
 using Targets = std::vector<std::size_t>;
 
 // The parameters that `loss` was computed from. Throws Error where there is none, or where one of
 // the two belongs to a graph and the other does not.
-Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what,
-                         CallSite site);
+Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what);
 // `loss`, which a step must not change: a copy where it is a parameter, or a view of one.
-Tensor value_before_step(const Tensor& loss, CallSite site);
+Tensor value_before_step(const Tensor& loss);
 // `loss`, computed after the updates.
-Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite site);
+Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates);
 
 // One step of an optimizer over some parameters: it gets all memory first, and the writing is one
 // call at the end. Slots that were made for a step that did not come to that are taken back.
-class Step {
+class OptimizerStep {
  public:
-  enum class Gradients { applied, accumulated };
-
-  // Finds or makes the slots: the rule's, and for accumulation a sum per target and a count of
-  // samples.
-  Step(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
-       Gradients gradients, CallSite site);
-  ~Step();
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
+  // Finds or makes the slots: the rule's, and for accumulation a sum of dtype `sums` per target and
+  // a count of samples.
+  OptimizerStep(const Optimizer& optimizer, const Parameters& parameters, Targets targets,
+                std::optional<DType> sums = {});
+  ~OptimizerStep();
+  OptimizerStep(const OptimizerStep&) = delete;
+  OptimizerStep& operator=(const OptimizerStep&) = delete;
 
   // What follows the '/' in the name of the slot with a parameter's accumulated gradient.
   static std::string sum_name(const Optimizer& optimizer, const Parameters& parameters);
@@ -49,7 +51,7 @@ class Step {
 
   // Computes what takes memory: the learning rate and, by a rule that is not fused, all new values,
   // from gradient(i) of the i-th target. `gate` says whether they are written.
-  void prepare(ebb::detail::Gate gate, const std::function<Tensor(std::size_t)>& gradient);
+  void prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient);
   // From here on writes happen.
   void begin_writing() noexcept { writes_ = true; }
   // Counts the step and updates the targets in place, a fused rule by `gradients`, which the gate
@@ -74,12 +76,11 @@ class Step {
   const Parameters& parameters_;
   const std::vector<Parameters::Entry>& entries_;
   const Targets targets_;
-  const CallSite site_;
   const FusedRule* const fused_;  // or null
   const std::size_t slots_before_;
   std::size_t per_target_ = 0;
   Tensors slots_;  // of each target in turn, the count of steps, the count of samples
-  ebb::detail::Gate gate_;
+  Gate gate_;
   Tensor rate_;
   std::vector<Write> new_values_;  // of a rule that is not fused
   bool writes_ = false;

@@ -1,3 +1,4 @@
+// What gradient rules are called with, of a tape and of a graph.
 #pragma once
 #include <unordered_map>
 

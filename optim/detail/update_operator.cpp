@@ -1,0 +1,36 @@
+#include "ebb/optim/detail/update_operator.h"
+
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb::optim {
+
+using namespace ebb::detail;
+
+Tensor apply_update(const OpDef& op, Inputs inputs, const Attributes& attributes,
+                    const Gate& gate) {
+  InlineVector<Input, 8> all(inputs.begin(), inputs.end());
+  if (gate.defined()) {
+    all.push_back(gate.ready);
+    all.push_back(gate.count);
+  }
+  return std::move(ebb::apply(op, {all.data(), all.size()}, attributes, CallSite::here())[0]);
+}
+
+void infer_update(Inference& inference, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_arithmetic(inference.inputs[i].dtype))
+      inference.fail("takes f32 or f64 (cast() converts)");
+    if (!may_equal(inference.inputs[i].shape, inference.inputs[0].shape))
+      inference.fail("takes tensors of one shape");
+  }
+  output_like_first(inference);
+}
+
+void require_gate(const Inference& inference, bool gated) {
+  if (!gated) return;
+  const std::size_t count = inference.inputs.size();
+  require_scalar(inference, count - 2, DType::boolean, "`ready`");
+  require_scalar(inference, count - 1, DType::i64, "`count`");
+}
+
+}  // namespace ebb::optim

@@ -1,0 +1,347 @@
+// Slots have a dtype of their own: moments and sums wider or narrower than the parameters.
+#include <cmath>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/optim/rules.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr int kSteps = 12;
+constexpr std::int64_t kElements = 4;
+
+std::vector<double> doubles_of(const Tensor& tensor) {
+  return cast(tensor, DType::f64).to_vector<double>();
+}
+
+// The gradient of element i in a step; no f32 holds it.
+double gradient_of(int step, std::int64_t i) {
+  return std::sin(1.0 + 7 * step + static_cast<double>(i)) / 3;
+}
+Tensor gradient_in(int step, DType dtype) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < kElements; ++i) values.push_back(gradient_of(step, i));
+  return cast(Tensor::from(values, {kElements}), dtype);
+}
+
+Parameters eager_parameters(DType dtype) {
+  const Parameters p(Device::cpu(), Seed{1}, dtype);
+  p.declare("x", {kElements}, initializers::constant(1));
+  return p;
+}
+
+// What a rule keeps in double beside a parameter, which is rounded to its own dtype in each step.
+struct Reference {
+  double x = 1, m = 0, v = 0;
+
+  double rounded(double value, DType dtype) const {
+    return dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+  }
+  void adam(double g, double step, double rate, DType dtype) {
+    m = 0.9 * m + (1 - 0.9) * g;
+    v = 0.999 * v + (1 - 0.999) * g * g;
+    const double root = std::sqrt(v) / std::sqrt(1 - std::pow(0.999, step)) + 1e-8;
+    x = rounded(x - rate / (1 - std::pow(0.9, step)) * m / root, dtype);
+  }
+  void momentum(double g, double rate, DType dtype) {
+    v = 0.9 * v + g;
+    x = rounded(x - rate * v, dtype);
+  }
+};
+
+// x and its slots after some steps with gradients of the parameters' dtype.
+Values stepped(const optim::Optimizer& optimizer, DType dtype) {
+  const Parameters p = eager_parameters(dtype);
+  for (int step = 1; step <= kSteps; ++step) optimizer.apply({gradient_in(step, dtype)}, p);
+  return values_of(p);
+}
+
+Values stepped_in_a_graph(const optim::Optimizer& optimizer, DType dtype) {
+  Graph graph;
+  const Parameters p(graph, Seed{1}, dtype);
+  p.declare("x", {kElements}, initializers::constant(1));
+  const Tensor gradient = graph.placeholder("g", dtype, {kElements});
+  const Tensor train = optimizer.apply({gradient}, p);
+  Session session(graph);
+  session.initialize(p);
+  for (int step = 1; step <= kSteps; ++step)
+    session.run(train, {{gradient, gradient_in(step, dtype)}});
+  Values values;
+  for (const auto* list : {&p.entries(), &p.slots()})
+    for (const auto& [name, tensor] : *list) values[name] = session.value(tensor);
+  return values;
+}
+
+// A rule of one's own that keeps its state in double.
+struct Mean final : optim::Rule {
+  const char* name() const noexcept override { return "mean"; }
+  std::span<const char* const> slots() const noexcept override { return kSlots; }
+  DType slot_dtype(std::size_t slot, DType parameter) const noexcept override {
+    return slot == 0 ? DType::f64 : parameter;
+  }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    CHECK(in.slots[0].dtype() == DType::f64);
+    CHECK(in.slots[1].dtype() == in.parameter.dtype());
+    CHECK(in.gradient.dtype() == in.parameter.dtype());
+    const Tensor total = in.slots[0] + cast(in.gradient, DType::f64);
+    return {in.parameter - in.rate * cast(total, in.parameter.dtype()), {total, in.gradient}};
+  }
+  static constexpr const char* kSlots[] = {"total", "last"};
+};
+
+const DType kBoth[] = {DType::f32, DType::f64};
+
+}  // namespace
+
+TEST_CASE("Adam's moments are what they are in double, if kept in double, whatever the parameters",
+          "[optim][dtype]") {
+  for (const DType dtype : kBoth) {
+    CAPTURE(name(dtype));
+    const double rate = 0.01;
+    const optim::Adam adam({.learning_rate = rate, .state_dtype = DType::f64});
+    const Values values = stepped(adam, dtype);
+    for (std::int64_t i = 0; i < kElements; ++i) {
+      Reference reference;
+      for (int step = 1; step <= kSteps; ++step)
+        reference.adam(doubles_of(gradient_in(step, dtype))[static_cast<std::size_t>(i)], step,
+                       rate, dtype);
+      const auto at = static_cast<std::size_t>(i);
+      CHECK(std::abs(doubles_of(values.at("x/adam.first_moment"))[at] - reference.m) < 1e-15);
+      CHECK(std::abs(doubles_of(values.at("x/adam.second_moment"))[at] - reference.v) < 1e-15);
+      // To the last bit, where a product that is fused with a sum does not decide it.
+      CHECK(std::abs(doubles_of(values.at("x"))[at] - reference.x) <
+            (dtype == DType::f32 ? 1.3e-7 : 1e-14));
+    }
+    CHECK(values.at("x/adam.first_moment").dtype() == DType::f64);
+    CHECK(values.at("x").dtype() == dtype);
+    check_bits(stepped_in_a_graph(adam, dtype), values);
+  }
+}
+
+TEST_CASE("a velocity kept in double is what it is in double", "[optim][dtype]") {
+  for (const DType dtype : kBoth) {
+    CAPTURE(name(dtype));
+    const optim::Sgd sgd({.learning_rate = 0.01, .momentum = 0.9, .state_dtype = DType::f64});
+    const Values values = stepped(sgd, dtype);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      Reference reference;
+      for (int step = 1; step <= kSteps; ++step)
+        reference.momentum(doubles_of(gradient_in(step, dtype))[i], 0.01, dtype);
+      CHECK(std::abs(doubles_of(values.at("x/sgd.velocity"))[i] - reference.v) < 1e-15);
+      CHECK(std::abs(doubles_of(values.at("x"))[i] - reference.x) <
+            (dtype == DType::f32 ? 1.3e-7 : 1e-14));
+    }
+    check_bits(stepped_in_a_graph(sgd, dtype), values);
+  }
+}
+
+TEST_CASE("moments of f64 parameters kept in f32 are those kept in f64, rounded",
+          "[optim][dtype]") {
+  const auto with = [](DType state) {
+    return stepped(optim::AdamW({.learning_rate = 0.01, .state_dtype = state}), DType::f64);
+  };
+  const Values narrow = with(DType::f32), wide = with(DType::f64);
+  CHECK(narrow.at("x/adamw.second_moment").dtype() == DType::f32);
+  CHECK(narrow.at("x").dtype() == DType::f64);
+  CHECK(distance(narrow.at("x"), wide.at("x")) < 1e-6);
+  CHECK_FALSE(bit_equal(narrow.at("x"), wide.at("x")));
+}
+
+TEST_CASE("state has the parameters' dtype unless another is chosen, and f32 beside halves",
+          "[optim][dtype]") {
+  for (const DType dtype : kBoth) {
+    CAPTURE(name(dtype));
+    const Values by_default = stepped(optim::Adam(), dtype);
+    check_bits(stepped(optim::Adam({.state_dtype = dtype}), dtype), by_default);
+    CHECK(by_default.at("x/adam.first_moment").dtype() == dtype);
+  }
+  const optim::Adam adam;
+  for (const DType half : {DType::f16, DType::bf16})
+    CHECK(adam.rule().slot_dtype(0, half) == DType::f32);
+  CHECK(optim::Sgd({.momentum = 0.5, .state_dtype = DType::f64}).rule().slot_dtype(0, DType::f16) ==
+        DType::f64);
+}
+
+TEST_CASE("a rule of one's own says the dtype of each of its slots", "[optim][dtype]") {
+  const optim::Optimizer optimizer(std::make_shared<Mean>(), 0.1);
+  for (const DType dtype : kBoth) {
+    const Values values = stepped(optimizer, dtype);
+    double total = 0;
+    for (int step = 1; step <= kSteps; ++step) total += doubles_of(gradient_in(step, dtype))[1];
+    CHECK(std::abs(doubles_of(values.at("x/mean.total"))[1] - total) < 1e-15);
+    CHECK(values.at("x/mean.last").dtype() == dtype);
+    check_bits(stepped_in_a_graph(optimizer, dtype), values);
+  }
+  // What it gives for a slot is of the slot's dtype, not of the parameter's.
+  struct Wrong final : optim::Rule {
+    const char* name() const noexcept override { return "wrong"; }
+    std::span<const char* const> slots() const noexcept override { return Mean::kSlots; }
+    DType slot_dtype(std::size_t, DType) const noexcept override { return DType::f64; }
+    optim::RuleResult update(const optim::RuleInput& in) const override {
+      return {in.parameter, {in.gradient, in.slots[1]}};
+    }
+  };
+  const Parameters p = eager_parameters(DType::f32);
+  CHECK_ERROR(optim::Optimizer(std::make_shared<Wrong>(), 0.1).apply({p["x"]}, p), Error,
+              "[wrong] update() gives f32[4] on cpu for the slot total of 'x', which is f64[4]");
+  CHECK(p.slots().empty());
+}
+
+TEST_CASE("sums of accumulated gradients have a dtype of their own", "[optim][dtype]") {
+  const bool as_graph = GENERATE(false, true);
+  const std::vector<optim::Optimizer> optimizers = {
+      optim::Sgd({.learning_rate = 0.1}), optim::Adam({.learning_rate = 0.01}),
+      optim::Optimizer(std::make_shared<Momentum>(), 0.1)};
+  for (const optim::Optimizer& optimizer : optimizers) {
+    const std::string sums_name = std::string("x/") + optimizer.rule().name() + ".accumulated";
+    CAPTURE(optimizer.rule().name(), as_graph);
+    // Many small gradients beside a large one, which a sum in f32 loses.
+    const auto run = [&](std::optional<DType> sums, std::int64_t group) {
+      const optim::Accumulator accumulator(optimizer, {.samples = group, .sum_dtype = sums});
+      Training training{
+          [](const Parameters& p) { p.declare("x", {1}, initializers::constant(1)); }};
+      for (int i = 0; i < 9; ++i)
+        training.steps.push_back([=](const Parameters& p) {
+          return accumulator.minimize(sum(p["x"]) * (i == 0 ? 1 : 0x1p-26), p, rows(p["x"]));
+        });
+      return train(as_graph, training, 1);
+    };
+    const Values waiting = run(DType::f64, 10);
+    CHECK(waiting.at(sums_name).dtype() == DType::f64);
+    CHECK(waiting.at(sums_name).item<double>() == 1 + 8 * 0x1p-26);
+    CHECK(run({}, 10).at(sums_name).item<float>() == 1);
+    // The update is made with the mean as it is in double.
+    const Values due = run(DType::f64, 9);
+    CHECK(due.at(sums_name).item<double>() == 0);
+    CHECK(due.at("x").dtype() == DType::f32);
+    if (std::string(optimizer.rule().name()) == "sgd")
+      CHECK(due.at("x").item<float>() == static_cast<float>(1 - 0.1 * ((1 + 8 * 0x1p-26) / 9)));
+  }
+}
+
+TEST_CASE("a checkpoint carries state in its own dtype, and training goes on from it bit for bit",
+          "[optim][dtype]") {
+  const TemporaryFolder folder;
+  const optim::Adam adam({.learning_rate = 0.01, .state_dtype = DType::f64});
+  const optim::Accumulator accumulator(adam, {.samples = 5, .sum_dtype = DType::f64});
+  const auto loss_of = [](const Parameters& p, int step) {
+    return sum(p["x"] * square(p["x"]) * (1 + step));
+  };
+  const auto go_on = [&](const Parameters& p, int from) {
+    for (int step = from; step < from + 7; ++step)
+      accumulator.minimize(loss_of(p, step), p, Tensor::full({}, 2, DType::i64));
+  };
+  const Parameters saved = eager_parameters(DType::f32), loaded = eager_parameters(DType::f32);
+  go_on(saved, 0);
+  saved.save(folder.path("file"));
+  loaded.load(folder.path("file"));
+  check_bits(values_of(loaded), values_of(saved));
+  CHECK(loaded["x/adam.second_moment"].dtype() == DType::f64);
+  CHECK(loaded["x/adam.accumulated"].dtype() == DType::f64);
+  go_on(saved, 7);
+  go_on(loaded, 7);
+  check_bits(values_of(loaded), values_of(saved));
+
+  // In a graph: what one session saves another restores.
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  p.declare("x", {kElements}, initializers::constant(1));
+  const Tensor train = accumulator.minimize(loss_of(p, 1), p, rows(p["x"]));
+  Session first(graph), second(graph);
+  first.initialize();
+  for (int i = 0; i < 3; ++i) first.run(train);
+  first.save(folder.path("session"));
+  second.restore(folder.path("session"));
+  for (int i = 0; i < 3; ++i) CHECK(bit_equal(first.run(train), second.run(train)));
+  for (const auto* list : {&p.entries(), &p.slots()})
+    for (const auto& [name, tensor] : *list)
+      CHECK(bit_equal(first.value(tensor), second.value(tensor)));
+}
+
+TEST_CASE("state in another dtype than is wanted is refused by name, and nothing has changed",
+          "[optim][dtype]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("file");
+  const optim::Adam narrow, wide({.state_dtype = DType::f64});
+  const auto step = [](const optim::Adam& adam, const Parameters& p) {
+    adam.minimize(sum(square(p["x"])), p);
+  };
+  const Parameters saved = eager_parameters(DType::f32);
+  step(wide, saved);
+  saved.save(file);
+
+  // Where there is state in another dtype already.
+  const Parameters other = eager_parameters(DType::f32);
+  step(narrow, other);
+  Values before = values_of(other);
+  CHECK_ERROR(other.load(file), FileError, "\"x/adam.first_moment\" is f64[4] in ");
+  CHECK_ERROR(other.load(file), FileError, ", but f32[4] here");
+  check_bits(values_of(other), before);
+  CHECK_ERROR(step(wide, other), Error,
+              "the slot \"x/adam.first_moment\" is f32[4], but f64[4] is wanted; state is not "
+              "converted: ask for the dtype that it has");
+  check_bits(values_of(other), before);
+
+  // Where there was none, it has the file's.
+  const Parameters loaded = eager_parameters(DType::f32);
+  loaded.load(file);
+  before = values_of(loaded);
+  CHECK_ERROR(step(narrow, loaded), Error,
+              "the slot \"x/adam.first_moment\" is f64[4], but f32[4] is wanted");
+  check_bits(values_of(loaded), before);
+  step(wide, loaded);
+  step(optim::Adam({.name = "another"}), loaded);
+  CHECK(loaded["x/adam:another.first_moment"].dtype() == DType::f32);
+
+  // In a graph, where slots are declared by the optimizers in it.
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  p.declare("x", {kElements}, initializers::constant(1));
+  step(narrow, p);
+  Session session(graph);
+  session.initialize();
+  CHECK_ERROR(session.restore(file), FileError, "'x/adam.first_moment' is f32[4] in the graph");
+  CHECK_ERROR(step(wide, p), Error, "is f32[4], but f64[4] is wanted");
+
+  const auto accumulate = [&](std::optional<DType> sums, const Parameters& q) {
+    const optim::Accumulator accumulator(wide, {.samples = 2, .sum_dtype = sums});
+    accumulator.minimize(sum(square(q["x"])), q, Tensor::full({}, 1, DType::i64));
+  };
+  accumulate({}, saved);
+  CHECK_ERROR(accumulate(DType::f64, saved), Error,
+              "the slot \"x/adam.accumulated\" is f32[4], but f64[4] is wanted");
+}
+
+TEST_CASE("state is f32 or f64", "[optim][dtype]") {
+  CHECK_ERROR(optim::Adam({.state_dtype = DType::i64}), Error,
+              "[adam] state_dtype = i64 is not f32 or f64");
+  CHECK_ERROR(optim::AdamW({.state_dtype = DType::f16}), Error, "[adamw] state_dtype = f16 is not");
+  CHECK_ERROR(optim::Sgd({.state_dtype = DType::u8}), Error, "[sgd] state_dtype = u8 is not");
+  CHECK_ERROR(optim::Accumulator(optim::Sgd(), {.sum_dtype = DType::i32}), Error,
+              "[accumulator] sum_dtype = i32 is not f32 or f64");
+}
+
+TEST_CASE("wide state is planned as it is held", "[optim][dtype]") {
+  const auto bytes = [](std::optional<DType> state) {
+    Graph graph;
+    const Parameters p(graph, Seed{1});
+    p.declare("x", {1024}, initializers::constant(1));
+    const Tensor train = optim::Adam({.state_dtype = state}).minimize(sum(square(p["x"])), p);
+    Session session(graph);
+    session.initialize(p);
+    const std::size_t planned = graph.plan({train}, {}, Device::cpu()).optimizer_state_bytes;
+    session.run(train);
+    CHECK(session.memory().optimizer_state_bytes == planned);
+    return planned;
+  };
+  CHECK(bytes(DType::f64) - bytes({}) == 2 * 4 * 1024);
+}
+
+}  // namespace ebb::tests
