@@ -5,8 +5,9 @@
 
 namespace ebb {
 
-// Every operator of the library; the tests loop over it. A new operator is one entry here, beside
-// its definition, its kernels and its sample in tests/ops/.
+// Every operator of the library; the tests loop over it. A new operator is one entry here (a
+// pointwise one: in the list of its family, core/kernels/functors/*.inc), beside its definition,
+// its kernels and its sample in tests/ops/.
 std::span<const OpDef* const> all_operators() noexcept;
 
 }  // namespace ebb

@@ -10,7 +10,7 @@
 
 // exp, log, tanh, sine and cosine of whole blocks: no branches and no tables, every lane takes the
 // same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals count as
-// zeros. tests/kernels/elementary.cpp holds them to the bounds that core/ops/pointwise.h states.
+// zeros. tests/ops/accuracy.cpp holds them to the bounds that core/kernels/functors/*.inc state.
 namespace ebb::cpu {
 namespace detail {
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numbers>
 
+#include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
