@@ -34,9 +34,9 @@ Array zip(const Array& a, const Array& b, double (*f)(double, double)) {
 using Unary = Tensor (*)(const Operand&);
 using Binary = Tensor (*)(const Operand&, const Operand&);
 
-// y = f(x), no more than `ulps` off.
-Sample unary(const OpDef& op, Unary call, long double (*exact)(long double), double ulps,
-             Values values = Values::any) {
+// y = exact(x), no more than `ulps` off.
+Sample unary(const OpDef& op, Unary call, double ulps, Values values,
+             long double (*exact)(long double)) {
   return {.op = &op,
           .name = op.name,
           .inputs = {{{kOpen, 3}, values}},
@@ -60,15 +60,15 @@ Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double,
           .of_two = f};
 }
 
-// The gradient of a function from its result.
-Sample pair(const OpDef& op, Binary call, double (*f)(double, double), Values values) {
+// f(dy, y), the gradient of a function from its result. `values` are those of y.
+Sample pair(const OpDef& op, Binary call, Values values, double (*f)(double, double)) {
   return of_two(op, "one shape", call, f, {kOpen, 3}, {{kOpen, 3}, values});
 }
 
 // f(a, b) of two tensors that broadcast, and of a tensor and a number on either side. `values` are
 // those of b.
-std::vector<Sample> binary(const BinaryOpDef& op, Binary call, double (*f)(double, double),
-                           Values values = Values::any) {
+std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
+                           double (*f)(double, double)) {
   std::vector<Sample> samples;
   const auto add = [&](const char* how, const Shape& a, const Shape& b) {
     samples.push_back(of_two(op.tensors, how, call, f, a, {b, values}));
@@ -103,40 +103,32 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, double (*f)(doubl
 }  // namespace
 
 void add_pointwise_samples(std::vector<Sample>& samples) {
-  const auto add = [&](std::vector<Sample> more) {
+  using enum Values;
+  using Real = long double;
+  const auto add = [&](const Sample& sample) { samples.push_back(sample); };
+  const auto add_all = [&](const std::vector<Sample>& more) {
     samples.insert(samples.end(), more.begin(), more.end());
   };
-  using Real = long double;
 
   // arithmetic
-  add(binary(add_op, ebb::add, [](double a, double b) { return a + b; }));
-  add(binary(subtract_op, subtract, [](double a, double b) { return a - b; }));
-  add(binary(multiply_op, multiply, [](double a, double b) { return a * b; }));
-  add(binary(
-      divide_op, divide, [](double a, double b) { return a / b; }, Values::apart_from_zero));
-  add({unary(
-      negate_op, negate, [](Real x) { return -x; }, 0)});
-  add({unary(
-      square_op, square, [](Real x) { return x * x; }, 0.5)});
-  add({unary(
-      sqrt_op, sqrt, [](Real x) { return std::sqrt(x); }, 0.5, Values::positive)});
+  add_all(binary(add_op, ebb::add, any, [](double a, double b) { return a + b; }));
+  add_all(binary(subtract_op, subtract, any, [](double a, double b) { return a - b; }));
+  add_all(binary(multiply_op, multiply, any, [](double a, double b) { return a * b; }));
+  add_all(binary(divide_op, divide, apart_from_zero, [](double a, double b) { return a / b; }));
+  add(unary(negate_op, negate, 0, any, [](Real x) { return -x; }));
+  add(unary(square_op, square, 0.5, any, [](Real x) { return x * x; }));
+  add(unary(sqrt_op, sqrt, 0.5, positive, [](Real x) { return std::sqrt(x); }));
 
   // elementary
-  add({unary(
-      exp_op, exp, [](Real x) { return std::exp(x); }, 1.5)});
-  add({unary(
-      log_op, log, [](Real x) { return std::log(x); }, 1.5, Values::positive)});
-  add({unary(
-      tanh_op, tanh, [](Real x) { return std::tanh(x); }, 3)});
+  add(unary(exp_op, exp, 1.5, any, [](Real x) { return std::exp(x); }));
+  add(unary(log_op, log, 1.5, positive, [](Real x) { return std::log(x); }));
+  add(unary(tanh_op, tanh, 3, any, [](Real x) { return std::tanh(x); }));
 
   // activations
-  add({unary(
-      sigmoid_op, sigmoid, [](Real x) { return 1 / (1 + std::exp(-x)); }, 3)});
-  add({unary(
-      relu_op, relu, [](Real x) { return x < 0 ? 0 : x; }, 0, Values::apart_from_zero)});
-  add({pair(
-      relu_gradient_op, relu_gradient, [](double dy, double y) { return y > 0 ? dy : 0; },
-      Values::apart_from_zero)});
+  add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));
+  add(unary(relu_op, relu, 0, apart_from_zero, [](Real x) { return x < 0 ? 0 : x; }));
+  add(pair(relu_gradient_op, relu_gradient, apart_from_zero,
+           [](double dy, double y) { return y > 0 ? dy : 0; }));
 }
 
 }  // namespace ebb::tests
