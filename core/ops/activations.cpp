@@ -19,6 +19,11 @@ constinit const OpDef sigmoid_op =
                                          },
                                          .keeps = output(0)});
 
+constinit const OpDef softplus_op = unary<functors::Softplus>(
+    "softplus",
+    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sigmoid(g.take_x(0))}; },
+     .keeps = input(0)});
+
 constinit const OpDef relu_op = unary<functors::Relu>(
     "relu",
     {.gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.take_dy(), g.take_y())}; },

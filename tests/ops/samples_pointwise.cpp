@@ -126,6 +126,8 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
 
   // activations
   add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));
+  add(unary(softplus_op, softplus, 3, any,
+            [](Real x) { return std::max<Real>(x, 0) + std::log1p(std::exp(-std::abs(x))); }));
   add(unary(relu_op, relu, 0, apart_from_zero, [](Real x) { return x < 0 ? 0 : x; }));
   add(pair(relu_gradient_op, relu_gradient, apart_from_zero,
            [](double dy, double y) { return y > 0 ? dy : 0; }));

@@ -12,6 +12,14 @@ struct Sigmoid {
     return 1 / (1 + exp(-x));
   }
 };
+// Of the smaller exponential, which neither overflows nor drowns the 1.
+struct Softplus {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& x) const {
+    using std::abs, std::exp, std::fmax, std::log1p;
+    return fmax(x, X{}) + log1p(exp(-abs(x)));
+  }
+};
 struct Relu {
   static constexpr bool exact = true;
   template <class X>
