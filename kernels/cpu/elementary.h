@@ -8,9 +8,10 @@
 
 #include "ebb/kernels/cpu/vector_block.h"
 
-// exp, log, tanh, sine and cosine of whole blocks: no branches and no tables, every lane takes the
-// same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals count as
-// zeros. tests/ops/accuracy.cpp holds them to the bounds that core/kernels/functors/*.inc state.
+// exp, log, log1p, tanh, sine and cosine of whole blocks: no branches and no tables, every lane
+// takes the same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals
+// count as zeros. tests/ops/accuracy.cpp holds them to the bounds that core/kernels/functors/*.inc
+// state.
 namespace ebb::cpu {
 namespace detail {
 
