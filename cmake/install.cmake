@@ -8,7 +8,7 @@ install(EXPORT ebb NAMESPACE ebb:: FILE ebb-targets.cmake DESTINATION ${EBB_PACK
 
 # Includes are written "ebb/core/tensor/tensor.h" there too. Kernels have no public header; cuda/ folders need the toolkit.
 install(DIRECTORY allocator core eager graph optim models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb
-        FILES_MATCHING PATTERN "*.h" PATTERN cuda EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN cuda EXCLUDE)
 file(GLOB umbrella CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
 install(FILES ${umbrella} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb)
 

@@ -52,7 +52,7 @@ struct PreparedStep::State {
   std::shared_ptr<Session::Impl> session;
   Tensors fetch;
   Session::Impl::Feeding feeding;
-  std::shared_ptr<Session::Impl::Plan> plan;
+  std::shared_ptr<Session::Impl::CachedPlan> plan;
 };
 
 PreparedStep::PreparedStep(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -17,7 +17,7 @@ class Session::Impl {
 
   // What a plan was made for: fetches and their versions, then placeholders and their shapes.
   using PlanKey = std::vector<std::int64_t>;
-  struct Plan {
+  struct CachedPlan {
     PlanKey key;
     std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
@@ -35,7 +35,7 @@ class Session::Impl {
   // The values of the placeholders in the order they were given in; `plan` remembers the plan from
   // call to call.
   Tensor run_prepared(const Tensors& fetch, const Feeding& feeding,
-                      std::span<const Tensor* const> values, std::shared_ptr<Plan>& plan);
+                      std::span<const Tensor* const> values, std::shared_ptr<CachedPlan>& plan);
 
   // While it lives, the operations on variables have the lock, of an open session with all
   // parameters in memory, and the graph stays as it is.
@@ -78,19 +78,19 @@ class Session::Impl {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  mutable std::mutex mutex;                // guards what follows, and runs
-  std::list<std::shared_ptr<Plan>> plans;  // most recently used first
+  mutable std::mutex mutex;                      // guards what follows, and runs
+  std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
   bool closed = false;
 
  private:
   void require_open() const;
-  std::shared_ptr<Plan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
-                                          std::vector<Shape> shapes);
+  std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
+                                                std::vector<Shape> shapes);
   // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
   void provide_arena(const memory::Plan& plan);
   detail::SessionVariables::Added provide_variables(const detail::Program& program);
   // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
-  Tensors execute(Plan& plan, std::span<const Tensor* const> values);
+  Tensors execute(CachedPlan& plan, std::span<const Tensor* const> values);
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
                           Tensors& copies) const;
@@ -98,7 +98,7 @@ class Session::Impl {
   struct KeyHash {
     std::size_t operator()(const PlanKey& key) const noexcept;
   };
-  std::unordered_map<PlanKey, std::list<std::shared_ptr<Plan>>::iterator, KeyHash> plan_of_;
+  std::unordered_map<PlanKey, std::list<std::shared_ptr<CachedPlan>>::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
 };
 

@@ -75,9 +75,8 @@ std::size_t Session::Impl::KeyHash::operator()(const PlanKey& key) const noexcep
   return hash;
 }
 
-std::shared_ptr<Session::Impl::Plan> Session::Impl::find_or_make_plan(const Tensors& fetches,
-                                                                      const Feeding& feeding,
-                                                                      std::vector<Shape> shapes) {
+std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
+    const Tensors& fetches, const Feeding& feeding, std::vector<Shape> shapes) {
   PlanKey key;
   for (const Tensor& fetch : fetches) {
     if (!graph.state().owns(fetch))
@@ -101,8 +100,8 @@ std::shared_ptr<Session::Impl::Plan> Session::Impl::find_or_make_plan(const Tens
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  plans.push_front(std::make_shared<Plan>(
-      Plan{key, std::move(shapes), detail::Executable(std::move(program), device.runtime())}));
+  plans.push_front(std::make_shared<CachedPlan>(CachedPlan{
+      key, std::move(shapes), detail::Executable(std::move(program), device.runtime())}));
   plan_of_.emplace(std::move(key), plans.begin());
   if (plans.size() > options.max_plans) {
     plan_of_.erase(plans.back()->key);
@@ -151,7 +150,7 @@ void Session::Impl::copy_updated_feeds(const detail::Program& program,
       }
 }
 
-Tensors Session::Impl::execute(Plan& plan, std::span<const Tensor* const> values) {
+Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> values) {
   detail::Executable& executable = plan.executable;
   const detail::Program& program = executable.program();
   InlineVector<const Tensor*, 8> feeds;
@@ -196,13 +195,13 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
     values.push_back(&value);
     shapes.push_back(value.shape());
   }
-  const std::shared_ptr<Plan> plan = find_or_make_plan(fetches, feeding, std::move(shapes));
+  const std::shared_ptr<CachedPlan> plan = find_or_make_plan(fetches, feeding, std::move(shapes));
   return execute(*plan, {values.data(), values.size()});
 }
 
 Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
                                    std::span<const Tensor* const> given,
-                                   std::shared_ptr<Plan>& plan) {
+                                   std::shared_ptr<CachedPlan>& plan) {
   const std::lock_guard lock(mutex);
   require_open();
   if (given.size() != feeding.sources.size())
@@ -233,7 +232,7 @@ memory::Breakdown Session::Impl::memory() const {
   breakdown.parameter_bytes = variables.parameter_bytes();
   breakdown.optimizer_state_bytes = variables.slot_bytes();
   breakdown.arena_bytes = arena_ ? arena_->allocated_bytes() : 0;
-  for (const std::shared_ptr<Plan>& plan : plans)
+  for (const std::shared_ptr<CachedPlan>& plan : plans)
     breakdown.workspace_bytes =
         std::max(breakdown.workspace_bytes, plan->executable.program().plan.workspace_bytes);
   breakdown.total_bytes = stats.allocated.current;

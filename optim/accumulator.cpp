@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/optim/detail/optimizer_step.h"

@@ -101,7 +101,7 @@ void prepared(benchmark::State& state) {
 void kernels_alone(benchmark::State& state) {
   flush_denormals_on_this_thread();
   const Spec spec{DType::f32, {1}};
-  const Kernel kernel = kernel_of(add_op, Device::cpu().runtime()).run;
+  const Kernel kernel = kernel_of(add_op.tensors, Device::cpu().runtime()).run;
   const Attributes attributes = NumberOperand{};
   float x = 1;
   std::array<float, 2> y = {1, 1};

@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "ebb/core/kernels/functors.h"
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/arithmetic.h"
+#include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/linear.h"
 #include "ebb/core/kernels/loss.h"

@@ -8,7 +8,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/philox.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 
 namespace ebb {

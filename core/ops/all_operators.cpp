@@ -1,12 +1,14 @@
 #include "ebb/core/ops/all_operators.h"
 
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -16,11 +18,15 @@ namespace ebb {
 
 std::span<const OpDef* const> all_operators() noexcept {
   static constexpr const OpDef* kAllOperators[] = {
-      // pointwise
-      &add_op, &add_number_op, &subtract_op, &subtract_number_op, &subtract_from_number_op,
-      &multiply_op, &multiply_number_op, &divide_op, &divide_by_number_op, &divide_number_op,
-      &negate_op, &square_op, &sqrt_op, &exp_op, &log_op, &tanh_op, &sigmoid_op, &relu_op,
-      &relu_gradient_op,
+// clang-format off
+#define EBB_UNARY(name, Functor) &name##_op,
+#define EBB_BINARY(name, Functor) \
+  &name##_op.tensors, &name##_op.number_right, &name##_op.number_left,
+#define EBB_PAIR(name, Functor) &name##_op,
+#include "ebb/core/kernels/functors/activations.inc"
+#include "ebb/core/kernels/functors/arithmetic.inc"
+#include "ebb/core/kernels/functors/elementary.inc"
+      // clang-format on
       // create, fill, copy
       &full_op, &fill_like_op, &copy_op, &cast_op, &detach_op,
       // reduce

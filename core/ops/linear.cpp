@@ -2,7 +2,8 @@
 
 #include <array>
 
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"

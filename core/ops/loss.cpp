@@ -2,8 +2,8 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/loss.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
 
@@ -76,8 +76,8 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels) {
 }
 
 Tensor mse(const Operand& a, const Operand& b) {
-  const Tensor& x = detail::tensor_of(subtract_op, a);
-  const Tensor& y = detail::tensor_of(subtract_op, b);
+  const Tensor& x = detail::tensor_of(subtract_op.tensors, a);
+  const Tensor& y = detail::tensor_of(subtract_op.tensors, b);
   if (!detail::may_equal(x.shape(), y.shape()))
     throw ShapeError(detail::message("mse",
                                      "takes two tensors of one shape; inputs are " +

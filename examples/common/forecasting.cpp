@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "ebb/core/data/time_series.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/examples/common/autoregression.h"
 #include "ebb/examples/common/problem.h"

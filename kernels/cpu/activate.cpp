@@ -1,5 +1,8 @@
 #include "ebb/kernels/cpu/activate.h"
 
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/elementary.h"
+#include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/evaluate.h"
 #include "ebb/kernels/cpu/pieces.h"
 

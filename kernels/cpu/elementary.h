@@ -8,9 +8,10 @@
 
 #include "ebb/kernels/cpu/vector_block.h"
 
-// exp, log, tanh, sine and cosine of whole blocks: no branches and no tables, every lane takes the
-// same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals count as
-// zeros. tests/kernels/elementary.cpp holds them to the bounds that core/ops/pointwise.h states.
+// exp, log, log1p, tanh, sine and cosine of whole blocks: no branches and no tables, every lane
+// takes the same instructions. Polynomials are Taylor's, long enough for the last bit. Denormals
+// count as zeros. tests/ops/accuracy.cpp holds them to the bounds that core/kernels/functors/*.inc
+// state.
 namespace ebb::cpu {
 namespace detail {
 
@@ -144,8 +145,28 @@ inline Vector<T> log(Vector<T> x) noexcept {
   return x < kInfinity<T> ? y : x;  // infinity and NaN
 }
 
+// Of 1 + x as it is rounded, and what the rounding lost, where there is a logarithm.
+template <class T>
+inline Vector<T> log1p(Vector<T> x) noexcept {
+  const Vector<T> w = 1 + x, y = log<T>(w), whole = y + (x - (w - 1)) / w;
+  return w > 0 ? (w < kInfinity<T> ? whole : y) : y;
+}
+
 }  // namespace detail
 
+// The larger one; b where a is NaN.
+template <class T>
+inline Block<T> fmax(const Block<T>& a, const Block<T>& b) noexcept {
+  return max(a, b);
+}
+template <class T>
+inline Block<T> abs(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return v < 0 ? -v : v; }, x);
+}
+template <class T>
+inline Block<T> log1p(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return detail::log1p<T>(v); }, x);
+}
 template <class T>
 inline Block<T> exp(const Block<T>& x) noexcept {
   return Block<T>::each([](Vector<T> v) { return detail::exp<T>(v); }, x);

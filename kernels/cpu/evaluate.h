@@ -1,31 +1,13 @@
 #pragma once
-#include "ebb/core/kernels/functors.h"
-#include "ebb/kernels/cpu/elementary.h"
+#include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
 
-// Functors of IEEE's exact operations give the same bits as scalars, so that compilers may
-// vectorise loops of them. The others are approximations on whole blocks.
+// Whether scalars give the same bits as blocks (core/kernels/functors/host_device.h).
 template <class F>
-inline constexpr bool kExact = false;
-template <>
-inline constexpr bool kExact<functors::Negate> = true;
-template <>
-inline constexpr bool kExact<functors::Square> = true;
-template <>
-inline constexpr bool kExact<functors::Sqrt> = true;
-template <>
-inline constexpr bool kExact<functors::Relu> = true;
-template <>
-inline constexpr bool kExact<functors::Add> = true;
-template <>
-inline constexpr bool kExact<functors::Subtract> = true;
-template <>
-inline constexpr bool kExact<functors::Multiply> = true;
-template <>
-inline constexpr bool kExact<functors::Divide> = true;
-template <>
-inline constexpr bool kExact<functors::ReluGradient> = true;
+inline constexpr bool kExact = requires {
+  requires F::exact;
+};
 
 template <class F, class T, class... Others>
 inline Block<T> evaluate(const F& f, const Block<T>& x, const Others&... others) noexcept {

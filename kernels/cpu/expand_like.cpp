@@ -1,3 +1,4 @@
+#include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/dispatch.h"

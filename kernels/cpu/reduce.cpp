@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/dispatch.h"

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"

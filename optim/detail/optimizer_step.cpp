@@ -5,8 +5,8 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"

@@ -3,7 +3,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/predict.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/random/random.h"

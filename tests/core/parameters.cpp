@@ -3,7 +3,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/input_file.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"

@@ -1,9 +1,9 @@
 // What a program gives a tensor that makes no sense: an error in words, never the end of the
 // process.
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/parameters/parameters.h"

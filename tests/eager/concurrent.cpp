@@ -1,7 +1,7 @@
 #include <thread>
 #include <vector>
 
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor/tape_record.h"
 #include "ebb/core/tensor/tensor_impl.h"

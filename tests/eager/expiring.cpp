@@ -2,10 +2,12 @@
 // tape.
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/predict.h"
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"

@@ -1,7 +1,8 @@
 // Every allocation of an eager step fails once.
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/optim/adam.h"

@@ -3,8 +3,9 @@
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"

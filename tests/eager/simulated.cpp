@@ -1,5 +1,5 @@
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"

@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"

@@ -1,7 +1,8 @@
 // Each pass by itself, on small graphs, by what it leaves behind.
 #include "ebb/graph/passes/passes.h"
 
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"

@@ -1,5 +1,5 @@
 // How few bytes a plan takes, and what a session holds for it.
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"

@@ -1,7 +1,8 @@
 #include "ebb/core/autodiff/recompute.h"
 
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/graph/session.h"

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/apply.h"

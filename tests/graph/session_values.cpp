@@ -1,6 +1,6 @@
 // Values of a session: what starts by itself, copies, parts of files.
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/graph/session.h"

@@ -4,10 +4,11 @@
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"

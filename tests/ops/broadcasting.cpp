@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 

@@ -28,7 +28,11 @@ std::string code_of(const fs::path& file) {
 // devices, which no kernel makes and no graph records. What mentions OpDef
 // in a form that this does not know is added to `unknown`: an operator must not hide there.
 Names definitions(const std::string& code, std::vector<std::string>& unknown) {
-  static const std::regex mention(R"((extern\s+const|struct)?\s*\bOpDef\b\s*(\w+)?\s*(\S))");
+  static const std::regex mention(
+      R"((extern\s+const|struct)?\s*\b(?:Binary)?OpDef\b\s*(\w+)?\s*(\S))");
+  // What makes a definition of a few words (core/ops/pointwise_rules.h).
+  static const std::regex maker(
+      R"((OpDef\s+\w+\s*=\s*(?:detail::)?|std::)?\b(?:unary|binary|pair)<)");
   Names names;
   for (std::sregex_iterator at(code.begin(), code.end(), mention), end; at != end; ++at) {
     const std::string before = (*at)[1], name = (*at)[2], after = (*at)[3];
@@ -45,34 +49,60 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
         text.find(".moves = true") == std::string::npos)
       names.insert(name);
   }
+  for (std::sregex_iterator at(code.begin(), code.end(), maker), end; at != end; ++at)
+    if (!(*at)[1].matched) unknown.push_back(at->str());
   return names;
 }
 
-Names listed() {
-  static const std::regex entry(R"(&(\w+))");
+// Where definitions are taken apart and put together, for those who make them.
+bool is_of_makers(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name == "pointwise_rules.h" || name == "binary_op_def.h";
+}
+
+// The names in the list of all operators and in those of the pointwise families, and how many
+// operators they stand for: three where one operand may be a number.
+struct Listed {
   Names names;
-  for (const char* file : {"core/ops/all_operators.cpp", "optim/all_operators.cpp"}) {
-    const std::string code = code_of(fs::path(EBB_SOURCE_DIR) / file);
-    for (std::sregex_iterator at(code.begin(), code.end(), entry), end; at != end; ++at)
-      names.insert((*at)[1]);
-  }
-  return names;
+  std::size_t operators = 0;
+};
+
+Listed listed() {
+  Listed list;
+  const auto add = [&](const fs::path& file, const std::regex& entry, const std::string& ending) {
+    const std::string code = code_of(file);
+    for (std::sregex_iterator at(code.begin(), code.end(), entry), end; at != end; ++at) {
+      const std::string kind = (*at)[1], name = (*at)[2];
+      list.names.insert(name + ending);
+      list.operators += kind == "EBB_BINARY" ? 3 : 1;
+    }
+  };
+  const fs::path core = fs::path(EBB_SOURCE_DIR) / "core";
+  for (const fs::path& file :
+       {core / "ops/all_operators.cpp", fs::path(EBB_SOURCE_DIR) / "optim/all_operators.cpp"})
+    add(file, std::regex(R"((&)(\w+_op)\b)"), "");
+  for (const auto& file : fs::directory_iterator(core / "kernels/functors"))
+    if (file.path().extension() == ".inc")
+      add(file.path(), std::regex(R"((EBB_\w+)\((\w+),)"), "_op");
+  return list;
 }
 
 }  // namespace
 
 TEST_CASE("Every operator that a source of the library defines is in a list of all operators") {
-  const Names all = listed();
-  CHECK(all.size() == every_operator().size());
+  const auto [all, operators] = listed();
+  CHECK(operators == every_operator().size());
   Names defined;
   for (const char* folder : {"core", "eager", "graph", "kernels", "models", "optim"})
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(EBB_SOURCE_DIR) / folder)) {
       const std::string kind = entry.path().extension().string();
-      if (kind != ".h" && kind != ".cpp" && kind != ".cu" && kind != ".cuh") continue;
+      if (kind != ".h" && kind != ".cpp" && kind != ".inc" && kind != ".cu" && kind != ".cuh")
+        continue;
+      if (is_of_makers(entry.path())) continue;
       INFO(entry.path());
       std::vector<std::string> unknown;
       for (const std::string& name : definitions(code_of(entry.path()), unknown)) {
-        INFO(name << " is in no all_operators.cpp");
+        INFO(name << " is in no list: core/ops/all_operators.cpp, core/kernels/functors/*.inc");
         CHECK(all.count(name) == 1);
         defined.insert(name);
       }
@@ -96,6 +126,12 @@ TEST_CASE("A definition is found however it is written, or its form is refused")
               "const OpDef* const all[] = {}; Keeps k = OpDef::none;") == Names());
   CHECK(found("const OpDef a_op = {.name = \"a\", .infer = nullptr};\n"
               "const OpDef b_op{.name = \"b\", .infer = same_shape};") == Names{"b_op"});
+  CHECK(
+      found(
+          "constinit const OpDef a_op = unary<F>(\"a\", {});\n"
+          "constinit const BinaryOpDef b_op =\n    binary<F>(\"b\", {}); std::pair<int, int> p;") ==
+      Names{"a_op", "b_op"});
+  CHECK(found("constinit const auto a_op = unary<F>(\"a\", {});") == Names{"unknown"});
   CHECK(found("const OpDef ops[] = {{}};") == Names{"unknown"});
   CHECK(found("const auto a_op = OpDef{.name = \"a\"};") == Names{"unknown"});
   CHECK(found("#define MAKE(name) const OpDef name##_op{}") == Names{"unknown"});

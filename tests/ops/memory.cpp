@@ -2,7 +2,8 @@
 #include <array>
 
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -19,8 +20,8 @@ std::size_t requested() { return allocator().stats().requested.current; }
 std::size_t requested_peak() { return allocator().stats().requested.peak; }
 
 // One application of a sample's operator, with inputs of its own.
-struct Application {
-  Application(const Sample& sample, std::int64_t batch) {
+struct Applied {
+  Applied(const Sample& sample, std::int64_t batch) {
     const RecordedSample recorded(sample, DType::f32, false, batch);
     const Node& node = recorded.node();
     op = node.op;
@@ -56,7 +57,7 @@ TEST_CASE("An eager operator takes its outputs and its declared workspace, and k
     for (const std::int64_t batch : {0, 3, 40}) {
       INFO(sample.name << ", batch of " << batch);
       const KernelCase declared(sample, DType::f32, batch);
-      const Application application(sample, batch);
+      const Applied application(sample, batch);
       std::size_t outputs = 0;
       for (std::size_t i = 0; i < declared.outputs.size(); ++i)
         if (!(i == 0 && sample.op->updates) && !(sample.op->optional_outputs >> i & 1))
@@ -81,7 +82,7 @@ TEST_CASE("An eager operator destroys what expires, takes no workspace for it, a
       INFO(sample.name << ", batch of " << batch);
       ++destroying;
       const KernelCase declared(sample, DType::f32, batch);
-      const Application application(sample, batch);
+      const Applied application(sample, batch);
       const std::size_t expired = bytes_of_all(application.values, destroys);
       const NoGrad no_grad;
       const Tensors copied = application.run();
@@ -113,7 +114,7 @@ TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing
     if (sample.order == 0) continue;
     INFO(sample.name);
     const std::size_t before = requested();
-    Application application(sample, kBatch);
+    Applied application(sample, kBatch);
     const OpDef& op = *application.op;
     Mask wants = 0;
     for (std::size_t i = 0; i < application.values.size(); ++i)

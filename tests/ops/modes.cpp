@@ -1,5 +1,5 @@
 // Eager and graph, by every operator.
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"

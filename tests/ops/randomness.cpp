@@ -4,8 +4,8 @@
 #include <numeric>
 #include <thread>
 
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/parameters/initializer.h"

@@ -46,11 +46,10 @@ struct Reference {
   double error = 0;  // of the reference itself, relative
 };
 
-// One for every operator.
+// One for every operator: those that samples carry, and those of whole families.
 std::vector<Reference> all_references();
 
 // The families, each in a file of its own.
-void add_pointwise_references(std::vector<Reference>& references);
 void add_reduce_references(std::vector<Reference>& references);
 void add_linear_references(std::vector<Reference>& references);
 void add_loss_references(std::vector<Reference>& references);
@@ -59,6 +58,9 @@ void add_lstm_references(std::vector<Reference>& references);
 void add_shape_references(std::vector<Reference>& references);
 void add_update_references(std::vector<Reference>& references);
 void add_optim_references(std::vector<Reference>& references);
+
+// f of each element.
+Array map(const Array& x, const std::function<double(double)>& f);
 
 using Index = std::vector<std::int64_t>;
 

@@ -14,6 +14,7 @@ std::vector<const OpDef*> every_operator() {
 std::vector<Sample> all_samples(DType dtype) {
   std::vector<Sample> samples;
   add_pointwise_samples(samples);
+  add_copy_samples(samples);
   add_reduce_samples(samples);
   add_linear_samples(samples);
   add_loss_samples(samples);

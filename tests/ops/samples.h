@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/core/tensor/op_def.h"
+#include "ebb/tests/ops/reference.h"
 
 namespace ebb::tests {
 
@@ -41,6 +42,13 @@ struct Sample {
   bool any_dtype = false;    // the operator takes every dtype
   bool any_shape = false;    // and one axis more as well
   Mask state = op->updates;  // inputs that the call writes
+  // What the operator computes, written a second time, where that is not a family's business.
+  std::function<Arrays(const Application&)> reference = nullptr;
+  // Of a function of one number, the same as precisely as can be, and how many ulps the operator
+  // may be off. Of one of two numbers, which is held to it at extremes.
+  long double (*exact)(long double) = nullptr;
+  double ulps = 0;
+  double (*of_two)(double, double) = nullptr;
 };
 
 // At least one for every operator, on tensors of `dtype` (f32 or f64).
@@ -48,6 +56,7 @@ std::vector<Sample> all_samples(DType dtype);
 
 // The families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);
+void add_copy_samples(std::vector<Sample>& samples);
 void add_reduce_samples(std::vector<Sample>& samples);
 void add_linear_samples(std::vector<Sample>& samples);
 void add_loss_samples(std::vector<Sample>& samples);

@@ -1,5 +1,5 @@
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"

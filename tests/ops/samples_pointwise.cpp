@@ -1,117 +1,136 @@
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/pointwise.h"
+// Operators that work element by element. What is added for one serves every test: gradients, both
+// modes, open batches, values, extremes, accuracy.
+#include <algorithm>
+#include <cmath>
+
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
 namespace {
 
+// NumPy's rule: axes are aligned at the end, and one of size 1 is repeated.
+Shape broadcast(const Shape& a, const Shape& b) {
+  std::vector<std::int64_t> dims;
+  for (int i = 1; i <= std::max(a.rank(), b.rank()); ++i) {
+    const std::int64_t of_a = i <= a.rank() ? a[-i] : 1, of_b = i <= b.rank() ? b[-i] : 1;
+    dims.insert(dims.begin(), of_a == 1 ? of_b : of_a);
+  }
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+Array zip(const Array& a, const Array& b, double (*f)(double, double)) {
+  Array out(broadcast(a.shape, b.shape));
+  std::int64_t next = 0;
+  for_each_index(out.shape, [&](const Index& index) {
+    out[next++] = f(a[position(a.shape, index)], b[position(b.shape, index)]);
+  });
+  return out;
+}
+
 using Unary = Tensor (*)(const Operand&);
 using Binary = Tensor (*)(const Operand&, const Operand&);
 
-Sample unary(const OpDef& op, Unary call, Values values = Values::any) {
+// y = exact(x), no more than `ulps` off.
+Sample unary(const OpDef& op, Unary call, double ulps, Values values,
+             long double (*exact)(long double)) {
   return {.op = &op,
           .name = op.name,
           .inputs = {{{kOpen, 3}, values}},
           .call = [call](const Tensors& in) -> Tensors { return {call(in[0])}; },
-          .any_shape = true};
+          .any_shape = true,
+          .reference = [exact](const Application& a) -> Arrays {
+            return {map(a[0], [exact](double x) { return static_cast<double>(exact(x)); })};
+          },
+          .exact = exact,
+          .ulps = ulps};
 }
 
-Sample with_number(const OpDef& op, const char* name, Tensor (*call)(const Tensor&),
-                   Values values = Values::any) {
+// f(a, b) of two tensors.
+Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double, double),
+              const Shape& a, const SampleInput& b) {
   return {.op = &op,
-          .name = name,
-          .inputs = {{{kOpen, 3}, values}},
-          .call = [call](const Tensors& in) -> Tensors { return {call(in[0])}; },
-          .any_shape = true};
+          .name = std::string(op.name) + ", " + how,
+          .inputs = {{a}, b},
+          .call = [call](const Tensors& in) -> Tensors { return {call(in[0], in[1])}; },
+          .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; },
+          .of_two = f};
+}
+
+// f(dy, y), the gradient of a function from its result. `values` are those of y.
+Sample pair(const OpDef& op, Binary call, Values values, double (*f)(double, double)) {
+  return of_two(op, "one shape", call, f, {kOpen, 3}, {{kOpen, 3}, values});
+}
+
+// f(a, b) of two tensors that broadcast, and of a tensor and a number on either side. `values` are
+// those of b.
+std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
+                           double (*f)(double, double)) {
+  std::vector<Sample> samples;
+  const auto add = [&](const char* how, const Shape& a, const Shape& b) {
+    samples.push_back(of_two(op.tensors, how, call, f, a, {b, values}));
+    samples.back().any_shape = true;
+  };
+  add("one shape", {kOpen, 3}, {kOpen, 3});
+  add("a row on the right", {kOpen, 3}, {3});
+  add("a column on the left", {3, 1}, {kOpen, 3, 4});
+  add("both broadcast", {kOpen, 1, 4}, {3, 1});
+  add("a scalar on the left", {}, {kOpen, 2});
+  samples.push_back({.op = &op.number_right,
+                     .name = std::string(op.number_right.name) + ", x and 3",
+                     .inputs = {{{kOpen, 3}}},
+                     .call = [call](const Tensors& in) -> Tensors { return {call(in[0], 3)}; },
+                     .any_shape = true,
+                     .reference = [f](const Application& a) -> Arrays {
+                       const double n = a.attribute<NumberOperand>().value;
+                       return {map(a[0], [=](double x) { return f(x, n); })};
+                     }});
+  samples.push_back({.op = &op.number_left,
+                     .name = std::string(op.number_left.name) + ", 3 and x",
+                     .inputs = {{{kOpen, 3}, values}},
+                     .call = [call](const Tensors& in) -> Tensors { return {call(3, in[0])}; },
+                     .any_shape = true,
+                     .reference = [f](const Application& a) -> Arrays {
+                       const double n = a.attribute<NumberOperand>().value;
+                       return {map(a[0], [=](double x) { return f(n, x); })};
+                     }});
+  return samples;
 }
 
 }  // namespace
 
 void add_pointwise_samples(std::vector<Sample>& samples) {
-  const struct {
-    const OpDef& op;
-    Binary call;
-  } arithmetic[] = {
-      {add_op, operator+ },
-       {subtract_op, operator- }, {multiply_op, operator* }, {divide_op, operator/ } };
-  for (const auto& kind : arithmetic) {
-    const OpDef& op = kind.op;
-    const auto both = [f = kind.call](const Tensors& in) -> Tensors { return {f(in[0], in[1])}; };
-    const auto add = [&](const char* how, Shape a, Shape b) {
-      samples.push_back({.op = &op,
-                         .name = std::string(op.name) + ", " + how,
-                         .inputs = {{a}, {b, Values::apart_from_zero}},
-                         .call = both,
-                         .any_shape = true});
-    };
-    add("one shape", {kOpen, 3}, {kOpen, 3});
-    add("a row on the right", {kOpen, 3}, {3});
-    add("a column on the left", {3, 1}, {kOpen, 3, 4});
-    add("both broadcast", {kOpen, 1, 4}, {3, 1});
-    add("a scalar on the left", {}, {kOpen, 2});
-  }
-  samples.push_back(with_number(add_number_op, "x + 2", [](const Tensor& x) { return x + 2; }));
-  samples.push_back(with_number(add_number_op, "2 + x", [](const Tensor& x) { return 2 + x; }));
-  samples.push_back(
-      with_number(subtract_number_op, "x - 2", [](const Tensor& x) { return x - 2; }));
-  samples.push_back(
-      with_number(subtract_from_number_op, "2 - x", [](const Tensor& x) { return 2 - x; }));
-  samples.push_back(
-      with_number(multiply_number_op, "x * 3", [](const Tensor& x) { return x * 3; }));
-  samples.push_back(
-      with_number(multiply_number_op, "3 * x", [](const Tensor& x) { return 3 * x; }));
-  samples.push_back(
-      with_number(divide_by_number_op, "x / 3", [](const Tensor& x) { return x / 3; }));
-  samples.push_back(with_number(
-      divide_number_op, "3 / x", [](const Tensor& x) { return 3 / x; }, Values::apart_from_zero));
+  using enum Values;
+  using Real = long double;
+  const auto add = [&](const Sample& sample) { samples.push_back(sample); };
+  const auto add_all = [&](const std::vector<Sample>& more) {
+    samples.insert(samples.end(), more.begin(), more.end());
+  };
 
-  samples.push_back(unary(negate_op, operator-));
-  samples.push_back(unary(square_op, square));
-  samples.push_back(unary(sqrt_op, sqrt, Values::positive));
-  samples.push_back(unary(exp_op, exp));
-  samples.push_back(unary(log_op, log, Values::positive));
-  samples.push_back(unary(tanh_op, tanh));
-  samples.push_back(unary(sigmoid_op, sigmoid));
-  samples.push_back(unary(relu_op, relu, Values::apart_from_zero));
-  samples.push_back(
-      {.op = &relu_gradient_op,
-       .name = "relu_gradient",
-       .inputs = {{{kOpen, 3}}, {{kOpen, 3}, Values::apart_from_zero}},
-       .call = [](const Tensors& in) -> Tensors { return {relu_gradient(in[0], in[1])}; }});
+  // arithmetic
+  add_all(binary(add_op, ebb::add, any, [](double a, double b) { return a + b; }));
+  add_all(binary(subtract_op, subtract, any, [](double a, double b) { return a - b; }));
+  add_all(binary(multiply_op, multiply, any, [](double a, double b) { return a * b; }));
+  add_all(binary(divide_op, divide, apart_from_zero, [](double a, double b) { return a / b; }));
+  add(unary(negate_op, negate, 0, any, [](Real x) { return -x; }));
+  add(unary(square_op, square, 0.5, any, [](Real x) { return x * x; }));
+  add(unary(sqrt_op, sqrt, 0.5, positive, [](Real x) { return std::sqrt(x); }));
 
-  samples.push_back({.op = &fill_like_op,
-                     .name = "fill_like",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = [](const Tensors& in) -> Tensors { return {fill_like(in[0], 7)}; },
-                     .order = 0,
-                     .any_dtype = true,
-                     .any_shape = true});
-  samples.push_back(unary(copy_op, copy));
-  samples.back().any_dtype = true;
-  // In eager mode it is no operator: the handle is all that changes.
-  samples.push_back({.op = &detach_op,
-                     .name = "detach",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = [](const Tensors& in) -> Tensors { return {in[0].detach()}; },
-                     .order = 0,
-                     .any_dtype = true,
-                     .any_shape = true});
-  samples.push_back({.op = &cast_op,
-                     .name = "cast to i32",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = [](const Tensors& in) -> Tensors { return {cast(in[0], DType::i32)}; },
-                     .order = 0,
-                     .any_shape = true});
-  samples.push_back(
-      {.op = &cast_op,
-       .name = "cast between floats",
-       .inputs = {{{kOpen, 3}}},
-       .call = [](const Tensors& in) -> Tensors {
-         return {cast(in[0], in[0].dtype() == DType::f32 ? DType::f64 : DType::f32)};
-       },
-       .order = 0,  // not in the precision that differences need; tests/ops/values.cpp
-       .any_shape = true});
+  // elementary
+  add(unary(exp_op, exp, 1.5, any, [](Real x) { return std::exp(x); }));
+  add(unary(log_op, log, 1.5, positive, [](Real x) { return std::log(x); }));
+  add(unary(tanh_op, tanh, 3, any, [](Real x) { return std::tanh(x); }));
+
+  // activations
+  add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));
+  add(unary(softplus_op, softplus, 3, any,
+            [](Real x) { return std::max<Real>(x, 0) + std::log1p(std::exp(-std::abs(x))); }));
+  add(unary(relu_op, relu, 0, apart_from_zero, [](Real x) { return x < 0 ? 0 : x; }));
+  add(pair(relu_gradient_op, relu_gradient, apart_from_zero,
+           [](double dy, double y) { return y > 0 ? dy : 0; }));
 }
 
 }  // namespace ebb::tests

@@ -2,12 +2,14 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <span>
 
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/optim/rule.h"
 
 namespace ebb::tests {

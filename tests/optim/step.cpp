@@ -1,7 +1,8 @@
 // What a step means, whatever the rule.
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/graph/session.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/tensor_impl.h"

@@ -1,10 +1,12 @@
 #include "ebb/tests/properties/random_program.h"
 
 #include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/optim/accumulator.h"

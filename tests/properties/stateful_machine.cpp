@@ -4,10 +4,12 @@
 #include <unordered_set>
 
 #include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"

@@ -1,10 +1,11 @@
+// The kernels of pointwise operators. A family's source, arithmetic.cpp and its kin, makes those of
+// its list.
+#pragma once
 #include "ebb/core/kernels/pointwise.h"
-
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/dispatch.h"
 
 namespace ebb::cpu {
-namespace {
 
 template <class F, class T>
 void map_run(const T* in, T* out, std::int64_t count) noexcept {
@@ -22,8 +23,6 @@ void map_run(const T* in, T* out, std::int64_t count) noexcept {
     if (i < count) store_tail(out + i, evaluate<F, T>(f, load_tail(in + i, count - i)), count - i);
   }
 }
-
-}  // namespace
 
 template <class F>
 Status map(const KernelContext& context) {
@@ -66,18 +65,9 @@ Status zip(const KernelContext& context) {
   });
 }
 
-template Status map<functors::Negate>(const KernelContext&);
-template Status map<functors::Square>(const KernelContext&);
-template Status map<functors::Sqrt>(const KernelContext&);
-template Status map<functors::Exp>(const KernelContext&);
-template Status map<functors::Log>(const KernelContext&);
-template Status map<functors::Tanh>(const KernelContext&);
-template Status map<functors::Sigmoid>(const KernelContext&);
-template Status map<functors::Relu>(const KernelContext&);
-template Status zip<functors::Add>(const KernelContext&);
-template Status zip<functors::Subtract>(const KernelContext&);
-template Status zip<functors::Multiply>(const KernelContext&);
-template Status zip<functors::Divide>(const KernelContext&);
-template Status zip<functors::ReluGradient>(const KernelContext&);
-
 }  // namespace ebb::cpu
+
+// What a line of core/kernels/functors/*.inc, included next, instantiates.
+#define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
+#define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
+#define EBB_PAIR(name, Functor) template Status zip<functors::Functor>(const KernelContext&);

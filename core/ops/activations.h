@@ -1,0 +1,16 @@
+#pragma once
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Activations element by element (tanh is in core/ops/elementary.h, where the words on accuracy
+// are), of x's shape and dtype (f32, f64). Throw ShapeError for other dtypes.
+#include "ebb/core/ops/declare_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/activations.inc"
+#undef EBB_UNARY
+#undef EBB_BINARY
+#undef EBB_PAIR
+
+}  // namespace ebb

@@ -1,0 +1,75 @@
+#include "ebb/core/ops/arithmetic.h"
+
+#include "ebb/core/kernels/functors/arithmetic.h"
+#include "ebb/core/ops/pointwise_rules.h"
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+
+#include "ebb/core/ops/define_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/arithmetic.inc"
+
+using detail::binary, detail::first_dy, detail::Gradient, detail::number, detail::unary;
+
+constinit const BinaryOpDef add_op = binary<functors::Add>(
+    "add", {.tensors = {.gradient = [](Gradient g) -> Tensors {
+              return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
+                      g.wants(1) ? sum_like(g.take_dy(), g.x(1)) : Tensor()};
+            }},
+            .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
+            .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }}});
+
+constinit const BinaryOpDef subtract_op = binary<functors::Subtract>(
+    "subtract",
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+       return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
+               g.wants(1) ? -sum_like(g.take_dy(), g.x(1)) : Tensor()};
+     }},
+     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
+     .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
+
+// Each factor's gradient reads the other factor.
+constinit const BinaryOpDef multiply_op = binary<functors::Multiply>(
+    "multiply",
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                   Tensor da, db;
+                   if (g.wants(0)) da = sum_like(first_dy(g) * g.take_x(1), g.x(0));
+                   if (g.wants(1)) db = sum_like(g.take_dy() * g.take_x(0), g.x(1));
+                   return {da, db};
+                 },
+                 .keeps_for =
+                     [](Mask wants) {
+                       return Keeps{(wants & bit(0)) << 1 | (wants & bit(1)) >> 1, 0};
+                     }},
+     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }},
+     .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}});
+
+constinit const BinaryOpDef divide_op = binary<functors::Divide>(
+    "divide",
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                   Tensor quotient = g.take_dy() / g.take_x(1), da, db;
+                   if (g.wants(0)) da = sum_like(quotient, g.x(0));
+                   if (g.wants(1)) db = -sum_like(std::move(quotient) * g.take_y(), g.x(1));
+                   return {da, db};
+                 },
+                 .keeps_for =
+                     [](Mask wants) { return (wants & bit(1)) ? input(1) | output(0) : input(1); }},
+     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / number(g)}; }},
+     .number_left = {.gradient = [](Gradient g) -> Tensors {
+                       return {g.take_dy() * (-number(g) / g.x(0)) / g.x(0)};
+                     },
+                     .keeps = input(0)}});
+
+constinit const OpDef negate_op = unary<functors::Negate>(
+    "negate", {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }});
+
+constinit const OpDef square_op = unary<functors::Square>(
+    "square", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * 2 * g.take_x(0)}; },
+               .keeps = input(0)});
+
+constinit const OpDef sqrt_op = unary<functors::Sqrt>(
+    "sqrt", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * 0.5 / g.take_y()}; },
+             .keeps = output(0)});
+
+}  // namespace ebb

@@ -1,0 +1,24 @@
+#pragma once
+#include "ebb/core/ops/binary_op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Arithmetic element by element, on f32 and f64, exact as IEEE 754 has it. Operands of one dtype
+// broadcast by NumPy's rules; a plain number takes the tensor's dtype and costs no memory. At least
+// one operand is a tensor. Throw ShapeError for shapes that do not broadcast and for dtypes that
+// differ.
+#include "ebb/core/ops/declare_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/arithmetic.inc"
+#undef EBB_UNARY
+#undef EBB_BINARY
+#undef EBB_PAIR
+
+inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
+inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }
+inline Tensor operator*(const Operand& a, const Operand& b) { return multiply(a, b); }
+inline Tensor operator/(const Operand& a, const Operand& b) { return divide(a, b); }
+inline Tensor operator-(const Operand& x) { return negate(x); }
+
+}  // namespace ebb

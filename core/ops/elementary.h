@@ -1,0 +1,18 @@
+#pragma once
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Elementary functions element by element, of x's shape and dtype (f32, f64), at extremes as IEEE
+// 754 has it. How far from the exact value they are is said for the CPU, where denormals count as
+// zeros; dense's activations and lstm's gates are the same functions. Throw ShapeError for other
+// dtypes.
+#include "ebb/core/ops/declare_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/elementary.inc"
+#undef EBB_UNARY
+#undef EBB_BINARY
+#undef EBB_PAIR
+
+}  // namespace ebb

@@ -1,0 +1,67 @@
+// What the definitions of pointwise operators share.
+#pragma once
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/binary_op_def.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb::detail {
+
+using Gradient = const GradientContext&;
+
+// Two tensors that broadcast; two of one shape.
+void infer_binary(Inference& inference);
+void infer_pair(Inference& inference);
+
+// What is left to say of a pointwise operator beside its functor: as in OpDef.
+struct GradientRule {
+  Tensors (*gradient)(Gradient) = nullptr;
+  Keeps keeps = {};
+  Keeps (*keeps_for)(Mask wants) = nullptr;
+};
+struct BinaryGradientRules {
+  GradientRule tensors, number_right, number_left;
+};
+
+// y = F(x).
+template <class F>
+constexpr OpDef unary(const char* name, const GradientRule& rule) {
+  return {.name = name,
+          .infer = same_shape,
+          .gradient = rule.gradient,
+          .keeps = rule.keeps,
+          .keeps_for = rule.keeps_for,
+          .takes_over = bit(0),
+          .cpu = {cpu::map<F>}};
+}
+
+// F(a, b) of two tensors of one shape: the gradient of a function from its result.
+template <class F>
+constexpr OpDef pair(const char* name, const GradientRule& rule) {
+  OpDef op = unary<F>(name, rule);
+  op.infer = infer_pair;
+  op.takes_over = bit(0) | bit(1);
+  op.cpu = {cpu::zip<F>};
+  return op;
+}
+
+// F(a, b) of two operands that broadcast, either of which may be a number. The gradients of two
+// tensors go through sum_like.
+template <class F>
+constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules) {
+  BinaryOpDef op = {pair<F>(name, rules.tensors), unary<F>(name, rules.number_right),
+                    unary<F>(name, rules.number_left)};
+  op.tensors.infer = infer_binary;
+  op.number_right.cpu = op.number_left.cpu = {cpu::zip<F>};
+  return op;
+}
+
+Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b);
+Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b);
+
+// dy where a rule's gradient of input 0 reads it: for the last time unless that of input 1 will.
+inline Operand first_dy(Gradient g) { return g.wants(1) ? Operand(g.dy()) : Operand(g.take_dy()); }
+
+// The number beside the tensor.
+inline double number(Gradient g) { return g.attribute<NumberOperand>().value; }
+
+}  // namespace ebb::detail

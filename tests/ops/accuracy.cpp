@@ -1,0 +1,131 @@
+// How far functions of one number are from the exact values: the bounds that their lists state.
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/kernels/ulps.h"
+#include "ebb/tests/ops/samples.h"
+
+namespace ebb::tests {
+namespace {
+
+// Numbers of every size and sign, the infinities among them; many where functions bend, and log's
+// surroundings of 1.
+template <class T>
+std::vector<T> points() {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  std::vector<T> x = {0, T(-0.0), kInfinity<T>, -kInfinity<T>, kLeast<T>, -kLeast<T>, 1, -1};
+  std::mt19937_64 engine(1);
+  const auto within = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(engine);
+  };
+  for (const T edge : {std::log(kLeast<T>), std::log(std::numeric_limits<T>::max())})
+    for (int i = -1000; i <= 1000; ++i)
+      for (const T sign : {T(1), T(-1)})
+        x.push_back(sign * edge * (1 + static_cast<T>(i) * std::numeric_limits<T>::epsilon()));
+  for (int i = 0; i < 300'000; ++i) {
+    const T any = std::bit_cast<T>(static_cast<Bits>(engine()));
+    if (std::isnan(any) || std::abs(any) >= kLeast<T>) x.push_back(any);
+  }
+  for (const double reach : {1e-6, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 800.0})
+    for (int i = 0; i < 30'000; ++i) {
+      x.push_back(static_cast<T>(within(-reach, reach)));
+      if (reach <= 1) x.push_back(static_cast<T>(1 + within(-reach, reach)));
+    }
+  return x;
+}
+
+template <class T>
+Tensor tensor_of(const std::vector<T>& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+template <class T>
+std::vector<T> values_of(const Tensor& tensor) {
+  return tensor.to_vector<T>();
+}
+template <class T>
+double at(Tensor (*function)(const Operand&), T x) {
+  return static_cast<double>(values_of<T>(function(tensor_of<T>({x})))[0]);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("A function of one number is within its bound of the exact value, everywhere",
+                   "", float, double) {
+  using T = TestType;
+  const std::vector<T> x = points<T>();
+  const Tensor input = tensor_of(x);
+  for (const Sample& sample : all_samples(dtype_of<T>)) {
+    if (!sample.exact) continue;
+    const std::vector<T> y = values_of<T>(sample.call({input})[0]);
+    double worst = 0;
+    T at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double error = ulps(y[i], sample.exact(static_cast<long double>(x[i])));
+      if (error > worst) {
+        worst = error;
+        at = x[i];
+      }
+    }
+    INFO(sample.name << " is " << worst << " ulp off at " << at);
+    CHECK(worst <= sample.ulps);
+  }
+}
+
+TEMPLATE_TEST_CASE("At zero and beyond all numbers functions have their limits, signs included", "",
+                   float, double) {
+  using T = TestType;
+  const double infinity = kInfinity<double>;
+  CHECK(at<T>(exp, 0) == 1);
+  CHECK(at<T>(exp, kInfinity<T>) == infinity);
+  CHECK(at<T>(exp, -kInfinity<T>) == 0);
+  CHECK(at<T>(log, 1) == 0);
+  CHECK(at<T>(log, 0) == -infinity);
+  CHECK(at<T>(log, T(-0.0)) == -infinity);
+  CHECK(at<T>(log, kInfinity<T>) == infinity);
+  CHECK(std::isnan(at<T>(log, -1)));
+  CHECK(std::isnan(at<T>(log, -kInfinity<T>)));
+  CHECK(std::signbit(at<T>(tanh, T(-0.0))));
+  CHECK(at<T>(tanh, kLeast<T>) == static_cast<double>(kLeast<T>));
+  CHECK(at<T>(tanh, kInfinity<T>) == 1);
+  CHECK(at<T>(tanh, -kInfinity<T>) == -1);
+  CHECK(at<T>(sigmoid, 0) == 0.5);
+  CHECK(at<T>(sigmoid, kInfinity<T>) == 1);
+  CHECK(at<T>(sigmoid, -kInfinity<T>) == 0);
+}
+
+TEMPLATE_TEST_CASE("NaN of either sign and with any bits goes through every function of one number",
+                   "", float, double) {
+  using T = TestType;
+  const Tensor none = tensor_of(std::vector<T>{std::numeric_limits<T>::quiet_NaN(),
+                                               -std::numeric_limits<T>::quiet_NaN(),
+                                               static_cast<T>(std::nan("1234567"))});
+  for (const Sample& sample : all_samples(dtype_of<T>)) {
+    if (!sample.exact) continue;
+    INFO(sample.name);
+    for (const T y : values_of<T>(sample.call({none})[0])) CHECK(std::isnan(y));
+  }
+}
+
+TEMPLATE_TEST_CASE("tanh is odd, and sigmoid never leaves [0, 1]", "", float, double) {
+  using T = TestType;
+  const std::vector<T> x = points<T>();
+  const Tensor input = tensor_of(x);
+  const std::vector<T> y = values_of<T>(tanh(input)), z = values_of<T>(tanh(-input)),
+                       s = values_of<T>(sigmoid(input));
+  bool odd = true, inside = true;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) continue;
+    odd = odd && y[i] == -z[i] && std::abs(y[i]) <= 1;
+    inside = inside && s[i] >= 0 && s[i] <= 1;
+  }
+  CHECK(odd);
+  CHECK(inside);
+}
+
+}  // namespace ebb::tests
