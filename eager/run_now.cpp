@@ -20,7 +20,7 @@ const Device& common_device(const OpDef& op, Inputs inputs, CallSite site) {
   for (const Input& input : inputs) {
     const TensorImpl& impl = *input.tensor->impl();
     if (!impl.storage) {
-      if (impl.used_up && !(op.shape_only & bit(static_cast<int>(&input - inputs.data()))))
+      if (impl.used_up && !op.shape_only.has(static_cast<std::size_t>(&input - inputs.data())))
         throw Error(message(op.name,
                             "an input was handed to another operator as a temporary, which used "
                             "its memory up; give it a name",
@@ -37,6 +37,11 @@ const Device& common_device(const OpDef& op, Inputs inputs, CallSite site) {
   }
   if (!device) throw Error(message(op.name, "no input has values", site));
   return *device;
+}
+
+// Whether the tape will hold input i's memory.
+bool is_kept(const OpDef& op, std::size_t i, const IndexSet& wants) {
+  return !wants.empty() && keeps_input(op, i, wants);
 }
 
 // Whether nobody reads input i's memory after this application: a temporary that nobody else can
@@ -57,11 +62,23 @@ bool has_temporaries(Inputs inputs) noexcept {
   return std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return i.expiring; });
 }
 
-// Of these inputs those that expire.
-Mask expiring_of(Mask among, Inputs inputs) {
-  Mask found = 0;
+// Of the inputs that the operator destroys those that expire, and that no gradient keeps.
+IndexSet destroyed_inputs(const OpDef& op, Inputs inputs, const IndexSet& wants) {
+  IndexSet found;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if ((among & bit(static_cast<int>(i))) && expires(inputs, i)) found |= bit(static_cast<int>(i));
+    if (op.destroys.has(i) && !is_kept(op, i, wants) && expires(inputs, i)) found.insert(i);
+  return found;
+}
+
+// The outputs that are left out: nobody reads them, or only the gradient that nobody asks for.
+IndexSet left_out(const OpDef& op, std::size_t outputs, const IndexSet& unwanted,
+                  const IndexSet& wants) {
+  if (op.optional_outputs.empty() && op.skippable_outputs.empty()) return {};
+  IndexSet found;
+  for (std::size_t i = 0; i < outputs; ++i)
+    if ((op.optional_outputs.has(i) && wants.empty()) ||
+        (op.skippable_outputs.has(i) && unwanted.has(i)))
+      found.insert(i);
   return found;
 }
 
@@ -74,10 +91,10 @@ Ref<Storage> take_out(const Input& input) {
 
 // The memory of an input that output 0 may live in, so that the next operator of the expression can
 // take it over in turn; or none.
-Ref<Storage> take_over(const OpDef& op, Inputs inputs, Mask kept, const Spec& output,
+Ref<Storage> take_over(const OpDef& op, Inputs inputs, const IndexSet& wants, const Spec& output,
                        memory::Category category) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!(op.takes_over & ~kept & bit(static_cast<int>(i)))) continue;
+    if (!op.takes_over.has(i) || is_kept(op, i, wants)) continue;
     if (!expires(inputs, i) || inputs[i].tensor->impl()->spec.bytes() != output.bytes()) continue;
     Ref<Storage> storage = take_out(inputs[i]);
     if (storage->category() != category) storage->recategorise(category);
@@ -110,7 +127,8 @@ Tensor concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset = 0) 
 }  // namespace
 
 // Everything is allocated before the kernel runs, so that running out of memory changes nothing.
-Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site) {
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+                const IndexSet& unwanted) {
   const Device& device = common_device(op, inputs, site);
   Runtime& runtime = device.runtime();
   const TapeMode mode = tape_mode();
@@ -122,10 +140,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
 
-  if (op.updates) require_apart(op, inputs, site);
+  if (!op.updates.empty()) require_apart(op, inputs, site);
   if (mode.collector) mode.collector->note(op, inputs);
-  const Mask wants = mode.records ? wanting_inputs(op, inputs, site) : 0;
-  const Keeps keeps = wants ? keeps_of(op, wants) : Keeps{};
+  const IndexSet wants = mode.records ? wanting_inputs(op, inputs, site) : IndexSet();
   const bool temporaries = has_temporaries(inputs);
 
   Tensors results;
@@ -133,37 +150,37 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
     const TensorImpl& viewed = *inputs[0].tensor->impl();
     const MemoryQuery query{{in.data(), in.size()}, {out.data(), out.size()}, &attributes};
     results.push_back(concrete(out[0], viewed.storage, viewed.offset + op.view(query)));
-    results[0].impl()->is_detached = viewed.is_detached || (viewed.node && !wants);
+    results[0].impl()->is_detached = viewed.is_detached || (viewed.node && wants.empty());
   } else {
     const DeviceKernel& kernel = kernel_of(op, runtime);
     Buffers buffers;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       buffers.push_back({data(*inputs[i].tensor), in[i]});
-    const Mask destroyed =
-        op.destroys && temporaries ? expiring_of(op.destroys & ~keeps.inputs, inputs) : 0;
-    const Mask wanted = wants ? kAll : ~op.optional_outputs;
+    IndexSet destroyed;
+    if (temporaries && !op.destroys.empty()) destroyed = destroyed_inputs(op, inputs, wants);
+    const IndexSet missing = left_out(op, out.size(), unwanted, wants);
     MemoryNeeds needs;
     if (kernel.memory)
       needs = kernel.memory({.inputs = {in.data(), in.size()},
                              .outputs = {out.data(), out.size()},
                              .attributes = &attributes,
-                             .destroyed = destroyed,
-                             .wanted = wanted});
+                             .destroyed = &destroyed,
+                             .unwanted = &missing});
 
     for (std::size_t i = 0; i < out.size(); ++i) {
-      if (i == 0 && op.updates) {
+      if (i == 0 && !op.updates.empty()) {
         results.push_back(*inputs[0].tensor);
         continue;
       }
-      if (~wanted & bit(static_cast<int>(i))) {
+      if (missing.has(i)) {
         results.emplace_back();
         continue;
       }
       if (kernel.memory && out[i].shape.is_open())
         out[i].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
       Ref<Storage> storage;
-      if (i == 0 && op.takes_over && temporaries)
-        storage = take_over(op, inputs, keeps.inputs, out[0], mode.category);
+      if (i == 0 && temporaries && !op.takes_over.empty())
+        storage = take_over(op, inputs, wants, out[0], mode.category);
       if (!storage)
         storage = make_ref<Storage>(device, memory::Request{out[i].bytes(), mode.category, tag});
       results.push_back(concrete(out[i], std::move(storage)));
@@ -181,14 +198,14 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
                                         .outputs = {buffers.data() + inputs.size(), results.size()},
                                         .attributes = &attributes,
                                         .workspace = workspace ? workspace->data() : nullptr,
-                                        .destroyed = destroyed});
+                                        .destroyed = &destroyed});
       if (!status.ok()) throw Error(message(op.name, status.problem, site));
     }
-    for (std::size_t i = 0; op.updates >> i; ++i)
-      if (op.updates >> i & 1) inputs[i].tensor->impl()->storage->bump_version();
+    for (std::size_t i = 0; i < inputs.size() && !op.updates.empty(); ++i)
+      if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
   }
 
-  if (wants) record_on_tape(op, inputs, attributes, site, wants, keeps, results);
+  if (!wants.empty()) record_on_tape(op, inputs, attributes, site, wants, results);
   if (temporaries) free_expired(inputs);
   return results;
 }

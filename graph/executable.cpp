@@ -75,7 +75,7 @@ void Executable::run(std::span<void* const> feeds, std::span<void* const> fetche
                   .workspace = step.workspace == ~std::uint32_t{0}
                                    ? nullptr
                                    : arena_ + program_.arena_offsets[step.workspace],
-                  .destroyed = step.destroyed});
+                  .destroyed = &step.destroyed});
     if (!status.ok()) throw Error(message(step.node->op->name, status.problem, step.node->site));
     if (!poisons_) continue;
     const auto now = static_cast<std::size_t>(&step - program_.steps.data());

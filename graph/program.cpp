@@ -74,7 +74,7 @@ class Emitter {
       program_.values.push_back({place_of(input.value), form_.specs[input.spec]});
     for (const Operand& output : form_.outputs_of(from))
       program_.values.push_back({place_of(output.value), form_.specs[output.spec]});
-    program_.steps.push_back(step);
+    program_.steps.push_back(std::move(step));
   }
 
   Place place_of(const Value& value) const {

@@ -20,7 +20,7 @@ namespace detail {
 
 void EdgeCollector::note(const OpDef& op, Inputs inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!(op.shape_only & bit(static_cast<int>(i)))) note(*inputs[i].tensor);
+    if (!op.shape_only.has(i)) note(*inputs[i].tensor);
 }
 
 void EdgeCollector::note(const Tensor& tensor) {

@@ -29,7 +29,7 @@ void infer_equal_shapes(Inference& inference) {
 }
 
 // Each factor's gradient reads the other factor.
-Keeps other_input(Mask wants) { return {(wants & bit(0)) << 1 | (wants & bit(1)) >> 1, 0}; }
+bool other_input(std::size_t i, const IndexSet& wants) { return wants.has(1 - i); }
 
 // dy where an operator's first input reads it: for the last time unless the second will.
 Operand first_dy(Gradient g) { return g.wants(1) ? Operand(g.dy()) : Operand(g.take_dy()); }
@@ -123,7 +123,7 @@ constinit const OpDef multiply_op{.name = "multiply",
                                       db = sum_like(g.take_dy() * g.take_x(0), g.x(1));
                                     return {da, db};
                                   },
-                                  .keeps_for = other_input,
+                                  .keeps_input = other_input,
                                   .takes_over = bit(0) | bit(1),
                                   .cpu = {cpu::zip<functors::Multiply>}};
 
@@ -143,7 +143,8 @@ constinit const OpDef divide_op{
       if (g.wants(1)) db = -sum_like(std::move(quotient) * g.take_y(), g.x(1));
       return {da, db};
     },
-    .keeps_for = [](Mask wants) { return (wants & bit(1)) ? input(1) | output(0) : input(1); },
+    .keeps = input(1),
+    .keeps_output = [](std::size_t, const IndexSet& wants) { return wants.has(1); },
     .takes_over = bit(0) | bit(1),
     .cpu = {cpu::zip<functors::Divide>}};
 

@@ -273,7 +273,7 @@ constinit const OpDef with_updates_op{.name = "with_updates",
                                         all[0] = g.dy();
                                         return all;
                                       },
-                                      .shape_only = kAll & ~bit(0),
+                                      .shape_only = from(1),
                                       .stateful = true,
                                       .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
 

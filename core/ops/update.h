@@ -45,7 +45,7 @@ Tensor accumulate(const Tensor& sum, const Tensor& g, const Tensor& rows, CallSi
 Tensor assign_if(const Tensor& target, const Tensor& value, const Tensor& ready, CallSite site);
 // a = 0 where `ready`.
 Tensor clear_if(const Tensor& a, const Tensor& ready, CallSite site);
-// loss itself, computed after the updates.
+// loss itself, computed after any number of updates.
 Tensor with_updates(const Tensor& loss, std::span<const Tensor> updates, CallSite site);
 
 }  // namespace detail

@@ -21,9 +21,12 @@ struct Input {
 using Inputs = std::span<const Input>;
 
 // Applies an operator: the one place that knows that there are two modes. A symbolic input makes a
-// node in its graph; otherwise the operator runs now. Throws what the shape rule throws, Error for
-// tensors of two graphs or two devices, OutOfMemory.
-Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+// node in its graph; otherwise the operator runs now. Outputs of `unwanted` that it may leave out
+// (OpDef::skippable_outputs) are then not made, and not defined(); a graph finds out by itself what
+// is read. Throws what the shape rule throws, Error for tensors of two graphs or two devices,
+// OutOfMemory.
+Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+              const IndexSet& unwanted = {});
 
 // The same for operators with one output.
 template <std::size_t N>
@@ -34,7 +37,8 @@ Tensor apply_one(const OpDef& op, const Input (&inputs)[N], const Attributes& at
 
 namespace detail {
 // Seam 1: defined by eager/.
-Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+                const IndexSet& unwanted);
 }  // namespace detail
 
 }  // namespace ebb

@@ -32,10 +32,10 @@ struct Sample {
   std::string name;
   std::vector<SampleInput> inputs;
   std::function<Tensors(const Tensors&)> call;
-  int order = 2;             // of the derivatives to be checked; 0: none
-  bool any_dtype = false;    // the operator takes every dtype
-  bool any_shape = false;    // and one axis more as well
-  Mask state = op->updates;  // inputs that the call writes
+  int order = 2;                  // of the derivatives to be checked; 0: none
+  bool any_dtype = false;         // the operator takes every dtype
+  bool any_shape = false;         // and one axis more as well
+  Positions state = op->updates;  // inputs that the call writes
 };
 
 // At least one for every operator, on tensors of `dtype` (f32 or f64).
