@@ -19,9 +19,6 @@ using ebb::detail::message;
 
 namespace {
 
-// A with_updates node takes this many updates; more are chained.
-constexpr std::size_t kUpdatesPerNode = 16;
-
 // A gradient may have a history of its own, of higher orders.
 Tensor without_history(const Tensor& gradient) {
   const bool has_one = !gradient.is_symbolic() && gradient.requires_grad();
@@ -85,12 +82,7 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates, CallSite site) {
   const ebb::detail::TapeModeScope no_history(
       {.records = false, .category = ebb::detail::tape_mode().category});
-  while (!updates.empty()) {
-    const std::size_t count = std::min(updates.size(), kUpdatesPerNode);
-    loss = ebb::detail::with_updates(loss, updates.first(count), site);
-    updates = updates.subspan(count);
-  }
-  return loss;
+  return updates.empty() ? loss : ebb::detail::with_updates(loss, updates, site);
 }
 
 std::string Step::sum_name(const Optimizer& optimizer, const Parameters& parameters) {
