@@ -49,6 +49,18 @@ const OpDef sum_of_squares_op{
       return {};
     }}};
 
+// Groups of a parameter and what is added to it, as of an optimizer over many parameters.
+const OpDef add_groups_op{.name = "add_groups",
+                          .infer = like_first,
+                          .updates = every(2, bit(0)),
+                          .stateful = true,
+                          .cpu = {[](const KernelContext& c) -> Status {
+                            for (std::size_t i = 0; i < c.inputs.size(); i += 2)
+                              for (std::int64_t j = 0; j < c.inputs[i].elements(); ++j)
+                                c.inputs[i].as<float>()[j] += c.inputs[i + 1].as<float>()[j];
+                            return {};
+                          }}};
+
 template <class Question>
 std::size_t scratch_input(std::size_t inputs, const Question& question) {
   std::size_t i = 0;
@@ -245,6 +257,47 @@ TEST_CASE("The 40th input is used up where that is declared, and no other") {
     CHECK(plan.workspace_bytes == (declared ? 0 : bytes));
     CHECK(Session(graph).run(after, {{x, values_of_input(k, kElements) - 1}}).to_vector<float>() ==
           y);
+  }
+}
+
+TEST_CASE("An update of very many parameters gives each of them a new version, in both modes") {
+  constexpr int kGroups = 60;
+  const auto declare = [](Parameters p) {
+    for (int i = 0; i < kGroups; ++i)
+      p.declare("w" + std::to_string(i), {2}, initializers::constant(i));
+    return p;
+  };
+  // The last parameter before and after; those in between read both.
+  const auto program = [](const Parameters& p) -> Tensors {
+    const NoGrad no_grad;
+    const Tensor& last = p.entries().back().tensor;
+    const Tensor before = last * 1;
+    Tensors in;
+    for (const Parameters::Entry& entry : p.entries()) {
+      in.push_back(entry.tensor);
+      in.push_back(entry.tensor * 2);
+    }
+    const Tensor updated = applied(add_groups_op, in);
+    return {before, updated * 1, last * 1};
+  };
+  Lists expected_values{{59, 59}, {0, 0}, {177, 177}};
+  const auto check = [&](const Tensors& results, const auto& value_of, const Parameters& p) {
+    CHECK(values_of(results) == expected_values);
+    for (int i = 0; i < kGroups; ++i)
+      CHECK(value_of(p["w" + std::to_string(i)]).template to_vector<float>() ==
+            std::vector<float>(2, static_cast<float>(3 * i)));
+  };
+  const Parameters eager = declare(Parameters(Device::cpu()));
+  check(
+      program(eager), [](const Tensor& w) { return w; }, eager);
+  for (const bool passes : {false, true}) {
+    Graph graph;
+    const Parameters p = declare(Parameters(graph));
+    const Tensors fetches = program(p);
+    Session session(graph, {.passes = passes});
+    session.initialize(p);
+    check(
+        session.run(fetches), [&](const Tensor& w) { return session.value(w); }, p);
   }
 }
 
