@@ -14,23 +14,25 @@ bool inside(const std::string& folder, std::string_view path) {
   return folder == path || (folder.starts_with(path) && folder[path.size()] == '/');
 }
 
-// The folders whose symbols a folder may take: those of which it may include a header.
-std::set<std::string> known_to(const std::string& folder) {
+// Adds the folders of which `folder` may include a header, and what those stand on in turn.
+void add_known(const std::string& folder, std::set<std::string>& known) {
   const std::vector<Room> all = rooms();
-  std::set<std::string> known = {folder};
   for (const Room& room : all) {
     if (room.path != folder) continue;
-    for (const std::string_view prefix : room.knows) {
-      known.insert(room_of(std::string(prefix) + "/x"));
-      for (const Room& other : all)
-        if (!other.path.empty() && (std::string(other.path) + "/").starts_with(prefix))
-          known.insert(std::string(other.path));
-    }
+    for (const std::string_view prefix : room.knows)
+      for (const Room& other : all) {
+        const std::string path = std::string(other.path) + "/";
+        const bool named = path.starts_with(prefix) || prefix.starts_with(path);
+        if (other.path.empty() || !named) continue;
+        if (known.insert(std::string(other.path)).second) add_known(std::string(other.path), known);
+      }
   }
-  // Down the arrows: what the headers of core stand for.
-  const bool knows_core = std::any_of(known.begin(), known.end(),
-                                      [](const auto& name) { return name.starts_with("core"); });
-  if (knows_core) known.insert({"allocator", "core/base"});
+}
+
+// The folders whose symbols a folder may take.
+std::set<std::string> known_to(const std::string& folder) {
+  std::set<std::string> known = {folder};
+  add_known(folder, known);
   return known;
 }
 
