@@ -44,11 +44,12 @@ class Call {
     workspace_ = memory(needs.workspace_bytes, DType::f32);
   }
   void run() const {
-    kernel_({.inputs = inputs_,
-             .outputs = outputs_,
-             .attributes = &attributes_,
-             .workspace = workspace_,
-             .destroyed = &destroyed_});
+    const Status status = kernel_({.inputs = inputs_,
+                                   .outputs = outputs_,
+                                   .attributes = &attributes_,
+                                   .workspace = workspace_,
+                                   .destroyed = &destroyed_});
+    if (!status.ok()) std::abort();  // what refuses to run has no time
   }
   Buffer& input(std::size_t i) { return inputs_[i]; }
   Buffer& output(std::size_t i) { return outputs_[i]; }
