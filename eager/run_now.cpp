@@ -73,7 +73,6 @@ IndexSet destroyed_inputs(const OpDef& op, Inputs inputs, const IndexSet& wants)
 // The outputs that are left out: nobody reads them, or only the gradient that nobody asks for.
 IndexSet left_out(const OpDef& op, std::size_t outputs, const IndexSet& unwanted,
                   const IndexSet& wants) {
-  if (op.optional_outputs.empty() && op.skippable_outputs.empty()) return {};
   IndexSet found;
   for (std::size_t i = 0; i < outputs; ++i)
     if ((op.optional_outputs.has(i) && wants.empty()) ||
@@ -158,7 +157,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
       buffers.push_back({data(*inputs[i].tensor), in[i]});
     IndexSet destroyed;
     if (temporaries && !op.destroys.empty()) destroyed = destroyed_inputs(op, inputs, wants);
-    const IndexSet missing = left_out(op, out.size(), unwanted, wants);
+    IndexSet missing;
+    if (!op.optional_outputs.empty() || !op.skippable_outputs.empty())
+      missing = left_out(op, out.size(), unwanted, wants);
     MemoryNeeds needs;
     if (kernel.memory)
       needs = kernel.memory({.inputs = {in.data(), in.size()},
@@ -201,8 +202,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
                                         .destroyed = &destroyed});
       if (!status.ok()) throw Error(message(op.name, status.problem, site));
     }
-    for (std::size_t i = 0; i < inputs.size() && !op.updates.empty(); ++i)
-      if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
+    if (!op.updates.empty())
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
   }
 
   if (!wants.empty()) record_on_tape(op, inputs, attributes, site, wants, results);

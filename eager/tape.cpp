@@ -19,9 +19,10 @@ bool is_view_of_leaf(const Node* node) noexcept {
 
 IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
   IndexSet wants;
+  const bool passes_all = op.shape_only.empty() && op.stops_gradient.empty();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
-    if (op.shape_only.has(i) || op.stops_gradient.has(i)) continue;
+    if (!passes_all && (op.shape_only.has(i) || op.stops_gradient.has(i))) continue;
     if (!impl.node) {
       if (impl.storage && impl.storage->has_history() && !impl.is_detached)
         throw Error(message(op.name, updated_through_another_view(impl.spec), site));
@@ -42,6 +43,8 @@ IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
 
 void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                     const IndexSet& wants, Tensors& results) {
+  const bool keeps_inputs = op.keeps_input || op.compose || !op.keeps.inputs.empty();
+  const bool keeps_outputs = op.keeps_output || !op.keeps.outputs.empty();
   const Ref<TapeRecord> record = make_ref<TapeRecord>(op, attributes, site);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
@@ -51,7 +54,8 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
       source.producer = impl.node;
       source.output = impl.output;
     }
-    if (impl.storage && keeps_input(op, i, wants)) input.kept = Kept(impl.storage, impl.offset);
+    if (keeps_inputs && impl.storage && keeps_input(op, i, wants))
+      input.kept = Kept(impl.storage, impl.offset);
   }
   if (!op.updates.empty()) inputs[0].tensor->impl()->storage->make_history();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -62,7 +66,8 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     }
     TensorImpl& impl = *results[i].impl();
     record->outputs.emplace_back(impl.spec);
-    if (impl.storage && keeps_output(op, i, wants)) kept = Kept(impl.storage, impl.offset);
+    if (keeps_outputs && impl.storage && keeps_output(op, i, wants))
+      kept = Kept(impl.storage, impl.offset);
     // Counts and indices have no derivative.
     if (is_floating(impl.spec.dtype)) impl.tie(record, static_cast<std::uint32_t>(i));
   }
