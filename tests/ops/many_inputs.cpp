@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
@@ -260,44 +261,72 @@ TEST_CASE("The 40th input is used up where that is declared, and no other") {
   }
 }
 
+namespace {
+
+constexpr int kGroups = 60;
+
+Parameters sixty(Parameters p) {
+  for (int i = 0; i < kGroups; ++i)
+    p.declare("w" + std::to_string(i), {2}, initializers::constant(i));
+  return p;
+}
+
+// Adds to each parameter twice its value.
+Tensor tripled(const Parameters& p) {
+  const NoGrad no_grad;
+  Tensors in;
+  for (const Parameters::Entry& entry : p.entries()) {
+    in.push_back(entry.tensor);
+    in.push_back(entry.tensor * 2);
+  }
+  return applied(add_groups_op, in);
+}
+
+}  // namespace
+
 TEST_CASE("An update of very many parameters gives each of them a new version, in both modes") {
-  constexpr int kGroups = 60;
-  const auto declare = [](Parameters p) {
-    for (int i = 0; i < kGroups; ++i)
-      p.declare("w" + std::to_string(i), {2}, initializers::constant(i));
-    return p;
-  };
-  // The last parameter before and after; those in between read both.
   const auto program = [](const Parameters& p) -> Tensors {
     const NoGrad no_grad;
     const Tensor& last = p.entries().back().tensor;
-    const Tensor before = last * 1;
-    Tensors in;
-    for (const Parameters::Entry& entry : p.entries()) {
-      in.push_back(entry.tensor);
-      in.push_back(entry.tensor * 2);
-    }
-    const Tensor updated = applied(add_groups_op, in);
+    const Tensor before = last * 1, updated = tripled(p);
     return {before, updated * 1, last * 1};
   };
-  Lists expected_values{{59, 59}, {0, 0}, {177, 177}};
-  const auto check = [&](const Tensors& results, const auto& value_of, const Parameters& p) {
-    CHECK(values_of(results) == expected_values);
+  const Lists results{{59, 59}, {0, 0}, {177, 177}};
+  const auto check = [](const auto& value_of, const Parameters& p) {
     for (int i = 0; i < kGroups; ++i)
       CHECK(value_of(p["w" + std::to_string(i)]).template to_vector<float>() ==
             std::vector<float>(2, static_cast<float>(3 * i)));
   };
-  const Parameters eager = declare(Parameters(Device::cpu()));
-  check(
-      program(eager), [](const Tensor& w) { return w; }, eager);
+  const Parameters eager = sixty(Parameters(Device::cpu()));
+  CHECK(values_of(program(eager)) == results);
+  check([](const Tensor& w) { return w; }, eager);
   for (const bool passes : {false, true}) {
     Graph graph;
-    const Parameters p = declare(Parameters(graph));
+    const Parameters p = sixty(Parameters(graph));
     const Tensors fetches = program(p);
     Session session(graph, {.passes = passes});
     session.initialize(p);
-    check(
-        session.run(fetches), [&](const Tensor& w) { return session.value(w); }, p);
+    CHECK(values_of(session.run(fetches)) == results);
+    check([&](const Tensor& w) { return session.value(w); }, p);
+  }
+}
+
+TEST_CASE("The gradient of the last of very many updated parameters reads the version before") {
+  const auto loss_of = [](const Tensor& w) { return sum(square(w)); };
+  const Parameters eager = sixty(Parameters(Device::cpu()));
+  const Tensor last = eager.entries().back().tensor, loss = loss_of(last);
+  tripled(eager);
+  CHECK_ERROR(gradients(loss, {last}), Error, "has been updated in place");
+  for (const bool passes : {false, true}) {
+    Graph graph;
+    const Parameters p = sixty(Parameters(graph));
+    const Tensor w = p.entries().back().tensor, symbolic_loss = loss_of(w), updated = tripled(p);
+    const Tensor gradient = gradients(symbolic_loss, {w})[0];
+    Session session(graph, {.passes = passes});
+    session.initialize(p);
+    const Tensors both = session.run(Tensors{gradient, updated});
+    CHECK(both[0].to_vector<float>() == std::vector<float>{118, 118});
+    CHECK(session.value(w).to_vector<float>() == std::vector<float>{177, 177});
   }
 }
 
