@@ -1,5 +1,6 @@
 #include "ebb/eager/prepared_cache.h"
 
+#include <algorithm>
 #include <list>
 #include <unordered_map>
 #include <vector>
@@ -28,9 +29,20 @@ void add_specs(Key& key, std::span<const Spec> specs) {
   }
 }
 
+template <class Holds>
+void add_set(Key& key, std::size_t count, const Holds& holds) {
+  for (std::size_t i = 0; i < count; i += 64) {
+    std::uint64_t word = 0;
+    for (std::size_t j = i; j < std::min(count, i + 64); ++j)
+      word |= std::uint64_t{holds(j)} << (j - i);
+    key.push_back(word);
+  }
+}
+
 Key key_of(const Runtime& runtime, const DeviceKernel& kernel, const MemoryQuery& query) {
-  Key key = {reinterpret_cast<std::uint64_t>(kernel.prepare), runtime.serial(), query.destroyed,
-             query.wanted};
+  Key key = {reinterpret_cast<std::uint64_t>(kernel.prepare), runtime.serial()};
+  add_set(key, query.inputs.size(), [&](std::size_t i) { return query.destroys(i); });
+  add_set(key, query.outputs.size(), [&](std::size_t i) { return query.wants(i); });
   for (const std::uint64_t word : query.attributes->words()) key.push_back(word);
   add_specs(key, query.inputs);
   add_specs(key, query.outputs);

@@ -17,46 +17,47 @@ bool is_view_of_leaf(const Node* node) noexcept {
 
 }  // namespace
 
-Mask wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
-  Mask wants = 0;
+IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site) {
+  IndexSet wants;
+  const bool passes_all = op.shape_only.empty() && op.stops_gradient.empty();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Mask mine = bit(static_cast<int>(i));
     const TensorImpl& impl = *inputs[i].tensor->impl();
-    if ((op.shape_only | op.stops_gradient) & mine) continue;
+    if (!passes_all && (op.shape_only.has(i) || op.stops_gradient.has(i))) continue;
     if (!impl.node) {
       if (impl.storage && impl.storage->has_history() && !impl.is_detached)
         throw Error(message(op.name, updated_through_another_view(impl.spec), site));
       continue;
     }
-    if (!mine) throw Error(message(op.name, gradient_beyond_mask(), site));
-    wants |= mine;
+    wants.insert(i);
     if (impl.node->op->is_source || !impl.storage || impl.version == impl.storage->version())
       continue;
     if (!is_view_of_leaf(impl.node.get()))
       throw Error(message(op.name, updated_through_another_view(impl.spec), site));
   }
-  if (wants && op.updates) {
+  if (!op.updates.empty() && !wants.empty()) {
     const TensorImpl& target = *inputs[0].tensor->impl();
-    if (target.storage->is_state() || is_view_of_leaf(target.node.get())) return 0;
+    if (target.storage->is_state() || is_view_of_leaf(target.node.get())) return {};
   }
   return wants;
 }
 
 void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
-                    Mask wants, Keeps keeps, Tensors& results) {
+                    const IndexSet& wants, Tensors& results) {
+  const bool keeps_inputs = op.keeps_input || op.compose || !op.keeps.inputs.empty();
+  const bool keeps_outputs = op.keeps_output || !op.keeps.outputs.empty();
   const Ref<TapeRecord> record = make_ref<TapeRecord>(op, attributes, site);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
-    const Mask mine = bit(static_cast<int>(i));
     Node::Source& source = record->inputs.emplace_back();
     TapeRecord::Input& input = record->kept_inputs.emplace_back(impl.spec);
-    if (wants & mine) {
+    if (wants.has(i)) {
       source.producer = impl.node;
       source.output = impl.output;
     }
-    if ((keeps.inputs & mine) && impl.storage) input.kept = Kept(impl.storage, impl.offset);
+    if (keeps_inputs && impl.storage && keeps_input(op, i, wants))
+      input.kept = Kept(impl.storage, impl.offset);
   }
-  if (op.updates) inputs[0].tensor->impl()->storage->make_history();
+  if (!op.updates.empty()) inputs[0].tensor->impl()->storage->make_history();
   for (std::size_t i = 0; i < results.size(); ++i) {
     Kept& kept = record->kept_outputs.emplace_back();
     if (!results[i].defined()) {
@@ -65,7 +66,7 @@ void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes
     }
     TensorImpl& impl = *results[i].impl();
     record->outputs.emplace_back(impl.spec);
-    if ((keeps.outputs & bit(static_cast<int>(i))) && impl.storage)
+    if (keeps_outputs && impl.storage && keeps_output(op, i, wants))
       kept = Kept(impl.storage, impl.offset);
     // Counts and indices have no derivative.
     if (is_floating(impl.spec.dtype)) impl.tie(record, static_cast<std::uint32_t>(i));

@@ -6,10 +6,10 @@ namespace ebb::detail {
 // The inputs through which a gradient would flow: those with a history, as far as `op` has a
 // derivative at all. An update of a leaf's memory has none. Throws Error for an input whose memory
 // was updated in place through another tensor, so that its history is no longer its own.
-Mask wanting_inputs(const OpDef& op, Inputs inputs, CallSite site);
+IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site);
 
 // Makes the record of an application that has run, and ties `results` to it.
 void record_on_tape(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
-                    Mask wants, Keeps keeps, Tensors& results);
+                    const IndexSet& wants, Tensors& results);
 
 }  // namespace ebb::detail

@@ -26,7 +26,7 @@ Executable::Executable(Program program, Runtime& runtime)
                          .context = {.inputs = {values, step.inputs},
                                      .outputs = {values + step.inputs, step.outputs},
                                      .attributes = &step.node->attributes,
-                                     .destroyed = step.destroyed},
+                                     .destroyed = &step.destroyed},
                          .name = step.node->op->name});
     if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1);
   }
@@ -40,8 +40,8 @@ void Executable::prepare(std::size_t step) {
   prepared_.push_back(of.kernel->prepare({.inputs = {specs.data(), of.inputs},
                                           .outputs = {specs.data() + of.inputs, of.outputs},
                                           .attributes = &of.node->attributes,
-                                          .destroyed = of.destroyed,
-                                          .wanted = of.wanted,
+                                          .destroyed = &of.destroyed,
+                                          .unwanted = &of.unwanted,
                                           .profile = &runtime_.profile()}));
   launches_[step].context.prepared = prepared_.back().get();
 }
@@ -160,8 +160,8 @@ void Executable::fail(const Launched& launched) {
   const std::size_t touched = launched.count + (launched.status.refused ? 0 : 1);
   for (std::size_t s = 0; s < touched; ++s) {
     const Step& step = program_.steps[s];
-    for (std::size_t i = 0; step.node->op->updates >> i; ++i) {
-      if (!(step.node->op->updates >> i & 1)) continue;
+    for (std::size_t i = 0; i < step.inputs; ++i) {
+      if (!step.node->op->updates.has(i)) continue;
       const Place& place = program_.values[step.first_value + i].place;
       if (place.kind == Place::variable) variables_->tear(place.index, step.node->op->name);
       if (place.kind != Place::captured) continue;

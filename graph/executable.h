@@ -41,7 +41,7 @@ class Executable {
   Launched launch_poisoned(Stream* stream);
   [[noreturn]] void fail(const Launched& launched);
 
-  const Program program_;
+  Program program_;  // launches refer to its steps, wherever the executable is moved
   Runtime& runtime_;
   std::vector<Buffer> buffers_;          // as program_.values
   std::vector<Launch> launches_;         // as program_.steps

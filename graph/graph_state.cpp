@@ -173,8 +173,8 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   node->category = detail::tape_mode().category;
   node->region = region_;
   node->has_history = detail::tape_mode().records;
-  for (std::size_t i = 0; op.updates >> i; ++i) {
-    if (!(op.updates >> i & 1)) continue;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!op.updates.has(i)) continue;
     const detail::Root root = detail::root_of(sources[i]);
     if (root.node->op == &placeholder_op)
       throw Error(message(op.name,
@@ -183,12 +183,12 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
                           site));
     sources[i].version = detail::newest_version(root);  // an update makes the next one
   }
-  if (op.view || op.updates) {
+  if (op.view || !op.updates.empty()) {
     const detail::Root root = detail::root_of(sources[0]);
     node->root = root.node;
     node->root_output = root.output;
   }
-  if (op.updates) {
+  if (!op.updates.empty()) {
     const detail::Root target = detail::target_of(sources[0]);
     node->target = target.node;
     node->target_output = target.output;
@@ -202,8 +202,8 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   if (pinned) results[0].impl()->version = sources[0].version;
 
   nodes_.push_back(node);
-  for (std::size_t i = 0; op.updates >> i; ++i)
-    if (op.updates >> i & 1) add_update(detail::root_of(sources[i]), *node);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (op.updates.has(i)) add_update(detail::root_of(sources[i]), *node);
   node->inputs = std::move(sources);
   return results;
 }

@@ -74,7 +74,9 @@ class Emitter {
                               .kernel = &kernel_of(next_run_op, *form_.runtime),
                               .first_value = static_cast<std::uint32_t>(program_.values.size()),
                               .inputs = 1,
-                              .outputs = 1});
+                              .outputs = 1,
+                              .destroyed = {},
+                              .unwanted = {}});
     program_.made.push_back(std::move(node));
     const PlacedValue state{{Place::variable, random_state, 0}, {DType::i64, {2}}};
     program_.values.insert(program_.values.end(), {state, state});
@@ -89,12 +91,12 @@ class Emitter {
               .outputs = from.outputs,
               .workspace = schedule_.workspace_buffer[s],
               .destroyed = schedule_.destroyed[s],
-              .wanted = from.wanted};
+              .unwanted = from.unwanted};
     for (const FormOperand& input : form_.inputs_of(from))
       program_.values.push_back({place_of(input.value), form_.specs[input.spec]});
     for (const FormOperand& output : form_.outputs_of(from))
       program_.values.push_back({place_of(output.value), form_.specs[output.spec]});
-    program_.steps.push_back(step);
+    program_.steps.push_back(std::move(step));
   }
 
   Place place_of(const FormValue& value) const {

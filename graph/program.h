@@ -37,8 +37,8 @@ struct Step {
   std::uint32_t first_value = 0;  // into Program::values: inputs, then outputs
   std::uint32_t inputs = 0, outputs = 0;
   std::uint32_t workspace = ~std::uint32_t{0};  // a buffer of the arena, if any
-  Mask destroyed = 0;                           // inputs that the kernel may use up
-  Mask wanted = kAll;                           // outputs that somebody reads
+  IndexSet destroyed;                           // inputs that the kernel may use up
+  IndexSet unwanted;                            // outputs that nobody reads
 };
 
 // A piece of the arena and the last step that needs it.

@@ -31,14 +31,14 @@ struct Free {
 class Call {
  public:
   Call(Kernel kernel, MemoryRule rule, Attributes attributes, std::vector<Spec> inputs,
-       std::vector<Spec> outputs, bool with_reserve = false, Mask destroyed = 0)
+       std::vector<Spec> outputs, bool with_reserve = false, const IndexSet& destroyed = {})
       : kernel_(kernel), attributes_(attributes), destroyed_(destroyed) {
     MemoryNeeds needs;
     if (rule != nullptr)
       needs = rule({.inputs = inputs,
                     .outputs = outputs,
                     .attributes = &attributes_,
-                    .destroyed = destroyed_});
+                    .destroyed = &destroyed_});
     if (with_reserve)
       outputs.push_back({DType::u8, {static_cast<std::int64_t>(needs.reserve_bytes)}});
     for (const Spec& spec : inputs) inputs_.push_back({memory(spec.bytes(), spec.dtype), spec});
@@ -46,11 +46,12 @@ class Call {
     workspace_ = memory(needs.workspace_bytes, DType::f32);
   }
   void run() const {
-    kernel_({.inputs = inputs_,
-             .outputs = outputs_,
-             .attributes = &attributes_,
-             .workspace = workspace_,
-             .destroyed = destroyed_});
+    const Status status = kernel_({.inputs = inputs_,
+                                   .outputs = outputs_,
+                                   .attributes = &attributes_,
+                                   .workspace = workspace_,
+                                   .destroyed = &destroyed_});
+    if (!status.ok()) std::abort();  // what refuses to run has no time
   }
   Buffer& input(std::size_t i) { return inputs_[i]; }
   Buffer& output(std::size_t i) { return outputs_[i]; }
@@ -72,7 +73,7 @@ class Call {
   }
   Kernel kernel_;
   Attributes attributes_;
-  Mask destroyed_;
+  IndexSet destroyed_;
   std::vector<Buffer> inputs_, outputs_;
   void* workspace_ = nullptr;
   std::vector<std::unique_ptr<void, Free>> owned_;
@@ -241,11 +242,10 @@ void lstm(benchmark::State& state) {
   const Spec sequence{DType::f32, {batch, time, hidden}}, last{DType::f32, {1, batch, hidden}};
   Call forward(cpu::lstm, cpu::lstm_memory, attributes, inputs, {sequence, last, last}, true);
   attributes.d_given = 1;
-  attributes.wants = 0b1110;
   inputs.insert(inputs.begin(), {forward.output(3).spec, sequence});
   inputs.push_back(sequence);
   Call backward(cpu::lstm_backward, cpu::lstm_backward_memory, attributes, inputs, gradients, false,
-                bit(kLstmBackwardReserve));
+                {kLstmBackwardReserve});
   backward.input(0) = forward.output(3);
   backward.input(1) = forward.output(0);
   for (std::size_t i = 0; i < 4; ++i) backward.input(i + 2) = forward.input(i);

@@ -115,8 +115,9 @@ Tensor TapeGradient::take_y(int i) const {
 }
 
 Tensor GraphGradient::x(int i) const {
-  const Node::Source& source = node_.inputs[static_cast<std::size_t>(i)];
-  if (node_.region != 0 && (keeps_of(*node_.op, wants_).inputs & bit(i)) &&
+  const auto input = static_cast<std::size_t>(i);
+  const Node::Source& source = node_.inputs[input];
+  if (node_.region != 0 && keeps_input(*node_.op, input, wants_) &&
       root_of(source).node->region == node_.region)
     return clones_.read(source);
   Tensor tensor = make_symbolic(source.producer->outputs[source.output], clones_.recorder(),
@@ -129,7 +130,7 @@ Tensor GraphGradient::y(int i) const {
   Node& self = const_cast<Node&>(node_);
   const auto output = static_cast<std::uint32_t>(i);
   const Node::Source source{Ref<Node>(&self), output, version_made(self, output)};
-  if (keeps_of(*node_.op, wants_).outputs & bit(i)) return clones_.read(source);
+  if (keeps_output(*node_.op, output, wants_)) return clones_.read(source);
   Tensor tensor = make_symbolic(node_.outputs[output], clones_.recorder(), source.producer, output);
   tensor.impl()->version = source.version;
   return tensor;

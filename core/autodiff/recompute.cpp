@@ -20,8 +20,7 @@ namespace detail {
 
 void EdgeCollector::note(const OpDef& op, Inputs inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!(op.shape_only & bit(static_cast<int>(i))))
-      note(*inputs[i].tensor, !(op.stops_gradient & bit(static_cast<int>(i))));
+    if (!op.shape_only.has(i)) note(*inputs[i].tensor, !op.stops_gradient.has(i));
 }
 
 void EdgeCollector::note(const Tensor& tensor, bool carries_gradient) {

@@ -24,7 +24,7 @@ struct State {
   Tensors dys;                       // gradients of its outputs that have arrived
   std::vector<std::size_t> targets;  // which of the targets its outputs are
   std::uint32_t consumers = 0;       // nodes on the way that have not passed theirs on
-  Mask wants = 0;                    // inputs that lead to a target
+  IndexSet wants;                    // inputs that lead to a target
   bool leads = false;                // to a target, or is one
   bool is_target = false;
   bool visited = false;
@@ -32,7 +32,6 @@ struct State {
 
 // A record of the tape or a node of a graph, and where the gradients of its inputs go.
 using Sources = InlineVector<Node::Source, 4>;
-constexpr std::size_t kMaskBits = 8 * sizeof(Mask);
 
 class Reverse {
  public:
@@ -71,10 +70,6 @@ class Reverse {
   bool is_border(const Node& node) const {
     return options_.stop_at_targets && states_.at(&node).is_target;
   }
-
-  // Whether this is the record of a recomputed function, which may read more tensors than a mask
-  // has bits and is asked for all of them.
-  static bool is_function(const Node& node) noexcept { return node.extra && node.extra->recompute; }
 
   Sources sources_of(const Node& node) const {
     Sources sources;
@@ -123,7 +118,6 @@ class Reverse {
       if (is_border(*node)) continue;
       const Sources sources = sources_of(*node);
       for (std::size_t i = 0; i < sources.size(); ++i) {
-        const Mask mine = bit(static_cast<int>(i));
         if (!carries_gradient(*node, i)) continue;
         const Node::Source& source = sources[i];
         if (!source.producer) {
@@ -133,10 +127,8 @@ class Reverse {
         if (clones_ && updates_constant(node->inputs[i])) require_constant(node->inputs[i], *node);
         State& below = states_[source.producer.get()];
         if (!below.leads) continue;
-        if (!mine && !is_function(*node))
-          throw Error(message(node->op->name, gradient_beyond_mask(), node->site));
         state.leads = true;
-        state.wants |= mine;
+        state.wants.insert(i);
         ++below.consumers;
       }
     }
@@ -158,7 +150,7 @@ class Reverse {
   // Whether a gradient flows to what an update writes, beside what it writes over.
   bool value_leads(const Node& update) {
     for (std::size_t i = 0; i < update.inputs.size(); ++i) {
-      if ((update.op->updates & bit(static_cast<int>(i))) || !carries_gradient(update, i)) continue;
+      if (update.op->updates.has(i) || !carries_gradient(update, i)) continue;
       const Node* producer = gradient_source(update.inputs[i]).producer.get();
       if (producer && states_[producer].leads) return true;
     }
@@ -180,7 +172,7 @@ class Reverse {
   }
 
   static bool is_detached(const Node* node) {
-    while (node->op->view && !(node->op->stops_gradient & bit(0)))
+    while (node->op->view && !node->op->stops_gradient.has(0))
       node = node->inputs[0].producer.get();
     return node->op->view;
   }
@@ -218,7 +210,7 @@ class Reverse {
       for (const std::size_t i : state.targets)
         if (targets_[i].output < state.dys.size()) results_[i] = state.dys[targets_[i].output];
     }
-    if ((state.wants == 0 && !is_function(node)) || is_border(node)) {
+    if (state.wants.empty() || is_border(node)) {
       state.dys.clear();
       return;
     }
@@ -229,14 +221,10 @@ class Reverse {
 
     // Before the record drops its own references.
     const Sources sources = sources_of(node);
-    InlineVector<bool, 4> carried;
-    for (std::size_t i = 0; i < sources.size(); ++i) carried.push_back(carries_gradient(node, i));
     if (frees_records()) record_of(node).drop();
     for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (!state.wants.has(i)) continue;
       Node* producer = sources[i].producer.get();
-      if (i < kMaskBits ? !(state.wants & bit(static_cast<int>(i)))
-                        : !carried[i] || !states_[producer].leads)
-        continue;
       if (dxs[i].defined()) arrive(producer, sources[i].output, std::move(dxs[i]));
       if (--states_[producer].consumers == 0 && into_leaves_ && producer->op == &leaf_op)
         settle_leaf(*producer);
@@ -267,12 +255,15 @@ class Reverse {
       const bool is_new = std::find(edges.begin(), edges.end(), edge) == edges.end();
       edges.push_back(context.wants(i) && is_new ? edge : Edge{});
     }
+    IndexSet unwanted;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (!context.dy(static_cast<int>(i)).defined()) unwanted.insert(i);
     Tensors outputs;
     {
       TapeMode mode = tape_mode();
       mode.records = true;
       const TapeModeScope scope(mode);
-      outputs = node.op->compose({inputs.data(), inputs.size()}, node.attributes);
+      outputs = node.op->compose({inputs.data(), inputs.size()}, node.attributes, unwanted);
     }
     Tensors roots, dys;
     for (std::size_t i = 0; i < outputs.size(); ++i) {

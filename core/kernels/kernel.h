@@ -4,6 +4,7 @@
 #include <span>
 
 #include "ebb/core/base/attributes.h"
+#include "ebb/core/base/index_set.h"
 #include "ebb/core/base/reference.h"
 #include "ebb/core/base/shape.h"
 #include "ebb/core/kernels/status.h"
@@ -16,7 +17,7 @@ struct Profile;
 class Stream;  // core/device/backend.h
 
 // One operand as a kernel sees it: contiguous, row-major. data is null for an output that nobody
-// wants (an operator's optional output): the kernel then leaves it out.
+// reads (one that its operator may leave out): the kernel then does without.
 struct Buffer {
   void* data = nullptr;
   Spec spec;
@@ -27,11 +28,6 @@ struct Buffer {
   }
   std::int64_t elements() const noexcept { return spec.shape.elements(); }
 };
-
-// A set of inputs or outputs, as bits. What comes after the 32nd is in no set.
-using Mask = std::uint32_t;
-constexpr Mask bit(int i) noexcept { return i < 32 ? Mask{1} << i : 0; }
-inline constexpr Mask kAll = ~Mask{0};
 
 // What a kernel looks up once for its attributes, shapes and dtypes: descriptors, an algorithm, a
 // compiled function. Never data: packed weights are a node of their own. It lives as long as what
@@ -53,10 +49,11 @@ struct KernelContext {
   void* workspace = nullptr;  // of the declared size, aligned to 64 bytes or more
   // Inputs that the kernel may write over, of those its operator destroys: as its memory rule was
   // told, so that the workspace is the one it declared for this.
-  Mask destroyed = 0;
-  const Prepared* prepared = nullptr;  // by the operator's prepare rule, if it has one
-  Stream* stream = nullptr;            // the device's
+  const IndexSet* destroyed = nullptr;  // null: none
+  const Prepared* prepared = nullptr;   // by the operator's prepare rule, if it has one
+  Stream* stream = nullptr;             // the device's
 
+  bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
   template <class T>
   const T& attribute() const noexcept {
     return attributes->get<T>();
@@ -72,12 +69,15 @@ struct MemoryQuery {
   const Attributes* attributes = nullptr;
   // Inputs that nobody reads afterwards, of those the operator destroys (OpDef::destroys): what the
   // kernel writes over them needs no workspace.
-  Mask destroyed = 0;
-  // Outputs that somebody reads. The others have no data when the kernel runs.
-  Mask wanted = kAll;
+  const IndexSet* destroyed = nullptr;  // null: none
+  // Outputs that nobody reads, of those the operator may leave out: they have no data when the
+  // kernel runs.
+  const IndexSet* unwanted = nullptr;  // null: none
   // What is known of the device, which its twin shares.
   const memory::Profile* profile = nullptr;
 
+  bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
+  bool wants(std::size_t output) const noexcept { return !unwanted || !unwanted->has(output); }
   template <class T>
   const T& attribute() const noexcept {
     return attributes->get<T>();

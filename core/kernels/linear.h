@@ -20,18 +20,13 @@ struct ActivationAttributes {
   Activation activation = Activation::none;
 };
 
-// wants: bit 0 dx, bit 1 dw, bit 2 db. An output that is not wanted has no data.
-struct DenseBackwardAttributes {
-  std::uint32_t wants = 7;
-};
-
 namespace cpu {
 // out[m, n] = op(a) op(b), two-dimensional; f32, f64.
 Status matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
 Status dense(const KernelContext&);
-// Inputs x, w and da, the gradient before the activation (x has data if dw is wanted, w if dx is,
-// else null data); outputs dx, dw, db. dx may be x.
+// Inputs x, w and da, the gradient before the activation (x has data where dw has, w where dx has);
+// outputs dx, dw, db, those that somebody reads. dx may be x.
 Status dense_backward(const KernelContext&);
 // Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be
 // dy or y.

@@ -10,10 +10,8 @@ struct LstmAttributes {
   std::int32_t layers = 1;
   std::int32_t hidden = 0;
   std::int32_t has_state = 0;  // inputs h0, c0 are there; otherwise zeros
-  std::uint32_t wants = ~0u;   // backward: bit i: the gradient of forward input i is wanted
-  double dropout = 0;          // between layers; > 0: an input `draw` i64[2] is there
   std::int32_t d_given = 0;    // backward: bit 0 d_sequence, 1 d_hidden, 2 d_cell are given
-  std::int32_t reserved = 0;
+  double dropout = 0;          // between layers; > 0: an input `draw` i64[2] is there
 };
 
 // Forward inputs:  x [batch, time, in], (h0, c0 [layers, batch, hidden])?, (draw i64[2])?,
@@ -24,11 +22,11 @@ struct LstmAttributes {
 // Backward inputs: reserve, sequence, then the forward inputs, then those of d_sequence, d_hidden,
 //                  d_cell that d_given names. Where the reserve may be destroyed, the gradients of
 //                  the gates are written over the gates, and a chunk's scratch is in the cells.
-// Backward outputs: one per forward input except draw (in the order of the forward inputs); those
-//                  not wanted have no data. Weight gradients are set, not added. dx may be x.
+// Backward outputs: one per forward input except draw (in the order of the forward inputs), those
+//                  that somebody reads. Weight gradients are set, not added. dx may be x.
 // Dropout of layer l > 0's input [batch, time, hidden] takes the elements of the draw from
-// l * kLstmLayerElements on, far beyond what another layer or another draw reads.
-inline constexpr std::int64_t kLstmLayerElements = std::int64_t{1} << 58;
+// l * kLstmLayerElements on: more than one layer has, and few enough for millions of layers.
+inline constexpr std::int64_t kLstmLayerElements = std::int64_t{1} << 40;
 inline constexpr int kLstmBackwardReserve = 0, kLstmBackwardSequence = 1, kLstmBackwardX = 2;
 
 namespace cpu {

@@ -32,16 +32,14 @@ constinit const BinaryOpDef subtract_op = binary<functors::Subtract>(
 // Each factor's gradient reads the other factor.
 constinit const BinaryOpDef multiply_op = binary<functors::Multiply>(
     "multiply",
-    {.tensors = {.gradient = [](Gradient g) -> Tensors {
-                   Tensor da, db;
-                   if (g.wants(0)) da = sum_like(first_dy(g) * g.take_x(1), g.x(0));
-                   if (g.wants(1)) db = sum_like(g.take_dy() * g.take_x(0), g.x(1));
-                   return {da, db};
-                 },
-                 .keeps_for =
-                     [](Mask wants) {
-                       return Keeps{(wants & bit(0)) << 1 | (wants & bit(1)) >> 1, 0};
-                     }},
+    {.tensors = {
+         .gradient = [](Gradient g) -> Tensors {
+           Tensor da, db;
+           if (g.wants(0)) da = sum_like(first_dy(g) * g.take_x(1), g.x(0));
+           if (g.wants(1)) db = sum_like(g.take_dy() * g.take_x(0), g.x(1));
+           return {da, db};
+         },
+         .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(1 - i); }},
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }},
      .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}});
 
@@ -53,8 +51,8 @@ constinit const BinaryOpDef divide_op = binary<functors::Divide>(
                    if (g.wants(1)) db = -sum_like(std::move(quotient) * g.take_y(), g.x(1));
                    return {da, db};
                  },
-                 .keeps_for =
-                     [](Mask wants) { return (wants & bit(1)) ? input(1) | output(0) : input(1); }},
+                 .keeps = input(1),
+                 .keeps_output = [](std::size_t, const IndexSet& wants) { return wants.has(1); }},
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / number(g)}; }},
      .number_left = {.gradient = [](Gradient g) -> Tensors {
                        return {g.take_dy() * (-number(g) / g.x(0)) / g.x(0)};

@@ -53,7 +53,7 @@ Tensor Tensor::to(const Device& device, CallSite site) const {
     throw SimulatedRead(message(
         "to", "a tensor on " + here.name() + " has no values to copy to " + device.name(), site));
   const Input input(*this);
-  return std::move(detail::run_now(to_op, {&input, 1}, {}, site, &device)[0]);
+  return std::move(detail::run_now(to_op, {&input, 1}, {}, site, {}, &device)[0]);
 }
 
 constinit const OpDef full_op{.name = "full",

@@ -43,8 +43,8 @@ Tensors matmul_gradient(Gradient g) {
   return {da, db};
 }
 
-// The gradient of a factor reads the other one.
-Mask other_factor(Mask wants) { return (wants & bit(0)) << 1 | (wants & bit(1)) >> 1; }
+// The gradient of a factor reads the other one, that of a bias none.
+bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
 void infer_dense(Inference& inference) {
   detail::require_arithmetic(inference);
@@ -71,12 +71,10 @@ void infer_activation_backward(Inference& inference) {
 }
 
 void infer_dense_backward(Inference& inference) {
-  const auto& attributes = inference.attribute<DenseBackwardAttributes>();
   const Spec& x = inference.inputs[0];
   const Spec& w = inference.inputs[1];
-  const Shape shapes[] = {x.shape, w.shape, Shape{w.shape.dim(1)}};
-  for (int i = 0; i < 3; ++i)
-    inference.output(x.dtype, attributes.wants & bit(i) ? shapes[i] : Shape{0});
+  for (const Shape& shape : {x.shape, w.shape, Shape{w.shape.dim(1)}})
+    inference.output(x.dtype, shape);
 }
 
 // The gradient before the activation takes the memory of the one behind it, so that its result,
@@ -89,12 +87,12 @@ Tensor before_activation(Gradient g) {
 }
 
 Tensors dense_gradient(Gradient g) {
-  DenseBackwardAttributes attributes{0};
-  for (int i = 0; i < g.inputs(); ++i)
-    if (g.wants(i)) attributes.wants |= bit(i);
+  IndexSet unwanted;
+  for (int i = 0; i < 3; ++i)
+    if (i >= g.inputs() || !g.wants(i)) unwanted.insert(static_cast<std::size_t>(i));
   const Tensor da = before_activation(g), w = g.x(1);
-  Tensors all = apply(dense_backward_op, std::array<Input, 3>{Operand(g.take_x(0)), w, da},
-                      attributes, g.site());
+  Tensors all = apply(dense_backward_op, std::array<Input, 3>{Operand(g.take_x(0)), w, da}, {},
+                      g.site(), unwanted);
   Tensors wanted(static_cast<std::size_t>(g.inputs()));
   for (int i = 0; i < g.inputs(); ++i)
     if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)];
@@ -102,7 +100,8 @@ Tensors dense_gradient(Gradient g) {
 }
 
 // activation_backward out of differentiable operators.
-Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attributes& attributes) {
+Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attributes& attributes,
+                                    const IndexSet&) {
   const Tensor &dy = inputs[0], &y = inputs[1];
   switch (attributes.get<ActivationAttributes>().activation) {
     case Activation::relu:
@@ -118,17 +117,15 @@ Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attrib
 }
 
 // dense_backward out of differentiable operators, on x and da as matrices.
-Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes& given) {
-  const auto& attributes = given.get<DenseBackwardAttributes>();
+Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&,
+                               const IndexSet& unwanted) {
   const Tensor& x = inputs[0];
   const Tensor& w = inputs[1];
   const Tensor da = detail::as_matrix(inputs[2]);
   Tensors outputs(3);
-  if (attributes.wants & bit(0))
-    outputs[0] = detail::reshape_like(matmul(da, w, {.transpose_b = true}), x);
-  if (attributes.wants & bit(1))
-    outputs[1] = matmul(detail::as_matrix(x), da, {.transpose_a = true});
-  if (attributes.wants & bit(2)) outputs[2] = sum(da, {.axes = {0}});
+  if (!unwanted.has(0)) outputs[0] = detail::reshape_like(matmul(da, w, {.transpose_b = true}), x);
+  if (!unwanted.has(1)) outputs[1] = matmul(detail::as_matrix(x), da, {.transpose_a = true});
+  if (!unwanted.has(2)) outputs[2] = sum(da, {.axes = {0}});
   return outputs;
 }
 
@@ -160,37 +157,29 @@ Tensor dense(const Operand& x, const Operand& w, Activation activation) {
 constinit const OpDef matmul_op{.name = "matmul",
                                 .infer = infer_matmul,
                                 .gradient = matmul_gradient,
-                                .keeps_for = [](Mask wants) -> Keeps {
-                                  return {other_factor(wants), 0};
-                                },
+                                .keeps_input = other_factor,
                                 .cpu = {cpu::matmul, cpu::matmul_memory}};
 
 constinit const OpDef dense_op{.name = "dense",
                                .infer = infer_dense,
                                .gradient = dense_gradient,
-                               .keeps_for = [](Mask wants) -> Keeps {
-                                 return {other_factor(wants), 0};
-                               },
+                               .keeps_input = other_factor,
                                .cpu = {cpu::dense, cpu::dense_memory}};
 
 constinit const OpDef dense_activated_op{.name = "dense",
                                          .infer = infer_dense,
                                          .gradient = dense_gradient,
-                                         .keeps_for = [](Mask wants) -> Keeps {
-                                           return {other_factor(wants), bit(0)};
-                                         },
+                                         .keeps = output(0),
+                                         .keeps_input = other_factor,
                                          .cpu = {cpu::dense, cpu::dense_memory}};
 
 constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
                                         .compose = compose_dense_backward,
                                         // dw reads x, dx reads w.
-                                        .shape_only_for = [](const Attributes& attributes) -> Mask {
-                                          const auto wants =
-                                              attributes.get<DenseBackwardAttributes>().wants;
-                                          return other_factor(~wants & 3u);
-                                        },
+                                        .is_shape_only = other_factor,
                                         .takes_over = bit(0),
+                                        .skippable_outputs = kAll,
                                         .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
 
 constinit const OpDef activation_backward_op{.name = "activation_backward",

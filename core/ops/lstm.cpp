@@ -8,8 +8,6 @@
 namespace ebb {
 namespace {
 
-constexpr std::int32_t kMostLayers = 9;  // their inputs have a bit each in a Mask
-
 // Where the forward operator's inputs are; x is input 0.
 struct Layout {
   int draw = -1;    // -1: none
@@ -69,14 +67,13 @@ void infer_lstm(Inference& inference) {
   inference.output(DType::u8, {kOpen});
 }
 
-// One output per forward input except the draw, empty where it is not wanted.
+// One output per forward input except the draw.
 void infer_lstm_backward(Inference& inference) {
   const auto& attributes = inference.attribute<LstmAttributes>();
   const Layout layout(attributes);
   for (int i = 0; i < layout.count; ++i) {
     const Spec& input = inference.inputs[static_cast<std::size_t>(kLstmBackwardX + i)];
-    if (i != layout.draw)
-      inference.output(input.dtype, attributes.wants & bit(i) ? input.shape : Shape{0});
+    if (i != layout.draw) inference.output(input.dtype, input.shape);
   }
 }
 
@@ -84,10 +81,13 @@ Tensors lstm_gradient(const GradientContext& g) {
   LstmAttributes attributes = g.attribute<LstmAttributes>();
   const Layout layout(attributes);
   Values values{g.take_y(3), g.take_y(0)};
-  attributes.wants = 0;
+  IndexSet unwanted;
+  std::size_t outputs = 0;
   for (int i = 0; i < layout.count; ++i) {
     values.push_back(g.take_x(i));
-    if (g.wants(i)) attributes.wants |= bit(i);
+    if (i == layout.draw) continue;
+    if (!g.wants(i)) unwanted.insert(outputs);
+    ++outputs;
   }
   for (int i = 0; i < 3; ++i) {
     if (!g.dy(i).defined()) continue;
@@ -95,7 +95,8 @@ Tensors lstm_gradient(const GradientContext& g) {
     attributes.d_given |= 1 << i;
   }
   const ValueInputs inputs = inputs_of(std::move(values));
-  const Tensors all = apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site());
+  const Tensors all =
+      apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
   Tensors wanted(static_cast<std::size_t>(layout.count));
   std::size_t from = 0;
   for (int i = 0; i < layout.count; ++i) {
@@ -114,7 +115,7 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
     if (!condition) throw Error(detail::message("lstm", text, x.site()));
   };
   const Tensor& first = detail::tensor_of(lstm_op, x);
-  require(!layers.empty() && layers.size() <= kMostLayers, "takes one to nine layers");
+  require(!layers.empty(), "takes at least one layer");
   require(options.dropout >= 0 && options.dropout < 1, "takes a dropout in [0, 1)");
   require(options.hidden.defined() == options.cell.defined(), "takes both states or neither");
   const Tensor& recurrent = layers[0].recurrent;
@@ -158,6 +159,7 @@ constinit const OpDef lstm_backward_op{.name = "lstm_backward",
                                        .infer = infer_lstm_backward,
                                        .takes_over = bit(kLstmBackwardX),
                                        .destroys = bit(kLstmBackwardReserve),
+                                       .skippable_outputs = kAll,
                                        .cpu = {cpu::lstm_backward, cpu::lstm_backward_memory}};
 
 }  // namespace ebb

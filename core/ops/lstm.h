@@ -33,8 +33,8 @@ struct LstmResult {
 //   a = x_t W + h_{t-1} R + b,  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),  h_t = sigmoid(o)
 //   tanh(c_t)
 // (Hochreiter & Schmidhuber 1997, with Gers's forget gate). One operator, and one for its gradient,
-// which has no derivative of its own. Throws ShapeError; Error for no layer, more than 9, or a
-// dropout outside [0, 1).
+// which has no derivative of its own. Any number of layers. Throws ShapeError; Error for no layer,
+// or a dropout outside [0, 1).
 LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
                 const LstmPassOptions& options = {});
 

@@ -16,7 +16,8 @@ void infer_pair(Inference& inference);
 struct GradientRule {
   Tensors (*gradient)(Gradient) = nullptr;
   Keeps keeps = {};
-  Keeps (*keeps_for)(Mask wants) = nullptr;
+  bool (*keeps_input)(std::size_t i, const IndexSet& wants) = nullptr;
+  bool (*keeps_output)(std::size_t i, const IndexSet& wants) = nullptr;
 };
 struct BinaryGradientRules {
   GradientRule tensors, number_right, number_left;
@@ -29,7 +30,8 @@ constexpr OpDef unary(const char* name, const GradientRule& rule) {
           .infer = same_shape,
           .gradient = rule.gradient,
           .keeps = rule.keeps,
-          .keeps_for = rule.keeps_for,
+          .keeps_input = rule.keeps_input,
+          .keeps_output = rule.keeps_output,
           .takes_over = bit(0),
           .cpu = {cpu::map<F>}};
 }

@@ -90,7 +90,7 @@ constinit const OpDef assign_op{.name = "assign",
                                   return {Tensor(), g.dy()};
                                 },
                                 .updates = bit(0),
-                                .overwrites = bit(0),
+                                .overwrites = true,
                                 .stateful = true,
                                 .cpu = {cpu::assign}};
 
@@ -155,7 +155,7 @@ constinit const OpDef with_updates_op{.name = "with_updates",
                                         all[0] = g.dy();
                                         return all;
                                       },
-                                      .shape_only = kAll & ~bit(0),
+                                      .shape_only = from(1),
                                       .stateful = true,
                                       .view = [](const MemoryQuery&) -> std::size_t { return 0; }};
 

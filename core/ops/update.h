@@ -30,7 +30,7 @@ Tensor assign_if(const Tensor& target, const Tensor& value, const Tensor& ready,
                  CallSite site = CallSite::here());
 // a = 0 where `ready`.
 Tensor clear_if(const Tensor& a, const Tensor& ready, CallSite site = CallSite::here());
-// loss itself, computed after the updates.
+// loss itself, computed after any number of updates.
 Tensor with_updates(const Tensor& loss, std::span<const Tensor> updates,
                     CallSite site = CallSite::here());
 

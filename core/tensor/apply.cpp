@@ -6,7 +6,8 @@
 
 namespace ebb {
 
-Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site) {
+Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+              const IndexSet& unwanted) {
   Recorder* recorder = detail::tape_mode().tracing;
   for (const Input& input : inputs) {
     if (!input.tensor->defined())
@@ -15,14 +16,14 @@ Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, Call
     recorder = input.tensor->impl()->recorder.get();
   }
   if (recorder) return recorder->record(op, inputs, attributes, site);
-  return detail::run_now(op, inputs, attributes, site);
+  return detail::run_now(op, inputs, attributes, site, unwanted);
 }
 
 Tensors apply_on(const Device& device, const OpDef& op, const Attributes& attributes,
                  CallSite site) {
   if (Recorder* recorder = detail::tape_mode().tracing)
     return recorder->record(op, {}, attributes, site);
-  return detail::run_now(op, {}, attributes, site, &device);
+  return detail::run_now(op, {}, attributes, site, {}, &device);
 }
 
 }  // namespace ebb

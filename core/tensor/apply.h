@@ -22,9 +22,11 @@ using Inputs = std::span<const Input>;
 
 // Applies an operator: the one place that knows that there are two modes. A symbolic input makes a
 // node in its graph, and so does every operator while a graph traces the thread; otherwise the
-// operator runs now. Throws what the shape rule throws, Error for
-// tensors of two graphs or two devices, OutOfMemory.
-Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site);
+// operator runs now. Outputs of `unwanted` that it may leave out (OpDef::skippable_outputs) are
+// then not made, and not defined(); a graph finds out by itself what is read. Throws what the shape
+// rule throws, Error for tensors of two graphs or two devices, OutOfMemory.
+Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+              const IndexSet& unwanted = {});
 
 // The same for an operator without inputs, which runs on `device`.
 Tensors apply_on(const Device& device, const OpDef& op, const Attributes& attributes,
@@ -41,7 +43,7 @@ namespace detail {
 // Seam 1: defined by eager/. On `device`, where the inputs do not say it: there are none, or the
 // operator moves its input.
 Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
-                const Device* device = nullptr);
+                const IndexSet& unwanted, const Device* device = nullptr);
 }  // namespace detail
 
 }  // namespace ebb

@@ -6,7 +6,7 @@ namespace ebb::detail {
 
 std::uint32_t version_made(const Node& producer, std::uint32_t output) noexcept {
   if (output != 0 || !producer.root) return 0;
-  return producer.inputs[0].version + (producer.op->updates ? 1 : 0);
+  return producer.inputs[0].version + (producer.op->updates.empty() ? 0 : 1);
 }
 
 bool is_captured_constant(const Node::Source& source) noexcept {
@@ -20,7 +20,7 @@ bool is_captured_constant(const Node::Source& source) noexcept {
 bool carries_gradient(const Node& node, std::size_t i) noexcept {
   const Node::Source& source = node.inputs[i];
   if (!node.has_history || !source.producer) return false;
-  if ((node.op->shape_only | node.op->stops_gradient) & bit(static_cast<int>(i))) return false;
+  if (node.op->shape_only.has(i) || node.op->stops_gradient.has(i)) return false;
   return is_floating(source.producer->outputs[source.output].dtype);
 }
 
@@ -28,10 +28,6 @@ std::string overlaps_target() {
   return "an input shares a part of the memory that is updated, which would be overwritten while "
          "it "
          "is read; copy() it first";
-}
-
-std::string gradient_beyond_mask() {
-  return "gradients flow through its first " + std::to_string(8 * sizeof(Mask)) + " inputs alone";
 }
 
 std::string updated_through_another_view(const Spec& spec) {

@@ -75,9 +75,6 @@ inline bool overlap_in_part(std::size_t offset, std::size_t bytes, std::size_t o
 }
 std::string overlaps_target();
 
-// The text of the error for an input that a Mask has no bit for.
-std::string gradient_beyond_mask();
-
 // The text of the error for the case that an update went through another view.
 std::string updated_through_another_view(const Spec& spec);
 

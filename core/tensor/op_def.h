@@ -43,17 +43,16 @@ struct Inference {
 
 // What a gradient rule reads again.
 struct Keeps {
-  Mask inputs = 0;
-  Mask outputs = 0;
+  Positions inputs = {};
+  Positions outputs = {};
 };
-constexpr Keeps input(int i) noexcept { return {bit(i), 0}; }
-constexpr Keeps output(int i) noexcept { return {0, bit(i)}; }
-constexpr Keeps operator|(Keeps a, Keeps b) noexcept {
-  return {a.inputs | b.inputs, a.outputs | b.outputs};
-}
+consteval Keeps input(int i) { return {bit(i), {}}; }
+consteval Keeps output(int i) { return {{}, bit(i)}; }
+constexpr Keeps operator|(Keeps a, Keeps b) { return {a.inputs | b.inputs, a.outputs | b.outputs}; }
 
 // An operator: constant data, from which both executors, reverse mode, the planner and the tests
-// work. One definition per operator, in the file of its family in core/ops/.
+// work. One definition per operator, in the file of its family in core/ops/. It may take any number
+// of inputs: sets of them are Positions, which go on where that number is open (index_set.h).
 struct OpDef {
   const char* name;
   // The shape rule; it reads open dimensions with Shape::dim.
@@ -63,30 +62,33 @@ struct OpDef {
   // differentiable unless `compose` is there.
   Tensors (*gradient)(const GradientContext&) = nullptr;
   // The same outputs from differentiable operators, for an operator without gradient rule (a fused
-  // backward): reverse mode goes through this instead. The tape then keeps every input.
-  Tensors (*compose)(std::span<const Tensor> inputs, const Attributes&) = nullptr;
+  // backward): reverse mode goes through this instead. Those of `unwanted` may be left out, not
+  // defined(). The tape then keeps every input.
+  Tensors (*compose)(std::span<const Tensor> inputs, const Attributes&,
+                     const IndexSet& unwanted) = nullptr;
   Keeps keeps = {};
-  // The same where it depends on which inputs want a gradient (a bit each); null: always `keeps`.
-  Keeps (*keeps_for)(Mask wants) = nullptr;
+  // Whether it keeps input i, and output i, where that depends on which inputs want a gradient;
+  // null: as `keeps` says.
+  bool (*keeps_input)(std::size_t i, const IndexSet& wants) = nullptr;
+  bool (*keeps_output)(std::size_t i, const IndexSet& wants) = nullptr;
   // Inputs of which only the shape is needed: their memory is not read, and not kept alive.
-  Mask shape_only = 0;
-  // Further ones where that depends on the attributes, as of a backward pass that not all of its
-  // results are asked of; null: none.
-  Mask (*shape_only_for)(const Attributes&) = nullptr;
+  Positions shape_only = {};
+  // Whether input i is one of them where nobody reads these outputs; null: only those above are.
+  bool (*is_shape_only)(std::size_t i, const IndexSet& unwanted) = nullptr;
   // Inputs whose memory output 0 may take over, when it has their size and nobody else needs them.
-  Mask takes_over = 0;
+  Positions takes_over = {};
   // Inputs whose memory the kernel may use up where it is told that nobody needs them any more
   // (KernelContext::destroyed); elsewhere it works in workspace. None of those of takes_over.
-  Mask destroys = 0;
-  // Inputs that are written in place. Output 0 is then the first of them, in its new version.
-  Mask updates = 0;
-  // Of those, inputs whose old values nothing reads: where that is all of a memory, it is as if
-  // new.
-  Mask overwrites = 0;
+  Positions destroys = {};
+  // Inputs that are written in place, input 0 among them. Output 0 is then it, in its new version.
+  Positions updates = {};
+  // Whether nothing reads input 0's old values: where that is all of a memory, it is as if new.
+  bool overwrites = false;
   // Outputs that exist for the gradient only, left out where no gradient is asked for.
-  Mask optional_outputs = 0;
-  // Further outputs that a plan leaves out where nobody reads them. (Eager cannot know.)
-  Mask skippable_outputs = 0;
+  Positions optional_outputs = {};
+  // Further outputs that are left out where nobody reads them: in a graph the plan knows, eager is
+  // told by who applies the operator.
+  Positions skippable_outputs = {};
   // Random, update, statistics: never merged, folded, repeated or reordered.
   bool stateful = false;
   // No application but a source: a leaf of the tape, or a variable, captured tensor or placeholder
@@ -94,7 +96,7 @@ struct OpDef {
   bool is_source = false;
   // Inputs that no gradient flows to, whatever depends on them: labels, conditions, what detach()
   // is given.
-  Mask stops_gradient = 0;
+  Positions stops_gradient = {};
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
   // Output 0 is input 0 on another device. No kernel runs.
@@ -104,17 +106,19 @@ struct OpDef {
   DeviceKernel cpu = {};
 };
 
-// The inputs of an application of which only the shape is needed.
-inline Mask shape_only_inputs(const OpDef& op, const Attributes& attributes) {
-  return op.shape_only | (op.shape_only_for ? op.shape_only_for(attributes) : 0);
+// Whether an application needs only the shape of its input i.
+inline bool needs_only_shape(const OpDef& op, std::size_t i, const IndexSet& unwanted) {
+  return op.shape_only.has(i) || (op.is_shape_only && op.is_shape_only(i, unwanted));
 }
 
-// What the gradient of `op` keeps when it is asked for the inputs of `wants`.
-inline Keeps keeps_of(const OpDef& op, Mask wants) noexcept {
-  if (op.keeps_for) return op.keeps_for(wants);
-  if (op.gradient) return op.keeps;
+// Whether the gradient of `op` keeps input i, or output i, when it is asked for those of `wants`.
+inline bool keeps_input(const OpDef& op, std::size_t i, const IndexSet& wants) {
+  if (op.keeps_input) return op.keeps_input(i, wants);
   // The composed form computes the operator again from all it was given.
-  return op.compose ? Keeps{kAll & ~op.shape_only, 0} : Keeps{};
+  return op.gradient ? op.keeps.inputs.has(i) : op.compose && !op.shape_only.has(i);
+}
+inline bool keeps_output(const OpDef& op, std::size_t i, const IndexSet& wants) {
+  return op.keeps_output ? op.keeps_output(i, wants) : op.keeps.outputs.has(i);
 }
 
 // The kernel and rules of an operator on a device. Throws Error where it has none.

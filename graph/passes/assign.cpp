@@ -37,7 +37,7 @@ class Assigner {
 
   // In the order in which they run, so that a chain of takeovers ends in one memory.
   void share_and_measure(bool share) {
-    schedule_.destroyed.assign(form_.steps.size(), 0);
+    schedule_.destroyed.assign(form_.steps.size(), {});
     schedule_.workspace.assign(form_.steps.size(), 0);
     for (std::size_t now = 0; now < schedule_.order.size(); ++now) {
       const Index s = schedule_.order[now];
@@ -115,12 +115,12 @@ class Assigner {
   // that is but a part, or an input that is broadcast, gives nothing away.
   void take_over(const FormStep& step, std::size_t now) {
     const OpDef& op = *step.node->op;
-    if (!op.takes_over || op.updates) return;
+    if (op.takes_over.empty() || !op.updates.empty()) return;
     const FormOperand& output = form_.outputs_of(step)[0];
     if (output.value.memory == kNone || form_.memories[output.value.memory].fetch != kNone) return;
     for (std::size_t j = 0; j < step.inputs; ++j) {
       const FormOperand& input = form_.inputs_of(step)[j];
-      if (!(op.takes_over & bit(static_cast<int>(j))) || !is_last_read(step, j, now)) continue;
+      if (!op.takes_over.has(j) || !is_last_read(step, j, now)) continue;
       if (form_.specs[input.spec].bytes() != form_.specs[output.spec].bytes()) continue;
       const Index owner = schedule_.owners[input.value.memory];
       schedule_.lives[owner].last = schedule_.lives[output.value.memory].last;
@@ -131,15 +131,14 @@ class Assigner {
     }
   }
 
-  Mask destroyed(const FormStep& step, std::size_t now) const {
-    Mask mask = 0;
-    for (std::size_t j = 0; step.node->op->destroys >> j && j < step.inputs; ++j)
-      if ((step.node->op->destroys >> j & 1) && is_last_read(step, j, now))
-        mask |= bit(static_cast<int>(j));
-    return mask;
+  IndexSet destroyed(const FormStep& step, std::size_t now) const {
+    IndexSet found;
+    for (std::size_t j = 0; j < step.inputs; ++j)
+      if (step.node->op->destroys.has(j) && is_last_read(step, j, now)) found.insert(j);
+    return found;
   }
 
-  std::size_t workspace_bytes(const FormStep& step, Mask destroyed) {
+  std::size_t workspace_bytes(const FormStep& step, const IndexSet& destroyed) {
     const MemoryRule rule = kernel_of(*step.node->op, *form_.runtime).memory;
     if (!rule) return 0;
     inputs_.clear();
@@ -151,8 +150,8 @@ class Assigner {
     return rule({.inputs = inputs_,
                  .outputs = outputs_,
                  .attributes = &step.node->attributes,
-                 .destroyed = destroyed,
-                 .wanted = step.wanted,
+                 .destroyed = &destroyed,
+                 .unwanted = &step.unwanted,
                  .profile = &form_.runtime->profile()})
         .workspace_bytes;
   }

@@ -20,8 +20,19 @@ struct FormNode {
   Index first_output = 0;  // into Form::specs and Form::values
   bool runs = false;       // otherwise only its shape is wanted
   bool is_input = false;   // simplify: its output 0 is its input 0, nothing runs
-  Mask wanted = 0;         // outputs whose values are read
+  IndexSet wanted = {};    // outputs whose values are read
 };
+
+// Its outputs that are left out: those that it can do without, and that nobody reads.
+inline IndexSet left_out(const FormNode& item) {
+  const OpDef& op = *item.node->op;
+  IndexSet found;
+  if (op.optional_outputs.empty() && op.skippable_outputs.empty()) return found;
+  for (std::size_t i = 0; i < item.node->outputs.size(); ++i)
+    if ((op.optional_outputs.has(i) || op.skippable_outputs.has(i)) && !item.wanted.has(i))
+      found.insert(i);
+  return found;
+}
 
 // An update in place in this run: of which memory it makes which version.
 struct Update {
@@ -61,7 +72,7 @@ struct FormStep {
   const Node* node = nullptr;
   Index first_operand = 0;  // inputs, then outputs
   Index inputs = 0, outputs = 0;
-  Mask wanted = 0;
+  IndexSet unwanted = {};  // outputs that are left out
 };
 
 struct FormFetch {
@@ -116,7 +127,7 @@ struct Schedule {
   std::vector<Life> lives;                   // assign: by memory
   std::vector<Index> owners;                 // assign: whose memory each has taken over, at last
   std::vector<memory::Category> categories;  // assign: by memory
-  std::vector<Mask> destroyed;               // assign: inputs that a step uses up, by step
+  std::vector<IndexSet> destroyed;           // assign: inputs that a step uses up, by step
   std::vector<std::size_t> workspace;        // assign: bytes, by step
   std::vector<BufferLife> buffers;           // assign: what needs a place in the arena
   std::vector<Index> buffer_of;              // assign: by memory; kNone: not in the arena

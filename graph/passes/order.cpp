@@ -61,10 +61,10 @@ std::vector<Index> sorted(const Form& form, Key key) {
 }
 
 bool updates_state(const Form& form, const FormStep& step) {
-  if (!step.node->op->updates) return false;
+  if (step.node->op->updates.empty()) return false;
   const std::span<const FormOperand> inputs = form.inputs_of(step);
   for (std::size_t j = 0; j < inputs.size(); ++j)
-    if ((step.node->op->updates & bit(static_cast<int>(j))) &&
+    if (step.node->op->updates.has(j) &&
         (inputs[j].value.memory == kNone ||
          form.memories[inputs[j].value.memory].kind == FormMemory::arena))
       return false;

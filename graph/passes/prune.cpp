@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ebb/core/base/error.h"
 #include "ebb/graph/passes/passes.h"
 
@@ -5,22 +7,71 @@ namespace ebb::detail {
 
 namespace {
 
-// Calls use(node, input) for every node that `node` needs; input is -1 where it is needed as a
-// whole, not for what an input reads.
-template <class Use>
-void for_each_need(const Node& node, Use use) {
-  if (node.op->is_source) {
-    if (node.root) use(*node.root, -1);  // the first captured tensor of the same memory
-    return;
+// Goes through the program from its end: when a node's turn comes, all that reads it has had its
+// own, so that it is known whether it runs, and which of its outputs somebody reads.
+class Pruner {
+ public:
+  Pruner(Form& form, const GraphState& graph) : form_(form), graph_(graph) {
+    form_.of_position.assign(graph_.nodes().size(), kNone);
   }
-  const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const Node::Source& source = node.inputs[i];
-    use(*source.producer, static_cast<int>(i));
-    if (shape_only & bit(static_cast<int>(i))) continue;
-    if (Node* update = needed_update(root_of(source), source.version)) use(*update, -1);
+
+  void run() {
+    for (const FormFetch& fetch : form_.fetches) {
+      FormNode& fetched = reach(*fetch.source.producer);
+      fetched.runs = true;
+      fetched.wanted.insert(fetch.source.output);
+      if (Node* update = needed_update(root_of(fetch.source), fetch.source.version))
+        reach(*update).runs = true;
+    }
+    for (std::size_t number = graph_.nodes().size(); number-- > 0;)
+      if (form_.of_position[number] != kNone) reach_below(form_.of_position[number]);
+    std::sort(form_.nodes.begin(), form_.nodes.end(),
+              [](const FormNode& a, const FormNode& b) { return a.node->number < b.node->number; });
+    Index outputs = 0;
+    for (Index n = 0; n < form_.nodes.size(); ++n) {
+      FormNode& item = form_.nodes[n];
+      form_.of_position[item.node->number] = n;
+      item.first_output = outputs;
+      outputs += static_cast<Index>(item.node->outputs.size());
+    }
+    form_.specs.reserve(outputs);
   }
-}
+
+ private:
+  FormNode& reach(Node& node) {
+    Index& at = form_.of_position[node.number];
+    if (at == kNone) {
+      at = static_cast<Index>(form_.nodes.size());
+      form_.nodes.push_back({.node = &node});
+    }
+    return form_.nodes[at];
+  }
+
+  void reach_below(Index n) {
+    const Node& node = *form_.nodes[n].node;
+    const bool runs = form_.nodes[n].runs;
+    if (node.op->is_source) {
+      // The first captured tensor of the same memory.
+      if (node.root) reach(*node.root).runs |= runs;
+      return;
+    }
+    const IndexSet unwanted = left_out(form_.nodes[n]);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Node::Source& source = node.inputs[i];
+      FormNode& below = reach(*source.producer);
+      if (!runs) continue;  // of what does not run, only the shape is asked
+      const bool only_shape = needs_only_shape(*node.op, i, unwanted);
+      // with_updates and its kind order themselves after inputs whose values they do not read.
+      if (!only_shape || node.op->stateful) below.runs = true;
+      if (only_shape) continue;
+      below.wanted.insert(source.output);
+      if (Node* update = needed_update(root_of(source), source.version)) reach(*update).runs = true;
+    }
+  }
+
+  Form& form_;
+  const GraphState& graph_;
+};
 
 }  // namespace
 
@@ -35,59 +86,7 @@ Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetch
     form.fetches.push_back(
         {.source = source_of(fetch), .pinned = fetch.impl()->version != TensorImpl::kNewest});
   }
-
-  // Everything that can be reached.
-  std::vector<Node*> open;
-  form.of_position.assign(graph.nodes().size(), kNone);
-  const auto reach = [&](Node& node) {
-    if (form.of_position[node.number] != kNone) return;
-    form.of_position[node.number] = 0;
-    open.push_back(&node);
-  };
-  std::vector<Node*> roots;  // of the fetches
-  for (const FormFetch& fetch : form.fetches) {
-    roots.push_back(fetch.source.producer.get());
-    if (Node* update = needed_update(root_of(fetch.source), fetch.source.version))
-      roots.push_back(update);
-  }
-  for (Node* root : roots) reach(*root);
-  std::size_t reached = 0;
-  while (!open.empty()) {
-    const Node& node = *open.back();
-    open.pop_back();
-    ++reached;
-    for_each_need(node, [&](Node& needed, int) { reach(needed); });
-  }
-  // What is needed comes before what needs it.
-  form.nodes.reserve(reached);
-  Index outputs = 0;
-  for (std::size_t number = 0; number < form.of_position.size(); ++number) {
-    if (form.of_position[number] == kNone) continue;
-    Node& node = *graph.nodes()[number];
-    form.of_position[number] = static_cast<Index>(form.nodes.size());
-    form.nodes.push_back({.node = &node, .first_output = outputs});
-    outputs += static_cast<Index>(node.outputs.size());
-  }
-  form.specs.reserve(outputs);
-
-  // From the end: which of them run, and which of their outputs somebody reads.
-  for (Node* root : roots) form.nodes[form.index_of(*root)].runs = true;
-  for (const FormFetch& fetch : form.fetches)
-    form.nodes[form.index_of(*fetch.source.producer)].wanted |=
-        bit(static_cast<int>(fetch.source.output));
-  for (std::size_t n = form.nodes.size(); n-- > 0;) {
-    if (!form.nodes[n].runs) continue;
-    const Node& node = *form.nodes[n].node;
-    const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
-    for_each_need(node, [&](Node& needed, int input) {
-      FormNode& below = form.nodes[form.index_of(needed)];
-      const bool only_shape = input >= 0 && (shape_only & bit(input));
-      // with_updates and its kind order themselves after inputs whose values they do not read.
-      if (!only_shape || node.op->stateful) below.runs = true;
-      if (!only_shape && input >= 0)
-        below.wanted |= bit(static_cast<int>(node.inputs[static_cast<std::size_t>(input)].output));
-    });
-  }
+  Pruner(form, graph).run();
   return form;
 }
 

@@ -84,8 +84,8 @@ class Resolver {
     return {{inputs_.data(), inputs_.size()},
             {form_.specs.data() + item.first_output, item.node->outputs.size()},
             &item.node->attributes,
-            0,
-            kAll,
+            nullptr,
+            nullptr,
             &form_.runtime->profile()};
   }
 
@@ -95,30 +95,28 @@ class Resolver {
     FormStep step{.node = &node, .first_operand = static_cast<Index>(form_.operands.size())};
     step.inputs = static_cast<Index>(node.inputs.size());
     step.outputs = static_cast<Index>(node.outputs.size());
-    // What only a gradient would read is left out where there is none.
-    step.wanted = ~((node.op->optional_outputs | node.op->skippable_outputs) & ~item.wanted);
-    const Mask shape_only = shape_only_inputs(*node.op, node.attributes);
+    step.unwanted = left_out(item);
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       const Index output = form_.output_of(node.inputs[j]);
-      const bool only_shape = (shape_only & bit(static_cast<int>(j))) != 0;
+      const bool only_shape = needs_only_shape(*node.op, j, step.unwanted);
       form_.operands.push_back(
           {only_shape ? FormValue{} : form_.values[output], output, node.inputs[j].version});
-      if (node.op->updates & bit(static_cast<int>(j)))
+      if (node.op->updates.has(j))
         add_update(form_.values[output].memory, node.inputs[j].version + 1, id);
     }
-    if (node.op->updates) require_apart(step);
+    if (!node.op->updates.empty()) require_apart(step);
     reserve(item, step);
     for (Index k = 0; k < step.outputs; ++k) {
       const Index output = item.first_output + k;
       FormValue& value = form_.values[output];
-      if (k == 0 && node.op->updates)
+      if (k == 0 && !node.op->updates.empty())
         value = form_.values[form_.output_of(node.inputs[0])];
-      else if (form_.specs[output].bytes() > 0 && (step.wanted & bit(static_cast<int>(k))))
+      else if (form_.specs[output].bytes() > 0 && !step.unwanted.has(k))
         value.memory = new_memory(
             {.category = node.category, .bytes = form_.specs[output].bytes(), .producer = id});
       form_.operands.push_back({value, output, 0});
     }
-    form_.steps.push_back(step);
+    form_.steps.push_back(std::move(step));
   }
 
   void add_update(Index memory, std::uint32_t version, Index step) {
@@ -143,7 +141,7 @@ class Resolver {
       Spec& spec = form_.specs[item.first_output + k];
       if (!spec.shape.is_open()) continue;
       MemoryQuery query = query_of(item);
-      query.wanted = step.wanted;
+      query.unwanted = &step.unwanted;
       spec.shape = Shape{static_cast<std::int64_t>(rule(query).reserve_bytes)};
     }
   }
@@ -174,8 +172,7 @@ class Resolver {
     form_.steps.push_back({.node = node.get(),
                            .first_operand = static_cast<Index>(form_.operands.size()),
                            .inputs = 1,
-                           .outputs = 1,
-                           .wanted = kAll});
+                           .outputs = 1});
     form_.made.push_back(std::move(node));
     form_.operands.push_back({fetch.value, fetch.spec, fetch.source.version});
     fetch.value = {new_memory({.bytes = spec.bytes(), .producer = id}), 0};

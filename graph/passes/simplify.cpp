@@ -7,8 +7,9 @@ static std::vector<bool> written_outputs(const Form& form) {
   std::vector<bool> written(form.specs.size(), false);
   for (const FormNode& item : form.nodes) {
     if (!item.runs) continue;
-    for (std::size_t i = 0; item.node->op->updates >> i; ++i) {
-      if (!(item.node->op->updates >> i & 1)) continue;
+    if (item.node->op->updates.empty()) continue;
+    for (std::size_t i = 0; i < item.node->inputs.size(); ++i) {
+      if (!item.node->op->updates.has(i)) continue;
       const Root root = root_of(item.node->inputs[i]);
       written[form.at(*root.node).first_output + root.output] = true;
     }

@@ -53,7 +53,7 @@ class Backward {
         size_(context.inputs[kX].spec.shape, attributes_),
         at_(attributes_),
         reserve_(size_, context.inputs[kReserve].data),
-        space_(size_, context.destroyed != 0, context.workspace),
+        space_(size_, context.destroys(kReserve), context.workspace),
         sequence_(context.inputs[kLstmBackwardSequence].template as<const T>()) {
     auto next = static_cast<std::size_t>(at_.count);
     if ((attributes_.d_given & 1) != 0) d_sequence_ = in(next++);
@@ -86,7 +86,6 @@ class Backward {
   }
   // Where the gradient of a forward input goes, or null.
   T* gradient(std::size_t input) const noexcept {
-    if (input < 32 && (attributes_.wants >> input & 1u) == 0) return nullptr;
     return context_.outputs[at_.gradient(input)].template as<T>();
   }
   // Whether a gradient is wanted that needs this layer: its own weights', a state's, or one below.
@@ -333,7 +332,7 @@ MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
   const Status known = for_floating(query.inputs[kX].dtype, [&](auto type) {
     const LstmSizes size(query.inputs[kX].shape, query.attribute<LstmAttributes>());
     needs.workspace_bytes =
-        BackwardSpace<decltype(type)>(size, query.destroyed != 0, nullptr).bytes;
+        BackwardSpace<decltype(type)>(size, query.destroys(kReserve), nullptr).bytes;
   });
   return known.ok() ? needs : MemoryNeeds{};
 }

@@ -196,7 +196,7 @@ MemoryNeeds lstm_memory(const MemoryQuery& query) {
   const Status known = for_floating(query.inputs[0].dtype, [&](auto type) {
     using T = decltype(type);
     const LstmSizes size(query.inputs[0].shape, query.attribute<LstmAttributes>());
-    const bool keep = (query.wanted & bit(3)) != 0;
+    const bool keep = query.wants(3);
     needs.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes;
     needs.reserve_bytes = LstmReserve<T>(size, nullptr).bytes;
   });

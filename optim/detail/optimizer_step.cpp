@@ -17,9 +17,6 @@ namespace ebb::optim {
 
 namespace {
 
-// A with_updates node takes this many updates; more are chained.
-constexpr std::size_t kUpdatesPerNode = 16;
-
 // A gradient may have a history of its own, of higher orders.
 Tensor without_history(const Tensor& gradient) {
   const bool has_one = !gradient.is_symbolic() && gradient.requires_grad();
@@ -82,12 +79,7 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
   const ebb::detail::TapeModeScope no_history(
       {.records = false, .category = ebb::detail::tape_mode().category});
-  while (!updates.empty()) {
-    const std::size_t count = std::min(updates.size(), kUpdatesPerNode);
-    loss = ebb::detail::with_updates(loss, updates.first(count));
-    updates = updates.subspan(count);
-  }
-  return loss;
+  return updates.empty() ? loss : ebb::detail::with_updates(loss, updates);
 }
 
 std::string OptimizerStep::sum_name(const Optimizer& optimizer, const Parameters& parameters) {

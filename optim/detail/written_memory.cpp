@@ -9,7 +9,8 @@ const void* WrittenMemory::memory_of(const Tensor& tensor) noexcept {
   const ebb::detail::TensorImpl& impl = *tensor.impl();
   if (impl.storage) return impl.storage.get();
   const Node* node = impl.node.get();
-  while (node && (node->op->view || node->op->updates)) node = node->inputs[0].producer.get();
+  while (node && (node->op->view || !node->op->updates.empty()))
+    node = node->inputs[0].producer.get();
   return node;
 }
 

@@ -6,6 +6,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
@@ -338,4 +339,17 @@ TEST_CASE("sessions on several threads, beside eager work, agree with quiet ones
     threads.emplace_back([&, t] { losses[t] = train(); });
   for (std::thread& thread : threads) thread.join();
   for (const float loss : losses) CHECK(loss == quiet);
+}
+
+TEST_CASE("a layer's input is not kept where nobody asks for its weight's gradient") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {256, 64}),
+               w = graph.placeholder("w", DType::f32, {64, 64});
+  const Tensor loss = sum(square(dense(x + 1, w)));
+  const auto arrays = [&](const Tensors& fetches) {
+    const FedShapes shapes = {{x, {256, 64}}, {w, {64, 64}}};
+    return graph.plan(fetches, shapes, Device::cpu()).arena_bytes / (256 * 64 * sizeof(float));
+  };
+  CHECK(arrays(gradients(loss, {x})) == 2);     // y, and its input or its square
+  CHECK(arrays(gradients(loss, {x, w})) == 3);  // all three
 }

@@ -396,34 +396,6 @@ TEST_CASE("gradients reach captured leaves, and stop at detach, in both modes") 
         eager);
 }
 
-TEST_CASE("a gradient through more inputs than a mask has bits is refused, not lost") {
-  static const OpDef sum_of_many_op{
-      .name = "sum_of_many",
-      .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
-      .gradient = [](const GradientContext& g) -> Tensors {
-        Tensors all(static_cast<std::size_t>(g.inputs()));
-        for (Tensor& each : all) each = g.dy();
-        return all;
-      },
-      .cpu = {[](const KernelContext& c) -> Status {
-        for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i) {
-          float total = 0;
-          for (const Buffer& input : c.inputs) total += input.as<float>()[i];
-          c.outputs[0].as<float>()[i] = total;
-        }
-        return {};
-      }}};
-  const auto program = [](int count) -> Program {
-    return [count](const Tensor& w, const Tensor& v) -> Tensors {
-      std::vector<Input> inputs(static_cast<std::size_t>(count), Input(w));
-      inputs.back() = v;
-      return gradients(sum(apply(sum_of_many_op, inputs, {}, {"model.cpp", 3})[0]), {v});
-    };
-  };
-  check_modes(program(32));
-  check_refused(program(33), "first 32 inputs alone (model.cpp:3)");
-}
-
 TEST_CASE("a placeholder cannot be updated in place") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {2});

@@ -134,7 +134,7 @@ struct Call {
   std::vector<Spec> outputs = {};
   std::uint64_t without_input = 0;  // bits: these inputs, and outputs, have no data
   std::uint64_t without_output = 0;
-  Mask destroyed = 0;               // inputs that the kernel may write over
+  IndexSet destroyed = {};          // inputs that the kernel may write over
   std::size_t workspace_bytes = 0;  // what the memory rule said at the last run
 
   // The outputs; inputs updated in place or destroyed are changed.
@@ -146,13 +146,16 @@ struct Call {
       in.push_back(inputs[i].buffer());
       if ((without_input >> i & 1) != 0) in.back().data = nullptr;
     }
+    IndexSet unwanted;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if ((without_output >> i & 1) != 0) unwanted.insert(i);
     MemoryNeeds needs;
     if (memory != nullptr)
       needs = memory({.inputs = specs,
                       .outputs = outputs,
                       .attributes = &attributes,
-                      .destroyed = destroyed,
-                      .wanted = ~static_cast<Mask>(without_output)});
+                      .destroyed = &destroyed,
+                      .unwanted = &unwanted});
     workspace_bytes = needs.workspace_bytes;
     Values workspace({DType::u8, Shape{static_cast<std::int64_t>(needs.workspace_bytes)}});
     std::vector<Values> results;
@@ -160,7 +163,7 @@ struct Call {
     for (const Spec& spec : outputs) results.emplace_back(spec);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       out.push_back(results[i].buffer());
-      if ((without_output >> i & 1) != 0) out.back().data = nullptr;
+      if (unwanted.has(i)) out.back().data = nullptr;
     }
     flush_denormals_on_this_thread();  // as Workers do on theirs
     const Status status =
@@ -168,7 +171,7 @@ struct Call {
                 .outputs = out,
                 .attributes = &attributes,
                 .workspace = needs.workspace_bytes > 0 ? workspace.data() : nullptr,
-                .destroyed = destroyed});
+                .destroyed = &destroyed});
     CHECK(status.ok());
     bool intact = workspace.guard_intact();
     for (const Values& v : inputs) intact = intact && v.guard_intact();

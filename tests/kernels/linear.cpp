@@ -117,7 +117,6 @@ TEST_CASE("dense is a product, a bias and an activation; dense_backward its grad
     CHECK(distance(da[0].list(), expected_da) < 40 * tolerance(type));
     Call back{.kernel = cpu::dense_backward,
               .memory = cpu::dense_backward_memory,
-              .attributes = DenseBackwardAttributes{wants},
               .inputs = {call.inputs[0], call.inputs[1], da[0]},
               .outputs = {call.inputs[0].spec(), call.inputs[1].spec(), {type, {width}}},
               .without_input = ((wants & 2) == 0 ? 1u : 0u) | ((wants & 1) == 0 ? 2u : 0u),
@@ -143,7 +142,6 @@ TEST_CASE("Products are the same bits for any number of threads") {
                          .outputs = {{type, {700, 530}}}});
     check_threads_agree({.kernel = cpu::dense_backward,
                          .memory = cpu::dense_backward_memory,
-                         .attributes = DenseBackwardAttributes{},
                          .inputs = {dice.tensor(type, {9000, 20}), dice.tensor(type, {20, 30}),
                                     dice.tensor(type, {9000, 30})},
                          .outputs = {{type, {9000, 20}}, {type, {20, 30}}, {type, {30}}}});

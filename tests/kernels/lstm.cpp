@@ -88,7 +88,7 @@ Reference reference(const Case& c, const std::vector<Values>& in) {
       for (std::size_t i = 0; i < below.size(); ++i) {
         const auto word = Philox::word(static_cast<std::uint64_t>(in[draw].at(0)),
                                        static_cast<std::uint64_t>(in[draw].at(1)),
-                                       (static_cast<std::uint64_t>(l) << 58) + i);
+                                       static_cast<std::uint64_t>(l * kLstmLayerElements) + i);
         below[i] =
             static_cast<double>(unit_interval(word)) >= c.dropout ? below[i] / (1 - c.dropout) : 0;
       }
@@ -144,7 +144,6 @@ Call backward(const Case& c, Call& run, const std::vector<Values>& results, int 
               std::uint32_t wants, unsigned seed) {
   LstmAttributes a = attributes(c);
   a.d_given = d_given;
-  a.wants = wants;
   Call call{.kernel = cpu::lstm_backward,
             .memory = cpu::lstm_backward_memory,
             .attributes = a,
@@ -323,7 +322,7 @@ TEST_CASE("The lstm's backward pass that writes over the reserve gives the same 
       const int d_given = static_cast<int>(seed % 8);
       Call copies = backward(c, run, results, d_given, wants, seed);
       Call destroys = copies;
-      destroys.destroyed = bit(kLstmBackwardReserve);
+      destroys.destroyed = {kLstmBackwardReserve};
       const auto expected = copies.run();
       const auto got = destroys.run();
       for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i].same_bits(expected[i]));
@@ -344,7 +343,7 @@ TEST_CASE("The workspace of an lstm does not grow with its sequence") {
     Call back = backward(c, run, out, 1, ~0u, 1);
     back.run();
     const std::size_t copying = back.workspace_bytes;
-    back.destroyed = bit(kLstmBackwardReserve);
+    back.destroyed = {kLstmBackwardReserve};
     back.run();
     return std::array{run.workspace_bytes, copying, back.workspace_bytes};
   };

@@ -29,12 +29,12 @@ GradientCheck check(const Sample& sample, std::int64_t batch) {
   const Tensors inputs = make_inputs(sample, DType::f64, batch);
   Tensors floating;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (is_floating(inputs[i].dtype()) && !(sample.state >> i & 1)) floating.push_back(inputs[i]);
+    if (is_floating(inputs[i].dtype()) && !sample.state.has(i)) floating.push_back(inputs[i]);
   const auto function = [&](const Tensors& x) {
     Tensors all = inputs;
     std::size_t next = 0;
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (is_floating(all[i].dtype()) && !(sample.state >> i & 1)) all[i] = x[next++];
+      if (is_floating(all[i].dtype()) && !sample.state.has(i)) all[i] = x[next++];
     return weighted(run_eagerly(sample, all));
   };
   return check_gradient(function, floating, {.order = sample.order});

@@ -42,12 +42,13 @@ TEST_CASE("Every operator is complete: a shape rule, and a kernel unless it is a
     CHECK((op->cpu.run != nullptr) == (op->view == nullptr));
     CHECK_FALSE((op->gradient && op->compose));
     // What is only looked at for its shape is neither kept, used up nor updated.
-    CHECK((op->shape_only & op->keeps.inputs) == 0);
-    CHECK((op->shape_only & (op->takes_over | op->destroys | op->updates)) == 0);
+    CHECK((op->shape_only & op->keeps.inputs).empty());
+    CHECK((op->shape_only & (op->takes_over | op->destroys | op->updates)).empty());
     // One way only to use an input's memory.
-    CHECK((op->destroys & (op->takes_over | op->updates)) == 0);
+    CHECK((op->destroys & (op->takes_over | op->updates)).empty());
     // An operator that writes in place is never merged, folded or reordered.
-    CHECK((!op->updates || op->stateful));
+    CHECK((op->updates.empty() || op->stateful));
+    CHECK((op->updates.empty() || op->updates.has(0)));
   }
 }
 

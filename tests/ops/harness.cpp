@@ -109,10 +109,10 @@ Bytes bytes_of(const Tensor& tensor) {
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs) {
   Tensors own = inputs;
   for (std::size_t i = 0; i < own.size(); ++i)
-    if (sample.state >> i & 1) own[i] = own[i].clone();
+    if (sample.state.has(i)) own[i] = own[i].clone();
   Tensors results = sample.call(own);
   for (std::size_t i = 0; i < own.size(); ++i)
-    if (sample.state >> i & 1) results.push_back(own[i]);
+    if (sample.state.has(i)) results.push_back(own[i]);
   return results;
 }
 

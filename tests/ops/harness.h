@@ -16,6 +16,11 @@ inline constexpr std::int64_t kBatch = 3;
 // Fresh values for the sample's inputs with this batch size; the same for the same arguments.
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
 
+// The set of all inputs, or of all outputs, that a definition names in this application.
+inline IndexSet named(Positions positions, std::size_t count) {
+  return IndexSet::among_first(count, positions);
+}
+
 // A tensor's values, bit for bit.
 using Bytes = std::vector<std::byte>;
 Bytes bytes_of(const Tensor& tensor);
@@ -42,9 +47,7 @@ class RecordedSample {
   Tensors run(const Tensors& fetches, const Tensors& values, bool passes = false) const;
 
  private:
-  bool is_state(std::size_t i) const noexcept {
-    return (sample_.state & bit(static_cast<int>(i))) != 0;
-  }
+  bool is_state(std::size_t i) const noexcept { return sample_.state.has(i); }
 
   const Sample& sample_;
   Graph graph_;
@@ -60,8 +63,8 @@ struct KernelCase {
   const OpDef* op;
   Attributes attributes;
   Specs inputs, outputs;
-  // What the memory rule says where these inputs may be destroyed, and these outputs are wanted.
-  MemoryNeeds needs(Mask destroyed = 0, Mask wanted = kAll) const;
+  // What the memory rule says where these inputs may be destroyed, and nobody reads these outputs.
+  MemoryNeeds needs(const IndexSet& destroyed = {}, const IndexSet& unwanted = {}) const;
   std::vector<Bytes> input_values;  // in the order of inputs
 
   struct Run {
@@ -71,10 +74,10 @@ struct KernelCase {
     std::size_t allocations = 0;  // of the heap, meanwhile
   };
   // Runs the kernel with outputs and workspace full of `garbage`, and with output 0 in the memory
-  // of input `alias`, if that is not negative. Optional outputs get no memory if
-  // `without_optional`. The inputs of `destroyed` may be written over.
-  Run run(std::byte garbage, int alias = -1, bool without_optional = false,
-          Mask destroyed = 0) const;
+  // of input `alias`, if that is not negative. The outputs of `unwanted` get no memory. The inputs
+  // of `destroyed` may be written over.
+  Run run(std::byte garbage, int alias = -1, const IndexSet& unwanted = {},
+          const IndexSet& destroyed = {}) const;
 };
 
 }  // namespace ebb::tests

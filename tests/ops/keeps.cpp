@@ -14,13 +14,13 @@ namespace {
 // A gradient rule's view of a node, with values of our choice.
 class GivenValues final : public GradientContext {
  public:
-  GivenValues(const Node& node, Mask wants, Tensors inputs, Tensors outputs, Tensors dys)
+  GivenValues(const Node& node, const IndexSet& wants, Tensors inputs, Tensors outputs, Tensors dys)
       : GradientContext(node),
         wants_(wants),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         dys_(std::move(dys)) {}
-  bool wants(int i) const noexcept override { return (wants_ >> i & 1) != 0; }
+  bool wants(int i) const noexcept override { return wants_.has(static_cast<std::size_t>(i)); }
   const Tensor& dy(int i) const noexcept override { return dys_[static_cast<std::size_t>(i)]; }
   // A handle more, so that the rule cannot take over what the next call needs.
   Tensor&& take_dy(int i) const noexcept override {
@@ -30,7 +30,7 @@ class GivenValues final : public GradientContext {
   Tensor y(int i) const override { return outputs_[static_cast<std::size_t>(i)]; }
 
  private:
-  const Mask wants_;
+  const IndexSet wants_;
   const Tensors inputs_, outputs_, dys_;
   mutable Tensor taken_;
 };
@@ -73,9 +73,9 @@ struct Rule {
     inputs.resize(node.inputs.size());
     Tensors leaves = inputs;
     for (std::size_t i = 0; i < leaves.size(); ++i)
-      if (is_floating(leaves[i].dtype()) && !(node.op->shape_only >> i & 1)) {
+      if (is_floating(leaves[i].dtype()) && !node.op->shape_only.has(i)) {
         leaves[i] = leaves[i].with_grad();
-        floating |= bit(static_cast<int>(i));
+        floating.push_back(i);
       }
     const InlineVector<Input, 16> arguments(leaves.begin(), leaves.end());
     for (const Tensor& output :
@@ -85,7 +85,7 @@ struct Rule {
       dys.push_back(opaque ? Tensor() : changed(outputs.back()));
     }
   }
-  std::vector<Bytes> gradients(Mask wants, int changed_input, int changed_output) const {
+  std::vector<Bytes> gradients(const IndexSet& wants, int changed_input, int changed_output) const {
     Tensors x = inputs, y = outputs;
     if (changed_input >= 0) {
       Tensor& input = x[static_cast<std::size_t>(changed_input)];
@@ -99,9 +99,31 @@ struct Rule {
   }
 
   const Node& node;
-  Mask floating = 0;
+  std::vector<std::size_t> floating;  // inputs that can want a gradient
   Tensors inputs, outputs, dys;
 };
+
+IndexSet set_of(const std::vector<std::size_t>& indices) {
+  IndexSet set;
+  for (const std::size_t i : indices) set.insert(i);
+  return set;
+}
+
+// Which inputs want a gradient: every choice of a few, of many all at once and each alone.
+std::vector<IndexSet> choices(const std::vector<std::size_t>& among) {
+  std::vector<IndexSet> all;
+  if (among.size() > 5) {
+    all.push_back(set_of(among));
+    for (const std::size_t i : among) all.push_back({i});
+    return all;
+  }
+  for (std::size_t choice = 1; choice < std::size_t{1} << among.size(); ++choice) {
+    IndexSet& wants = all.emplace_back();
+    for (std::size_t k = 0; k < among.size(); ++k)
+      if ((choice >> k & 1) != 0) wants.insert(among[k]);
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -111,26 +133,29 @@ TEST_CASE("A gradient rule reads all that its definition keeps for it, and nothi
     if (sample.order == 0 || !op.gradient) continue;
     const RecordedSample recorded(sample, DType::f64, false);
     const Rule rule(sample, recorded);
-    for (Mask wants = 1; wants <= rule.floating; ++wants) {
-      if ((wants & ~rule.floating) != 0) continue;
-      if (rule.inputs.size() > 5 && wants != rule.floating) continue;  // lstm: all at once
-      const Keeps keeps = op.keeps_for ? op.keeps_for(wants) : op.keeps;
-      // Without a choice by `wants`, what any of the gradients reads has to be kept.
-      if (!op.keeps_for && wants != rule.floating) continue;
+    // Without a choice by what is wanted, what any of the gradients reads has to be kept.
+    const bool chooses = op.keeps_input || op.keeps_output;
+    for (const IndexSet& wants :
+         chooses ? choices(rule.floating) : std::vector{set_of(rule.floating)}) {
       const std::vector<Bytes> expected = rule.gradients(wants, -1, -1);
-      for (int i = 0; i < static_cast<int>(rule.inputs.size()); ++i) {
-        INFO(sample.name << ", wants " << wants << ", input " << i);
-        const bool reads = rule.gradients(wants, i, -1) != expected;
+      const auto where = [&] {
+        std::string text = sample.name + ", wants";
+        for (const std::size_t i : rule.floating)
+          if (wants.has(i)) text += " " + std::to_string(i);
+        return text;
+      };
+      for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
+        INFO(where() << ", input " << i);
+        const bool reads = rule.gradients(wants, static_cast<int>(i), -1) != expected;
         // lstm keeps its biases unread: where they stand depends on attributes, and they are
         // parameters, which live anyway.
-        const bool is_bias =
-            sample.op == &lstm_op && rule.inputs[static_cast<std::size_t>(i)].rank() == 1;
-        CHECK((reads || is_bias) == ((keeps.inputs >> i & 1) != 0));
+        const bool is_bias = sample.op == &lstm_op && rule.inputs[i].rank() == 1;
+        CHECK((reads || is_bias) == keeps_input(op, i, wants));
       }
-      for (int i = 0; i < static_cast<int>(rule.outputs.size()); ++i) {
-        INFO(sample.name << ", wants " << wants << ", output " << i);
-        const bool reads = rule.gradients(wants, -1, i) != expected;
-        CHECK(reads == ((keeps.outputs >> i & 1) != 0));
+      for (std::size_t i = 0; i < rule.outputs.size(); ++i) {
+        INFO(where() << ", output " << i);
+        const bool reads = rule.gradients(wants, -1, static_cast<int>(i)) != expected;
+        CHECK(reads == keeps_output(op, i, wants));
       }
     }
   }

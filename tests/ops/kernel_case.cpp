@@ -59,40 +59,38 @@ KernelCase::KernelCase(const Sample& sample, DType dtype, std::int64_t batch) {
       output.shape = Shape{static_cast<std::int64_t>(needs().reserve_bytes)};
 }
 
-MemoryNeeds KernelCase::needs(Mask destroyed, Mask wanted) const {
+MemoryNeeds KernelCase::needs(const IndexSet& destroyed, const IndexSet& unwanted) const {
   if (!op->cpu.memory) return {};
   return op->cpu.memory({.inputs = {inputs.data(), inputs.size()},
                          .outputs = {outputs.data(), outputs.size()},
                          .attributes = &attributes,
-                         .destroyed = destroyed,
-                         .wanted = wanted});
+                         .destroyed = &destroyed,
+                         .unwanted = &unwanted});
 }
 
-KernelCase::Run KernelCase::run(std::byte garbage, int alias, bool without_optional,
-                                Mask destroyed) const {
+KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& unwanted,
+                                const IndexSet& destroyed) const {
   std::vector<Guarded> in, out;
   std::vector<Buffer> buffers;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool only_shape = (op->shape_only >> i & 1) != 0;
+    const bool only_shape = needs_only_shape(*op, i, unwanted);
     in.emplace_back(only_shape ? Bytes() : input_values[i]);
     buffers.push_back({in.back().data(), inputs[i]});
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const bool own = !(i == 0 && (alias >= 0 || op->updates)) &&
-                     !(without_optional && (op->optional_outputs >> i & 1));
+    const bool own = !(i == 0 && (alias >= 0 || !op->updates.empty())) && !unwanted.has(i);
     out.emplace_back(own ? outputs[i].bytes() : 0, garbage);
-    buffers.push_back({out.back().data(), outputs[i]});
+    buffers.push_back({unwanted.has(i) ? nullptr : out.back().data(), outputs[i]});
   }
   if (alias >= 0) buffers[inputs.size()].data = in[static_cast<std::size_t>(alias)].data();
-  if (op->updates) buffers[inputs.size()].data = in[0].data();
-  const Mask wanted = without_optional ? ~op->optional_outputs : kAll;
-  const Guarded workspace(needs(destroyed, wanted).workspace_bytes, garbage);
+  if (!op->updates.empty()) buffers[inputs.size()].data = in[0].data();
+  const Guarded workspace(needs(destroyed, unwanted).workspace_bytes, garbage);
 
   const KernelContext context{.inputs = {buffers.data(), inputs.size()},
                               .outputs = {buffers.data() + inputs.size(), outputs.size()},
                               .attributes = &attributes,
                               .workspace = workspace.data(),
-                              .destroyed = destroyed};
+                              .destroyed = &destroyed};
   Run run;
   Status status;
   {

@@ -34,7 +34,7 @@ TEST_CASE("A kernel writes all of its outputs and nothing around any buffer") {
     CHECK(first.stayed_inside);
     CHECK(second.stayed_inside);
     for (std::size_t i = 0; i < kernel.outputs.size(); ++i)  // gaps in what is opaque stay gaps
-      if (!(kernel.op->optional_outputs >> i & 1)) CHECK((first.outputs[i] == second.outputs[i]));
+      if (!kernel.op->optional_outputs.has(i)) CHECK((first.outputs[i] == second.outputs[i]));
     CHECK((first.inputs == second.inputs));
   });
 }
@@ -43,7 +43,7 @@ TEST_CASE("A kernel changes only those inputs that its operator updates") {
   for_every_kernel([](const KernelCase& kernel) {
     const auto run = kernel.run(kNoise);
     for (std::size_t i = 0; i < kernel.inputs.size(); ++i)
-      if (!((kernel.op->updates | kernel.op->shape_only) >> i & 1))
+      if (!kernel.op->updates.has(i) && !kernel.op->shape_only.has(i))
         CHECK((run.inputs[i] == kernel.input_values[i]));
   });
 }
@@ -52,7 +52,7 @@ TEST_CASE("A kernel gives the same result in memory of its own and in that of an
   for_every_kernel([](const KernelCase& kernel) {
     const auto own = kernel.run(kNoise);
     for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
-      if (!(kernel.op->takes_over >> i & 1)) continue;
+      if (!kernel.op->takes_over.has(i)) continue;
       if (kernel.inputs[i].bytes() != kernel.outputs[0].bytes()) continue;
       INFO("input " << i);
       const auto shared = kernel.run(kNoise, static_cast<int>(i));
@@ -64,32 +64,51 @@ TEST_CASE("A kernel gives the same result in memory of its own and in that of an
 
 TEST_CASE("A kernel that may destroy inputs gives the same result, in no more memory") {
   for_every_kernel([](const KernelCase& kernel) {
-    if (!kernel.op->destroys) return;
+    const IndexSet all = named(kernel.op->destroys, kernel.inputs.size());
+    if (all.empty()) return;
     const auto copies = kernel.run(kNoise);
     for (std::size_t i = 0; i < kernel.inputs.size(); ++i) {
-      for (const Mask destroyed : {bit(static_cast<int>(i)), kernel.op->destroys}) {
-        if ((kernel.op->destroys & destroyed) != destroyed || !destroyed) continue;
+      if (!all.has(i)) continue;
+      for (const IndexSet& destroyed : {IndexSet{i}, all}) {
         INFO("input " << i);
-        const auto destroys = kernel.run(kNoise, -1, false, destroyed);
+        const auto destroys = kernel.run(kNoise, -1, {}, destroyed);
         CHECK(destroys.stayed_inside);
         CHECK((destroys.outputs == copies.outputs));
         CHECK(kernel.needs(destroyed).workspace_bytes <= kernel.needs().workspace_bytes);
         for (std::size_t j = 0; j < kernel.inputs.size(); ++j)
-          if (!((destroyed | kernel.op->shape_only) & bit(static_cast<int>(j))))
+          if (!destroyed.has(j) && !kernel.op->shape_only.has(j))
             CHECK((destroys.inputs[j] == kernel.input_values[j]));
       }
     }
   });
 }
 
-TEST_CASE("What an operator makes for its gradient alone changes nothing else") {
+TEST_CASE("An output that is left out changes nothing about the others") {
   for_every_kernel([](const KernelCase& kernel) {
-    if (!kernel.op->optional_outputs) return;
+    const IndexSet optional = named(kernel.op->optional_outputs, kernel.outputs.size()),
+                   skippable = named(kernel.op->skippable_outputs, kernel.outputs.size());
+    if (optional.empty() && skippable.empty()) return;
     const auto with = kernel.run(kNoise);
-    const auto without = kernel.run(kNoise, -1, true);
-    CHECK(without.stayed_inside);
-    for (std::size_t i = 0; i < kernel.outputs.size(); ++i)
-      if (!(kernel.op->optional_outputs >> i & 1)) CHECK((without.outputs[i] == with.outputs[i]));
+    const auto compare = [&](const IndexSet& unwanted) {
+      const auto without = kernel.run(kNoise, -1, unwanted);
+      CHECK(without.stayed_inside);
+      for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+        if (unwanted.has(i)) continue;
+        INFO("output " << i);
+        // What is opaque is compared by what is made of it.
+        if (!optional.has(i)) CHECK((without.outputs[i] == with.outputs[i]));
+      }
+    };
+    compare(optional);
+    for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+      INFO("without output " << i << ", then with it alone");
+      if (!skippable.has(i)) continue;
+      compare({i});
+      IndexSet others;
+      for (std::size_t j = 0; j < kernel.outputs.size(); ++j)
+        if (j != i && skippable.has(j)) others.insert(j);
+      compare(others);
+    }
   });
 }
 

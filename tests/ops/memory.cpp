@@ -29,12 +29,12 @@ struct Applied {
     values = recorded.run(recorded.node_inputs(), make_inputs(sample, DType::f32, batch));
     values.resize(node.inputs.size());
   }
-  // The inputs of `expiring` are handed over as temporaries.
-  Tensors run(Mask expiring = 0) const {
+  // The inputs of `expiring` are handed over as temporaries; nobody reads the outputs of
+  // `unwanted`.
+  Tensors run(const IndexSet& expiring = {}, const IndexSet& unwanted = {}) const {
     InlineVector<Input, 16> inputs(values.begin(), values.end());
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      inputs[i].expiring = (expiring & bit(static_cast<int>(i))) != 0;
-    return apply(*op, {inputs.data(), inputs.size()}, attributes, {});
+    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].expiring = expiring.has(i);
+    return apply(*op, {inputs.data(), inputs.size()}, attributes, {}, unwanted);
   }
 
   const OpDef* op;
@@ -42,10 +42,12 @@ struct Applied {
   Tensors values;
 };
 
-std::size_t bytes_of_all(const Tensors& tensors, Mask which) {
+// Of those for which `which` says so.
+template <class Which>
+std::size_t bytes_of_all(const Tensors& tensors, const Which& which) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if ((which >> i & 1) && tensors[i].defined()) bytes += tensors[i].bytes();
+    if (tensors[i].defined() && which(i)) bytes += tensors[i].bytes();
   return bytes;
 }
 
@@ -60,13 +62,14 @@ TEST_CASE("An eager operator takes its outputs and its declared workspace, and k
       const Applied application(sample, batch);
       std::size_t outputs = 0;
       for (std::size_t i = 0; i < declared.outputs.size(); ++i)
-        if (!(i == 0 && sample.op->updates) && !(sample.op->optional_outputs >> i & 1))
+        if (!(i == 0 && !sample.op->updates.empty()) && !sample.op->optional_outputs.has(i))
           outputs += declared.outputs[i].bytes();
       const NoGrad no_grad;
       const std::size_t before = requested();
       allocator().reset_peaks();
       const Tensors results = application.run();
-      const MemoryNeeds needs = declared.needs(0, ~sample.op->optional_outputs);
+      const MemoryNeeds needs =
+          declared.needs({}, named(sample.op->optional_outputs, declared.outputs.size()));
       CHECK(requested_peak() - before == outputs + needs.workspace_bytes);
       CHECK(requested() - before == outputs);
     }
@@ -76,17 +79,18 @@ TEST_CASE("An eager operator takes its outputs and its declared workspace, and k
 TEST_CASE("An eager operator destroys what expires, takes no workspace for it, and then frees it") {
   int destroying = 0;
   for (const Sample& sample : all_samples(DType::f32)) {
-    const Mask destroys = sample.op->destroys;
-    if (!destroys) continue;
+    if (sample.op->destroys.empty()) continue;
     for (const std::int64_t batch : {0, 3, 40}) {
       INFO(sample.name << ", batch of " << batch);
       ++destroying;
       const KernelCase declared(sample, DType::f32, batch);
       const Applied application(sample, batch);
-      const std::size_t expired = bytes_of_all(application.values, destroys);
+      const IndexSet destroys = named(sample.op->destroys, application.values.size());
+      const std::size_t expired =
+          bytes_of_all(application.values, [&](std::size_t i) { return destroys.has(i); });
       const NoGrad no_grad;
       const Tensors copied = application.run();
-      const std::size_t outputs = bytes_of_all(copied, kAll);
+      const std::size_t outputs = bytes_of_all(copied, [](std::size_t) { return true; });
       {
         const Tensors held = application.values;  // somebody still needs them
         const std::size_t before = requested();
@@ -94,8 +98,7 @@ TEST_CASE("An eager operator destroys what expires, takes no workspace for it, a
         const Tensors results = application.run(destroys);
         CHECK(requested_peak() - before == outputs + declared.needs().workspace_bytes);
         for (std::size_t i = 0; i < held.size(); ++i)
-          if (!(sample.op->shape_only & bit(static_cast<int>(i))))
-            CHECK((bytes_of(held[i]) == declared.input_values[i]));
+          if (!sample.op->shape_only.has(i)) CHECK((bytes_of(held[i]) == declared.input_values[i]));
       }
       const std::size_t before = requested();
       allocator().reset_peaks();
@@ -109,6 +112,27 @@ TEST_CASE("An eager operator destroys what expires, takes no workspace for it, a
   CHECK(destroying > 0);
 }
 
+TEST_CASE("An eager operator makes no output that it may leave out and nobody reads") {
+  int left_out = 0;
+  for (const Sample& sample : all_samples(DType::f32)) {
+    if (sample.op->skippable_outputs.empty()) continue;
+    INFO(sample.name);
+    const Applied application(sample, kBatch);
+    const NoGrad no_grad;
+    const Tensors all = application.run();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!sample.op->skippable_outputs.has(i)) continue;
+      INFO("output " << i);
+      ++left_out;
+      const std::size_t before = requested();
+      const Tensors others = application.run({}, {i});
+      CHECK_FALSE(others[i].defined());
+      CHECK(requested() - before == bytes_of_all(all, [&](std::size_t j) { return j != i; }));
+    }
+  }
+  CHECK(left_out > 0);
+}
+
 TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing else") {
   for (const Sample& sample : all_samples(DType::f32)) {
     if (sample.order == 0) continue;
@@ -116,23 +140,21 @@ TEST_CASE("The tape keeps what a definition says its gradient reads, and nothing
     const std::size_t before = requested();
     Applied application(sample, kBatch);
     const OpDef& op = *application.op;
-    Mask wants = 0;
+    IndexSet wants;
     for (std::size_t i = 0; i < application.values.size(); ++i)
-      if (is_floating(application.values[i].dtype()) && !(op.shape_only >> i & 1)) {
+      if (is_floating(application.values[i].dtype()) && !op.shape_only.has(i)) {
         application.values[i] = application.values[i].with_grad();
-        wants |= bit(static_cast<int>(i));
+        wants.insert(i);
       }
-    Keeps keeps = op.keeps;
-    if (op.keeps_for)
-      keeps = op.keeps_for(wants);
-    else if (!op.gradient)
-      keeps = {kAll & ~op.shape_only, 0};
 
     Tensors results = application.run();
     // What output 0 holds anyway counts once.
-    std::size_t expected = op.view ? bytes_of_all(application.values, bit(0)) : results[0].bytes();
-    expected += bytes_of_all(application.values, keeps.inputs & (op.view ? ~bit(0) : kAll));
-    expected += bytes_of_all(results, keeps.outputs & ~bit(0));
+    std::size_t expected = op.view ? application.values[0].bytes() : results[0].bytes();
+    expected += bytes_of_all(application.values, [&](std::size_t i) {
+      return keeps_input(op, i, wants) && !(i == 0 && op.view);
+    });
+    expected +=
+        bytes_of_all(results, [&](std::size_t i) { return i > 0 && keeps_output(op, i, wants); });
     application.values.clear();
     results.resize(1);
     CHECK(requested() - before == expected);

@@ -33,7 +33,7 @@ Tensor total(const Tensors& tensors) {
 Tensors gradients_of(const Sample& sample, const Tensors& inputs, int order) {
   Tensors floating;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (is_floating(inputs[i].dtype()) && !(sample.state >> i & 1)) floating.push_back(inputs[i]);
+    if (is_floating(inputs[i].dtype()) && !sample.state.has(i)) floating.push_back(inputs[i]);
   Tensors results = sample.call(inputs);
   for (int k = 1; k <= order; ++k)
     results = gradients(total(results), floating, {.create_graph = k < order});

@@ -22,7 +22,7 @@ struct Places {
 // What a layer above the first reads of the one below it.
 void drop_out(Array& sequence, const Array& draw, std::int64_t layer, double probability) {
   for (std::int64_t i = 0; i < sequence.elements(); ++i) {
-    const auto place = static_cast<std::uint64_t>(layer) << 58 | static_cast<std::uint64_t>(i);
+    const auto place = static_cast<std::uint64_t>(layer) << 40 | static_cast<std::uint64_t>(i);
     const std::uint32_t word = Philox::word(static_cast<std::uint64_t>(draw[0]),
                                             static_cast<std::uint64_t>(draw[1]), place);
     const bool dropped = static_cast<double>(word >> 8) / 16'777'216 < probability;
@@ -92,14 +92,10 @@ Arrays backward(const Application& application) {
     }
     return total;
   };
-  Arrays wanted;
+  Arrays gradients;
   for (std::size_t input = 0; input < in.size(); ++input) {
     if (places.draw && input == places.draw) continue;
-    if (!(attributes.wants >> input & 1)) {
-      wanted.emplace_back(Shape{0});
-      continue;
-    }
-    Array& gradient = wanted.emplace_back(in[input].shape);
+    Array& gradient = gradients.emplace_back(in[input].shape);
     for (std::int64_t i = 0; i < gradient.elements(); ++i) {
       constexpr double kStep = 1e-5;
       const double x = in[input][i];
@@ -110,7 +106,7 @@ Arrays backward(const Application& application) {
       in[input][i] = x;
     }
   }
-  return wanted;
+  return gradients;
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ struct Sample {
   std::string name;
   std::vector<SampleInput> inputs;
   std::function<Tensors(const Tensors&)> call;
-  int order = 2;             // of the derivatives to be checked; 0: none
-  bool any_dtype = false;    // the operator takes every dtype
-  bool any_shape = false;    // and one axis more as well
-  Mask state = op->updates;  // inputs that the call writes
+  int order = 2;                  // of the derivatives to be checked; 0: none
+  bool any_dtype = false;         // the operator takes every dtype
+  bool any_shape = false;         // and one axis more as well
+  Positions state = op->updates;  // inputs that the call writes
   // What the operator computes, written a second time, where that is not a family's business.
   std::function<Arrays(const Application&)> reference = nullptr;
   // Of a function of one number, the same as precisely as can be, and how many ulps the operator

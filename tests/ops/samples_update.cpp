@@ -52,9 +52,19 @@ void add_update_samples(std::vector<Sample>& samples, DType) {
     const Tensor updates[] = {detail::increment(in[1], 1)};
     return detail::with_updates(in[0], updates);
   }));
-  samples.back().order = 2;
-  samples.back().state = bit(1);
-  samples.back().any_dtype = samples.back().any_shape = true;
+  std::vector<SampleInput> loss_and_counts(71, kCount);
+  loss_and_counts[0] = {{}};
+  samples.push_back(sample(with_updates_op, ", of many", loss_and_counts, [](const Tensors& in) {
+    Tensors updates;
+    for (std::size_t i = 1; i < in.size(); ++i)
+      updates.push_back(detail::increment(in[i], 1, {}, {}));
+    return detail::with_updates(in[0], {updates.data(), updates.size()}, {});
+  }));
+  for (std::size_t i = samples.size() - 2; i < samples.size(); ++i) {
+    samples[i].order = 2;
+    samples[i].state = from(1);
+    samples[i].any_dtype = samples[i].any_shape = true;
+  }
 }
 
 }  // namespace ebb::tests

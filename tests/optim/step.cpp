@@ -5,6 +5,8 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/node.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/sgd.h"
@@ -212,6 +214,27 @@ TEST_CASE("an optimizer says what it cannot do", "[optim]") {
   CHECK_ERROR(optim::Sgd({.momentum = -0.5}), Error, "[sgd] momentum");
   CHECK_ERROR(optim::Sgd({.nesterov = true}), Error, "nesterov needs a momentum");
   CHECK_ERROR(optim::cosine(1, {.warm_up = 5, .steps = 5}), Error, "0 <= warm_up < steps");
+}
+
+TEST_CASE("a step of very many parameters is one node beside its updates", "[optim]") {
+  constexpr int kCount = 100;
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  Tensor loss;
+  for (int i = 0; i < kCount; ++i) {
+    const Tensor part = sum(square(declare(parameters, "w" + std::to_string(i))));
+    loss = loss.defined() ? loss + part : part;
+  }
+  const Tensor train = optim::Sgd({.learning_rate = 0.5}).minimize(loss, parameters);
+  const Node& node = *train.impl()->node;
+  CHECK(node.op == &with_updates_op);
+  CHECK(node.inputs[0].producer.get() == loss.impl()->node.get());
+  CHECK(node.inputs.size() == 2 + kCount);  // the loss, the count of steps, the parameters
+  Session session(graph);
+  session.initialize(parameters);
+  session.run(train);
+  for (const Parameters::Entry& entry : parameters.entries())  // w - 0.5 * 2 w
+    CHECK(session.value(entry.tensor).to_vector<float>() == std::vector<float>(4));
 }
 
 }  // namespace ebb::tests

@@ -1,0 +1,126 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+// Sets of inputs or outputs: as the definition of an operator names them, and as they are in one
+// application of it.
+namespace ebb {
+
+// Inputs or outputs in an operator's definition: constant data that holds for any number of them.
+// Those below 32 are named one by one; from(k) and every(k, ..) go on without end, so that no input
+// is ever too far behind to be in a set:
+//
+//   .takes_over = bit(0) | bit(1)               // the first two
+//   .shape_only = from(1)                       // a loss, then any number of updates
+//   .keeps = {kAll}                             // concat, stack: all inputs are alike
+//   .updates = every(4, bit(0) | bit(1) | bit(2))   // any number of p, m, v, g
+class Positions {
+ public:
+  constexpr Positions() = default;
+
+  constexpr bool has(std::size_t i) const noexcept {
+    return (bits_ >> (i < 64 ? i : kNamed + (i - kNamed) % period_) & 1) != 0;
+  }
+  constexpr bool empty() const noexcept { return bits_ == 0; }
+
+  friend constexpr Positions operator~(Positions a) { return {~a.bits_, a.period_}; }
+  friend constexpr Positions operator|(Positions a, Positions b) {
+    return {a.bits_ | b.bits_, common_period(a, b)};
+  }
+  friend constexpr Positions operator&(Positions a, Positions b) {
+    return {a.bits_ & b.bits_, common_period(a, b)};
+  }
+  friend constexpr bool operator==(Positions, Positions) = default;
+
+  friend consteval Positions bit(int i);
+  friend consteval Positions from(int i);
+  friend consteval Positions every(int period, Positions group);
+
+ private:
+  static constexpr int kNamed = 32;
+
+  constexpr Positions(std::uint64_t bits, std::uint64_t period) : bits_(bits), period_(period) {}
+  static constexpr std::uint64_t common_period(Positions a, Positions b) {
+    if (a.period_ != b.period_ && a.period_ != 1 && b.period_ != 1)
+      throw std::invalid_argument("groups of two sizes in one set");
+    return a.period_ == 1 ? b.period_ : a.period_;
+  }
+  static constexpr void require_named(int i, int last) {
+    if (i < 0 || i > last) throw std::invalid_argument("a position is named below 32");
+  }
+
+  std::uint64_t bits_ = 0;    // of the first 64; from kNamed on they repeat
+  std::uint64_t period_ = 1;  // after so many
+};
+
+// Position i alone.
+consteval Positions bit(int i) {
+  Positions::require_named(i, Positions::kNamed - 1);
+  return {std::uint64_t{1} << i, 1};
+}
+// Position i and all behind it.
+consteval Positions from(int i) {
+  Positions::require_named(i, Positions::kNamed);
+  return {~std::uint64_t{0} << i, 1};
+}
+// `group`, which names positions one by one, and the same again each `period` positions further.
+consteval Positions every(int period, Positions group) {
+  Positions::require_named(period - 1, Positions::kNamed - 1);
+  Positions all{0, static_cast<std::uint64_t>(period)};
+  for (int shift = 0; shift < 64; shift += period) all.bits_ |= group.bits_ << shift;
+  return all;
+}
+inline constexpr Positions kAll = from(0);
+
+// Inputs or outputs of one application: exact for any number of them, without the heap up to 64.
+class IndexSet {
+ public:
+  IndexSet() = default;
+  IndexSet(std::initializer_list<std::size_t> indices) {
+    for (const std::size_t i : indices) insert(i);
+  }
+  IndexSet(const IndexSet& other) : first_(other.first_) {
+    if (other.further_) further_ = std::make_unique<Words>(*other.further_);
+  }
+  IndexSet(IndexSet&& other) noexcept = default;
+  IndexSet& operator=(IndexSet other) noexcept {
+    first_ = other.first_;
+    further_ = std::move(other.further_);
+    return *this;
+  }
+  // Those of the first `count` that a definition names.
+  static IndexSet among_first(std::size_t count, Positions positions) {
+    IndexSet set;
+    for (std::size_t i = 0; i < count; ++i)
+      if (positions.has(i)) set.insert(i);
+    return set;
+  }
+
+  bool has(std::size_t i) const noexcept {
+    if (i < 64) return (first_ >> i & 1) != 0;
+    const std::size_t word = i / 64 - 1;
+    return further_ && word < further_->size() && ((*further_)[word] >> i % 64 & 1) != 0;
+  }
+  void insert(std::size_t i) {
+    const std::uint64_t mine = std::uint64_t{1} << i % 64;
+    if (i < 64) {
+      first_ |= mine;
+      return;
+    }
+    if (!further_) further_ = std::make_unique<Words>();
+    if (further_->size() < i / 64) further_->resize(i / 64);
+    (*further_)[i / 64 - 1] |= mine;
+  }
+  bool empty() const noexcept { return first_ == 0 && !further_; }
+
+ private:
+  using Words = std::vector<std::uint64_t>;
+  std::uint64_t first_ = 0;         // those below 64
+  std::unique_ptr<Words> further_;  // null: no others
+};
+
+}  // namespace ebb

@@ -1,0 +1,409 @@
+// Operators of any number of inputs: no input is too far behind to be in a set.
+#include <algorithm>
+#include <cmath>
+
+#include "ebb/core/autodiff/recompute.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/gradient_context.h"
+#include "ebb/eager/no_grad.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr std::size_t kPlaces[] = {0, 31, 32, 63, 64, 199};
+
+void like_first(Inference& inference) {
+  inference.output(inference.inputs[0].dtype, inference.inputs[0].shape);
+}
+
+// Element by element; `to` may be any of the inputs.
+void add_squares(std::span<const Buffer> inputs, float* to) {
+  for (std::int64_t i = 0; i < inputs[0].elements(); ++i) {
+    float total = 0;
+    for (const Buffer& input : inputs) total += input.as<float>()[i] * input.as<float>()[i];
+    to[i] = total;
+  }
+}
+
+// The sum of the squares of all inputs. It keeps those whose gradient is wanted, and lives in the
+// first input, or the 20th after it, and so on.
+const OpDef sum_of_squares_op{
+    .name = "sum_of_squares",
+    .infer = like_first,
+    .gradient = [](const GradientContext& g) -> Tensors {
+      Tensors dx(static_cast<std::size_t>(g.inputs()));
+      for (int i = 0; i < g.inputs(); ++i)
+        if (g.wants(i)) dx[static_cast<std::size_t>(i)] = g.dy() * (2 * g.x(i));
+      return dx;
+    },
+    .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(i); },
+    .takes_over = every(20, bit(0)),
+    .cpu = {[](const KernelContext& c) -> Status {
+      add_squares(c.inputs, c.outputs[0].as<float>());
+      return {};
+    }}};
+
+// Groups of a parameter and what is added to it, as of an optimizer over many parameters.
+const OpDef add_groups_op{.name = "add_groups",
+                          .infer = like_first,
+                          .updates = every(2, bit(0)),
+                          .stateful = true,
+                          .cpu = {[](const KernelContext& c) -> Status {
+                            for (std::size_t i = 0; i < c.inputs.size(); i += 2)
+                              for (std::int64_t j = 0; j < c.inputs[i].elements(); ++j)
+                                c.inputs[i].as<float>()[j] += c.inputs[i + 1].as<float>()[j];
+                            return {};
+                          }}};
+
+template <class Question>
+std::size_t scratch_input(std::size_t inputs, const Question& question) {
+  std::size_t i = 0;
+  while (i < inputs && !question.destroys(i)) ++i;
+  return i;
+}
+
+// The same, made in an input that it may destroy, or else in workspace, and copied from there.
+const OpDef scratch_op{
+    .name = "scratch",
+    .infer = like_first,
+    .destroys = every(20, bit(0)),
+    .cpu = {.run = [](const KernelContext& c) -> Status {
+              const std::size_t i = scratch_input(c.inputs.size(), c);
+              float* scratch =
+                  i < c.inputs.size() ? c.inputs[i].as<float>() : static_cast<float*>(c.workspace);
+              add_squares(c.inputs, scratch);
+              std::copy_n(scratch, c.outputs[0].elements(), c.outputs[0].as<float>());
+              return {};
+            },
+            .memory = [](const MemoryQuery& q) -> MemoryNeeds {
+              const bool needs = scratch_input(q.inputs.size(), q) == q.inputs.size();
+              return {.workspace_bytes = needs ? q.outputs[0].bytes() : 0};
+            }}};
+
+Tensor applied(const OpDef& op, const Tensors& in, std::size_t expiring = ~std::size_t{0}) {
+  std::vector<Input> inputs(in.begin(), in.end());
+  if (expiring < inputs.size()) inputs[expiring].expiring = true;
+  return apply(op, inputs, {}, {})[0];
+}
+
+// Whole numbers, whose sums and products are exact.
+Tensor values_of_input(std::size_t i, std::int64_t elements = 2) {
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  for (std::size_t j = 0; j < values.size(); ++j)
+    values[j] = static_cast<float>((i + 2 * j) % 5) - static_cast<float>(i % 3);
+  return Tensor::from(values, {elements});
+}
+
+Tensors make_all(std::size_t count, std::int64_t elements = 2) {
+  Tensors all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(values_of_input(i, elements));
+  return all;
+}
+
+using Lists = std::vector<std::vector<float>>;
+Lists values_of(const Tensors& tensors) {
+  Lists values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.to_vector<float>());
+  return values;
+}
+
+// Of y^2, with y the sum of the squares: 4 y x, and of that 8 x^2 + 4 y.
+Lists expected(std::size_t count, std::size_t k) {
+  Lists values(2, std::vector<float>(2));
+  for (std::size_t j = 0; j < 2; ++j) {
+    float y = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = values_of_input(i).to_vector<float>()[j];
+      y += x * x;
+    }
+    const float x = values_of_input(k).to_vector<float>()[j];
+    values[0][j] = 4 * y * x;
+    values[1][j] = 8 * x * x + 4 * y;
+  }
+  return values;
+}
+
+// The same two by reverse mode.
+Tensors two_gradients(const Tensors& in, std::size_t k, bool recomputed) {
+  const auto function = [](const Tensors& x) -> Tensors { return {applied(sum_of_squares_op, x)}; };
+  const Tensor y = recomputed ? recompute(function, in)[0] : function(in)[0];
+  const Tensor first = gradients(sum(square(y)), {in[k]}, {.create_graph = true})[0];
+  return {first, gradients(sum(first), {in[k]})[0]};
+}
+
+memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
+std::size_t requested() { return allocator().stats().requested.current; }
+
+}  // namespace
+
+TEST_CASE("One of very many inputs has its gradients of both orders, in both modes") {
+  for (const std::size_t count : {40, 200})
+    for (const std::size_t k : kPlaces) {
+      if (k >= count) continue;
+      for (const bool recomputed : {false, true}) {
+        INFO("input " << k << " of " << count << (recomputed ? ", recomputed" : ""));
+        Tensors in = make_all(count);
+        in[k] = in[k].with_grad();
+        CHECK(values_of(two_gradients(in, k, recomputed)) == expected(count, k));
+        for (const bool passes : {false, true}) {
+          Graph graph;
+          Tensors nodes = make_all(count);
+          nodes[k] = graph.placeholder("x", DType::f32, {2});
+          const Tensors fetches = two_gradients(nodes, k, recomputed);
+          Session session(graph, {.passes = passes});
+          CHECK(values_of(session.run(fetches, {{nodes[k], values_of_input(k)}})) ==
+                expected(count, k));
+        }
+      }
+    }
+}
+
+TEST_CASE("All of very many inputs have their gradients at once, in both modes") {
+  const std::size_t count = 200;
+  for (const bool recomputed : {false, true}) {
+    const auto loss = [&](const Tensors& in) {
+      const auto function = [](const Tensors& x) -> Tensors {
+        return {applied(sum_of_squares_op, x)};
+      };
+      return sum(recomputed ? recompute(function, in)[0] : function(in)[0]);
+    };
+    Tensors leaves;
+    Graph graph;
+    Tensors nodes;
+    Feeds feeds;
+    Lists twice;
+    for (std::size_t i = 0; i < count; ++i) {
+      leaves.push_back(values_of_input(i).with_grad());
+      nodes.push_back(graph.placeholder("x" + std::to_string(i), DType::f32, {2}));
+      feeds.push_back({nodes[i], values_of_input(i)});
+      twice.push_back((values_of_input(i) * 2).to_vector<float>());
+    }
+    CHECK(values_of(gradients(loss(leaves), leaves)) == twice);
+    CHECK(values_of(Session(graph).run(gradients(loss(nodes), nodes), feeds)) == twice);
+  }
+}
+
+TEST_CASE("Of very many inputs the tape keeps those that the gradient reads, and nothing else") {
+  constexpr std::int64_t kElements = 1000;
+  for (const std::size_t k : kPlaces) {
+    INFO("input " << k);
+    const std::size_t before = requested();
+    Tensors in = make_all(200, kElements);
+    in[k] = in[k].with_grad();
+    Tensor y = applied(sum_of_squares_op, in);
+    in.clear();
+    CHECK(requested() - before == 2 * y.bytes());
+    y = {};
+    CHECK(requested() == before);
+  }
+}
+
+TEST_CASE("An output lives in the 40th input where that is declared, and in no other") {
+  constexpr std::int64_t kElements = 1000;
+  for (const std::size_t k : {39, 40, 41, 160, 199}) {
+    INFO("input " << k);
+    const bool declared = k % 20 == 0;
+    Tensors in = make_all(200, kElements);
+    const std::vector<float> y = applied(sum_of_squares_op, in).to_vector<float>();
+    const std::size_t bytes = in[k].bytes(), before = requested();
+    allocator().reset_peaks();
+    const Tensor result = applied(sum_of_squares_op, in, k);
+    CHECK(allocator().stats().requested.peak - before == (declared ? 0 : bytes));
+    CHECK(result.to_vector<float>() == y);
+
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {kElements});
+    Tensors nodes = make_all(200, kElements);
+    nodes[k] = x + 1;
+    const Tensor after = applied(sum_of_squares_op, nodes) + 1;
+    const auto plan = graph.plan({after}, {{x, {kElements}}}, Device::cpu());
+    const std::size_t one = Device::cpu().runtime().profile().rounded(bytes);
+    CHECK(plan.arena_bytes == (declared ? one : 2 * one));
+    std::vector<float> one_more = y;
+    for (float& value : one_more) value += 1;
+    CHECK(Session(graph).run(after, {{x, values_of_input(k, kElements) - 1}}).to_vector<float>() ==
+          one_more);
+  }
+}
+
+TEST_CASE("The 40th input is used up where that is declared, and no other") {
+  constexpr std::int64_t kElements = 1000;
+  for (const std::size_t k : {39, 40, 41, 160, 199}) {
+    INFO("input " << k);
+    const bool declared = k % 20 == 0;
+    Tensors in = make_all(200, kElements);
+    const std::vector<float> y = applied(scratch_op, in).to_vector<float>();
+    const std::size_t bytes = in[k].bytes(), before = requested();
+    allocator().reset_peaks();
+    const Tensor result = applied(scratch_op, in, k);
+    CHECK(allocator().stats().requested.peak - before == (declared ? bytes : 2 * bytes));
+    CHECK(result.to_vector<float>() == y);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (i != k)
+        CHECK(in[i].to_vector<float>() == values_of_input(i, kElements).to_vector<float>());
+
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {kElements});
+    Tensors nodes = make_all(200, kElements);
+    nodes[k] = x + 1;
+    const Tensor after = applied(scratch_op, nodes);
+    const auto plan = graph.plan({after}, {{x, {kElements}}}, Device::cpu());
+    CHECK(plan.workspace_bytes == (declared ? 0 : bytes));
+    CHECK(Session(graph).run(after, {{x, values_of_input(k, kElements) - 1}}).to_vector<float>() ==
+          y);
+  }
+}
+
+namespace {
+
+constexpr int kGroups = 60;
+
+Parameters sixty(Parameters p) {
+  for (int i = 0; i < kGroups; ++i)
+    p.declare("w" + std::to_string(i), {2}, initializers::constant(i));
+  return p;
+}
+
+// Adds to each parameter twice its value.
+Tensor tripled(const Parameters& p) {
+  const NoGrad no_grad;
+  Tensors in;
+  for (const Parameters::Entry& entry : p.entries()) {
+    in.push_back(entry.tensor);
+    in.push_back(entry.tensor * 2);
+  }
+  return applied(add_groups_op, in);
+}
+
+}  // namespace
+
+TEST_CASE("An update of very many parameters gives each of them a new version, in both modes") {
+  const auto program = [](const Parameters& p) -> Tensors {
+    const NoGrad no_grad;
+    const Tensor& last = p.entries().back().tensor;
+    const Tensor before = last * 1, updated = tripled(p);
+    return {before, updated * 1, last * 1};
+  };
+  const Lists results{{59, 59}, {0, 0}, {177, 177}};
+  const auto check = [](const auto& value_of, const Parameters& p) {
+    for (int i = 0; i < kGroups; ++i)
+      CHECK(value_of(p["w" + std::to_string(i)]).template to_vector<float>() ==
+            std::vector<float>(2, static_cast<float>(3 * i)));
+  };
+  const Parameters eager = sixty(Parameters(Device::cpu()));
+  CHECK(values_of(program(eager)) == results);
+  check([](const Tensor& w) { return w; }, eager);
+  for (const bool passes : {false, true}) {
+    Graph graph;
+    const Parameters p = sixty(Parameters(graph));
+    const Tensors fetches = program(p);
+    Session session(graph, {.passes = passes});
+    session.initialize(p);
+    CHECK(values_of(session.run(fetches)) == results);
+    check([&](const Tensor& w) { return session.value(w); }, p);
+  }
+}
+
+TEST_CASE("The gradient of the last of very many updated parameters reads the version before") {
+  const auto loss_of = [](const Tensor& w) { return sum(square(w)); };
+  const Parameters eager = sixty(Parameters(Device::cpu()));
+  const Tensor last = eager.entries().back().tensor, loss = loss_of(last);
+  tripled(eager);
+  CHECK_ERROR(gradients(loss, {last}), Error, "has been updated in place");
+  for (const bool passes : {false, true}) {
+    Graph graph;
+    const Parameters p = sixty(Parameters(graph));
+    const Tensor w = p.entries().back().tensor, symbolic_loss = loss_of(w), updated = tripled(p);
+    const Tensor gradient = gradients(symbolic_loss, {w})[0];
+    Session session(graph, {.passes = passes});
+    session.initialize(p);
+    const Tensors both = session.run(Tensors{gradient, updated});
+    CHECK(both[0].to_vector<float>() == std::vector<float>{118, 118});
+    CHECK(session.value(w).to_vector<float>() == std::vector<float>{177, 177});
+  }
+}
+
+namespace {
+
+constexpr int kLayers = 12;
+
+// x, then the weights of each layer.
+Tensors lstm_inputs() {
+  const auto random = [](const Shape& shape, double seed) {
+    std::vector<double> values(static_cast<std::size_t>(shape.elements()));
+    for (double& value : values) value = seed = 3.8 * seed * (1 - seed);
+    return Tensor::from(values, shape);
+  };
+  Tensors in{random({3, 4, 2}, 0.3)};
+  for (int layer = 0; layer < kLayers; ++layer) {
+    in.push_back(random({layer ? 3 : 2, 12}, 0.41 + 0.01 * layer));
+    in.push_back(random({3, 12}, 0.37 + 0.01 * layer));
+    in.push_back(random({12}, 0.23 + 0.01 * layer));
+  }
+  return in;
+}
+
+// The gradients of a stack, which is one operator or one for each layer.
+Tensors lstm_gradients(const Tensors& in, const Tensors& wanted, bool in_one) {
+  std::vector<LstmWeights> layers;
+  for (std::size_t i = 1; i < in.size(); i += 3) layers.push_back({in[i], in[i + 1], in[i + 2]});
+  Tensor sequence = in[0];
+  if (in_one) {
+    sequence = lstm(sequence, layers).sequence;
+  } else {
+    for (const LstmWeights& layer : layers) sequence = lstm(sequence, {&layer, 1}).sequence;
+  }
+  return gradients(sum(square(sequence)), wanted);
+}
+
+void check_close(const Tensors& a, const Tensors& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const std::vector<double> x = a[k].to_vector<double>(), y = b[k].to_vector<double>();
+    REQUIRE(x.size() == y.size());
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      largest = std::max(largest, std::abs(y[i]));
+      difference = std::max(difference, std::abs(x[i] - y[i]));
+    }
+    INFO("gradient " << k);
+    CHECK(largest > 0);
+    CHECK(difference <= 1e-12 * largest);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Twelve layers of an lstm have the gradients of twelve lstms, in both modes") {
+  const Tensors values = lstm_inputs();
+  // All of them, then the last layer's alone, then the first's.
+  for (const int choice : {0, 1, 2}) {
+    INFO("choice " << choice);
+    Graph graph;
+    Feeds feeds;
+    Tensors leaves, nodes, wanted_leaves, wanted_nodes;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const bool wanted = choice == 0 || (choice == 1 ? i + 3 >= values.size() : i == 2);
+      leaves.push_back(wanted ? values[i].with_grad() : values[i]);
+      nodes.push_back(graph.placeholder("in" + std::to_string(i), DType::f64, values[i].shape()));
+      feeds.push_back({nodes[i], values[i]});
+      if (!wanted) continue;
+      wanted_leaves.push_back(leaves[i]);
+      wanted_nodes.push_back(nodes[i]);
+    }
+    const Tensors one_by_one = lstm_gradients(leaves, wanted_leaves, false);
+    check_close(lstm_gradients(leaves, wanted_leaves, true), one_by_one);
+    const Tensors fetches = lstm_gradients(nodes, wanted_nodes, true);
+    for (const bool passes : {false, true})
+      check_close(Session(graph, {.passes = passes}).run(fetches, feeds), one_by_one);
+  }
+}
+
+}  // namespace ebb::tests
