@@ -26,7 +26,12 @@ struct Buffer {
   T* as() const noexcept {
     return static_cast<T*>(data);
   }
-  std::int64_t elements() const noexcept { return spec.shape.elements(); }
+  // Nothing is open or too large here: that was found out before there was memory for it.
+  std::int64_t elements() const noexcept {
+    std::int64_t count = 1;
+    for (const std::int64_t size : spec.shape.dims()) count *= size;
+    return count;
+  }
 };
 
 // What a kernel looks up once for its attributes, shapes and dtypes: descriptors, an algorithm, a
