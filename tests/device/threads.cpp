@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"
@@ -66,6 +68,41 @@ TEST_CASE("what several sessions are fed is not written to again before all of t
   share(1000, [&](std::size_t thread, const Tensor& fed) {
     return sessions[thread].run(y, {{x, fed}});
   });
+}
+
+// Of memory that nobody had before, so that no wait for its last user hides another that is
+// missing.
+Tensor fresh(float value) {
+  memory::release_cached(Device::cpu());
+  return Tensor::full({1 << 20}, value);
+}
+
+TEST_CASE("a session reads what it is fed once it is there") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {1 << 20});
+  const Tensor y = x + 1;
+  Session session(graph);
+  const Tensor fed = fresh(5);
+  CHECK(session.run(y, {{x, fed}}).item<float>({1 << 19}) == 6);
+}
+
+TEST_CASE("a session reads what its graph captured once it is there") {
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor one = parameters.declare("one", {}, initializers::constant(1));
+  Session session(graph);
+  session.initialize(parameters);
+  const Tensor captured = fresh(5);
+  CHECK(session.run(one + captured).item<float>({1 << 19}) == 6);
+}
+
+TEST_CASE("what a session fetched is read once it is there") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {1 << 20});
+  Session session(graph);
+  const Tensor fed = fresh(5);
+  const Tensor fetched = session.run(x + 1, {{x, fed}});
+  CHECK((fetched + 1).item<float>({1 << 19}) == 7);
 }
 
 }  // namespace
