@@ -102,6 +102,11 @@ void use_on(Stream* stream, Inputs inputs, const Tensors& results, const Ref<Sto
   if (workspace) workspace->use_on(stream);
 }
 
+void used_on(Stream* stream, Inputs inputs) noexcept {
+  for (const Input& input : inputs)
+    if (const TensorImpl& impl = *input.tensor->impl(); impl.storage) impl.storage->used_on(stream);
+}
+
 // An update that failed may have written half of what it was to write.
 [[noreturn]] void fail(const OpDef& op, Inputs inputs, const Status& status, CallSite site) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -186,6 +191,7 @@ Tensors run_kernel(const KernelApplication& a, MemoryQuery query, Specs& out,
                                   .stream = stream},
                       .name = op.name};
   const Launched launched = runtime.run(stream, {&launch, 1});
+  if (runtime.has_streams()) used_on(stream, a.inputs);
   if (!launched.status.ok()) fail(op, a.inputs, launched.status, a.site);
   if (!op.updates.empty()) note_updates(op, a.inputs);
   return results;

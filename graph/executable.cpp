@@ -1,5 +1,7 @@
 #include "ebb/graph/executable.h"
 
+#include <optional>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/transfer.h"
 
@@ -96,12 +98,36 @@ void Executable::require_whole_captured() {
   tears_ = tears;
 }
 
-void Executable::use_on(Stream* stream, std::span<const Tensor* const> feeds,
-                        const Tensors& fetches) const {
-  for (const Patch& patch : feed_patches_) feeds[patch.index]->impl()->storage->use_on(stream);
-  for (const Tensor& fetch : fetches) fetch.impl()->storage->use_on(stream);
-  for (const Node* node : program_.captured) captured_storage(*node).use_on(stream);
-}
+// What is read and written in place, for one run.
+class Executable::UseOfAll {
+ public:
+  UseOfAll(const Executable& executable, Stream* stream, std::span<const Tensor* const> feeds,
+           const Tensors& fetches)
+      : executable_(executable), stream_(stream), feeds_(feeds) {
+    if (!executable_.runtime_.has_streams()) return;
+    for_each([&](const Storage& storage) { storage.use_on(stream_); });
+    for (const Tensor& fetch : fetches)
+      fetch.impl()->storage->use_on(stream_);  // nobody else's yet
+  }
+  ~UseOfAll() {
+    if (!executable_.runtime_.has_streams()) return;
+    for_each([&](const Storage& storage) { storage.used_on(stream_); });
+  }
+  UseOfAll(const UseOfAll&) = delete;
+  UseOfAll& operator=(const UseOfAll&) = delete;
+
+ private:
+  template <class Function>
+  void for_each(const Function& function) const {
+    for (const Patch& patch : executable_.feed_patches_)
+      function(*feeds_[patch.index]->impl()->storage);
+    for (const Node* node : executable_.program_.captured) function(captured_storage(*node));
+  }
+
+  const Executable& executable_;
+  Stream* const stream_;
+  const std::span<const Tensor* const> feeds_;
+};
 
 std::byte* Executable::fed_or_fetched(const Place& place, std::span<const Tensor* const> feeds,
                                       const Tensors& fetches) const noexcept {
@@ -116,7 +142,7 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   for (const Patch& patch : fetch_patches_)
     buffers_[patch.value].data =
         fed_or_fetched({Place::fetch, patch.index, patch.offset}, {}, fetches);
-  if (runtime_.has_streams()) use_on(stream, feeds, fetches);
+  const UseOfAll use(*this, stream, feeds, fetches);
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
@@ -129,7 +155,8 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
     const Place& place = fetch.copied_from;
     if (place.kind == Place::nowhere) continue;
     const bool is_address = place.kind != Place::feed && place.kind != Place::fetch;
-    if (place.kind == Place::feed) feeds[place.index]->impl()->storage->use_on(stream);
+    std::optional<Storage::Use> use;
+    if (place.kind == Place::feed) use.emplace(*feeds[place.index]->impl()->storage, stream);
     runtime_.copy(stream, data(fetches[f]),
                   is_address ? address(place) : fed_or_fetched(place, feeds, fetches),
                   fetch.spec.bytes());

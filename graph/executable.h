@@ -36,7 +36,7 @@ class Executable {
                             const Tensors& fetches) const noexcept;
   void prepare(std::size_t step);
   void require_whole_captured();
-  void use_on(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) const;
+  class UseOfAll;
   Launched launch(Stream* stream);
   Launched launch_poisoned(Stream* stream);
   [[noreturn]] void fail(const Launched& launched);

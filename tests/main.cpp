@@ -6,4 +6,17 @@
 #include <catch2/catch.hpp>
 #endif
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+#include <cstdio>
+#include <exception>
+
+#include "ebb/tests/device/test_device.h"
+
+int main(int argc, char** argv) {
+  try {
+    ebb::tests::choose_test_device();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+  return Catch::Session().run(argc, argv);
+}

@@ -25,31 +25,37 @@ void Storage::wait_for_last_user(Stream* stream) const {
   last_user_ = stream;
 }
 
+// If it is not, two threads have used the memory at a time: whoever comes next waits for all.
+void Storage::require_last_user(Stream* stream) const noexcept {
+  const Lock lock(*this);
+  if (last_user_ != stream) last_user_ = memory::Block::many_users();
+}
+
 void Storage::copy_in(std::size_t offset, const void* from, std::size_t bytes) const {
   Runtime& runtime = device_.runtime();
   Stream* const stream = runtime.stream();
-  use_on(stream);
+  const Use use(*this, stream);
   runtime.copy_in(stream, data() + offset, from, bytes);
 }
 
 void Storage::copy_out(std::size_t offset, void* to, std::size_t bytes) const {
   Runtime& runtime = device_.runtime();
   Stream* const stream = runtime.stream();
-  use_on(stream);
+  const Use use(*this, stream);
   runtime.copy_out(stream, to, data() + offset, bytes);
 }
 
 void Storage::fill(unsigned char value) const {
   Runtime& runtime = device_.runtime();
   Stream* const stream = runtime.stream();
-  use_on(stream);
+  const Use use(*this, stream);
   runtime.fill(stream, data(), value, bytes());
 }
 
 HostView Storage::view(std::size_t offset, std::size_t bytes) const {
   Runtime& runtime = device_.runtime();
   Stream* const stream = runtime.stream();
-  use_on(stream);
+  const Use use(*this, stream);
   return HostView(runtime, stream, data() + offset, bytes);
 }
 

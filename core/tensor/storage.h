@@ -45,10 +45,28 @@ class Storage final : public Counted {
   }
 
   // What `stream` is asked for with this memory from now on comes after all that was asked for
-  // before, of whatever stream.
+  // before, of whatever stream. Followed by used_on() once it has been asked: another thread may
+  // have used the memory in between, whose stream could not wait for that.
   void use_on(Stream* stream) const {
     if (device_.runtime().has_streams()) wait_for_last_user(stream);
   }
+  void used_on(Stream* stream) const noexcept {
+    if (device_.runtime().has_streams()) require_last_user(stream);
+  }
+  // Both, for what is asked for while one is alive.
+  class Use {
+   public:
+    Use(const Storage& storage, Stream* stream) : storage_(storage), stream_(stream) {
+      storage_.use_on(stream_);
+    }
+    ~Use() { storage_.used_on(stream_); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    const Storage& storage_;
+    Stream* const stream_;
+  };
   // Traffic with `bytes` from `offset` on, in the order of the calling thread's stream.
   void copy_in(std::size_t offset, const void* from, std::size_t bytes) const;
   void copy_out(std::size_t offset, void* to, std::size_t bytes) const;
@@ -59,7 +77,7 @@ class Storage final : public Counted {
   void write(std::size_t offset, std::size_t bytes, const Write& write) const {
     Runtime& runtime = device_.runtime();
     Stream* const stream = runtime.stream();
-    use_on(stream);
+    const Use use(*this, stream);
     runtime.write(stream, data() + offset, bytes, write);
   }
 
@@ -122,6 +140,7 @@ class Storage final : public Counted {
   }
 
   void wait_for_last_user(Stream* stream) const;
+  void require_last_user(Stream* stream) const noexcept;
   void poison() const noexcept;
 
   inline static std::atomic<std::uint64_t> tears_{0};
@@ -134,7 +153,7 @@ class Storage final : public Counted {
   bool has_history_ = false;
   std::atomic<const char*> torn_by_{nullptr};
   mutable std::atomic_flag locked_;  // guards the category and what follows
-  mutable memory::User last_user_;   // a stream
+  mutable memory::User last_user_;   // a stream, or many
   std::uint32_t keepers_ = 0;
 };
 

@@ -9,7 +9,7 @@ void transfer(const Tensor& from, Runtime& runtime, Stream* stream, void* to) {
   const TensorImpl& impl = *from.impl();
   const std::size_t bytes = impl.spec.bytes();
   if (&impl.storage->device().runtime() == &runtime) {
-    impl.storage->use_on(stream);
+    const Storage::Use use(*impl.storage, stream);
     runtime.copy(stream, to, data(from), bytes);
   } else {
     const HostView values = impl.storage->view(impl.offset, bytes);

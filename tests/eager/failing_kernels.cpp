@@ -7,6 +7,7 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 
@@ -40,6 +41,7 @@ void update_half(const Tensor& target, Outcome outcome) {
 }  // namespace
 
 TEST_CASE("a kernel that refuses changes nothing, and the error has its operator, words and line") {
+  const tests::AtOnce at_once;
   const Tensor x = Tensor::full({4}, 1);
   CHECK_THROWS_WITH(
       update_half(x, Outcome::refused),
@@ -48,6 +50,7 @@ TEST_CASE("a kernel that refuses changes nothing, and the error has its operator
 }
 
 TEST_CASE("what a failed kernel may have written cannot be read until all of it is set") {
+  const tests::AtOnce at_once;
   const Tensor x = Tensor::full({4}, 1);
   const Tensor view = slice(x, 1, 3);
   CHECK_THROWS_AS(update_half(x, Outcome::failed), Error);
@@ -65,6 +68,7 @@ TEST_CASE("what a failed kernel may have written cannot be read until all of it 
 }
 
 TEST_CASE("a parameter that a failed kernel was updating is not saved, and a checkpoint mends it") {
+  const tests::AtOnce at_once;
   const tests::TemporaryFolder folder;
   const Parameters p(Device::cpu());
   const Tensor w = p.declare("w", {4}, initializers::constant(2));

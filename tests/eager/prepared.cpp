@@ -71,6 +71,7 @@ TEST_CASE("eager prepares a kernel once for each shape and attributes, and forge
 }
 
 TEST_CASE("a plan prepares its kernels once and keeps what they prepared until it goes") {
+  first_of(Tensor::full({1}, 1));  // work that was asked for before keeps nothing any more
   const int before = alive;
   {
     Graph graph;

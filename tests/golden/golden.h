@@ -2,13 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/tensor/tensor.h"
-#include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/tests/bytes.h"
 
 namespace ebb::tests {
 
@@ -22,8 +21,10 @@ class Golden {
   Tensor operator[](const std::string& name) const {
     const safetensors::File::Entry* entry = file_.find(name);
     if (!entry) throw Error(path_ + " has no " + name);
-    Tensor tensor = Tensor::zeros(entry->spec.shape, entry->spec.dtype);
-    file_.read(name, detail::data(tensor));
+    const Tensor tensor = Tensor::zeros(entry->spec.shape, entry->spec.dtype);
+    std::vector<std::byte> values(tensor.bytes());
+    file_.read(name, values.data());
+    tensor.impl()->storage->copy_in(0, values.data(), values.size());
     return tensor;
   }
 
@@ -58,7 +59,7 @@ inline double distance(const Tensor& a, const Tensor& b) {
 
 inline bool bit_equal(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         std::memcmp(detail::data(a), detail::data(b), a.bytes()) == 0;
+         bytes_of(a) == bytes_of(b);
 }
 
 }  // namespace ebb::tests

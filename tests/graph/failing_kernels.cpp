@@ -10,6 +10,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 
@@ -53,6 +54,7 @@ Tensor fail() { return Tensor::from({2.f}); }
 }  // namespace
 
 TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing else") {
+  const tests::AtOnce at_once;
   const tests::TemporaryFolder folder;
   const Program p;
   Session other(p.graph);
@@ -90,6 +92,7 @@ TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing 
 }
 
 TEST_CASE("a run that fails before its first update changes nothing") {
+  const tests::AtOnce at_once;
   Graph graph;
   const Parameters parameters(graph);
   const Tensor how = graph.placeholder("how", DType::f32, {1});
@@ -104,6 +107,7 @@ TEST_CASE("a run that fails before its first update changes nothing") {
 }
 
 TEST_CASE("a run that fails draws the same numbers when it is repeated") {
+  const tests::AtOnce at_once;
   const Program p;
   Session a(p.graph, {.seed = Seed{3}}), b(p.graph, {.seed = Seed{3}});
   CHECK_THROWS_AS(a.run(p.drawn, {{p.how, fail()}}), Error);
@@ -113,6 +117,7 @@ TEST_CASE("a run that fails draws the same numbers when it is repeated") {
 }
 
 TEST_CASE("a captured tensor that a failed run was updating is refused until it is set") {
+  const tests::AtOnce at_once;
   Graph graph;
   const Tensor how = graph.placeholder("how", DType::f32, {1});
   const Tensor captured = Tensor::from({1.f, 2.f});

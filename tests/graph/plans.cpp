@@ -3,6 +3,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 namespace ebb::tests {
@@ -20,7 +21,7 @@ TEST_CASE("an update runs as soon as its gradient is complete, where that takes 
   const models::Dense c(p.scope("c"), 512, 10);
   const Tensor train = optim::Adam().minimize(softmax_cross_entropy(c(b(a(x))), y), p);
   const FedShapes shapes = {{x, {128, 784}}, {y, {128}}};
-  const memory::Plan plan = graph.plan({train}, shapes, Device::cpu());
+  const memory::Plan plan = graph.plan({train}, shapes, simulated_host());
   CHECK(plan.updates_early);
   CHECK(plan.arena_bytes == 4 * (784 * 512 + 128 * 512) + 5 * 512);
   CHECK(plan.peak_bytes == plan.lower_bound_bytes);
@@ -63,7 +64,7 @@ TEST_CASE(
     const Tensors targets = frozen
                                 ? Tensors{p["first.weight"]}
                                 : Tensors{p["first.weight"], p["frozen.weight"], p["third.weight"]};
-    return graph.plan(gradients(loss, targets), {{x, {256, 64}}}, Device::cpu()).arena_bytes;
+    return graph.plan(gradients(loss, targets), {{x, {256, 64}}}, simulated_host()).arena_bytes;
   };
   constexpr std::size_t kActivation = 256 * 64 * 4;
   CHECK(peak(false) >= peak(true) + kActivation);

@@ -7,6 +7,7 @@
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
 
@@ -32,6 +33,7 @@ const OpDef extending_op{.name = "extending",
 }  // namespace
 
 TEST_CASE("a graph refuses to be extended while a session runs it, and can be afterwards") {
+  if (!on_host()) return;  // elsewhere a kernel may run when the run that asked for it is over
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {});
   const Tensor y = detail::apply_to(extending_op, x);

@@ -100,12 +100,6 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
   return inputs;
 }
 
-Bytes bytes_of(const Tensor& tensor) {
-  Bytes bytes(tensor.bytes());
-  if (!bytes.empty()) std::memcpy(bytes.data(), detail::data(tensor), bytes.size());
-  return bytes;
-}
-
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs) {
   Tensors own = inputs;
   for (std::size_t i = 0; i < own.size(); ++i)

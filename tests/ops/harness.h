@@ -7,6 +7,7 @@
 #include "ebb/core/tensor/node.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
+#include "ebb/tests/bytes.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -21,9 +22,7 @@ inline IndexSet named(Positions positions, std::size_t count) {
   return IndexSet::among_first(count, positions);
 }
 
-// A tensor's values, bit for bit.
 using Bytes = std::vector<std::byte>;
-Bytes bytes_of(const Tensor& tensor);
 
 // The call on copies of the inputs that it writes, followed by those inputs' new values.
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs);

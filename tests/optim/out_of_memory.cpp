@@ -60,10 +60,7 @@ struct Training {
 std::vector<std::pair<std::string, std::vector<std::byte>>> bits(const Parameters& parameters) {
   std::vector<std::pair<std::string, std::vector<std::byte>>> all;
   for (const auto* list : {&parameters.entries(), &parameters.slots()})
-    for (const auto& [name, tensor] : *list) {
-      const auto* first = static_cast<const std::byte*>(detail::data(tensor));
-      all.emplace_back(name, std::vector<std::byte>(first, first + tensor.bytes()));
-    }
+    for (const auto& [name, tensor] : *list) all.emplace_back(name, bytes_of(tensor));
   return all;
 }
 
