@@ -133,7 +133,7 @@ struct KernelApplication {
 };
 
 // Everything is allocated before the kernel runs, so that running out of memory changes nothing.
-Tensors run_kernel(const KernelApplication& a, MemoryQuery query, Specs& out,
+Tensors run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                    const IndexSet& unwanted) {
   const OpDef& op = a.op;
   Runtime& runtime = a.device.runtime();
@@ -202,7 +202,7 @@ Tensors run_kernel(const KernelApplication& a, MemoryQuery query, Specs& out,
 Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                 const IndexSet& unwanted, const Device* given) {
   const Device& device = inputs.empty() && given ? *given : common_device(op, inputs, site);
-  const TapeMode mode = tape_mode();
+  const TapeMode& mode = tape_mode();
   Specs in, out;
   for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
@@ -214,10 +214,10 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   const IndexSet wants = mode.records ? wanting_inputs(op, inputs, site) : IndexSet();
   const bool temporaries = has_temporaries(inputs);
 
-  const MemoryQuery query{.inputs = {in.data(), in.size()},
-                          .outputs = {out.data(), out.size()},
-                          .attributes = &attributes,
-                          .profile = &device.runtime().profile()};
+  MemoryQuery query{.inputs = {in.data(), in.size()},
+                    .outputs = {out.data(), out.size()},
+                    .attributes = &attributes,
+                    .profile = &device.runtime().profile()};
   Tensors results;
   if (op.view)
     results.push_back(run_view(op, inputs, query, wants));

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ebb/core/device/lent_stream.h"
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
@@ -13,7 +14,7 @@ namespace ebb {
 class Session::Impl {
  public:
   Impl(const Graph& graph, const SessionOptions& options);
-  ~Impl();
+  ~Impl() { close(); }
 
   // What a plan was made for: fetches and their versions, then placeholders and their shapes.
   using PlanKey = std::vector<std::int64_t>;
@@ -74,7 +75,7 @@ class Session::Impl {
   const Graph graph;
   const SessionOptions options;
   Device device;
-  Stream* const stream;  // the session's own
+  const LentStream stream;
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 

@@ -38,17 +38,11 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
     : graph(graph),
       options(options),
       device(options.device),
-      stream(device.runtime().lend_stream()),
+      stream(device.runtime()),
       pool(device.runtime().allocator().make_pool("session", options.memory_limit)),
-      variables(graph.state(), device.runtime(), stream, *pool, detail::session_key(options.seed)) {
-  if (options.max_plans >= 1) return;
-  device.runtime().take_back(stream);
-  throw Error("[Session] max_plans must be at least 1");
-}
-
-Session::Impl::~Impl() {
-  close();
-  device.runtime().take_back(stream);
+      variables(graph.state(), device.runtime(), stream.get(), *pool,
+                detail::session_key(options.seed)) {
+  if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
 }
 
 void Session::Impl::require_open() const {
@@ -177,7 +171,7 @@ Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> 
     throw;
   }
   plan.has_variables = true;
-  executable.run(stream, {feeds.data(), feeds.size()}, results);
+  executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
   return results;
 }
 

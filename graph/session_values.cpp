@@ -55,9 +55,9 @@ Tensor Session::value(const Tensor& variable) {
   impl_->variables.require_whole(index);
   Tensor copy = detail::allocate(declaration.spec, impl_->device, memory::Category::temporary,
                                  {"session value"});
-  copy.impl()->storage->use_on(impl_->stream);
-  impl_->device.runtime().copy(impl_->stream, detail::data(copy), impl_->variables.data(index),
-                               copy.bytes());
+  copy.impl()->storage->use_on(impl_->stream.get());
+  impl_->device.runtime().copy(impl_->stream.get(), detail::data(copy),
+                               impl_->variables.data(index), copy.bytes());
   return copy;
 }
 

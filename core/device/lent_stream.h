@@ -1,0 +1,21 @@
+#pragma once
+#include "ebb/core/device/runtime.h"
+
+namespace ebb {
+
+// A stream of a device that one owner, a session, has for himself.
+class LentStream {
+ public:
+  explicit LentStream(Runtime& runtime) : runtime_(runtime), stream_(runtime.lend_stream()) {}
+  ~LentStream() { runtime_.take_back(stream_); }
+  LentStream(const LentStream&) = delete;
+  LentStream& operator=(const LentStream&) = delete;
+
+  Stream* get() const noexcept { return stream_; }
+
+ private:
+  Runtime& runtime_;
+  Stream* const stream_;
+};
+
+}  // namespace ebb
