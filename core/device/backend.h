@@ -19,7 +19,7 @@ class Stream {
 };
 
 // A kernel and everything it sees. A backend that runs it later copies the context, with the
-// buffers and attributes that it refers to, and keeps what was prepared.
+// buffers, attributes and set of inputs that it refers to, and keeps what was prepared.
 struct Launch {
   Kernel run = nullptr;
   KernelContext context;

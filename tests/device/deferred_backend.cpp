@@ -45,12 +45,14 @@ struct Call {
   Kernel run = nullptr;
   KernelContext context = {};
   Attributes attributes = {};
+  IndexSet destroyed = {};
   std::vector<Buffer> inputs = {}, outputs = {};
 
   Status operator()() {
     context.inputs = inputs;
     context.outputs = outputs;
     if (context.attributes) context.attributes = &attributes;
+    if (context.destroyed) context.destroyed = &destroyed;
     flush_denormals_on_this_thread();
     return run(context);
   }
@@ -479,7 +481,7 @@ Launched DeferredBackend::run(Stream* stream, std::span<const Launch> launches) 
       call.outputs.assign(launch.context.outputs.begin(), launch.context.outputs.end());
       for (std::size_t n = 0; n < call.inputs.size(); ++n) {
         Buffer& input = call.inputs[n];
-        const bool destroyed = launch.context.destroyed & bit(static_cast<int>(n));
+        const bool destroyed = launch.context.destroys(n);
         const Status found = take(input, destroyed);
         if (!found.ok()) return found;
       }
@@ -492,6 +494,7 @@ Launched DeferredBackend::run(Stream* stream, std::span<const Launch> launches) 
         if (const Status found = take_bytes(call.context.workspace, 1, true); !found.ok())
           return found;
       if (launch.context.attributes) call.attributes = *launch.context.attributes;
+      if (launch.context.destroyed) call.destroyed = *launch.context.destroyed;
       call.context.stream = stream;
       entry.prepared = detail::Ref<const Prepared>(launch.context.prepared);
       entry.run = std::move(call);
@@ -543,6 +546,7 @@ void DeferredBackend::inject(Work work, Fault fault, std::size_t successes) {
 void DeferredBackend::restore() {
   const std::lock_guard lock(state_->mutex);
   state_->lost = {};
+  state_->injected = {};
 }
 
 void DeferredBackend::keep_log(bool keep) {

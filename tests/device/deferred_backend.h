@@ -73,7 +73,7 @@ class DeferredBackend final : public Backend {
   void set_most_waiting(std::size_t work);
   // The next `successes` pieces of such work pass, the one after them does not, once.
   void inject(Work work, Fault fault, std::size_t successes = 0);
-  // A lost device is as good as new; nothing waits.
+  // A lost device is as good as new, and no failure is asked for any more.
   void restore();
   // From now on, what was kept so far forgotten.
   void keep_log(bool keep);
