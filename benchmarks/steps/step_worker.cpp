@@ -261,9 +261,9 @@ class Products final : public Worker {
   std::vector<Tensor> operands_;
 };
 
-class Stream final : public Worker {
+class Bandwidth final : public Worker {
  public:
-  explicit Stream(const Model& model) {
+  explicit Bandwidth(const Model& model) {
     const Parameters parameters(Device::cpu());
     model.build(parameters);
     for (auto& array : arrays_) array.resize(static_cast<std::size_t>(parameters.count()));
@@ -331,7 +331,7 @@ int main(int argc, char** argv) {
     if (mode == "eager") worker = std::make_unique<EagerTraining>(model, file);
     if (mode == "products") worker = std::make_unique<Products>(model);
     if (mode == "fastest") worker = std::make_unique<Products>(fastest());
-    if (mode == "stream") worker = std::make_unique<Stream>(model);
+    if (mode == "stream") worker = std::make_unique<Bandwidth>(model);
     std::cout << "ready" << std::endl;
     for (std::string line; std::getline(std::cin, line);)
       std::cout << answer(*worker, line) << std::endl;
