@@ -16,6 +16,11 @@ struct Profile;
 }
 class Stream;  // core/device/backend.h
 
+namespace detail {
+// The product of the sizes; for small kernels, out of line, where compilers make no vectors of it.
+std::int64_t product(const Shape& shape) noexcept;
+}  // namespace detail
+
 // One operand as a kernel sees it: contiguous, row-major. data is null for an output that nobody
 // reads (one that its operator may leave out): the kernel then does without.
 struct Buffer {
@@ -28,9 +33,10 @@ struct Buffer {
   }
   // Nothing is open or too large here: that was found out before there was memory for it.
   std::int64_t elements() const noexcept {
-    std::int64_t count = 1;
-    for (const std::int64_t size : spec.shape.dims()) count *= size;
-    return count;
+    const Shape& shape = spec.shape;
+    if (shape.rank() == 1) return shape.dim(0);
+    if (shape.rank() == 2) return shape.dim(0) * shape.dim(1);
+    return detail::product(shape);
   }
 };
 
