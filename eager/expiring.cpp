@@ -43,6 +43,7 @@ Ref<Storage> take_over(const OpDef& op, Inputs inputs, const IndexSet& wants, co
     if (!op.takes_over.has(i) || is_kept(op, i, wants)) continue;
     if (!expires(inputs, i) || inputs[i].tensor->impl()->spec.bytes() != output.bytes()) continue;
     Ref<Storage> storage = take_out(inputs[i]);
+    storage->begin_anew();
     if (storage->category() != category) storage->recategorise(category);
     return storage;
   }

@@ -15,17 +15,21 @@ namespace {
 using Buffers = InlineVector<Buffer, 6>;
 
 // The one device of the inputs that have memory.
-const Device& common_device(const OpDef& op, Inputs inputs, CallSite site) {
+const Device& common_device(const OpDef& op, Inputs inputs, const IndexSet& unwanted,
+                            CallSite site) {
   const Device* device = nullptr;
   for (const Input& input : inputs) {
     const TensorImpl& impl = *input.tensor->impl();
     if (!impl.storage) {
-      if (impl.used_up && !op.shape_only.has(static_cast<std::size_t>(&input - inputs.data())))
-        throw Error(message(op.name,
-                            "an input was handed to another operator as a temporary, which used "
-                            "its memory up; give it a name",
-                            site));
-      continue;
+      if (needs_only_shape(op, static_cast<std::size_t>(&input - inputs.data()), unwanted))
+        continue;
+      throw Error(message(
+          op.name,
+          impl.used_up ? "an input was handed to another operator as a temporary, which used "
+                         "its memory up; give it a name"
+                       : "only the shape of an input is known: a gradient rule reads what its "
+                         "operator does not keep (OpDef::keeps)",
+          site));
     }
     const Device& here = impl.storage->device();
     if (device && !(*device == here))
@@ -133,8 +137,8 @@ struct KernelApplication {
 };
 
 // Everything is allocated before the kernel runs, so that running out of memory changes nothing.
-Tensors run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
-                   const IndexSet& unwanted) {
+void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
+                const IndexSet& unwanted, Tensors& results) {
   const OpDef& op = a.op;
   Runtime& runtime = a.device.runtime();
   const DeviceKernel& kernel = kernel_of(op, runtime);
@@ -153,7 +157,6 @@ Tensors run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   Buffers buffers;
   for (std::size_t i = 0; i < a.inputs.size(); ++i)  // before their memory is taken over
     buffers.push_back({data(*a.inputs[i].tensor), query.inputs[i]});
-  Tensors results;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (i == 0 && !op.updates.empty()) {
       results.push_back(*a.inputs[0].tensor);
@@ -163,6 +166,7 @@ Tensors run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
       results.emplace_back();
       continue;
     }
+    if (out[i].shape.is_open()) require_memory_rule(op, kernel, a.site);
     if (kernel.memory && out[i].shape.is_open())
       out[i].shape = Shape{static_cast<std::int64_t>(needs.reserve_bytes)};
     Ref<Storage> storage;
@@ -194,21 +198,22 @@ Tensors run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   if (runtime.has_streams()) used_on(stream, a.inputs);
   if (!launched.status.ok()) fail(op, a.inputs, launched.status, a.site);
   if (!op.updates.empty()) note_updates(op, a.inputs);
-  return results;
 }
 
 }  // namespace
 
 Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                 const IndexSet& unwanted, const Device* given) {
-  const Device& device = inputs.empty() && given ? *given : common_device(op, inputs, site);
+  const Device& device =
+      inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
   const TapeMode& mode = tape_mode();
   Specs in, out;
   for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
+  require_shape_rule(op, site);
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
 
-  if (Storage::tears()) require_whole_inputs(op, inputs, site);
+  if (Storage::any_torn() && !op.view) require_whole_inputs(op, inputs, site);
   if (!op.updates.empty()) require_apart(op, inputs, site);
   if (mode.collector) mode.collector->note(op, inputs);
   const IndexSet wants = mode.records ? wanting_inputs(op, inputs, site) : IndexSet();
@@ -224,8 +229,8 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   else if (op.moves)
     results.push_back(run_move(*inputs[0].tensor, *given, detail::tag(op.name, site)));
   else
-    results = run_kernel({op, inputs, site, device, wants, temporaries, mode.category}, query, out,
-                         unwanted);
+    run_kernel({op, inputs, site, device, wants, temporaries, mode.category}, query, out, unwanted,
+               results);
 
   if (!wants.empty()) record_on_tape(op, inputs, attributes, site, wants, results);
   if (op.moves && !wants.empty()) results[0].impl()->node->make_extra().device = device;

@@ -13,6 +13,7 @@ Storage& captured_storage(const Node& node) noexcept { return *node.extra->tenso
 
 Executable::Executable(Program program, Runtime& runtime)
     : program_(std::move(program)), runtime_(runtime) {
+  buffers_.reserve(program_.values.size());
   for (std::uint32_t i = 0; i < program_.values.size(); ++i) {
     const PlacedValue& value = program_.values[i];
     buffers_.push_back({nullptr, value.spec});
@@ -137,11 +138,9 @@ std::byte* Executable::fed_or_fetched(const Place& place, std::span<const Tensor
 
 void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches) {
   for (const Patch& patch : feed_patches_)
-    buffers_[patch.value].data =
-        fed_or_fetched({Place::feed, patch.index, patch.offset}, feeds, {});
+    buffers_[patch.value].data = static_cast<std::byte*>(data(*feeds[patch.index])) + patch.offset;
   for (const Patch& patch : fetch_patches_)
-    buffers_[patch.value].data =
-        fed_or_fetched({Place::fetch, patch.index, patch.offset}, {}, fetches);
+    buffers_[patch.value].data = static_cast<std::byte*>(data(fetches[patch.index])) + patch.offset;
   const UseOfAll use(*this, stream, feeds, fetches);
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)

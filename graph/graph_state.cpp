@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/random.h"
@@ -147,6 +148,8 @@ Node::Source GraphState::captured_source(const Tensor& tensor, const OpDef& user
 
 Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                            CallSite site) {
+  if (detail::EdgeCollector* const collector = detail::tape_mode().collector)
+    collector->enter(*this, site);
   const Extending extending(*this, op.name, site);
   Specs in;
   for (const Input& input : inputs) {
@@ -158,6 +161,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
     in.push_back(impl.spec);
   }
   Specs out;
+  detail::require_shape_rule(op, site);
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
 

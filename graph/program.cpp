@@ -30,6 +30,9 @@ class Emitter {
   Emitter(Form& form, const Schedule& schedule) : form_(form), schedule_(schedule) {}
 
   Program emit() {
+    program_.steps.reserve(schedule_.order.size() + 1);  // one more counts the run
+    program_.values.reserve(form_.operands.size() + 2);
+    program_.arena_lives.reserve(schedule_.buffers.size());
     for (const Index s : schedule_.order) emit(s);
     for (const FormFetch& fetch : form_.fetches) {
       const Place place = place_of(fetch.value);

@@ -34,16 +34,22 @@ void check_feed(const Node& placeholder, const Tensor& value, const Device& devi
 
 }  // namespace detail
 
+namespace {
+// Before the session takes a key of the thread's generator.
+const SessionOptions& checked(const SessionOptions& options) {
+  if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
+  return options;
+}
+}  // namespace
+
 Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
     : graph(graph),
-      options(options),
+      options(checked(options)),
       device(options.device),
       stream(device.runtime()),
       pool(device.runtime().allocator().make_pool("session", options.memory_limit)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
-                detail::session_key(options.seed)) {
-  if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
-}
+                detail::session_key(options.seed)) {}
 
 void Session::Impl::require_open() const {
   if (closed) throw SessionClosed("[Session] this session is closed");

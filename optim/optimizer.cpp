@@ -3,6 +3,8 @@
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/written_memory.h"
 
@@ -21,7 +23,7 @@ void require_plain(const char* what, const std::string& name) {
 void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
   const Tensor& parameter = entry.tensor;
   const bool fits = gradient.dtype() == parameter.dtype() &&
-                    (gradient.shape() == parameter.shape() || gradient.shape().is_open()) &&
+                    ebb::detail::may_equal(gradient.shape(), parameter.shape()) &&
                     (parameter.is_symbolic() ||
                      (!gradient.is_symbolic() && gradient.device() == parameter.device()));
   if (!fits)
@@ -74,7 +76,10 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
   // A gradient may be a parameter itself, which this step is about to change.
   Tensors given;
   for (const std::size_t i : targets)
-    given.push_back(written.holds(gradients[i]) ? copy(gradients[i]) : gradients[i]);
+    given.push_back(written.holds(gradients[i]) ? copy(gradients[i])
+                    : gradients[i].shape().is_open()
+                        ? ebb::detail::reshape_like(gradients[i], entries[i].tensor)
+                        : gradients[i]);
   OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return given[i]; });
   const std::vector<Tensor> updates = step.commit(given);

@@ -76,7 +76,8 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
 }  // namespace
 
 GradientCheck check_gradient(const Function& function, const Tensors& inputs,
-                             const GradientCheckOptions& options) {
+                             const GradientCheckOptions& options, CallSite site) {
+  const detail::CallSiteScope at(site);
   for (const Tensor& input : inputs)
     if (input.dtype() != DType::f64)
       throw Error("[check_gradient] takes f64 inputs, not " + input.to_string());

@@ -25,6 +25,7 @@ struct GradientCheck {
 // not smooth. A result of several elements is reduced with fixed random weights. Throws Error for
 // an input of another dtype, NotDifferentiable.
 GradientCheck check_gradient(const std::function<Tensor(const Tensors&)>& function,
-                             const Tensors& inputs, const GradientCheckOptions& options = {});
+                             const Tensors& inputs, const GradientCheckOptions& options = {},
+                             CallSite site = CallSite::here());
 
 }  // namespace ebb

@@ -1,4 +1,5 @@
 // The gradient face of Tensor: leaves, history, backward() and gradients().
+#include <algorithm>
 #include <unordered_set>
 #include <vector>
 
@@ -54,6 +55,13 @@ Tensor one_like(const Tensor& output, const char* what, CallSite site) {
   return fill_like(Operand(output, site), 1);
 }
 
+// Whether a symbolic tensor depends on anything that has a gradient. Eager's has no node otherwise.
+bool reaches_source(const Tensor& output) {
+  const std::unordered_set<const Node*> below = detail::nodes_below(output);
+  return std::any_of(below.begin(), below.end(),
+                     [](const Node* node) { return node->op->is_source; });
+}
+
 }  // namespace
 
 Tensor Tensor::with_grad() const {
@@ -91,6 +99,7 @@ void Tensor::zero_grad() const {
 }
 
 void Tensor::backward(BackwardOptions options, CallSite site) const {
+  const detail::CallSiteScope at(site);
   if (is_symbolic())
     throw Error(message(
         "backward", "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
@@ -109,6 +118,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
 
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
                   CallSite site) {
+  const detail::CallSiteScope at(site);
   if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
   std::vector<detail::Edge> targets;
   targets.reserve(inputs.size());
@@ -130,6 +140,10 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
   Tensors result = detail::reverse(
       {&output, 1}, {&dy, 1}, targets,
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
+  const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
+  if (output.is_symbolic() && std::all_of(result.begin(), result.end(), undefined) &&
+      !reaches_source(output))
+    throw Error(message("gradients", "the output has no history", site));
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;
   for (std::size_t i = 0; i < result.size(); ++i) {

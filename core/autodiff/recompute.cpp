@@ -36,6 +36,17 @@ void EdgeCollector::note(const Tensor& tensor, bool carries_gradient) {
     found_.push_back({impl.node, impl.output, impl.spec});
 }
 
+void EdgeCollector::enter(Recorder& graph, CallSite site) {
+  if (!found_.empty())
+    throw Error(message("recompute",
+                        "the function reads tensors with an eager history before those of a graph",
+                        site));
+  graph.begin_recompute();
+  graph_ = Ref<Recorder>(&graph);
+  tape_mode().records = true;
+  tape_mode().collector = nullptr;
+}
+
 }  // namespace detail
 
 namespace {
@@ -127,6 +138,10 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
     const RegionScope region(*recorder);
     return function(inputs);
   }
+  if (Recorder* const tracing = detail::tape_mode().tracing) {
+    const RegionScope region(*tracing);
+    return function(inputs);
+  }
   if (!detail::tape_mode().records) return function(inputs);
 
   const detail::Generator at_start = detail::generator();
@@ -139,6 +154,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
     const TapeModeScope scope(mode);
     outputs = function(inputs);
   }
+  if (collector.in_graph()) return outputs;
   for (const Tensor& output : outputs) collector.note(output);
   if (collector.found().empty()) return outputs;
 

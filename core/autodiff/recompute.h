@@ -7,6 +7,7 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tape_record.h"
 
 namespace ebb {
@@ -37,8 +38,19 @@ class EdgeCollector {
   void note(const OpDef& op, Inputs inputs);
   // A tensor that the function hands on.
   void note(const Tensor& tensor, bool carries_gradient = true);
+  // The function has reached a graph, by what it captured: it records there from now on, in a
+  // region of its own, until this collector goes. Throws Error where it has read a tape before.
+  void enter(Recorder& graph, CallSite site);
+  bool in_graph() const noexcept { return static_cast<bool>(graph_); }
   const std::vector<Found>& found() const noexcept { return found_; }
   std::vector<Kept>& captures() noexcept { return captures_; }
+
+  EdgeCollector() = default;
+  ~EdgeCollector() {
+    if (graph_) graph_->end_recompute();
+  }
+  EdgeCollector(const EdgeCollector&) = delete;
+  EdgeCollector& operator=(const EdgeCollector&) = delete;
 
  private:
   const std::uint64_t start_ = Storage::next_serial();  // memory made later is the function's own
@@ -46,6 +58,7 @@ class EdgeCollector {
   std::vector<Kept> captures_;
   std::set<std::pair<const Node*, std::uint32_t>> known_;
   std::unordered_set<const Storage*> known_captures_;
+  Ref<Recorder> graph_;
 };
 }  // namespace detail
 

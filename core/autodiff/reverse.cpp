@@ -10,6 +10,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
@@ -218,6 +219,7 @@ class Reverse {
                                      [](const Tensor& dy) { return dy.defined(); });
     Tensors dxs = arrived ? differentiate(node, state) : Tensors(node.inputs.size());
     state.dys.clear();
+    if (arrived) check_gradients(node, state, dxs);
 
     // Before the record drops its own references.
     const Sources sources = sources_of(node);
@@ -228,6 +230,26 @@ class Reverse {
       if (dxs[i].defined()) arrive(producer, sources[i].output, std::move(dxs[i]));
       if (--states_[producer].consumers == 0 && into_leaves_ && producer->op == &leaf_op)
         settle_leaf(*producer);
+    }
+  }
+
+  // A rule of the user's may give anything.
+  void check_gradients(const Node& node, const State& state, const Tensors& dxs) const {
+    if (dxs.size() != node.inputs.size())
+      throw Error(message(node.op->name,
+                          "its gradient rule gives " + std::to_string(dxs.size()) +
+                              " gradients for " + std::to_string(node.inputs.size()) + " inputs",
+                          node.site));
+    for (std::size_t i = 0; i < dxs.size(); ++i) {
+      if (!dxs[i].defined() || !state.wants.has(i)) continue;
+      const Spec& got = dxs[i].impl()->spec;
+      const Spec& input = clones_ ? node.inputs[i].producer->outputs[node.inputs[i].output]
+                                  : record_of(node).kept_inputs[i].spec;
+      if (got.dtype == input.dtype && may_equal(got.shape, input.shape)) continue;
+      throw Error(message(node.op->name,
+                          "its gradient rule gives " + got.to_string() + " for input " +
+                              std::to_string(i) + ", which is " + input.to_string(),
+                          node.site));
     }
   }
 

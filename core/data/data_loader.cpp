@@ -29,6 +29,7 @@ class Slot {
   Tensor fill(std::int64_t rows, std::span<const std::int64_t> samples) {
     // Any other holder, be it a tensor, a view of one or the tape, counts in the storage.
     if (!storage_->unique()) storage_ = allocate();
+    storage_->begin_anew();
     Tensor batch = detail::make_concrete(detail::with_rows(from_.impl()->spec, rows), storage_);
     const std::size_t row_bytes = detail::with_rows(from_.impl()->spec, 1).bytes();
     storage_->write(0, batch.bytes(), [&](void* to) {

@@ -66,7 +66,7 @@ Runtime::Runtime(Parts parts, bool simulated)
       capacity_bytes_(parts.capacity_bytes),
       source_(parts.source.get()),
       backend_(std::move(parts.backend)),
-      streams_(std::make_shared<detail::Streams>(*backend_)),
+      streams_(std::make_shared<detail::Streams>(backend_)),
       allocator_(std::make_unique<memory::CachingAllocator>(std::move(parts.source), profile_)) {}
 
 // Threads that have a stream give it back from now on to nobody.

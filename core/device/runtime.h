@@ -116,7 +116,7 @@ class Runtime final : public detail::Counted {
   bool poisons_ = EBB_POISON;
   const memory::MemorySource* source_;
   // The allocator goes first: its source may wait for the backend's work.
-  const std::unique_ptr<Backend> backend_;
+  const std::shared_ptr<Backend> backend_;
   std::shared_ptr<detail::Streams> streams_;
   std::unique_ptr<memory::CachingAllocator> allocator_;
 };

@@ -12,7 +12,7 @@ Stream* Streams::lend() {
     return stream;
   }
   idle_.reserve(all_.size() + 1);  // so that taking one back cannot fail
-  all_.push_back(backend_.make_stream());
+  all_.push_back(backend_->make_stream());
   return all_.back().get();
 }
 
@@ -25,7 +25,7 @@ Status Streams::wait_for_all(Stream* stream) noexcept {
   const std::lock_guard lock(mutex_);
   for (const std::unique_ptr<Stream>& other : all_)
     if (other.get() != stream)
-      if (const Status status = backend_.wait(stream, other.get()); !status.ok()) return status;
+      if (const Status status = backend_->wait(stream, other.get()); !status.ok()) return status;
   return {};
 }
 

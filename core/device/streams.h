@@ -11,7 +11,8 @@ namespace ebb::detail {
 // destroyed before the device, so that memory may name the last one that used it.
 class Streams {
  public:
-  explicit Streams(Backend& backend) noexcept : backend_(backend) {}
+  // A thread that ends while its device does may be the last to let go of both.
+  explicit Streams(std::shared_ptr<Backend> backend) noexcept : backend_(std::move(backend)) {}
 
   Stream* lend();
   void take_back(Stream* stream) noexcept;
@@ -19,7 +20,7 @@ class Streams {
   Status wait_for_all(Stream* stream) noexcept;
 
  private:
-  Backend& backend_;
+  const std::shared_ptr<Backend> backend_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Stream>> all_;
   std::vector<Stream*> idle_;

@@ -34,7 +34,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
       // loss
-      &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op,
+      &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &difference_op,
       // random
       &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
       &dropout_op, &draw_op, &next_run_op,

@@ -4,7 +4,7 @@
 
 namespace ebb {
 
-// x in memory of its own; any dtype. Unlike clone(), recorded: gradients pass through.
+// x in memory of its own; any dtype. Gradients pass through.
 Tensor copy(const Operand& x);
 // x converted to dtype: f32, f64, i32, i64, u8 and bool among each other; x itself where it has it
 // already. Towards integers values are cut, not rounded. The gradient passes between floating

@@ -1,9 +1,11 @@
 #include "ebb/core/ops/loss.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/loss.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
 
@@ -76,19 +78,20 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels) {
 }
 
 Tensor mse(const Operand& a, const Operand& b) {
-  const Tensor& x = detail::tensor_of(subtract_op.tensors, a);
-  const Tensor& y = detail::tensor_of(subtract_op.tensors, b);
-  if (!detail::may_equal(x.shape(), y.shape()))
-    throw ShapeError(detail::message("mse",
-                                     "takes two tensors of one shape; inputs are " +
-                                         Spec{x.dtype(), x.shape()}.to_string() + ", " +
-                                         Spec{y.dtype(), y.shape()}.to_string(),
-                                     a.site()));
+  detail::tensor_of(difference_op, a);
+  detail::tensor_of(difference_op, b);
   const CallSite site = a.site();
   const auto at_site = [&](Tensor&& x) { return Operand(std::move(x), site); };
-  Tensor squares = square(at_site(a - b));
+  Tensor squares = square(at_site(apply_one(difference_op, {a, b}, NumberOperand{}, site)));
   return mean(at_site(std::move(squares)));
 }
+
+// A subtraction that broadcasts nothing, when shapes are fed neither.
+constinit const OpDef difference_op =
+    detail::pair<functors::Subtract>("mse", {.gradient = [](Gradient g) -> Tensors {
+                                       Tensor db = g.wants(1) ? -g.dy() : Tensor();
+                                       return {g.wants(0) ? g.take_dy() : Tensor(), std::move(db)};
+                                     }});
 
 constinit const OpDef softmax_op{.name = "softmax",
                                  .infer = infer_softmax,

@@ -16,6 +16,7 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels);
 // beside a row would silently compare everything with everything. Throws ShapeError.
 Tensor mse(const Operand& a, const Operand& b);
 
-extern const OpDef softmax_op, softmax_cross_entropy_op, softmax_cross_entropy_backward_op;
+extern const OpDef softmax_op, softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
+    difference_op;
 
 }  // namespace ebb

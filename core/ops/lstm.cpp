@@ -4,6 +4,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb {
 namespace {
@@ -129,6 +130,7 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
                             .hidden = static_cast<std::int32_t>(hidden),
                             .has_state = options.hidden.defined()};
   Values values{first};
+  detail::GeneratorTrial trial;
   if (attributes.has_state) {
     values.push_back(options.hidden);
     values.push_back(options.cell);
@@ -144,6 +146,7 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
       values.push_back(*weight);
   const ValueInputs inputs = inputs_of(values);
   Tensors outputs = apply(lstm_op, {inputs.data(), inputs.size()}, attributes, x.site());
+  trial.done();
   return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
 }
 

@@ -189,6 +189,7 @@ void Parameters::zero_grad() const {
 }
 
 void Parameters::copy_from(const Parameters& other, CallSite site) const {
+  const detail::CallSiteScope at(site);
   state_->require_concrete("copy_from");
   other.state_->require_concrete("copy_from");
   if (!(device() == other.device()))
@@ -220,7 +221,7 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
     }
   for (const auto* list : {&other.entries(), &other.states()})
     for (const Entry& there : *list) require(there, other, *this);
-  for (const auto& [here, there] : copies) assign({here, site}, there);
+  for (const auto& [here, there] : copies) assign(here, there);
 }
 
 }  // namespace ebb

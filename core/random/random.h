@@ -28,6 +28,24 @@ Generator& generator() noexcept;
 Tensor next_draw(const Tensor& like, CallSite site);
 Tensor next_draw(const Device& device, CallSite site);
 
+// While one is alive, the thread's generator is tried: it goes back to where it was unless what
+// drew from it was done.
+class GeneratorTrial {
+ public:
+  GeneratorTrial() noexcept : before_(generator()) {}
+  ~GeneratorTrial() {
+    if (!done_) generator() = before_;
+  }
+  GeneratorTrial(const GeneratorTrial&) = delete;
+  GeneratorTrial& operator=(const GeneratorTrial&) = delete;
+
+  void done() noexcept { done_ = true; }
+
+ private:
+  const Generator before_;
+  bool done_ = false;
+};
+
 // The key under which a session's draws are made: of `seed`, or a new one, the generator's next.
 std::uint64_t session_key(std::optional<Seed> seed) noexcept;
 }  // namespace detail

@@ -10,7 +10,7 @@ Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, Call
               const IndexSet& unwanted) {
   Recorder* recorder = detail::tape_mode().tracing;
   for (const Input& input : inputs) {
-    if (!input.tensor->defined())
+    if (!input.tensor || !input.tensor->defined())
       throw Error(detail::message(op.name, "an input is a tensor that holds nothing", site));
     if (recorder) break;
     recorder = input.tensor->impl()->recorder.get();

@@ -15,10 +15,19 @@ void Inference::fail(const std::string& text) const {
   throw ShapeError(detail::message(op.name, all, site));
 }
 
-const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime) {
-  if (!op.cpu.run)
-    throw Error("[" + std::string(op.name) + "] has no kernel for device " + runtime.name());
-  return op.cpu;
+void detail::throw_no_kernel(const OpDef& op, const Runtime& runtime) {
+  throw Error(message(op.name, "has no kernel for device " + runtime.name(), entry()));
+}
+
+void detail::require_memory_rule(const OpDef& op, const DeviceKernel& kernel, CallSite site) {
+  if (kernel.memory) return;
+  throw Error(message(op.name,
+                      "has an output of open size, but no memory rule that tells its reserve_bytes",
+                      site));
+}
+
+void detail::require_shape_rule(const OpDef& op, CallSite site) {
+  if (!op.infer) throw Error(message(op.name, "has no shape rule", site));
 }
 
 }  // namespace ebb

@@ -121,7 +121,20 @@ inline bool keeps_output(const OpDef& op, std::size_t i, const IndexSet& wants) 
   return op.keeps_output ? op.keeps_output(i, wants) : op.keeps.outputs.has(i);
 }
 
+namespace detail {
+[[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime);
+}  // namespace detail
+
 // The kernel and rules of an operator on a device. Throws Error where it has none.
-const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime);
+inline const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime) {
+  if (!op.cpu.run) detail::throw_no_kernel(op, runtime);
+  return op.cpu;
+}
+
+namespace detail {
+// What an operator of the user's may have forgotten. Throw Error.
+void require_memory_rule(const OpDef& op, const DeviceKernel& kernel, CallSite site);
+void require_shape_rule(const OpDef& op, CallSite site);
+}  // namespace detail
 
 }  // namespace ebb

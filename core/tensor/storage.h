@@ -27,6 +27,7 @@ class Storage final : public Counted {
     if (device_.runtime().poisons()) poison();
   }
   ~Storage() {
+    mend();
     if (device_.runtime().poisons()) poison();
     device_.runtime().allocator().free(block_, last_user_);
   }
@@ -84,13 +85,19 @@ class Storage final : public Counted {
   // A kernel that was to update this memory has failed after its first write: nobody reads what is
   // there, until all of it has been set. `by`: the operator, static text.
   void tear(const char* by) noexcept {
-    torn_by_.store(by, std::memory_order_relaxed);
     tears_.fetch_add(1, std::memory_order_relaxed);
+    if (!torn_by_.exchange(by, std::memory_order_relaxed))
+      torn_.fetch_add(1, std::memory_order_relaxed);
   }
-  void mend() noexcept { torn_by_.store(nullptr, std::memory_order_relaxed); }
+  void mend() noexcept {
+    if (torn_by() && torn_by_.exchange(nullptr, std::memory_order_relaxed))
+      torn_.fetch_sub(1, std::memory_order_relaxed);
+  }
   const char* torn_by() const noexcept { return torn_by_.load(std::memory_order_relaxed); }
   // How often that has happened to any memory: who has looked at a time need not look again.
   static std::uint64_t tears() noexcept { return tears_.load(std::memory_order_relaxed); }
+  // Whether any memory is like that now.
+  static bool any_torn() noexcept { return torn_.load(std::memory_order_relaxed) != 0; }
 
   // Counts updates in place, so that a backward pass notices when what it kept has changed.
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
@@ -105,6 +112,12 @@ class Storage final : public Counted {
   // that is not detached would drop a gradient.
   void make_history() noexcept { has_history_ = true; }
   bool has_history() const noexcept { return has_history_; }
+
+  // Nobody refers to the memory any more, and it is written anew: what it was is forgotten.
+  void begin_anew() noexcept {
+    is_state_ = has_history_ = false;
+    mend();
+  }
 
   // Tells what was made before from what was made after a moment on one thread: serials of a thread
   // grow, and those of other threads are not in between.
@@ -144,6 +157,7 @@ class Storage final : public Counted {
   void poison() const noexcept;
 
   inline static std::atomic<std::uint64_t> tears_{0};
+  inline static std::atomic<std::uint32_t> torn_{0};
 
   const Device device_;
   memory::Block* const block_;

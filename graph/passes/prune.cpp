@@ -25,8 +25,11 @@ class Pruner {
     }
     for (std::size_t number = graph_.nodes().size(); number-- > 0;)
       if (form_.of_position[number] != kNone) reach_below(form_.of_position[number]);
-    std::sort(form_.nodes.begin(), form_.nodes.end(),
-              [](const FormNode& a, const FormNode& b) { return a.node->number < b.node->number; });
+    std::vector<FormNode> in_order;
+    in_order.reserve(form_.nodes.size());
+    for (const Index n : form_.of_position)
+      if (n != kNone) in_order.push_back(std::move(form_.nodes[n]));
+    form_.nodes = std::move(in_order);
     Index outputs = 0;
     for (Index n = 0; n < form_.nodes.size(); ++n) {
       FormNode& item = form_.nodes[n];

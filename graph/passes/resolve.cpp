@@ -136,13 +136,14 @@ class Resolver {
 
   // The size of an opaque output is the memory rule's to tell.
   void reserve(const FormNode& item, const FormStep& step) {
-    const MemoryRule rule = kernel_of(*item.node->op, *form_.runtime).memory;
+    const DeviceKernel& kernel = kernel_of(*item.node->op, *form_.runtime);
     for (Index k = 0; k < step.outputs; ++k) {
       Spec& spec = form_.specs[item.first_output + k];
       if (!spec.shape.is_open()) continue;
+      require_memory_rule(*item.node->op, kernel, item.node->site);
       MemoryQuery query = query_of(item);
       query.unwanted = &step.unwanted;
-      spec.shape = Shape{static_cast<std::int64_t>(rule(query).reserve_bytes)};
+      spec.shape = Shape{static_cast<std::int64_t>(kernel.memory(query).reserve_bytes)};
     }
   }
 

@@ -117,7 +117,11 @@ OptimizerStep::~OptimizerStep() {
 // An in-place update of a leaf is no part of its history.
 Tensor OptimizerStep::parameter(std::size_t i) const {
   const Tensor& tensor = entries_[targets_[i]].tensor;
-  return tensor.is_symbolic() ? tensor : tensor.detach();
+  if (tensor.is_symbolic()) return tensor;
+  const ebb::detail::TensorImpl& impl = *tensor.impl();
+  Tensor constant = ebb::detail::make_concrete(impl.spec, impl.storage, impl.offset);
+  constant.impl()->is_detached = true;
+  return constant;
 }
 
 Tensors OptimizerStep::gradients_of(const Tensor& loss) const {
@@ -206,9 +210,23 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
   }
 }
 
+// A kernel that fails, or refuses after others have written, leaves half a step behind: what has
+// been written is torn then.
 std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
   begin_writing();
-  std::vector<Tensor> updates{ebb::detail::increment(count_of_steps(), 1, gate_.ready)};
+  std::vector<Tensor> updates;
+  try {
+    write(gradients, updates);
+  } catch (...) {
+    for (const Tensor& written : updates)
+      if (!written.is_symbolic()) written.impl()->storage->tear(optimizer_.rule().name());
+    throw;
+  }
+  return updates;
+}
+
+void OptimizerStep::write(const Tensors& gradients, std::vector<Tensor>& updates) {
+  updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
   if (fused_) {
     for (std::size_t i = 0; i < size(); ++i)
       updates.push_back(fused_->update_in_place({.parameter = parameter(i),
@@ -217,13 +235,12 @@ std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
                                                  .step = updates[0],
                                                  .rate = rate_,
                                                  .gate = gate_}));
-    return updates;
+    return;
   }
   for (const auto& [target, value] : new_values_)
     updates.push_back(gate_.defined() ? ebb::detail::assign_if(target, value, gate_.ready)
                                       : assign(target, value));
   new_values_.clear();
-  return updates;
 }
 
 }  // namespace ebb::optim

@@ -59,6 +59,7 @@ class OptimizerStep {
   std::vector<Tensor> commit(const Tensors& gradients);
 
  private:
+  void write(const Tensors& gradients, std::vector<Tensor>& updates);
   // A new value and where it goes.
   struct Write {
     Tensor target;

@@ -5,6 +5,7 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/graph_state.h"
@@ -124,4 +125,14 @@ TEST_CASE("what is filled takes the same bytes on a twin, and no workspace") {
   };
   CHECK(bytes_on(Device::cpu()) == std::pair<std::size_t, std::size_t>(168, 168));
   CHECK(bytes_on(Device::cpu().twin()) == bytes_on(Device::cpu()));
+}
+
+TEST_CASE("a part of a tensor moves as that part, and is fed as that part") {
+  const Device second = make_second_device(true);
+  const Tensor x = Tensor::from({1.f, 2.f, 3.f, 4.f});
+  CHECK(slice(x, 1, 3).to(second).to(Device::cpu()).to_vector<float>() == Floats{2, 3});
+  Graph graph;
+  const Tensor p = graph.placeholder("p", DType::f32, {2});
+  Session session(graph, {.device = second});
+  CHECK(session.run(p * 2, {{p, slice(x, 1, 3)}}).to_vector<float>() == Floats{4, 6});
 }

@@ -78,3 +78,36 @@ TEST_CASE("a parameter that a failed kernel was updating is not saved, and a che
   p.load(folder.path("good"));
   CHECK(w.to_vector<float>() == Floats{2, 2, 2, 2});
 }
+
+TEST_CASE("what failed half-way is mended as the error says, through a view of it or a copy") {
+  const tests::AtOnce at_once;
+  const Parameters p(Device::cpu()), good(Device::cpu());
+  const Tensor w = p.declare("w", {4}, initializers::constant(2));
+  good.declare("w", {4}, initializers::constant(3));
+  CHECK_THROWS_AS(update_half(w.detach(), Outcome::failed), Error);
+  assign(w.detach(), 5);
+  CHECK(w.to_vector<float>() == Floats{5, 5, 5, 5});
+  CHECK_THROWS_AS(update_half(w.detach(), Outcome::failed), Error);
+  CHECK_THROWS_WITH(good.copy_from(p), Catch::Contains("failing_kernels.cpp"));
+  p.copy_from(good);
+  CHECK(w.to_vector<float>() == Floats{3, 3, 3, 3});
+}
+
+TEST_CASE("setting the first half of what failed, through a view made before, does not mend it") {
+  const tests::AtOnce at_once;
+  const Tensor x = Tensor::full({4}, 1);
+  const Tensor half = slice(x, 0, 2);
+  CHECK_THROWS_AS(update_half(x, Outcome::failed), Error);
+  CHECK_THROWS_AS(assign(half, 5), Error);
+  CHECK_THROWS_AS(x.to_vector<float>(), Error);
+}
+
+TEST_CASE("an element of a view is the view's, and an index outside of it is refused") {
+  const Tensor x = Tensor::from({1.f, 2.f, 3.f, 4.f});
+  CHECK(slice(x, 2, 3).item<float>() == 3);
+  CHECK(slice(x, 1, 3).item<float>({1}) == 3);
+  CHECK_THROWS_WITH(x.item<float>({-1}), Catch::Contains("outside axis 0"));
+  CHECK_THROWS_WITH(x.item<float>({4}), Catch::Contains("outside axis 0"));
+  CHECK_THROWS_AS(x.item<float>(), ShapeError);
+  CHECK_THROWS_AS(x.item<float>({0, 0}), ShapeError);
+}

@@ -58,8 +58,7 @@ inline double distance(const Tensor& a, const Tensor& b) {
 }
 
 inline bool bit_equal(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         bytes_of(a) == bytes_of(b);
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && bytes_of(a) == bytes_of(b);
 }
 
 }  // namespace ebb::tests

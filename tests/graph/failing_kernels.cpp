@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -128,4 +129,41 @@ TEST_CASE("a captured tensor that a failed run was updating is refused until it 
   CHECK_THROWS_WITH(session.run(step, {{how, ok()}}), Catch::Contains("add_assign"));
   assign(captured, Tensor::from({5.f, 6.f}));
   CHECK(session.run(step, {{how, ok()}}).to_vector<float>() == Floats{5, 6});
+}
+
+TEST_CASE(
+    "the update that fails in a session tears its own target, and one that refuses does not") {
+  const tests::AtOnce at_once;
+  static const OpDef half{.name = "half",
+                          .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                          .updates = bit(0),
+                          .stateful = true,
+                          .cpu = {[](const KernelContext& c) -> Status {
+                            const float how = *c.inputs[1].as<float>();
+                            if (how == 1) return Status::refuse("refused");
+                            for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i)
+                              c.inputs[0].as<float>()[i] = 7;
+                            return Status::fail("failed");
+                          }}};
+  const Program p;
+  const Tensor step = apply_one(half, {p.w, p.how}, {}, CallSite::here());
+  Session session(p.graph);
+  session.initialize(p.parameters);
+  CHECK_THROWS_WITH(session.run(step, {{p.how, refuse()}}), Catch::Contains("[half]"));
+  CHECK(session.value(p.w).to_vector<float>() == Floats{1, 1});
+  CHECK_THROWS_WITH(session.run(step, {{p.how, fail()}}), Catch::Contains("[half]"));
+  CHECK_THROWS_AS(session.value(p.w), Error);
+}
+
+TEST_CASE("a poisoned run that fails names the step that failed") {
+  const tests::AtOnce at_once;
+  const Program p;
+  Runtime& runtime = Device::cpu().runtime();
+  const bool before = runtime.poisons();
+  runtime.set_poisons(true);
+  Session session(p.graph);
+  session.initialize(p.parameters);
+  CHECK_THROWS_WITH(session.run(p.step, {{p.how, fail()}}), Catch::Contains("[at_risk]"));
+  runtime.set_poisons(before);
+  CHECK_THROWS_AS(session.value(p.w), Error);
 }

@@ -8,12 +8,16 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/eager/no_grad.h"
+#include "ebb/graph/session.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/sgd.h"
@@ -275,6 +279,69 @@ TEST_CASE("what would do nothing for want of parameters says so") {
   CHECK_ERROR(gradients(sum(graph.placeholder("x", DType::f32, {1})),
                         {Graph().placeholder("y", DType::f32, {1})}),
               Error, "two graphs");
+}
+
+TEST_CASE(
+    "recompute of a function that only captures a graph's tensors is a region of that graph") {
+  Graph graph;
+  const Parameters p(graph);
+  const Tensor w = p.declare("w", {2}, initializers::constant(2));
+  const Tensor x = Tensor::from({1.f, 1.f});
+  const Tensor y = sum(recompute([&](const Tensor& t) { return t * w * w; }, x));
+  const Tensor none = sum(recompute([&](const Tensors&) -> Tensors { return {w * w * w}; }, {})[0]);
+  const Tensor dy = gradients(y, {w})[0], dnone = gradients(none, {w})[0];
+  Session session(graph);
+  session.initialize();
+  CHECK(session.run(y).item<float>() == 8);
+  CHECK(session.run(dy).to_vector<float>() == std::vector<float>{4, 4});
+  CHECK(session.run(dnone).to_vector<float>() == std::vector<float>{12, 12});
+  const Tensor leaf = Tensor::from({1.f, 1.f}).with_grad();
+  CHECK_THROWS_AS(recompute([&](const Tensor& t) { return (t * leaf) * w; }, x), Error);
+  CHECK(session.run(y).item<float>() == 8);
+}
+
+TEST_CASE("mse broadcasts nothing that is fed, and its errors bear its name") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
+  const Tensor y = graph.placeholder("y", DType::f32, {-1, 3});
+  const Tensor loss = mse(x, y);
+  Session session(graph);
+  CHECK(session.run(loss, {{x, Tensor::full({2, 3}, 1)}, {y, Tensor::full({2, 3}, 3)}})
+            .item<float>() == 4);
+  for (const std::int64_t rows : {1, 5})
+    CHECK_THROWS_WITH(
+        session.run(loss, {{x, Tensor::full({6, 3}, 1)}, {y, Tensor::full({rows, 3}, 1)}}),
+        Catch::Contains("[mse]"));
+  CHECK_THROWS_WITH(mse(Tensor::full({2}, 1), Tensor::full({2}, 1, DType::f64)),
+                    Catch::Contains("[mse]"));
+}
+
+TEST_CASE("a gradient without create_graph has none of its own, in a graph as in eager") {
+  Graph graph;
+  const Tensor f = graph.placeholder("f", DType::f32, {2});
+  const Tensor first = gradients(sum(f * f * f), {f})[0];
+  CHECK_THROWS_AS(gradients(sum(first), {f}), Error);
+  const Tensor other = graph.placeholder("other", DType::f32, {2});
+  const Tensor zero = gradients(sum(other), {f})[0];  // depends on something, if not on this
+  Session session(graph);
+  CHECK(session.run(zero, {{f, Tensor::from({1.f, 2.f})}}).to_vector<float>() ==
+        std::vector<float>{0, 0});
+}
+
+TEST_CASE(
+    "a gradient of one's own that is fed with another shape than its parameter's is refused") {
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  p.declare("w", {4, 3}, initializers::zeros());
+  const Tensor given = graph.placeholder("g", DType::f32, {-1, 3});
+  const Tensor step = optim::Sgd({.learning_rate = 1}).apply({given}, p);
+  const Tensor never = graph.placeholder("never", DType::f32, {-1, 2});
+  CHECK_THROWS_AS(optim::Sgd({.learning_rate = 1}).apply({never}, p), Error);
+  Session session(graph);
+  session.initialize(p);
+  CHECK_THROWS_AS(session.run(step, {{given, Tensor::full({1, 3}, 2)}}), ShapeError);
+  session.run(step, {{given, Tensor::full({4, 3}, 2)}});
+  CHECK(session.value(p["w"]).to_vector<float>() == std::vector<float>(12, -2));
 }
 
 }  // namespace ebb::tests

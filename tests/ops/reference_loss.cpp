@@ -55,6 +55,11 @@ void add_loss_references(std::vector<Reference>& references) {
       {&softmax_op, [](const Application& a) -> Arrays { return {softmax_of(a[0])}; }});
   references.push_back({&softmax_cross_entropy_op, cross_entropy});
   references.push_back({&softmax_cross_entropy_backward_op, cross_entropy_backward});
+  references.push_back({&difference_op, [](const Application& a) -> Arrays {
+                          Array out = a[0];
+                          for (std::int64_t i = 0; i < out.elements(); ++i) out[i] -= a[1][i];
+                          return {out};
+                        }});
 }
 
 }  // namespace ebb::tests

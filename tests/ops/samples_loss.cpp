@@ -1,3 +1,4 @@
+#include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
@@ -32,6 +33,13 @@ void add_loss_samples(std::vector<Sample>& samples) {
                          return apply(softmax_cross_entropy_backward_op, inputs, {}, {});
                        }});
   }
+  samples.push_back({.op = &difference_op,
+                     .name = "the difference of mse",
+                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
+                     .call = [](const Tensors& in) -> Tensors {
+                       return {apply_one(difference_op, {in[0], in[1]}, NumberOperand{}, {})};
+                     },
+                     .any_shape = true});
 }
 
 }  // namespace ebb::tests

@@ -3,15 +3,19 @@
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/node.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
 
 namespace ebb::tests {
@@ -235,6 +239,55 @@ TEST_CASE("a step of very many parameters is one node beside its updates", "[opt
   session.run(train);
   for (const Parameters::Entry& entry : parameters.entries())  // w - 0.5 * 2 w
     CHECK(session.value(entry.tensor).to_vector<float>() == std::vector<float>(4));
+}
+
+namespace {
+
+// Subtracts the gradient; refuses the third parameter it is given.
+int given = 0;
+const OpDef third_fails_op{.name = "third_fails",
+                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                           .updates = bit(0),
+                           .stateful = true,
+                           .cpu = {[](const KernelContext& c) -> Status {
+                             if (++given == 3) return Status::refuse("is tired");
+                             for (std::int64_t i = 0; i < c.inputs[0].elements(); ++i)
+                               c.inputs[0].as<float>()[i] -= c.inputs[1].as<float>()[i];
+                             return {};
+                           }}};
+
+class ThirdFails final : public optim::FusedRule {
+ public:
+  ThirdFails() : FusedRule(std::nullopt) {}
+  const char* name() const noexcept override { return "third_fails"; }
+  std::span<const char* const> slots() const noexcept override { return {}; }
+  Tensor update_in_place(const optim::FusedInput& input) const override {
+    return apply_one(third_fails_op, {input.parameter, input.gradient}, {}, CallSite::here());
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a step whose third kernel refuses says so, and nothing that it wrote is read as a whole") {
+  const AtOnce at_once;
+  const Parameters p(Device::cpu());
+  std::vector<Tensor> w;
+  for (const char* name : {"a", "b", "c", "d"})
+    w.push_back(p.declare(name, {2}, initializers::constant(1)));
+  const optim::Optimizer optimizer(std::make_shared<ThirdFails>(), 1.0);
+  const auto loss = [&] { return sum(w[0] + w[1] + w[2] + w[3]); };
+  given = 0;
+  CHECK_THROWS_WITH(optimizer.minimize(loss(), p), Catch::Contains("is tired"));
+  CHECK_THROWS_AS(w[0].to_vector<float>(), Error);
+  CHECK_THROWS_AS(w[1].to_vector<float>(), Error);
+  CHECK(w[2].to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(w[3].to_vector<float>() == std::vector<float>{1, 1});
+  CHECK_THROWS_AS(optimizer.minimize(loss(), p), Error);
+  const Parameters fresh(Device::cpu());
+  for (const char* name : {"a", "b", "c", "d"}) fresh.declare(name, {2}, initializers::constant(1));
+  p.copy_from(fresh);
+  CHECK_THROWS_AS(optimizer.minimize(loss(), p), Error);  // its count of steps is half a step's
 }
 
 }  // namespace ebb::tests
