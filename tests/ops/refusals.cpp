@@ -134,7 +134,7 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
               "[softmax_cross_entropy] takes scores [n, classes] and labels [n]");
   CHECK_ERROR(mse(x, f32({2, 1})), ShapeError,
-              "[mse] takes two tensors of one shape; inputs are f32[2, 3], f32[2, 1]");
+              "[mse] takes two inputs of one shape; inputs are f32[2, 3], f32[2, 1]");
   CHECK_ERROR(dropout(x, 1, Phase::training), Error, "[dropout] takes a probability in [0, 1)");
   CHECK_ERROR(bernoulli({2}, {.probability = 2}), Error, "takes a probability in [0, 1]");
   CHECK_ERROR(uniform({2}, {.dtype = DType::i32}), ShapeError, "[uniform] makes f32 or f64");
