@@ -50,8 +50,8 @@ class PreparedStep;
 // close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
 // session are serialised; every function may be called from any thread.
 //
-// All throw SessionClosed once the session is closed or moved from, and OutOfMemory, with every
-// variable as it was, where memory does not suffice.
+// What reads or writes values throws SessionClosed once the session is closed or moved from, and
+// OutOfMemory, with every variable as it was, where memory does not suffice.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});

@@ -9,6 +9,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
@@ -45,6 +46,9 @@ struct Faulty {
 float program(const Device& device) {
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 3}, {3}, device).with_grad();
   sum(x * x).backward();
+  const Parameters eager(device);
+  const SlotRequest slot[] = {{"a/step", {DType::i64, {}}}};
+  eager.find_or_make_slots(slot);  // filled with zeros
   Graph graph;
   const Tensor fed = graph.placeholder("fed", DType::f32, {3});
   const Parameters parameters(graph, Seed{1});
@@ -59,7 +63,7 @@ TEST_CASE(
     "it") {
   const Faulty faulty;
   DeferredBackend& backend = *faulty.backend;
-  for (const Work work : {Work::copy_in, Work::copy_out, Work::copy, Work::launch})
+  for (const Work work : {Work::copy_in, Work::copy_out, Work::copy, Work::fill, Work::launch})
     for (const Fault fault : {Fault::refused, Fault::failed, Fault::later}) {
       std::size_t failures = 0;
       for (bool done = false; !done; ++failures) {
@@ -95,6 +99,27 @@ TEST_CASE("a session whose values another has read may change them") {
   one.run(next);
   CHECK(other.value(w).item<float>({1}) == 1);
   CHECK(one.value(w).item<float>({1}) == 6);
+}
+
+TEST_CASE("a kernel is given the stream that it is to use, in both modes") {
+  static const OpDef op{.name = "streaming",
+                        .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                        .cpu = {[](const KernelContext& c) -> Status {
+                          if (c.stream == nullptr) return Status::refuse("has no stream");
+                          *c.outputs[0].as<float>() = *c.inputs[0].as<float>();
+                          return {};
+                        }}};
+  const Faulty faulty;
+  const Tensor x = Tensor::full({1}, 3, DType::f32, *faulty.device);
+  CHECK(apply_one(op, {x}, {}, CallSite::here()).item<float>() == 3);
+  Graph graph;
+  const Tensor fed = graph.placeholder("fed", DType::f32, {1});
+  const Tensor y = apply_one(op, {fed}, {}, CallSite::here());
+  Session session(graph, {.device = *faulty.device});
+  for (const bool poisons : {false, true}) {
+    faulty.device->runtime().set_poisons(poisons);
+    CHECK(session.run(y, {{fed, x}}).item<float>() == 3);
+  }
 }
 
 }  // namespace
