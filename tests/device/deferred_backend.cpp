@@ -227,7 +227,7 @@ struct DeferredBackend::State : std::enable_shared_from_this<State> {
   // The stream's queue; null for one that is not of this device.
   std::shared_ptr<Queue> queue_of(Stream* stream) const;
 
-  // The failure that a test asked for now, if it did.
+  // The failure that a test has asked for at this piece of work; none if it has not.
   std::optional<Fault> fault_of(Work work) {
     auto& place = injected[static_cast<std::size_t>(work)];
     if (!place) return {};
