@@ -14,6 +14,7 @@ struct Request {
   std::size_t bytes = 0;
   Category category = Category::temporary;
   Tag tag = {};
+  const char* purpose = "";  ///< of a block for several nodes: "the arena of a session", static
 };
 
 /// The handle of a live piece of memory. It stays where it is until it is freed, so whoever owns

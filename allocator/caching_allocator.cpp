@@ -7,8 +7,10 @@
 namespace ebb::memory {
 
 using detail::BlockNode;
+using detail::Refusal;
+using detail::Relief;
 using detail::Shared;
-using Guard = BiasedLock::Guard;
+using Reason = OutOfMemory::Reason;
 
 CachingAllocator::CachingAllocator(std::unique_ptr<MemorySource> source, Profile profile)
     : shared_(std::make_unique<Shared>(std::move(source), std::move(profile))) {}
@@ -16,6 +18,10 @@ CachingAllocator::CachingAllocator(std::unique_ptr<MemorySource> source, Profile
 CachingAllocator::~CachingAllocator() {
   assert(shared_->pools.empty() && "a pool outlives its allocator");
   assert(shared_->ledger.allocations() == 0 && "a block outlives its allocator");
+  {
+    const Guard mapping(shared_->mapping);
+    shared_->preallocated = 0;
+  }
   release_cached();
 }
 
@@ -24,7 +30,7 @@ Block* CachingAllocator::allocate(const Request& request) {
   const std::size_t bytes = shared.profile.rounded(request.bytes);
   if (bytes - 1 < detail::kMostBytes) [[likely]] {  // neither zero nor close to wrapping
     const Guard guard(shared.lock);
-    if (!shared.fail_after) [[likely]] {
+    if (!shared.is_special()) [[likely]] {
       if (BlockNode* node = shared.heap.take(bytes)) [[likely]] {
         node->serve(request);
         shared.ledger.add(request.bytes, bytes, request.category);
@@ -35,48 +41,63 @@ Block* CachingAllocator::allocate(const Request& request) {
   return allocate_slowly(request);
 }
 
+// What finds nothing in the cache, and all else that is not usual.
 Block* CachingAllocator::allocate_slowly(const Request& request) {
   Shared& shared = *shared_;
-  const Guard guard(shared.lock);
-  auto why = OutOfMemory::Reason::device_refused;
-  std::size_t segment_bytes = 0;
-  const auto find = [&]() -> BlockNode* {
-    if (shared.fails_now()) {
-      why = OutOfMemory::Reason::injected;
-      return nullptr;
+  Relief relief(shared, nullptr, request);
+  const std::size_t bytes = shared.profile.rounded(request.bytes);
+  BlockNode* node = nullptr;
+  bool is_new = true;
+  while (!node) {
+    Refusal refusal;
+    {
+      const Guard guard(shared.lock);
+      if (is_new && shared.fails_now())
+        refusal.reason = Reason::injected;
+      else if (request.bytes == 0)
+        node = shared.heap.take_empty();
+      else if (request.bytes <= detail::kMostBytes)
+        node = shared.heap.take(bytes);
+      if (node) shared.serve(node, request);
+      is_new = false;
     }
-    if (request.bytes == 0) return shared.heap.take_empty();
-    if (request.bytes > detail::kMostBytes) return nullptr;
-    const std::size_t bytes = shared.profile.rounded(request.bytes);
-    if (BlockNode* node = shared.heap.take(bytes)) return node;
-    for (const bool exact : {false, true}) {
-      segment_bytes =
-          exact ? shared.profile.exact_segment_bytes(bytes) : shared.profile.segment_bytes(bytes);
-      void* base = shared.map(segment_bytes, why);
-      if (!base) continue;
-      try {
-        shared.heap.adopt(base, segment_bytes, bytes);
-      } catch (...) {
-        shared.unmap(base, segment_bytes);
-        throw;
-      }
-      return shared.heap.take(bytes);
+    if (node) break;
+    if (refusal.reason != Reason::injected && request.bytes <= detail::kMostBytes) {
+      const Guard mapping(shared.mapping);
+      node = shared.grow_cache(request, refusal);
     }
-    return nullptr;
-  };
-  BlockNode* node = find();
-  if (!node) throw OutOfMemory(shared.explain(request, why, segment_bytes, nullptr));
-  node->serve(request);
-  shared.ledger.add(request.bytes, node->bytes(), request.category);
+    if (node) break;
+    if (refusal.reason == Reason::injected || request.bytes > detail::kMostBytes)
+      shared.refuse(request, refusal, nullptr);
+    if (relief.find(refusal)) continue;
+    // What is kept for requests of the other kind, as far as it is no whole pages.
+    {
+      const Guard guard(shared.lock);
+      node = shared.heap.take_any(bytes);
+      if (node) shared.serve(node, request);
+    }
+    if (!node) shared.refuse(request, refusal, nullptr);
+  }
+  if (shared.is_special()) {
+    try {
+      shared.tell_passed(request);
+    } catch (...) {
+      free(node);
+      throw;
+    }
+  }
   return node;
 }
 
 void CachingAllocator::free(Block* block, User last_user) noexcept {
   if (!block) return;
-  const Guard guard(shared_->lock);
-  shared_->ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
+  Shared& shared = *shared_;
+  const Guard guard(shared.lock);
+  shared.ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
   detail::node_of(block)->set_last_user(last_user);
-  shared_->heap.give(detail::node_of(block));
+  shared.heap.give(detail::node_of(block));
+  if (shared.is_special()) [[unlikely]]
+    shared.watchers.sink_to(shared.ledger.allocated());
 }
 
 void CachingAllocator::recategorise(Block* block, Category category) noexcept {
@@ -86,24 +107,67 @@ void CachingAllocator::recategorise(Block* block, Category category) noexcept {
 }
 
 ReleaseReport CachingAllocator::release_cached() noexcept {
-  const Guard guard(shared_->lock);
-  ReleaseReport report = shared_->trim();
-  for (const auto& [age, segment] : shared_->heap.segments()) {
-    std::size_t free_bytes = 0;
-    for (const BlockNode* node = segment.first; node; node = node->after) {
-      if (node->is_free) free_bytes += node->bytes();
-    }
-    report.kept_bytes += free_bytes;
-    if (free_bytes > 0) ++report.kept_segments;
+  Shared& shared = *shared_;
+  const Guard mapping(shared.mapping);
+  std::size_t reserved = 0;
+  {
+    const Guard guard(shared.lock);
+    reserved = shared.cache_reserved();
   }
+  const std::size_t kept = shared.preallocated;
+  ReleaseReport report;
+  if (reserved > kept) report = shared.trim(kept > 0 ? reserved - kept : kNoLimit);
+  const Guard guard(shared.lock);
+  const detail::Heap::FreeBytes free = shared.heap.free_bytes();
+  report.pinned_bytes = free.pinned;
+  if (kept > 0) report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
   return report;
 }
 
 void CachingAllocator::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
+  Shared& shared = *shared_;
+  const Guard mapping(shared.mapping);
+  const auto excess = [&] {
+    const std::size_t reserved = shared.ledger.published_reserved();
+    return reserved > shared.limit ? reserved - shared.limit : 0;
+  };
+  {
+    const Guard guard(shared.lock);
+    shared.limit = reserved_bytes.value_or(kNoLimit);
+  }
+  if (excess() > 0) shared.trim(excess());
+  if (excess() > 0) shared.take_resting(excess(), nullptr);
+}
+
+void CachingAllocator::preallocate(std::size_t bytes) {
+  Shared& shared = *shared_;
+  if (bytes > 0 && !shared.profile.grows)
+    throw Error("profile " + shared.profile.name + ": this device has no range to preallocate");
+  const Request request{.bytes = bytes, .purpose = "what the device preallocates"};
+  Relief relief(shared, nullptr, request);
+  for (;;) {
+    Refusal refusal;
+    {
+      const Guard mapping(shared.mapping);
+      if (shared.preallocate(bytes, refusal)) return;
+    }
+    if (relief.find(refusal)) continue;
+    {
+      const Guard mapping(shared.mapping);
+      shared.preallocated = 0;
+    }
+    shared.refuse(request, refusal, nullptr);
+  }
+}
+
+Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunction call) {
+  auto watcher = std::make_shared<detail::Watcher>();
+  watcher->call = std::move(call);
+  watcher->threshold = threshold;
   const Guard guard(shared_->lock);
-  shared_->limit = reserved_bytes.value_or(kNoLimit);
-  const std::size_t reserved = shared_->ledger.reserved();
-  if (reserved > shared_->limit) shared_->trim(reserved - shared_->limit);
+  shared_->watchers.add(watcher);
+  shared_->set_special();
+  return Watch(std::move(watcher));
 }
 
 Stats CachingAllocator::stats() const {
@@ -112,6 +176,7 @@ Stats CachingAllocator::stats() const {
   {
     const Guard guard(shared_->lock);
     stats = shared_->ledger.stats();
+    stats.segments = shared_->segments(nullptr);
     limit = shared_->limit;
   }
   return shared_->with_device(stats, limit);
@@ -130,10 +195,22 @@ std::size_t CachingAllocator::reserved_bytes() const noexcept {
   return shared_->ledger.published_reserved();
 }
 
-std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
+std::size_t CachingAllocator::room_bytes() const noexcept {
   const Guard guard(shared_->lock);
+  const std::size_t pinned = shared_->ledger.reserved() - shared_->heap.free_bytes().in_pages;
+  const std::size_t most = std::min(shared_->limit, shared_->source->capacity_bytes());
+  return most > pinned ? most - pinned : 0;
+}
+
+std::size_t CachingAllocator::capacity_bytes() const noexcept {
+  return shared_->source->capacity_bytes();
+}
+
+std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
   return shared_->holders(most);
 }
+
+Fragmentation CachingAllocator::fragmentation() const { return shared_->fragmentation(); }
 
 std::unique_ptr<Pool> CachingAllocator::make_pool(std::string name,
                                                   std::optional<std::size_t> limit) {
@@ -145,6 +222,7 @@ const Profile& CachingAllocator::profile() const noexcept { return shared_->prof
 void CachingAllocator::fail_allocation_after(std::size_t successes) noexcept {
   const Guard guard(shared_->lock);
   shared_->fail_after = successes;
+  shared_->set_special();
 }
 
 Ledger& ledger_of(const CachingAllocator& allocator) noexcept { return allocator.shared_->ledger; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 namespace ebb {
@@ -17,9 +18,9 @@ std::string describe(const memory::Tag& tag) {
 }
 
 // A labelled row, broken at its commas where it would pass the last column.
-std::string row(const char* label, std::string text) {
+std::string row(const std::string& label, std::string text) {
   constexpr std::size_t kIndent = 15, kColumns = 100;
-  std::string rows = "\n  " + std::string(label);
+  std::string rows = "\n  " + label;
   rows.resize(1 + kIndent, ' ');
   while (text.size() > kColumns - kIndent) {
     const std::size_t comma = text.rfind(", ", kColumns - kIndent - 1);
@@ -30,25 +31,38 @@ std::string row(const char* label, std::string text) {
   return rows + text;
 }
 
-std::string limit_of(const memory::Stats& stats) {
-  return stats.limit == memory::kNoLimit ? "no limit" : "limit " + format_bytes(stats.limit);
+std::string counted(std::size_t count, const char* one, const char* many) {
+  return std::to_string(count) + (count == 1 ? one : many);
 }
 
 std::string figures(const memory::Stats& stats) {
-  return "reserved " + format_bytes(stats.reserved.current) + " (" + limit_of(stats) +
-         "), allocated " + format_bytes(stats.allocated.current) + ", requested " +
+  return "reserved " + format_bytes(stats.reserved.current) +
+         (stats.limit == memory::kNoLimit ? " (no limit)"
+                                          : " (limit " + format_bytes(stats.limit) + ")") +
+         ", allocated " + format_bytes(stats.allocated.current) + ", requested " +
          format_bytes(stats.requested.current);
 }
 
+std::string free_in(const memory::Fragmentation& parts) {
+  if (parts.free_bytes == 0) return "nothing";
+  std::string text = format_bytes(parts.free_bytes) + " in " +
+                     counted(parts.free_pieces, " piece", " pieces") + ", the largest " +
+                     format_bytes(parts.largest_free_bytes);
+  if (parts.pinned_bytes > 0)
+    text += ", " + format_bytes(parts.pinned_bytes) + " of it in pages that live blocks use too";
+  return text;
+}
+
 std::string why(const OutOfMemory::Facts& facts) {
-  const std::string segment = "a segment of " + format_bytes(facts.segment_bytes);
+  const std::string more = format_bytes(facts.reserve_bytes) + " more";
   switch (facts.reason) {
     case Reason::device_refused:
-      return facts.segment_bytes == 0 ? "no device has so much" : "the device refused " + segment;
+      return facts.reserve_bytes == 0 ? "no device has so much"
+                                      : "the device refused to give " + more;
     case Reason::device_limit:
-      return "the device's limit leaves no room for " + segment;
+      return "the device's limit leaves no room for " + more;
     case Reason::pool_limit:
-      return "the pool's limit leaves no room for " + segment;
+      return "the session's limit leaves no room for " + more;
     case Reason::injected:
       return "a test made this allocation fail";
   }
@@ -57,8 +71,19 @@ std::string why(const OutOfMemory::Facts& facts) {
 
 std::string way_out(const OutOfMemory::Facts& facts) {
   if (facts.reason == Reason::injected) return "nothing is wrong with the memory";
-  const std::string less = "lower the peak: smaller batch, gradient accumulation, recompute";
-  return facts.reason == Reason::device_refused ? less : "raise the limit, or " + less;
+  const std::string less =
+      "lower the peak (a smaller batch, optim::Accumulator over smaller micro-batches, recompute)";
+  const std::string close = ", or free what is held (close sessions, leave scopes)";
+  const auto raise = [&](const memory::Stats& stats) {
+    return std::to_string((stats.reserved.current + facts.reserve_bytes + (1 << 20) - 1) >> 20) +
+           " MiB";
+  };
+  if (facts.reason == Reason::device_limit)
+    return "raise the limit (memory::set_limit) to " + raise(facts.stats) + ", " + less + close;
+  if (facts.reason == Reason::pool_limit)
+    return "raise the session's limit (memory_limit) to " + raise(*facts.pool_stats) + ", or " +
+           less;
+  return less + close;
 }
 
 // "activation 200 MiB, parameter 12 MiB": largest first, none that are empty.
@@ -80,22 +105,27 @@ std::string categories(const memory::Stats& stats) {
 std::string message(const OutOfMemory::Facts& facts) {
   const memory::Stats& stats = facts.stats;
   std::string text = "out of memory on " + facts.device;
-  if (!facts.pool.empty()) text += ", pool " + facts.pool;
+  if (!facts.pool.empty()) text += ", " + facts.pool;
   text += ": no room for " + format_bytes(facts.request.bytes);
   text += row("asked by", describe(facts.request.tag) + " as " + name(facts.request.category));
+  if (*facts.request.purpose) text += row("for", facts.request.purpose);
   text += row("why", why(facts));
   text += row("device",
               format_bytes(stats.device_free) + " free of " + format_bytes(stats.device_total));
   text += row("held", figures(stats));
-  if (facts.pool_stats) text += row("pool", figures(*facts.pool_stats));
+  if (facts.pool_stats) text += row("by " + facts.pool, figures(*facts.pool_stats));
+  text += row("free", free_in(facts.fragmentation));
   text += row("by category", categories(stats));
-  const char* label = "by tag";
+  const char* label = "by line";
   for (const memory::Holder& holder : facts.holders) {
-    text +=
-        row(label, format_bytes(holder.bytes) + " in " + std::to_string(holder.blocks) +
-                       (holder.blocks == 1 ? " block by " : " blocks by ") + describe(holder.tag));
+    text += row(label, format_bytes(holder.bytes) + " in " +
+                           counted(holder.blocks, " block by ", " blocks by ") +
+                           describe(holder.tag));
     label = "";
   }
+  if (facts.reason != Reason::injected)
+    text += row("would fit", "at most " + format_bytes(facts.room_bytes) + " in one request");
+  for (const std::string& hint : facts.hints) text += row("", hint);
   return text + row("way out", way_out(facts));
 }
 
@@ -107,5 +137,22 @@ OutOfMemory::OutOfMemory(Facts facts)
 std::size_t OutOfMemory::limit_bytes() const noexcept {
   return facts_->reason == Reason::pool_limit ? facts_->pool_stats->limit : facts_->stats.limit;
 }
+
+namespace memory::detail {
+namespace {
+std::atomic<OutOfMemoryObserver> observer = nullptr;
+}  // namespace
+
+void set_out_of_memory_observer(OutOfMemoryObserver new_observer) noexcept {
+  observer.store(new_observer, std::memory_order_release);
+}
+
+void throw_out_of_memory(OutOfMemory::Facts facts) {
+  const OutOfMemory error(std::move(facts));
+  if (const OutOfMemoryObserver told = observer.load(std::memory_order_acquire))
+    told(error.facts());
+  throw error;
+}
+}  // namespace memory::detail
 
 }  // namespace ebb

@@ -18,8 +18,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A request that could not be served. When it is thrown nothing has changed, except that free
-/// segments may have gone back to the device.
+/// A request that could not be served. When it is thrown nothing has changed, except that memory
+/// that nobody used may have gone back to the device.
 class OutOfMemory : public Error {
  public:
   enum class Reason { device_refused, device_limit, pool_limit, injected };
@@ -27,12 +27,15 @@ class OutOfMemory : public Error {
   struct Facts {
     Reason reason = Reason::device_refused;
     memory::Request request;
-    std::size_t segment_bytes = 0;  ///< the least that would have had to be reserved
+    std::size_t reserve_bytes = 0;  ///< the least that would have had to be reserved
     std::string device;             ///< the profile's name
     std::string pool;               ///< empty: the device's shared cache
     memory::Stats stats;            ///< of the device, its pools included
     std::optional<memory::Stats> pool_stats;
+    memory::Fragmentation fragmentation;  ///< of the device
+    std::size_t room_bytes = 0;           ///< the largest request that would have been served
     std::vector<memory::Holder> holders;  ///< of the device, largest first, a few
+    std::vector<std::string> hints;       ///< what else would help, as the caller knows
   };
 
   explicit OutOfMemory(Facts facts);
@@ -48,5 +51,12 @@ class OutOfMemory : public Error {
  private:
   std::shared_ptr<const Facts> facts_;  // shared, so that copying the exception cannot throw
 };
+
+namespace memory::detail {
+/// Is told of every OutOfMemory of the process before it is thrown, without any lock; null: nobody.
+using OutOfMemoryObserver = void (*)(const OutOfMemory::Facts&) noexcept;
+void set_out_of_memory_observer(OutOfMemoryObserver observer) noexcept;
+[[noreturn]] void throw_out_of_memory(OutOfMemory::Facts facts);
+}  // namespace memory::detail
 
 }  // namespace ebb

@@ -2,25 +2,26 @@
 
 namespace ebb::memory {
 
-void* FaultInjectingSource::map(std::size_t bytes) noexcept {
-  const bool fails_now = fail_at_ == maps_++;
+void* FaultInjectingSource::reserve(std::size_t bytes) noexcept {
+  return refuse_addresses_ ? nullptr : upstream_->reserve(bytes);
+}
+
+void FaultInjectingSource::unreserve(void* base, std::size_t bytes) noexcept {
+  upstream_->unreserve(base, bytes);
+}
+
+bool FaultInjectingSource::commit(void* at, std::size_t bytes) noexcept {
+  const bool fails_now = fail_at_ == commits_++;
   if (fails_now) fail_at_.reset();
-  if (fails_now || refuse_all_ || (bound_ && mapped_bytes_ + bytes > *bound_)) return nullptr;
-  void* base = upstream_->map(bytes);
-  if (base) mapped_bytes_ += bytes;
-  return base;
+  if (fails_now || refuse_all_ || (bound_ && committed_bytes_ + bytes > *bound_)) return false;
+  if (!upstream_->commit(at, bytes)) return false;
+  committed_bytes_ += bytes;
+  return true;
 }
 
-void FaultInjectingSource::unmap(void* base, std::size_t bytes) noexcept {
-  upstream_->unmap(base, bytes);
-  mapped_bytes_ -= bytes;
-}
-
-bool FaultInjectingSource::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
-  const std::size_t more = new_bytes - bytes;
-  if (refuse_all_ || (bound_ && mapped_bytes_ + more > *bound_)) return false;
-  if (!upstream_->grow(base, bytes, new_bytes)) return false;
-  mapped_bytes_ += more;
+bool FaultInjectingSource::decommit(void* at, std::size_t bytes) noexcept {
+  if (keep_all_ || !upstream_->decommit(at, bytes)) return false;
+  committed_bytes_ -= bytes;
   return true;
 }
 

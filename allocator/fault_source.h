@@ -15,29 +15,35 @@ class FaultInjectingSource final : public MemorySource {
   explicit FaultInjectingSource(std::unique_ptr<MemorySource> upstream) noexcept
       : upstream_(std::move(upstream)) {}
 
-  /// The next `successes` maps pass and the one after them is refused, once.
-  void fail_map_after(std::size_t successes) noexcept { fail_at_ = maps_ + successes; }
-  /// Every map from now on is refused, until called with false.
+  /// The next `successes` commits (and maps) pass and the one after them is refused, once.
+  void fail_commit_after(std::size_t successes) noexcept { fail_at_ = commits_ + successes; }
+  /// Every commit from now on is refused, until called with false.
   void refuse_all(bool refuse) noexcept { refuse_all_ = refuse; }
-  /// Refuses what would bring the mapped bytes above `bytes`, as a smaller device would.
+  /// Nothing is taken back any more, until called with false.
+  void keep_all(bool keep) noexcept { keep_all_ = keep; }
+  /// No addresses are given any more, until called with false.
+  void refuse_addresses(bool refuse) noexcept { refuse_addresses_ = refuse; }
+  /// Refuses what would bring the committed bytes above `bytes`, as a smaller device would.
   void bound(std::optional<std::size_t> bytes) noexcept { bound_ = bytes; }
 
-  std::size_t maps() const noexcept { return maps_; }  ///< asked for so far, refused ones included
-  std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
+  std::size_t commits() const noexcept { return commits_; }  ///< asked for, refused ones included
+  std::size_t committed_bytes() const noexcept { return committed_bytes_; }
 
-  void* map(std::size_t bytes) noexcept override;
-  void unmap(void* base, std::size_t bytes) noexcept override;
-  bool grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept override;
+  void* reserve(std::size_t bytes) noexcept override;
+  void unreserve(void* base, std::size_t bytes) noexcept override;
+  bool commit(void* at, std::size_t bytes) noexcept override;
+  bool decommit(void* at, std::size_t bytes) noexcept override;
   std::size_t page_bytes() const noexcept override { return upstream_->page_bytes(); }
+  std::size_t capacity_bytes() const noexcept override { return upstream_->capacity_bytes(); }
   DeviceMemory device_memory() const noexcept override { return upstream_->device_memory(); }
 
  private:
   std::unique_ptr<MemorySource> upstream_;
-  std::size_t maps_ = 0;
-  std::size_t mapped_bytes_ = 0;
+  std::size_t commits_ = 0;
+  std::size_t committed_bytes_ = 0;
   std::optional<std::size_t> fail_at_;
   std::optional<std::size_t> bound_;
-  bool refuse_all_ = false;
+  bool refuse_all_ = false, keep_all_ = false, refuse_addresses_ = false;
 };
 
 }  // namespace ebb::memory

@@ -29,18 +29,39 @@ std::size_t system_bytes(int pages) noexcept {
 
 }  // namespace
 
-HostSource::HostSource() noexcept
-    : page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {}
+HostSource::HostSource(std::size_t capacity_bytes) noexcept
+    : page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
+      capacity_bytes_(capacity_bytes) {}
 
-void* HostSource::map(std::size_t bytes) noexcept {
-  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+HostSource::HostSource() : HostSource(system_bytes(_SC_PHYS_PAGES)) {}
+
+void* HostSource::reserve(std::size_t bytes) noexcept {
+  void* base =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return base == MAP_FAILED ? nullptr : base;
 }
 
-void HostSource::unmap(void* base, std::size_t bytes) noexcept { ::munmap(base, bytes); }
+// Where this fails (a process has 65,530 mappings, and to cut a hole in one makes two) the
+// addresses are lost, not the memory.
+void HostSource::unreserve(void* base, std::size_t bytes) noexcept { ::munmap(base, bytes); }
 
-bool HostSource::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
-  return ::mremap(base, bytes, new_bytes, 0) != MAP_FAILED;  // in place only
+bool HostSource::commit(void* at, std::size_t bytes) noexcept {
+  const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes <= capacity_bytes_ && before <= capacity_bytes_ - bytes &&
+      ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0)
+    return true;
+  committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+bool HostSource::decommit(void* at, std::size_t bytes) noexcept {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  // Where a process has too many mappings to cut another, the memory goes back all the same.
+  if (::mmap(at, bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED &&
+      ::madvise(at, bytes, MADV_DONTNEED) != 0)
+    return false;
+  committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return true;
 }
 
 DeviceMemory HostSource::device_memory() const noexcept {

@@ -1,25 +1,35 @@
 // Host memory that is really given back.
 #pragma once
 
+#include <atomic>
+
 #include "ebb/allocator/memory_source.h"
 
 namespace ebb::memory {
 
-/// Anonymous mappings of their own: an unmapped segment is gone from /proc/self/maps, which malloc
-/// does not promise. Memory comes zeroed and is touched by the kernel on first use.
+/// Anonymous mappings of their own: what is given back is gone from /proc/self/maps, or cannot be
+/// touched where its addresses stay, which malloc does not promise. Memory comes zeroed and is
+/// backed by the kernel on first use.
 class HostSource final : public MemorySource {
  public:
-  HostSource() noexcept;
+  /// Hands out at most so many bytes: the kernel grants more than there is, and ends the process
+  /// that uses it.
+  explicit HostSource(std::size_t capacity_bytes) noexcept;
+  /// As many as this process may have, as read now.
+  HostSource();
 
-  void* map(std::size_t bytes) noexcept override;
-  void unmap(void* base, std::size_t bytes) noexcept override;
-  bool grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept override;
+  void* reserve(std::size_t bytes) noexcept override;
+  void unreserve(void* base, std::size_t bytes) noexcept override;
+  bool commit(void* at, std::size_t bytes) noexcept override;
+  bool decommit(void* at, std::size_t bytes) noexcept override;
   std::size_t page_bytes() const noexcept override { return page_bytes_; }
-  /// Free is MemAvailable of /proc/meminfo: what can be had without swapping.
+  std::size_t capacity_bytes() const noexcept override { return capacity_bytes_; }
   DeviceMemory device_memory() const noexcept override;
 
  private:
   const std::size_t page_bytes_;
+  const std::size_t capacity_bytes_;
+  std::atomic<std::size_t> committed_bytes_ = 0;
 };
 
 }  // namespace ebb::memory

@@ -3,7 +3,7 @@
 namespace ebb::memory {
 
 Ledger::~Ledger() {
-  BiasedLock::Guard guard(lock_);
+  const Guard guard(lock_);
   fold();
   for (OpenPeak* peak : open_) peak->ledger = nullptr;
 }
@@ -18,7 +18,6 @@ Stats Ledger::stats() noexcept {
   stats.by_category = by_category_;
   stats.at_peak = since_reset_.by_category;
   stats.allocations = allocations_;
-  stats.segments = segments_;
   return stats;
 }
 
@@ -31,7 +30,7 @@ void Ledger::reset_peaks() noexcept {
 }
 
 void Ledger::open(OpenPeak& peak) {
-  BiasedLock::Guard guard(lock_);
+  const Guard guard(lock_);
   open_.push_back(&peak);
   fold();
   static_cast<Peak&>(peak) = mark_;
@@ -39,14 +38,14 @@ void Ledger::open(OpenPeak& peak) {
 }
 
 void Ledger::close(OpenPeak& peak) noexcept {
-  BiasedLock::Guard guard(lock_);
+  const Guard guard(lock_);
   fold();
   std::erase(open_, &peak);
   peak.ledger = nullptr;
 }
 
 Peak Ledger::read(const OpenPeak& peak) noexcept {
-  BiasedLock::Guard guard(lock_);
+  const Guard guard(lock_);
   fold();
   return peak;
 }

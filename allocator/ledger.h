@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-#include "ebb/allocator/biased_lock.h"
+#include "ebb/allocator/mutex.h"
 #include "ebb/allocator/statistics.h"
 
 namespace ebb::memory {
@@ -31,7 +31,7 @@ struct OpenPeak : Peak {
 /// mark into all those open and sets it back to now.
 class Ledger {
  public:
-  explicit Ledger(BiasedLock& lock) noexcept : lock_(lock) {}
+  explicit Ledger(Mutex& lock) noexcept : lock_(lock) {}
   ~Ledger();
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
@@ -60,18 +60,17 @@ class Ledger {
   }
   void reserve(std::size_t bytes) noexcept {
     grow(reserved_, bytes);
-    ++segments_;
     published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
   void give_back(std::size_t bytes) noexcept {
     reserved_.current -= bytes;
-    --segments_;
     published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
   std::size_t reserved() const noexcept { return reserved_.current; }
+  std::size_t requested() const noexcept { return requested_.current; }
   std::size_t allocated() const noexcept { return allocated_.current; }
   std::size_t allocations() const noexcept { return allocations_; }
-  /// Everything but the limit and what the device says.
+  /// Everything but the limit, the segments and what the device says.
   Stats stats() noexcept;
   void reset_peaks() noexcept;
 
@@ -119,13 +118,12 @@ class Ledger {
   }
   void fold() noexcept;
 
-  BiasedLock& lock_;
+  Mutex& lock_;
   Figure requested_;
   Figure allocated_;  // its peak is not kept here: see mark_ and since_reset_
   Figure reserved_;
   std::array<Figure, kCategoryCount> by_category_;
   std::size_t allocations_ = 0;
-  std::size_t segments_ = 0;
   Peak mark_;         // the peak since the last fold
   Peak since_reset_;  // the peak since reset_peaks(), up to the last fold
   std::vector<OpenPeak*> open_;

@@ -1,4 +1,4 @@
-// Where segments come from.
+// Where memory comes from.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ struct DeviceMemory {
   std::size_t free = 0;
 };
 
-/// Hands out whole segments and takes them back. An allocator serialises map() and unmap();
-/// device_memory() may be called from any thread at any time.
+/// Addresses, and memory behind them. Bytes and addresses are multiples of page_bytes(). Every
+/// function may be called from any thread, for one range by one thread at a time.
 class MemorySource {
  public:
   MemorySource() = default;
@@ -19,17 +19,39 @@ class MemorySource {
   MemorySource& operator=(const MemorySource&) = delete;
   virtual ~MemorySource() = default;
 
-  /// `bytes` is a positive multiple of page_bytes(). Null when the device refuses.
-  virtual void* map(std::size_t bytes) noexcept = 0;
-  /// What map() returned, whole. Afterwards the device has the bytes back. Work that was asked of
-  /// the device before may still use them: where it can, a source waits for it first.
-  virtual void unmap(void* base, std::size_t bytes) noexcept = 0;
-  /// Makes a mapping larger where it is: what is in it stays, and so does its base. False, with
-  /// nothing changed, where the source cannot.
-  virtual bool grow(void* /*base*/, std::size_t /*bytes*/, std::size_t /*new_bytes*/) noexcept {
-    return false;
+  /// Addresses without memory. Null where there are none left, or where the device has none to
+  /// reserve.
+  virtual void* reserve(std::size_t bytes) noexcept = 0;
+  /// What reserve() returned, whole, without memory behind any of it.
+  virtual void unreserve(void* base, std::size_t bytes) noexcept = 0;
+  /// Memory for addresses that have none. False, with nothing changed, where the device refuses.
+  virtual bool commit(void* at, std::size_t bytes) noexcept = 0;
+  /// Afterwards the device has the bytes back and the addresses stay; false, with nothing changed,
+  /// where it does not take them. Work that was asked of the device before may still use them:
+  /// where it can, a source waits for it first.
+  virtual bool decommit(void* at, std::size_t bytes) noexcept = 0;
+
+  /// Both at once, and both given back at once: all that there is on a device without addresses to
+  /// reserve. unmap() is false, with nothing changed, where the device does not take it back.
+  virtual void* map(std::size_t bytes) noexcept {
+    void* base = reserve(bytes);
+    if (!base || commit(base, bytes)) return base;
+    unreserve(base, bytes);
+    return nullptr;
   }
+  virtual bool unmap(void* base, std::size_t bytes) noexcept {
+    if (!decommit(base, bytes)) return false;
+    unreserve(base, bytes);
+    return true;
+  }
+
+  /// The next commit() or map() may go past the capacity. False where there is none to go past: the
+  /// device is real.
+  virtual bool overdraw() noexcept { return false; }
+
   virtual std::size_t page_bytes() const noexcept = 0;
+  /// The most that it hands out.
+  virtual std::size_t capacity_bytes() const noexcept = 0;
   virtual DeviceMemory device_memory() const noexcept = 0;
 };
 

@@ -1,14 +1,23 @@
 #include "ebb/allocator/pool.h"
 
+#include <utility>
+
 #include "ebb/allocator/detail/shared.h"
 
 namespace ebb::memory {
 
-using detail::BlockNode;
 using detail::Holding;
 using detail::PoolState;
+using detail::Refusal;
+using detail::Relief;
+using Presence = detail::Holding::Presence;
 using Reason = OutOfMemory::Reason;
-using Guard = BiasedLock::Guard;
+
+namespace {
+Holding& holding_of(Block* block) noexcept {
+  return static_cast<Holding&>(*detail::node_of(block));
+}
+}  // namespace
 
 Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit)
     : shared_(shared), state_(std::make_unique<PoolState>(shared.lock, std::move(name))) {
@@ -17,126 +26,301 @@ Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> 
   shared_.pools.push_back(state_.get());
 }
 
+// What the device has not taken back stays on the device's books.
 Pool::~Pool() {
   close();
   const Guard guard(shared_.lock);
   std::erase(shared_.pools, state_.get());
 }
 
-Block* Pool::allocate(const Request& request) {
-  ByCategory split{};
-  split[static_cast<std::size_t>(request.category)] = shared_.profile.rounded(request.bytes);
-  return allocate(request, split);
+Composition Pool::of_one(const Request& request) const {
+  Composition composition;
+  composition.split[static_cast<std::size_t>(request.category)] =
+      shared_.profile.rounded(request.bytes);
+  return composition;
 }
 
-Block* Pool::allocate(const Request& request, const ByCategory& split) {
-  PoolState& pool = *state_;
-  const Guard guard(shared_.lock);
-  if (pool.closed) throw Error("pool " + pool.name + " is closed; allocate from a new one");
-  const auto refuse = [&](Reason why, std::size_t segment_bytes) {
-    throw OutOfMemory(shared_.explain(request, why, segment_bytes, &pool));
-  };
-  if (shared_.fails_now()) refuse(Reason::injected, 0);
-  if (request.bytes > detail::kMostBytes) refuse(Reason::device_refused, 0);
+Block* Pool::allocate(const Request& request) { return allocate(request, of_one(request)); }
 
-  const std::size_t bytes = shared_.profile.rounded(request.bytes);
-  const std::size_t segment_bytes = shared_.profile.exact_segment_bytes(bytes);
-  const std::size_t reserved = pool.ledger.reserved();
-  if (segment_bytes > 0 && (reserved > pool.limit || segment_bytes > pool.limit - reserved)) {
-    refuse(Reason::pool_limit, segment_bytes);
+Block* Pool::allocate(const Request& request, Composition composition, bool may_grow) {
+  {
+    const Guard guard(shared_.lock);
+    if (state_->closed)
+      throw Error("pool " + state_->name + " is closed; allocate from a new one");
   }
+  Holding& holding = add_holding(request, std::move(composition), may_grow);
+  try {
+    provide(holding, 0, shared_.profile.in_pages(holding.bytes()), request);
+  } catch (...) {
+    remove_holding(holding);
+    throw;
+  }
+  {
+    const Guard guard(shared_.lock);
+    holding.cover(holding.base, holding.bytes());
+    holding.presence.store(Presence::held, std::memory_order_relaxed);
+    shared_.count(*state_, holding);
+  }
+  try {
+    shared_.tell_passed(request);
+  } catch (...) {
+    free(&holding);
+    throw;
+  }
+  return &holding;
+}
 
-  const auto entry = pool.holdings.try_emplace(pool.next_age).first;  // what can throw comes first
+// With addresses, and not counted yet.
+Holding& Pool::add_holding(const Request& request, Composition&& composition, bool may_grow) {
+  if (request.bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
+  const std::size_t bytes = shared_.profile.rounded(request.bytes);
+  const std::size_t pages = shared_.profile.in_pages(bytes);
+  std::size_t addresses = 0;
   void* base = nullptr;
-  if (segment_bytes > 0) {
-    auto why = Reason::device_refused;
-    base = shared_.map(segment_bytes, why);
-    if (!base) {
-      pool.holdings.erase(entry);
-      refuse(why, segment_bytes);
-    }
-    pool.ledger.reserve(segment_bytes);
+  if (shared_.profile.grows && pages > 0) {
+    addresses = may_grow ? std::max(pages, shared_.profile.in_pages(
+                                               shared_.source->capacity_bytes()))
+                         : pages;
+    base = shared_.source->reserve(addresses);
+    if (!base && addresses > pages) base = shared_.source->reserve(addresses = pages);
+    if (!base) shared_.refuse(request, {.reserve_bytes = pages}, state_.get());
   }
-  auto& [segment, node, holding_split] = entry->second;
-  holding_split = split;
-  segment = {.base = static_cast<std::byte*>(base),
-             .bytes = segment_bytes,
-             .age = pool.next_age++,
-             .first = &node};
-  node.segment = &segment;
-  node.cover(segment.base, bytes);
-  node.serve(request);
-  pool.ledger.add(request.bytes, bytes, split);
-  shared_.ledger.add(request.bytes, bytes, split);
-  return &node;
+  const Guard mapping(shared_.mapping);
+  const Guard guard(shared_.lock);
+  try {
+    Holding& holding = state_->holdings.try_emplace(state_->next_age).first->second;
+    holding.age = state_->next_age++;
+    holding.presence.store(Presence::away, std::memory_order_relaxed);
+    holding.base = static_cast<std::byte*>(base);
+    holding.addresses = addresses;
+    holding.composition = std::move(composition);
+    holding.cover(nullptr, bytes);
+    holding.serve(request);
+    return holding;
+  } catch (...) {
+    if (base) shared_.source->unreserve(base, addresses);
+    throw;
+  }
 }
 
-bool Pool::grow(Block* block, const Request& request, const ByCategory& split) noexcept {
-  PoolState& pool = *state_;
-  const Guard guard(shared_.lock);
-  if (pool.closed || request.bytes > detail::kMostBytes) return false;
-  auto& [segment, node, holding_split] =
-      pool.holdings.find(detail::node_of(block)->segment->age)->second;
+void Pool::remove_holding(Holding& holding) noexcept {
+  const Guard mapping(shared_.mapping);
+  const bool is_gone = shared_.drop(*state_, holding);
+  if (is_gone) {
+    const Guard guard(shared_.lock);
+    state_->holdings.erase(holding.age);
+  }
+  shared_.refill_cushion(*state_);
+}
+
+// Pages for a block that is nobody else's meanwhile.
+void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request) {
+  Relief relief(shared_, state_.get(), request);
+  if (shared_.is_special()) {
+    bool is_injected = false;
+    {
+      const Guard guard(shared_.lock);
+      is_injected = shared_.fails_now();
+    }
+    if (is_injected) shared_.refuse(request, {.reason = Reason::injected}, state_.get());
+  }
+  for (;;) {
+    Refusal refusal;
+    {
+      const Guard mapping(shared_.mapping);
+      if (shared_.commit_pages(*state_, holding, had, bytes, refusal)) {
+        const Guard guard(shared_.lock);
+        holding.pages = bytes;
+        return;
+      }
+    }
+    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+  }
+}
+
+bool Pool::grow(Block* block, const Request& request, Composition composition) {
+  Holding& holding = holding_of(block);
+  wake(block);
+  if (request.bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
   const std::size_t bytes = shared_.profile.rounded(request.bytes);
-  const std::size_t segment_bytes = shared_.profile.exact_segment_bytes(bytes);
-  if (segment.bytes == 0 || segment_bytes < segment.bytes || shared_.fail_after) return false;
-  const std::size_t more = segment_bytes - segment.bytes, reserved = pool.ledger.reserved();
-  if (more > 0) {
-    if (reserved > pool.limit || more > pool.limit - reserved) return false;
-    if (!shared_.grow(segment.base, segment.bytes, segment_bytes)) return false;
-    pool.ledger.reserve(more);
-    segment.bytes = segment_bytes;
+  const std::size_t pages = shared_.profile.in_pages(bytes);
+  if (pages < holding.pages || (pages > holding.pages && pages > holding.addresses)) return false;
+  provide(holding, holding.pages, pages, request);
+  {
+    const Guard mapping(shared_.mapping);  // who holds what is read under it
+    const Guard guard(shared_.lock);
+    shared_.uncount(*state_, holding);
+    holding.composition = std::move(composition);
+    holding.cover(holding.base, bytes);
+    holding.serve(request);
+    shared_.count(*state_, holding);
   }
-  for (Ledger* ledger : {&pool.ledger, &shared_.ledger}) {
-    ledger->remove(node.requested_bytes(), node.bytes(), holding_split);
-    ledger->add(request.bytes, bytes, split);
-  }
-  holding_split = split;
-  node.cover(segment.base, bytes);
-  node.serve(request);
+  shared_.tell_passed(request);
   return true;
 }
 
 void Pool::free(Block* block) noexcept {
-  if (!block) return;
-  const Guard guard(shared_.lock);
-  give_back(detail::node_of(block)->segment->age);
-}
-
-// Under the lock.
-void Pool::give_back(std::uint64_t age) noexcept {
-  const auto entry = state_->holdings.find(age);
-  const auto& [segment, node, split] = entry->second;
-  for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
-    ledger->remove(node.requested_bytes(), node.bytes(), split);
-  }
-  if (segment.bytes > 0) {
-    shared_.unmap(segment.base, segment.bytes);
-    state_->ledger.give_back(segment.bytes);
-  }
-  state_->holdings.erase(entry);
+  if (block) remove_holding(holding_of(block));
 }
 
 void Pool::recategorise(Block* block, Category category) noexcept {
+  Holding& holding = holding_of(block);
+  const Guard mapping(shared_.mapping);
   const Guard guard(shared_.lock);
-  ByCategory& split = state_->holdings.find(detail::node_of(block)->segment->age)->second.split;
-  for (std::size_t i = 0; i < kCategoryCount; ++i) {
-    for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
-      ledger->move(split[i], static_cast<Category>(i), category);
+  shared_.uncount(*state_, holding);
+  holding.composition.split = {};
+  holding.composition.split[static_cast<std::size_t>(category)] = holding.bytes();
+  holding.set_category(category);
+  shared_.count(*state_, holding);
+}
+
+void Pool::rest(Block* block) noexcept {
+  Holding& holding = holding_of(block);
+  if (holding.presence.load(std::memory_order_relaxed) == Presence::held)
+    holding.presence.store(Presence::resting, std::memory_order_release);
+}
+
+void Pool::wake(Block* block) {
+  Holding& holding = holding_of(block);
+  auto presence = Presence::resting;
+  if (holding.presence.compare_exchange_strong(presence, Presence::held,
+                                               std::memory_order_acquire) ||
+      presence == Presence::held) [[likely]]
+    return;
+  {
+    const Guard mapping(shared_.mapping);  // it may be on its way just now
+    presence = holding.presence.load(std::memory_order_acquire);
+    if (presence == Presence::resting) {
+      holding.presence.store(Presence::held, std::memory_order_relaxed);
+      return;
     }
   }
-  split = {};
-  split[static_cast<std::size_t>(category)] = block->allocated_bytes();
-  detail::node_of(block)->set_category(category);
+  const Request request{holding.requested_bytes(), holding.category(), holding.tag(),
+                        "what rested between two runs"};
+  provide(holding, 0, holding.pages, request);
+  const Guard guard(shared_.lock);
+  holding.cover(holding.base, holding.bytes());
+  holding.presence.store(Presence::held, std::memory_order_relaxed);
+  shared_.count(*state_, holding);
+}
+
+bool Pool::has_memory(const Block* block) const noexcept {
+  const auto& holding = static_cast<const Holding&>(*detail::node_of(block));
+  const Presence presence = holding.presence.load(std::memory_order_acquire);
+  return presence == Presence::held || presence == Presence::resting;
+}
+
+CloseReport Pool::suspend() noexcept {
+  const Guard mapping(shared_.mapping);
+  CloseReport report;
+  for (auto& [age, holding] : state_->holdings) {
+    const Presence presence = holding.presence.load(std::memory_order_acquire);
+    if (presence != Presence::held && presence != Presence::resting) continue;
+    if (!shared_.take_away(*state_, holding, presence == Presence::held ? Presence::suspended
+                                                                       : Presence::away))
+      continue;
+    ++report.freed_blocks;
+    report.freed_bytes += holding.bytes();
+    report.returned_bytes += holding.pages;
+  }
+  Refusal ignored;
+  const std::size_t cushion = state_->cushion.pages;
+  if (shared_.set_cushion(*state_, 0, ignored)) report.returned_bytes += cushion;
+  const Guard guard(shared_.lock);
+  state_->suspended = true;
+  return report;
+}
+
+void Pool::resume() {
+  std::vector<Holding*> resumed;
+  {
+    const Guard guard(shared_.lock);
+    resumed.reserve(state_->holdings.size());
+    for (auto& [age, holding] : state_->holdings)
+    if (holding.presence.load(std::memory_order_relaxed) == Presence::suspended)
+      resumed.push_back(&holding);
+  }
+  std::size_t count = 0;
+  try {
+    for (; count < resumed.size(); ++count) {
+      Holding& holding = *resumed[count];
+      const Request request{holding.requested_bytes(), holding.category(), holding.tag(),
+                            "what a session had before it was suspended"};
+      provide(holding, 0, holding.pages, request);
+      const Guard guard(shared_.lock);
+      holding.cover(holding.base, holding.bytes());
+      holding.presence.store(Presence::held, std::memory_order_relaxed);
+      shared_.count(*state_, holding);
+    }
+  } catch (...) {
+    const Guard mapping(shared_.mapping);
+    while (count > 0) shared_.take_away(*state_, *resumed[--count], Presence::suspended);
+    throw;
+  }
+  const Guard mapping(shared_.mapping);
+  shared_.refill_cushion(*state_);
+  const Guard guard(shared_.lock);
+  state_->suspended = false;
+}
+
+void Pool::preallocate(std::size_t bytes) {
+  if (!shared_.profile.grows)
+    throw Error("pool " + state_->name + ": this device cannot preallocate for a pool");
+  const std::size_t target = shared_.profile.in_pages(bytes);
+  detail::Cushion& cushion = state_->cushion;
+  const Request request{.bytes = bytes, .purpose = "what a session preallocates"};
+  Relief relief(shared_, state_.get(), request);
+  for (;;) {
+    Refusal refusal;
+    {
+      const Guard mapping(shared_.mapping);
+      if (cushion.addresses < target && cushion.pages == 0) {
+        if (cushion.addresses > 0) shared_.source->unreserve(cushion.base, cushion.addresses);
+        cushion.addresses = 0;
+        cushion.base = static_cast<std::byte*>(shared_.source->reserve(target));
+        if (cushion.base) cushion.addresses = target;
+      }
+      const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
+      const std::size_t wanted = target > reserved ? target - reserved : 0;
+      refusal.reserve_bytes = wanted;
+      if (cushion.addresses < wanted) {
+        if (shared_.set_cushion(*state_, 0, refusal) && cushion.base) continue;
+      } else if (shared_.set_cushion(*state_, wanted, refusal)) {
+        cushion.target = target;
+        return;
+      }
+    }
+    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+  }
 }
 
 CloseReport Pool::close() noexcept {
-  const Guard guard(shared_.lock);
-  state_->closed = true;
-  const CloseReport report{.freed_blocks = state_->ledger.allocations(),
-                           .freed_bytes = state_->ledger.allocated(),
-                           .returned_bytes = state_->ledger.reserved()};
-  while (!state_->holdings.empty()) give_back(state_->holdings.begin()->first);
+  const Guard mapping(shared_.mapping);
+  CloseReport report;
+  std::size_t reserved = 0;
+  {
+    const Guard guard(shared_.lock);
+    state_->closed = true;
+    report.freed_blocks = state_->ledger.allocations();
+    report.freed_bytes = state_->ledger.allocated();
+    reserved = state_->ledger.reserved();
+  }
+  for (auto at = state_->holdings.begin(); at != state_->holdings.end();) {
+    if (!shared_.drop(*state_, at->second)) {
+      ++at;
+      continue;
+    }
+    const Guard guard(shared_.lock);
+    at = state_->holdings.erase(at);
+  }
+  detail::Cushion& cushion = state_->cushion;
+  Refusal ignored;
+  cushion.target = 0;
+  if (shared_.set_cushion(*state_, 0, ignored) && cushion.addresses > 0) {
+    shared_.source->unreserve(cushion.base, cushion.addresses);
+    cushion.addresses = 0;
+  }
+  report.returned_bytes = reserved - state_->ledger.published_reserved();
   return report;
 }
 
@@ -153,6 +337,7 @@ Stats Pool::stats() const {
   {
     const Guard guard(shared_.lock);
     stats = state_->ledger.stats();
+    stats.segments = shared_.segments(&*state_);
     limit = state_->limit;
   }
   return shared_.with_device(stats, limit);
@@ -164,8 +349,15 @@ void Pool::reset_peaks() noexcept {
 }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
-  const Guard guard(shared_.lock);
-  state_->limit = reserved_bytes.value_or(kNoLimit);
+  std::size_t reserved = 0, limit = 0;
+  {
+    const Guard guard(shared_.lock);
+    limit = state_->limit = reserved_bytes.value_or(kNoLimit);
+    reserved = state_->ledger.reserved();
+  }
+  if (reserved <= limit) return;
+  const Guard mapping(shared_.mapping);
+  shared_.take_resting(reserved - limit, state_.get());
 }
 
 std::size_t Pool::allocated_bytes() const noexcept { return state_->ledger.published_allocated(); }

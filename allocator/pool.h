@@ -16,30 +16,55 @@ namespace ebb::memory {
 class CachingAllocator;
 class Ledger;
 namespace detail {
+struct Holding;
 struct PoolState;
 struct Shared;
 }  // namespace detail
 
-/// Every block is a segment of its own, exact to the device's page, so a pool never caches, never
-/// fragments, and closing one cannot touch another. Its bytes are part of the device's figures and
-/// count against the device's limit besides the pool's own. May be used from any thread.
+/// Every block has a range of addresses of its own, exact to the device's page, so a pool never
+/// caches, never fragments, and closing one cannot touch another. Its bytes are part of the
+/// device's figures and count against the device's limit besides the pool's own. May be used from
+/// any thread, each block by one at a time.
+///
+/// Where a limit or the device is in the way, everything that the device's allocator can do about
+/// it is done before OutOfMemory is thrown, and then nothing has changed.
 class Pool {
  public:
   ~Pool();  ///< closes
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Where the device's limit or the device refuses, the shared cache is trimmed first. Throws
-  /// OutOfMemory, and Error when the pool is closed.
+  /// Throws OutOfMemory, and Error when the pool is closed.
   Block* allocate(const Request& request);
-  /// A block whose bytes the figures count in several categories, such as an arena. `split` adds up
-  /// to the rounded bytes of the request, whose own category names the block to its holders.
-  Block* allocate(const Request& request, const ByCategory& split);
-  /// Makes a block larger, as by free() and allocate(), where it is: false, with nothing changed,
-  /// where the source or a limit is in the way.
-  bool grow(Block* block, const Request& request, const ByCategory& split) noexcept;
+  /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for whatever the
+  /// device could ever give it.
+  Block* allocate(const Request& request, Composition composition, bool may_grow = false);
+  /// Makes a block larger, or of another composition, where it is. False, with nothing changed,
+  /// where its addresses do not suffice. Throws OutOfMemory.
+  bool grow(Block* block, const Request& request, Composition composition);
   void free(Block* block) noexcept;                             ///< null is allowed
   void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
+
+  /// Nothing that anybody needs is in the block until wake(): whoever is short of memory may take
+  /// its away. Without a lock.
+  void rest(Block* block) noexcept;
+  /// It has memory again, without its contents if it had to be taken away; at the same address
+  /// where the device has addresses to reserve. Without a lock where nothing was taken. Throws
+  /// OutOfMemory; the block rests on then.
+  void wake(Block* block);
+  /// Whether nothing was taken away.
+  bool has_memory(const Block* block) const noexcept;
+
+  /// Gives all memory back and keeps the addresses, where the device has such, for resume().
+  /// Blocks are not to be touched meanwhile; they may be freed. Says what was freed and returned.
+  CloseReport suspend() noexcept;
+  /// Memory for what suspend() took it from, without its contents. Throws OutOfMemory; the pool
+  /// stays suspended then.
+  void resume();
+
+  /// Reserves so many bytes ahead and keeps them reserved, whatever is freed; 0: no more. Throws
+  /// OutOfMemory, and Error where the device has no addresses to reserve.
+  void preallocate(std::size_t bytes);
 
   /// Frees every block that is left and returns its bytes; the second time there is nothing to do.
   /// No block of the pool may be touched or freed afterwards: its memory is unmapped.
@@ -49,10 +74,11 @@ class Pool {
   const std::string& name() const noexcept;
   Stats stats() const;  ///< of the pool alone; `device_free` is the device's
   void reset_peaks() noexcept;
-  void set_limit(
-      std::optional<std::size_t> reserved_bytes) noexcept;  ///< refuses only new requests
-  std::size_t allocated_bytes() const noexcept;             ///< without a lock
-  std::size_t reserved_bytes() const noexcept;              ///< likewise
+  /// Of reserved bytes. Lowered below what is in use, resting blocks give their memory back, and
+  /// only new requests are refused.
+  void set_limit(std::optional<std::size_t> reserved_bytes) noexcept;
+  std::size_t allocated_bytes() const noexcept;  ///< without a lock
+  std::size_t reserved_bytes() const noexcept;   ///< likewise
 
   friend Ledger& ledger_of(const Pool& pool) noexcept;
 
@@ -60,7 +86,11 @@ class Pool {
   friend class CachingAllocator;
   Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit);
 
-  void give_back(std::uint64_t age) noexcept;
+  detail::Holding& add_holding(const Request& request, Composition&& composition, bool may_grow);
+  void remove_holding(detail::Holding& holding) noexcept;
+  void provide(detail::Holding& holding, std::size_t had, std::size_t bytes,
+               const Request& request);
+  Composition of_one(const Request& request) const;
 
   detail::Shared& shared_;
   const std::unique_ptr<detail::PoolState> state_;

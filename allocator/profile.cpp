@@ -19,10 +19,6 @@ std::size_t Profile::segment_bytes(std::size_t bytes) const noexcept {
   return round_up(bytes, large_multiple);
 }
 
-std::size_t Profile::exact_segment_bytes(std::size_t bytes) const noexcept {
-  return round_up(bytes, page_bytes);
-}
-
 void Profile::check() const {
   const auto require = [this](bool holds, const char* what) {
     if (!holds) throw Error("profile " + name + ": " + what);
@@ -30,6 +26,9 @@ void Profile::check() const {
   require(std::has_single_bit(rounding), "rounding has to be a power of two");
   require(page_bytes > 0 && page_bytes % rounding == 0,
           "page_bytes has to be a multiple of the rounding");
+  require(growth_step > 0 && growth_step % page_bytes == 0 && range_bytes >= growth_step &&
+              range_bytes % page_bytes == 0,
+          "growth_step and range_bytes have to be multiples of page_bytes");
   require(small_request <= small_segment, "small_request has to fit in a small_segment");
   require(small_request <= medium_request, "small_request has to be at most medium_request");
   require(medium_request <= medium_segment, "medium_request has to fit in a medium_segment");

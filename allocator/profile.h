@@ -9,29 +9,37 @@ namespace ebb::memory {
 /// Belongs to a kind of device and is the same on its simulated twin: two allocators with equal
 /// profiles that see the same calls hold the same figures and place every block alike.
 ///
-/// Segments are of fixed size. A profile whose segments grow in place needs a source that can
-/// extend a mapping at its end; nothing else here has to know.
+/// Where a device has addresses to reserve, the cache is ranges of them that grow as memory is
+/// needed, in steps, and give back pages inside: one for small requests, one for larger ones. Where
+/// it has none, they are segments of fixed size.
 struct Profile {
   std::string name = "cpu";
-  std::size_t rounding = 512;             ///< of every block; a power of two
-  std::size_t small_request = 1 << 20;    ///< requests up to this many bytes ...
-  std::size_t small_segment = 2 << 20;    ///< ... come from segments of this size,
+  std::size_t rounding = 512;          ///< of every block; a power of two
+  std::size_t page_bytes = 4096;       ///< what the device maps in; a pool's blocks are exact to it
+  std::size_t small_request = 1 << 20;  ///< requests up to this many bytes keep apart
+  bool grows = true;
+  std::size_t growth_step = 2 << 20;               ///< of a range, where limits allow it
+  std::size_t range_bytes = std::size_t{1} << 40;  ///< addresses that are reserved for one
+  std::size_t small_segment = 2 << 20;             ///< Without growth, small requests come from
+                                                   ///< segments of this size,
   std::size_t medium_request = 10 << 20;  ///< those up to this many bytes ...
   std::size_t medium_segment = 20 << 20;  ///< ... from segments of this size,
   std::size_t large_multiple = 2 << 20;   ///< larger ones from segments in multiples of this.
   /// Programs are captured once and replayed: feeds and fetches go through places of their own in
   /// the arena, since the addresses that a program reads and writes must not move.
   bool captures_programs = false;
-  std::size_t page_bytes = 4096;  ///< what the device maps in; a pool's segments are exact to it
 
   /// The allocated bytes of a request.
   std::size_t rounded(std::size_t bytes) const noexcept {
     return (bytes + rounding - 1) & ~(rounding - 1);
   }
-  /// The segment that is mapped for a block of so many (rounded) bytes.
+  /// Whole pages for so many bytes.
+  std::size_t in_pages(std::size_t bytes) const noexcept {
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  }
+  /// The segment of fixed size that is mapped for a block of so many (rounded) bytes. Where it is
+  /// refused, one of in_pages() is tried.
   std::size_t segment_bytes(std::size_t bytes) const noexcept;
-  /// The smallest segment that could hold it: what is tried when the usual one is refused.
-  std::size_t exact_segment_bytes(std::size_t bytes) const noexcept;
   /// Throws Error when the constants contradict each other.
   void check() const;
 };

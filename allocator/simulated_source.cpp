@@ -4,42 +4,62 @@
 
 namespace ebb::memory {
 
-void* SimulatedSource::map(std::size_t bytes) noexcept {
+void* SimulatedSource::reserve(std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
   if (!find_gap(cursor_, bytes) && !find_gap(kBegin, bytes)) return nullptr;
   try {
-    mapped_.emplace(cursor_, bytes);
+    reserved_.emplace(cursor_, bytes);
   } catch (...) {
     return nullptr;
   }
   void* base = reinterpret_cast<void*>(cursor_);
   cursor_ += bytes;
-  mapped_bytes_.store(mapped_bytes() + bytes, std::memory_order_relaxed);
-  most_mapped_bytes_.store(std::max(most_mapped_bytes(), mapped_bytes()),
-                           std::memory_order_relaxed);
   return base;
 }
 
-void SimulatedSource::unmap(void* base, std::size_t bytes) noexcept {
-  mapped_.erase(reinterpret_cast<std::uintptr_t>(base));
-  mapped_bytes_.store(mapped_bytes() - bytes, std::memory_order_relaxed);
+void SimulatedSource::unreserve(void* base, std::size_t /*bytes*/) noexcept {
+  const std::lock_guard lock(mutex_);
+  reserved_.erase(reinterpret_cast<std::uintptr_t>(base));
+}
+
+bool SimulatedSource::commit(void* /*at*/, std::size_t bytes) noexcept {
+  const bool may_overdraw = overdraws_.exchange(false, std::memory_order_relaxed);
+  const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes <= capacity_bytes_ && before <= capacity_bytes_ - bytes) return true;
+  if (may_overdraw) {
+    fits_.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+bool SimulatedSource::decommit(void* /*at*/, std::size_t bytes) noexcept {
+  committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+bool SimulatedSource::overdraw() noexcept {
+  overdraws_.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 DeviceMemory SimulatedSource::device_memory() const noexcept {
   return {.total = capacity_bytes_,
-          .free = capacity_bytes_ - std::min(capacity_bytes_, mapped_bytes())};
+          .free = capacity_bytes_ - std::min(capacity_bytes_, committed_bytes())};
 }
 
 // Moves the cursor to the first gap at or behind `from` that is wide enough. The cursor runs
 // through the whole address range before it starts again, so the search is short however often one
-// maps.
+// reserves.
 bool SimulatedSource::find_gap(std::uintptr_t from, std::size_t bytes) noexcept {
-  for (auto next = mapped_.lower_bound(from);; ++next) {
-    const std::uintptr_t end = next == mapped_.end() ? kEnd : next->first;
+  for (auto next = reserved_.lower_bound(from);; ++next) {
+    const std::uintptr_t end = next == reserved_.end() ? kEnd : next->first;
     if (end - from >= bytes) {
       cursor_ = from;
       return true;
     }
-    if (next == mapped_.end()) return false;
+    if (next == reserved_.end()) return false;
     from = next->first + next->second;
   }
 }

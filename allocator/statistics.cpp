@@ -18,15 +18,13 @@ std::string format_bytes(std::size_t bytes) {
 }
 
 std::string describe(const ReleaseReport& report) {
-  const auto in_segments = [](std::size_t count) {
-    return " in " + std::to_string(count) + (count == 1 ? " segment" : " segments");
+  std::string line = format_bytes(report.returned_bytes) + " returned";
+  const auto kept = [&](std::size_t bytes, const char* why) {
+    if (bytes > 0) line += "; " + format_bytes(bytes) + why;
   };
-  std::string line =
-      format_bytes(report.returned_bytes) + " returned" + in_segments(report.returned_segments);
-  if (report.kept_bytes > 0) {
-    line += "; " + format_bytes(report.kept_bytes) + " free but kept" +
-            in_segments(report.kept_segments) + " that live blocks still use";
-  }
+  kept(report.pinned_bytes, " free but kept in pages that live blocks use too");
+  kept(report.preallocated_bytes, " free but preallocated");
+  kept(report.refused_bytes, " free but not taken back by the device");
   return line;
 }
 

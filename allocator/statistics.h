@@ -27,7 +27,7 @@ using ByCategory = std::array<std::size_t, kCategoryCount>;
 struct Stats {
   Figure requested;  ///< as asked for
   Figure allocated;  ///< rounded up to the profile's rounding; never depends on the cache's state
-  Figure reserved;   ///< segments held from the device
+  Figure reserved;   ///< held from the device
   std::array<Figure, kCategoryCount> by_category;  ///< of the allocated bytes; a change of category
                                                    ///< adds to the total of the new one
   ByCategory at_peak{};         ///< the split of `allocated` when it first reached its peak
@@ -35,7 +35,7 @@ struct Stats {
   std::size_t device_total = 0;
   std::size_t limit = kNoLimit;  ///< on `reserved`
   std::size_t allocations = 0;   ///< live blocks, those of zero bytes included
-  std::size_t segments = 0;
+  std::size_t segments = 0;  ///< ranges of addresses that have memory
   bool operator==(const Stats&) const = default;
 };
 
@@ -46,13 +46,30 @@ struct Holder {
   std::size_t blocks = 0;
 };
 
-/// What release_cached() did. A free block stays when a live one shares its segment: a segment goes
-/// back to the device whole or not at all.
+/// What the bytes of a block are, where they are of several kinds: an arena, a session's variables.
+struct Composition {
+  ByCategory split{};           ///< adds up to the rounded bytes
+  std::vector<Holder> holders;  ///< the largest of those that ask for them, as far as known
+};
+
+/// Why more is reserved than was requested: reserved = requested + rounding + page_rounding + free.
+struct Fragmentation {
+  std::size_t rounding_bytes = 0;       ///< allocated, beyond what was requested
+  std::size_t page_rounding_bytes = 0;  ///< ends of the last pages of pools' blocks
+  std::size_t free_bytes = 0;           ///< in the cache, kept for the next request
+  std::size_t pinned_bytes = 0;         ///< of the free ones: in pages that a live neighbour uses,
+                                        ///< so that they cannot go back
+  std::size_t largest_free_bytes = 0;   ///< in one piece
+  std::size_t free_pieces = 0;
+};
+
+/// What release_cached() did. A page goes back to the device when no live block uses any of it.
 struct ReleaseReport {
   std::size_t returned_bytes = 0;
-  std::size_t returned_segments = 0;
-  std::size_t kept_bytes = 0;     ///< free, but in a segment that a live block still uses
-  std::size_t kept_segments = 0;  ///< how many such segments
+  std::size_t pinned_bytes = 0;        ///< free, but in a page that a live block uses (where the
+                                       ///< device has no ranges: in a segment)
+  std::size_t preallocated_bytes = 0;  ///< free, but kept because it was preallocated
+  std::size_t refused_bytes = 0;       ///< free, but the device did not take it back
 };
 
 /// What closing a pool did.

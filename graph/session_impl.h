@@ -87,9 +87,8 @@ class Session::Impl {
   void require_open() const;
   std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
                                                 std::vector<Shape> shapes);
-  // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
+  // An arena that is large enough, and has memory. Throws OutOfMemory; what was there stays usable.
   void provide_arena(const memory::Plan& plan);
-  detail::SessionVariables::Added provide_variables(const detail::Program& program);
   // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
   Tensors execute(CachedPlan& plan, std::span<const Tensor* const> values);
   // The feeds, or copies of those whose memory the program updates as a captured tensor.

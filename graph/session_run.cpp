@@ -118,25 +118,21 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
 }
 
 void Session::Impl::provide_arena(const memory::Plan& plan) {
-  if (plan.arena_bytes == 0 || (arena_ && arena_->requested_bytes() >= plan.arena_bytes)) return;
-  const memory::Request request{plan.arena_bytes, Category::activation, {"session arena"}};
-  if (!arena_ || !pool->grow(arena_, request, plan.arena_by_category)) {
+  if (plan.arena_bytes == 0) return;
+  if (arena_ && arena_->requested_bytes() >= plan.arena_bytes) {
+    pool->wake(arena_);
+    return;
+  }
+  const memory::Request request{plan.arena_bytes, Category::activation, plan.peak_tag,
+                                "the arena of a session, where most of it is in use"};
+  const memory::Composition composition{plan.arena_by_category, plan.arena_holders};
+  if (!arena_ || !pool->grow(arena_, request, composition)) {
+    // Elsewhere, and not beside the old one, so that the peak is what the plan says.
     pool->free(std::exchange(arena_, nullptr));
-    arena_ = pool->allocate(request, plan.arena_by_category);
+    arena_ = pool->allocate(request, composition, true);
   }
   if (detail::logs_debug())
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
-}
-
-// Nothing lives in the arena between runs: it gives way.
-detail::SessionVariables::Added Session::Impl::provide_variables(const detail::Program& program) {
-  try {
-    return variables.allocate(program.variables);
-  } catch (const OutOfMemory&) {
-    if (!arena_) throw;
-    pool->free(std::exchange(arena_, nullptr));
-    return variables.allocate(program.variables);
-  }
 }
 
 void Session::Impl::copy_updated_feeds(const detail::Program& program,
@@ -164,13 +160,21 @@ Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> 
     copy_updated_feeds(program, {feeds.data(), feeds.size()}, copies);
   }
   detail::SessionVariables::Added added;
-  if (!plan.has_variables) added = provide_variables(program);
+  if (!plan.has_variables) added = variables.allocate(program.variables);
+  // Nothing is in the arena between runs: whoever is short of memory may have it.
+  struct Resting {
+    ~Resting() {
+      if (session.arena_) session.pool->rest(session.arena_);
+    }
+    Impl& session;
+  } const resting{*this};
   Tensors results;
   try {
-    provide_arena(program.plan);
-    executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
+    // What others may refuse comes first: the arena is not made larger for a run that cannot be.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
+    provide_arena(program.plan);
+    executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
   } catch (...) {
     executable.unbind();
     variables.release(added);
@@ -231,7 +235,7 @@ memory::Breakdown Session::Impl::memory() const {
   memory::Breakdown breakdown;
   breakdown.parameter_bytes = variables.parameter_bytes();
   breakdown.optimizer_state_bytes = variables.slot_bytes();
-  breakdown.arena_bytes = arena_ ? arena_->allocated_bytes() : 0;
+  breakdown.arena_bytes = arena_ && pool->has_memory(arena_) ? arena_->allocated_bytes() : 0;
   for (const std::shared_ptr<CachedPlan>& plan : plans)
     breakdown.workspace_bytes =
         std::max(breakdown.workspace_bytes, plan->executable.program().plan.workspace_bytes);

@@ -19,10 +19,10 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
   for (const std::uint32_t index : others)
     if (declared[index].category != Category::parameter && !has_memory(index))
       slots.push_back(index);
-  memory::Block* const parameter_block = segment(parameters, "session parameters");
+  memory::Block* const parameter_block = segment(parameters, "the parameters of a session");
   memory::Block* slot_block = nullptr;
   try {
-    slot_block = segment(slots, "session slots");
+    slot_block = segment(slots, "the optimizer state of a session");
     values_.resize(declared.size());
   } catch (...) {
     pool_.free(slot_block);
@@ -49,16 +49,26 @@ void SessionVariables::release(const Added& added) noexcept {
   pool_.free(added.parameters);
 }
 
-memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices, const char* tag) {
+memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
+                                         const char* purpose) {
   if (indices.empty()) return nullptr;
-  std::size_t bytes = 0;
-  memory::ByCategory split{};
+  memory::Request request{.purpose = purpose};
+  memory::Composition composition;
+  std::size_t largest = 0;
   for (const std::uint32_t index : indices) {
-    const std::size_t each = rounded_bytes(declaration(index));
-    bytes += each;
-    split[static_cast<std::size_t>(declaration(index).category)] += each;
+    const VariableDeclaration& variable = declaration(index);
+    const std::size_t each = rounded_bytes(variable);
+    const memory::Tag asks = tag(name(variable.category), variable.site);
+    if (each > largest) {
+      largest = each;
+      request.tag = asks;
+    }
+    request.bytes += each;
+    composition.split[static_cast<std::size_t>(variable.category)] += each;
+    composition.holders.push_back({asks, each, 1});
   }
-  return pool_.allocate({bytes, Category::parameter, {tag}}, split);
+  request.category = declaration(indices[0]).category;
+  return pool_.allocate(request, std::move(composition));
 }
 
 void SessionVariables::lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) {

@@ -86,7 +86,7 @@ class SessionVariables {
   // It has a value now, all of it.
   void is_set(std::size_t index) noexcept;
   // One segment for these variables, and where each is in it.
-  memory::Block* segment(std::span<const std::uint32_t> indices, const char* tag);
+  memory::Block* segment(std::span<const std::uint32_t> indices, const char* purpose);
   void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block);
   bool is_random_state(std::size_t index) const noexcept {
     return static_cast<std::int64_t>(index) == graph_.random_state();

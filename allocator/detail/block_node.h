@@ -1,4 +1,4 @@
-// What stands behind a Block: its place in a segment and, while free, in an index.
+// What stands behind a Block: its place in a segment and, while it is not live, in an index.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,33 @@ namespace ebb::memory::detail {
 
 struct Segment;
 
-/// Live or free. The nodes of a segment tile it: each begins where the one before it ends, and no
-/// two neighbours are both free. A zero-byte block has no segment and no neighbours.
-struct BlockNode final : Block {
+/// The nodes of a segment tile it: each begins where the one before it ends. An idle node with
+/// memory behind it is free; one without, of whole pages, is a hole. No two neighbours are both
+/// free, and none are both holes. A zero-byte block has no segment and no neighbours.
+struct BlockNode : Block {
+  enum class State : std::uint8_t {
+    live,
+    idle,
+    moving,  // on its way from hole to memory or back: its thread's, until it settles
+  };
+
   Segment* segment = nullptr;
   BlockNode* before = nullptr;  // neighbours in the segment
   BlockNode* after = nullptr;
-  BlockNode* left = nullptr;  // children in the index, while free
+  BlockNode* left = nullptr;  // children in the index of free nodes, neighbours in the list of holes
   BlockNode* right = nullptr;
+  BlockNode* chain = nullptr;  // the next of those that some function has gathered
   std::uint32_t priority = 0;
-  bool is_free = false;
+  State state = State::live;
+  bool has_memory = true;
 
+  bool is_free() const noexcept { return state == State::idle && has_memory; }
+  bool is_hole() const noexcept { return state == State::idle && !has_memory; }
+  bool is_kin(const BlockNode& other) const noexcept {
+    return state == State::idle && other.state == State::idle && has_memory == other.has_memory;
+  }
   std::byte* data() const noexcept { return data_; }
+  std::byte* end() const noexcept { return data_ + allocated_bytes_; }
   std::size_t bytes() const noexcept { return allocated_bytes_; }
   void cover(std::byte* data, std::size_t bytes) noexcept {
     data_ = data;
@@ -42,17 +57,22 @@ struct BlockNode final : Block {
 };
 
 inline BlockNode* node_of(Block* block) noexcept { return static_cast<BlockNode*>(block); }
+inline const BlockNode* node_of(const Block* block) noexcept {
+  return static_cast<const BlockNode*>(block);
+}
 
-/// A mapped range. Ages count up in the order of mapping and stand in for addresses wherever an
-/// order is needed, because addresses differ between a device and its twin.
+/// A range of addresses. Ages count up in the order of reserving and stand in for addresses
+/// wherever an order is needed, because addresses differ between a device and its twin.
 struct Segment {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
   std::uint64_t age = 0;
-  bool small = false;          // serves small requests only
+  bool small = false;          // serves small requests only, while others can be had
   BlockNode* first = nullptr;  // the node at base
 
-  bool is_free() const noexcept { return first->is_free && first->after == nullptr; }
+  bool is_idle() const noexcept {
+    return first->state == BlockNode::State::idle && first->after == nullptr;
+  }
 };
 
 using Segments = std::map<std::uint64_t, Segment>;  // by age; stable addresses

@@ -66,6 +66,16 @@ BlockNode* treap_first_of_at_least(BlockNode* root, std::size_t bytes) noexcept 
   return found;
 }
 
+// Puts those of at least so many bytes in front of `chain`, in ascending order.
+void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept {
+  for (; root; root = root->right) {
+    if (root->bytes() < bytes) continue;
+    treap_chain(root->left, bytes, chain);
+    root->chain = chain;
+    chain = root;
+  }
+}
+
 }  // namespace
 
 void FreeIndex::insert(BlockNode* node) noexcept {
@@ -90,6 +100,13 @@ BlockNode* FreeIndex::best_fit(std::size_t bytes) const noexcept {
   if (BlockNode* found = treap_first_of_at_least(roots_[bin], bytes)) return found;
   const std::size_t next = next_filled_bin(bin + 1);
   return next < kBins ? treap_first_of_at_least(roots_[next], bytes) : nullptr;
+}
+
+BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) const noexcept {
+  BlockNode* chain = nullptr;
+  for (std::size_t bin = next_filled_bin(bin_of(bytes)); bin < kBins; bin = next_filled_bin(bin + 1))
+    treap_chain(roots_[bin], bytes, chain);
+  return chain;
 }
 
 std::size_t FreeIndex::next_filled_bin(std::size_t from) const noexcept {

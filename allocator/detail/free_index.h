@@ -22,6 +22,9 @@ class FreeIndex {
   void erase(BlockNode* node) noexcept;
   /// The first node, in the order above, of at least so many bytes; null if there is none.
   BlockNode* best_fit(std::size_t bytes) const noexcept;
+  /// Links every node of at least so many bytes through `chain`, largest first, and returns the
+  /// first.
+  BlockNode* chain_of_at_least(std::size_t bytes) const noexcept;
 
  private:
   static constexpr unsigned kFractionBits = 5;

@@ -1,58 +1,108 @@
 #include "ebb/allocator/detail/heap.h"
 
+#include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace ebb::memory::detail {
 
-BlockNode* Heap::take(std::size_t bytes) {
+using State = BlockNode::State;
+
+// Every node enters and leaves the indices here.
+void Heap::list(BlockNode* node) noexcept {
+  node->state = State::idle;
+  if (node->has_memory) {
+    index_of(*node->segment).insert(node);
+    return;
+  }
+  node->left = nullptr;
+  node->right = std::exchange(holes_[node->segment->small], node);
+  if (node->right) node->right->left = node;
+}
+
+void Heap::unlist(BlockNode* node) noexcept {
+  if (node->has_memory) {
+    index_of(*node->segment).erase(node);
+    return;
+  }
+  (node->left ? node->left->right : holes_[node->segment->small]) = node->right;
+  if (node->right) node->right->left = node->left;
+}
+
+// Whoever walks there goes on from the node that has taken it in.
+void Heap::retire(BlockNode* node, BlockNode* into) noexcept {
+  for (Walk* walk = walks_; walk; walk = walk->other_)
+    if (walk->at_ == node) walk->at_ = into;
+  nodes_.give(node);
+}
+
+// A node takes in the one behind it.
+void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
+  node->cover(node->data(), node->bytes() + after->bytes());
+  node->add_last_user(after->last_user());
+  node->after = after->after;
+  if (node->after) node->after->before = node;
+  retire(after, node);
+}
+
+// Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no index.
+void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
+  rest->cover(node->data() + bytes, node->bytes() - bytes);
+  rest->segment = node->segment;
+  rest->state = node->state;
+  rest->has_memory = node->has_memory;
+  rest->set_last_user(node->last_user());
+  rest->before = node;
+  rest->after = node->after;
+  if (rest->after) rest->after->before = rest;
+  node->after = rest;
+  node->cover(node->data(), bytes);
+}
+
+BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
   nodes_.reserve(1);  // for the remainder
-  FreeIndex& index = bytes <= small_request_ ? small_ : large_;
   BlockNode* node = index.best_fit(bytes);
   if (!node) return nullptr;
   index.erase(node);
-  node->is_free = false;
+  node->state = State::live;
   if (node->bytes() > bytes) {
     BlockNode* rest = nodes_.take();
-    rest->cover(node->data() + bytes, node->bytes() - bytes);
-    rest->segment = node->segment;
-    rest->is_free = true;
-    rest->set_last_user(node->last_user());
-    rest->before = node;
-    rest->after = node->after;
-    if (rest->after) rest->after->before = rest;
-    node->after = rest;
-    node->cover(node->data(), bytes);
+    cut(node, bytes, rest);
+    rest->state = State::idle;
     index.insert(rest);
   }
   return node;
 }
 
-void Heap::give(BlockNode* node) noexcept {
-  assert(!node->is_free && "freed twice");
-  if (!node->segment) {
-    nodes_.give(node);
-    return;
+BlockNode* Heap::take(std::size_t bytes) {
+  return take_from(is_small(bytes) ? small_ : large_, bytes);
+}
+
+BlockNode* Heap::take_any(std::size_t bytes) {
+  if (BlockNode* node = take_from(large_, bytes)) return node;
+  return take_from(small_, bytes);
+}
+
+void Heap::settle(BlockNode* node) noexcept {
+  node->state = State::idle;
+  if (BlockNode* after = node->after; after && after->is_kin(*node)) {
+    unlist(after);
+    absorb(node, after);
   }
-  FreeIndex& index = index_of(*node->segment);
-  if (BlockNode* after = node->after; after && after->is_free) {
-    index.erase(after);
-    node->cover(node->data(), node->bytes() + after->bytes());
-    node->add_last_user(after->last_user());
-    node->after = after->after;
-    if (node->after) node->after->before = node;
-    nodes_.give(after);
-  }
-  node->is_free = true;
-  if (BlockNode* before = node->before; before && before->is_free) {
-    index.erase(before);
-    before->cover(before->data(), before->bytes() + node->bytes());
-    before->add_last_user(node->last_user());
-    before->after = node->after;
-    if (before->after) before->after->before = before;
-    nodes_.give(node);
+  if (BlockNode* before = node->before; before && before->is_kin(*node)) {
+    unlist(before);
+    absorb(before, node);
     node = before;
   }
-  index.insert(node);
+  list(node);
+}
+
+void Heap::give(BlockNode* node) noexcept {
+  assert(node->state == State::live && "freed twice");
+  if (node->segment)
+    settle(node);
+  else
+    nodes_.give(node);
 }
 
 BlockNode* Heap::take_empty() {
@@ -62,33 +112,229 @@ BlockNode* Heap::take_empty() {
   node->set_last_user(nullptr);
   node->segment = nullptr;
   node->before = node->after = nullptr;
-  node->is_free = false;
+  node->state = State::live;
   return node;
 }
 
-void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
+Segment& Heap::add_segment(void* base, std::size_t bytes, bool small) {
   nodes_.reserve(2);  // for this range, and for the remainder when a block is cut from it
   Segment& segment = segments_.try_emplace(next_age_).first->second;
   BlockNode* node = nodes_.take();
-  node->cover(static_cast<std::byte*>(base), segment_bytes);
+  node->cover(static_cast<std::byte*>(base), bytes);
   node->set_last_user(nullptr);
   node->segment = &segment;
   node->before = node->after = nullptr;
-  node->is_free = true;
   segment = {.base = static_cast<std::byte*>(base),
-             .bytes = segment_bytes,
+             .bytes = bytes,
              .age = next_age_++,
-             .small = bytes <= small_request_,
+             .small = small,
              .first = node};
-  index_of(segment).insert(node);
+  return segment;
+}
+
+void Heap::adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes) {
+  BlockNode* node = add_segment(base, segment_bytes, is_small(bytes)).first;
+  node->has_memory = false;
+  list(node);
+}
+
+void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
+  BlockNode* node = add_segment(base, segment_bytes, is_small(bytes)).first;
+  node->has_memory = true;
+  list(node);
 }
 
 Segments::iterator Heap::drop(Segments::iterator segment) noexcept {
-  assert(segment->second.is_free());
+  assert(segment->second.is_idle());
   BlockNode* node = segment->second.first;
-  index_of(segment->second).erase(node);
-  nodes_.give(node);
-  return segments_.erase(segment);
+  unlist(node);
+  const auto next = segments_.erase(segment);
+  retire(node, next == segments_.end() ? nullptr : next->second.first);
+  return next;
+}
+
+// Of a segment's pages, the end of the one in which this offset of a node lies.
+std::size_t Heap::page_after(const BlockNode& node, std::size_t offset) const noexcept {
+  const auto before = static_cast<std::size_t>(node.data() - node.segment->base);
+  return profile_.in_pages(before + offset) - before;
+}
+
+Heap::Row Heap::find_row(std::size_t bytes) const noexcept {
+  Row best;
+  const auto precedes = [](const Row& a, const Row& b) {
+    if (a.bytes != b.bytes) return a.bytes < b.bytes;
+    if (a.first->segment != b.first->segment) return a.first->segment->age < b.first->segment->age;
+    return a.first->data() < b.first->data();
+  };
+  for (BlockNode* hole = holes_[is_small(bytes)]; hole; hole = hole->right) {
+    Row row;
+    row.first = hole->before && hole->before->is_free() ? hole->before : hole;
+    std::size_t missing = bytes;
+    for (BlockNode* node = row.first; node && node->state == State::idle; node = node->after) {
+      if (node->bytes() < missing) {
+        missing -= node->bytes();
+        if (!node->has_memory) row.bytes += node->bytes();
+        continue;
+      }
+      row.last = node;
+      row.with_step = row.bytes;
+      if (node->has_memory) break;
+      // Holes are whole pages.
+      row.bytes += page_after(*node, missing);
+      const auto end = static_cast<std::size_t>(node->data() - node->segment->base) + missing;
+      const std::size_t step = profile_.growth_step;
+      const std::size_t up_to_step = (end + step - 1) / step * step - end + missing;
+      row.with_step += std::min(up_to_step, node->bytes());
+      break;
+    }
+    if (row.last && (!best.first || precedes(row, best))) best = row;
+  }
+  return best;
+}
+
+void Heap::claim(Row& row, std::size_t commit_bytes) {
+  nodes_.reserve(2);
+  row.spare = nodes_.take();
+  row.bytes = commit_bytes;
+  for (BlockNode* node = row.first;; node = node->after) {
+    unlist(node);
+    if (!node->has_memory) {
+      if (node->bytes() > commit_bytes) {
+        BlockNode* rest = nodes_.take();
+        cut(node, commit_bytes, rest);
+        list(rest);
+      }
+      commit_bytes -= node->bytes();
+    }
+    node->state = State::moving;
+    if (node == row.last) break;
+  }
+}
+
+BlockNode* Heap::finish(const Row& row, std::size_t bytes) noexcept {
+  BlockNode* node = row.first;
+  if (!node->has_memory) node->set_last_user(nullptr);
+  for (const BlockNode* last = row.last; node != last;) {
+    BlockNode* after = node->after;
+    if (!after->has_memory) after->set_last_user(nullptr);
+    if (after == last) last = node;
+    absorb(node, after);
+  }
+  node->has_memory = true;
+  node->state = State::live;
+  if (node->bytes() == bytes) {
+    nodes_.give(row.spare);
+    return node;
+  }
+  cut(node, bytes, row.spare);
+  settle(row.spare);
+  return node;
+}
+
+void Heap::abandon(const Row& row) noexcept {
+  nodes_.give(row.spare);
+  for (BlockNode* node = row.first;;) {
+    BlockNode* const after = node->after;
+    const bool is_last = node == row.last;
+    settle(node);
+    if (is_last) break;
+    node = after;
+  }
+}
+
+BlockNode* Heap::claim_pages(std::size_t most) noexcept {
+  BlockNode* claimed = nullptr;
+  for (const FreeIndex* index : {&large_, &small_})
+    most -= std::min(most, claim_pages_of(*index, most, claimed));
+  return claimed;
+}
+
+// Puts them in front of `chain`; says how many bytes they are.
+std::size_t Heap::claim_pages_of(const FreeIndex& index, std::size_t most,
+                                 BlockNode*& chain) noexcept {
+  std::size_t claimed = 0;
+  BlockNode* node = index.chain_of_at_least(profile_.page_bytes);
+  while (node && claimed < most) {
+    BlockNode* const next = node->chain;
+    const auto begin = static_cast<std::size_t>(node->data() - node->segment->base);
+    const std::size_t lowest = profile_.in_pages(begin) - begin;
+    const std::size_t end = begin + node->bytes();
+    std::size_t behind = end % profile_.page_bytes;
+    if (lowest + behind < node->bytes()) {
+      try {
+        nodes_.reserve(2);
+      } catch (...) {
+        break;
+      }
+      // From the end of the node: what is lower is more likely to be used again.
+      const std::size_t pages =
+          std::min(node->bytes() - lowest - behind, profile_.in_pages(std::min(most - claimed, end)));
+      unlist(node);
+      BlockNode* middle = node;
+      if (const std::size_t ahead = node->bytes() - behind - pages; ahead > 0) {
+        middle = nodes_.take();
+        cut(node, ahead, middle);
+        list(node);
+      }
+      if (behind > 0) {
+        BlockNode* rest = nodes_.take();
+        cut(middle, pages, rest);
+        list(rest);
+      }
+      middle->state = State::moving;
+      middle->chain = chain;
+      chain = middle;
+      claimed += pages;
+    }
+    node = next;
+  }
+  return claimed;
+}
+
+Heap::FreeBytes Heap::free_bytes() const noexcept {
+  FreeBytes sum;
+  for (const FreeIndex* index : {&small_, &large_}) {
+    for (const BlockNode* node = index->chain_of_at_least(1); node; node = node->chain) {
+      const auto begin = static_cast<std::size_t>(node->data() - node->segment->base);
+      const std::size_t first = profile_.in_pages(begin);
+      const std::size_t last = (begin + node->bytes()) / profile_.page_bytes * profile_.page_bytes;
+      const std::size_t whole = last > first ? last - first : 0;
+      const std::size_t in_pages =
+          profile_.grows ? whole : (node->segment->is_idle() ? node->bytes() : 0);
+      sum.in_pages += in_pages;
+      sum.pinned += node->bytes() - in_pages;
+      sum.largest = std::max(sum.largest, node->bytes());
+      ++sum.pieces;
+    }
+  }
+  return sum;
+}
+
+Heap::Walk::Walk(Heap& heap) noexcept : heap_(heap), other_(std::exchange(heap.walks_, this)) {
+  enter(heap.segments_.begin());
+}
+
+Heap::Walk::~Walk() {
+  Walk** at = &heap_.walks_;
+  while (*at != this) at = &(*at)->other_;
+  *at = other_;
+}
+
+void Heap::Walk::enter(Segments::const_iterator segment) noexcept {
+  at_ = segment == heap_.segments_.end() ? nullptr : segment->second.first;
+}
+
+const BlockNode* Heap::Walk::next(std::size_t& nodes) noexcept {
+  while (at_ && nodes > 0) {
+    --nodes;
+    const BlockNode* const node = at_;
+    if (node->after)
+      at_ = node->after;
+    else
+      enter(std::next(heap_.segments_.find(node->segment->age)));
+    if (node->state == State::live) return node;
+  }
+  return nullptr;
 }
 
 }  // namespace ebb::memory::detail

@@ -1,8 +1,6 @@
 #include "ebb/allocator/detail/shared.h"
 
 #include <algorithm>
-#include <string_view>
-#include <tuple>
 
 namespace ebb::memory::detail {
 
@@ -16,110 +14,116 @@ Shared::Shared(std::unique_ptr<MemorySource> memory_source, Profile device_profi
   }
 }
 
-void* Shared::map(std::size_t bytes, OutOfMemory::Reason& why) noexcept {
-  if (bytes > limit || ledger.reserved() > limit - bytes) {
-    if (ledger.reserved() > 0) trim(bytes > limit ? kNoLimit : ledger.reserved() - (limit - bytes));
-    if (bytes > limit || ledger.reserved() > limit - bytes) {
-      why = OutOfMemory::Reason::device_limit;
-      return nullptr;
-    }
+// What the device did not take back is its own affair now.
+Shared::~Shared() {
+  for (const auto& [age, segment] : heap.segments())
+    if (profile.grows) source->unreserve(segment.base, segment.bytes);
+}
+
+bool Shared::admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept {
+  const auto missing = [bytes](std::size_t reserved, std::size_t its_limit) {
+    if (bytes <= its_limit && reserved <= its_limit - bytes) return std::size_t{0};
+    return reserved + bytes - its_limit;
+  };
+  refusal.reserve_bytes = bytes;
+  if (pool) {
+    refusal.reason = OutOfMemory::Reason::pool_limit;
+    refusal.missing_bytes = missing(pool->ledger.reserved(), pool->limit);
+    if (refusal.missing_bytes > 0) return false;
   }
-  void* base = source->map(bytes);
-  if (!base && trim().returned_bytes > 0) base = source->map(bytes);
-  if (!base) {
-    why = OutOfMemory::Reason::device_refused;
-    return nullptr;
-  }
+  refusal.reason = OutOfMemory::Reason::device_limit;
+  refusal.missing_bytes = missing(ledger.reserved(), limit);
+  if (refusal.missing_bytes > 0) return false;
+  refusal.reason = OutOfMemory::Reason::device_refused;
+  if (pool) pool->ledger.reserve(bytes);
   ledger.reserve(bytes);
-  return base;
-}
-
-void Shared::unmap(void* base, std::size_t bytes) noexcept {
-  source->unmap(base, bytes);
-  ledger.give_back(bytes);
-}
-
-bool Shared::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
-  const std::size_t more = new_bytes - bytes;
-  if (more > limit || ledger.reserved() > limit - more) return false;
-  if (!source->grow(base, bytes, new_bytes)) return false;
-  ledger.reserve(more);
   return true;
 }
 
-ReleaseReport Shared::trim(std::size_t bytes) noexcept {
-  ReleaseReport report;
-  Segments& segments = heap.segments();
-  for (auto at = segments.begin(); at != segments.end() && report.returned_bytes < bytes;) {
-    const Segment segment = at->second;
-    if (!segment.is_free()) {
-      ++at;
-      continue;
-    }
-    at = heap.drop(at);
-    unmap(segment.base, segment.bytes);
-    report.returned_bytes += segment.bytes;
-    ++report.returned_segments;
-  }
-  return report;
+void Shared::discharge(std::size_t bytes, PoolState* pool) noexcept {
+  if (pool) pool->ledger.give_back(bytes);
+  ledger.give_back(bytes);
 }
 
 bool Shared::fails_now() noexcept {
   if (!fail_after) return false;
   if ((*fail_after)-- > 0) return false;
   fail_after.reset();
+  set_special();
   return true;
 }
 
-std::vector<Holder> Shared::holders(std::size_t most) const {
-  std::map<std::tuple<std::string_view, std::string_view, unsigned>, Holder> by_tag;
-  const auto count = [&](const BlockNode& node) {
-    const Tag& tag = node.tag();
-    Holder& holder = by_tag[{tag.operator_name, tag.file, tag.line}];
-    holder.tag = tag;
-    holder.bytes += node.bytes();
-    ++holder.blocks;
-  };
-  for (const auto& [age, segment] : heap.segments()) {
-    for (const BlockNode* node = segment.first; node; node = node->after) {
-      if (!node->is_free) count(*node);
+std::size_t Shared::cache_reserved() const noexcept {
+  std::size_t bytes = ledger.reserved();
+  for (const PoolState* pool : pools) bytes -= pool->ledger.reserved();
+  return bytes;
+}
+
+// Of a pool, or of all.
+std::size_t Shared::segments(const PoolState* pool) const noexcept {
+  using Presence = Holding::Presence;
+  if (pool)
+    return static_cast<std::size_t>(
+        std::count_if(pool->holdings.begin(), pool->holdings.end(), [](const auto& each) {
+          const Presence presence = each.second.presence.load(std::memory_order_relaxed);
+          return each.second.pages > 0 && presence != Presence::away &&
+                 presence != Presence::suspended;
+        }));
+  std::size_t count = heap.segments().size();
+  for (const PoolState* each : pools) count += segments(each);
+  return count;
+}
+
+void Shared::tell_passed(const Request& request) {
+  std::vector<std::shared_ptr<Watcher>> passed;
+  Pressure pressure;
+  {
+    const Guard guard(lock);
+    if (!watchers.passes(ledger.allocated())) return;
+    passed = watchers.take_passed(ledger.allocated());
+    pressure = {.requested_bytes = request.bytes,
+                .allocated_bytes = ledger.allocated(),
+                .reserved_bytes = ledger.reserved()};
+  }
+  Watchers::tell(passed, pressure);
+}
+
+bool Relief::find(const Refusal& refusal) {
+  using Reason = OutOfMemory::Reason;
+  if (refusal.reason == Reason::injected) return false;
+  const bool by_pool = refusal.reason == Reason::pool_limit;
+  if (stage_ == Stage::callbacks) {
+    stage_ = Stage::arenas;
+    std::vector<std::shared_ptr<Watcher>> told;
+    Pressure pressure{.requested_bytes = request_.bytes, .missing_bytes = refusal.missing_bytes};
+    {
+      const Guard guard(shared_.lock);
+      told = shared_.watchers.of_refusals();
+      pressure.allocated_bytes = shared_.ledger.allocated();
+      pressure.reserved_bytes = shared_.ledger.reserved();
     }
+    if (Watchers::tell(told, pressure)) return true;
   }
-  for (const PoolState* pool : pools) {
-    for (const auto& [age, holding] : pool->holdings) count(holding.node);
+  // A device says no more than no: then as much goes back as was asked of it.
+  const std::size_t bytes = std::max(
+      refusal.reason == Reason::device_refused ? refusal.reserve_bytes : refusal.missing_bytes,
+      std::size_t{1});
+  if (stage_ == Stage::arenas) {
+    const Guard mapping(shared_.mapping);
+    if (shared_.take_resting(bytes, by_pool ? pool_ : nullptr) > 0) return true;
+    stage_ = Stage::cache;
   }
-  std::vector<Holder> holders;
-  holders.reserve(by_tag.size());
-  for (const auto& [tag, holder] : by_tag) holders.push_back(holder);
-  std::stable_sort(holders.begin(), holders.end(),
-                   [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
-  if (holders.size() > most) holders.resize(most);
-  return holders;
-}
-
-OutOfMemory::Facts Shared::explain(const Request& request, OutOfMemory::Reason why,
-                                   std::size_t segment_bytes, PoolState* pool) {
-  constexpr std::size_t kHolders = 5;
-  OutOfMemory::Facts facts;
-  facts.reason = why;
-  facts.request = request;
-  facts.segment_bytes = segment_bytes;
-  facts.device = profile.name;
-  facts.stats = with_device(ledger.stats(), limit);
-  facts.holders = holders(kHolders);
-  if (pool) {
-    facts.pool = pool->name;
-    facts.pool_stats = with_device(pool->ledger.stats(), pool->limit);
+  if (by_pool) return false;
+  if (stage_ == Stage::cache) {
+    const Guard mapping(shared_.mapping);
+    if (shared_.trim(bytes).returned_bytes > 0) return true;
+    stage_ = Stage::capacity;
   }
-  return facts;
-}
-
-Stats Shared::with_device(Stats stats, std::size_t its_limit) const noexcept {
-  const DeviceMemory memory = source->device_memory();
-  stats.device_free = memory.free;
-  stats.device_total = memory.total;
-  stats.limit = its_limit;
-  return stats;
+  if (stage_ == Stage::capacity && refusal.reason == Reason::device_refused) {
+    stage_ = Stage::none;
+    return shared_.source->overdraw();
+  }
+  return false;
 }
 
 }  // namespace ebb::memory::detail

@@ -1,6 +1,7 @@
 // What an allocator and its pools share.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -8,73 +9,164 @@
 #include <string>
 #include <vector>
 
-#include "ebb/allocator/biased_lock.h"
 #include "ebb/allocator/detail/heap.h"
+#include "ebb/allocator/detail/watchers.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/ledger.h"
 #include "ebb/allocator/memory_source.h"
+#include "ebb/allocator/mutex.h"
 #include "ebb/allocator/profile.h"
 
 namespace ebb::memory::detail {
 
 // Larger requests are refused before any arithmetic on them can wrap.
-inline constexpr std::size_t kMostBytes = std::size_t{1} << 62;
+inline constexpr std::size_t kMostBytes = std::size_t{1} << 61;
 
-/// A pool's block and the segment that is all its own.
-struct Holding {
-  Segment segment;
-  BlockNode node;
-  ByCategory split{};  // of the node's bytes
+/// A pool's block, with a range of addresses that is all its own.
+struct Holding final : BlockNode {
+  enum class Presence : std::uint8_t {
+    held,
+    resting,    // nothing is in it: whoever needs memory takes it away
+    away,       // it has no memory until it wakes
+    suspended,  // nor this, until the pool is resumed
+    stuck,      // it was freed, but the device has not taken its memory
+  };
+
+  std::atomic<Presence> presence = Presence::held;
+  std::uint64_t age = 0;
+  std::byte* base = nullptr;
+  std::size_t addresses = 0;  // reserved for it; 0: memory and addresses come and go together
+  std::size_t pages = 0;      // bytes of memory that it has, or had before it went away
+  Composition composition;
+};
+
+/// Memory that a pool holds ahead of its blocks, which take it over page by page.
+struct Cushion {
+  std::byte* base = nullptr;
+  std::size_t addresses = 0;
+  std::size_t pages = 0;   // bytes of memory that it has
+  std::size_t target = 0;  // what the pool is to have reserved in all, however little it uses
 };
 
 struct PoolState {
-  PoolState(BiasedLock& lock, std::string pool_name) : name(std::move(pool_name)), ledger(lock) {}
+  PoolState(Mutex& lock, std::string pool_name) : name(std::move(pool_name)), ledger(lock) {}
 
   const std::string name;
   Ledger ledger;
   std::size_t limit = kNoLimit;
   std::map<std::uint64_t, Holding> holdings;  // by age
   std::uint64_t next_age = 0;
-  bool closed = false;
+  Cushion cushion;
+  bool closed = false, suspended = false;
 };
 
-/// Functions without a word about it are called under the lock.
+/// Who has refused a request, and what would have to come back for it.
+struct Refusal {
+  OutOfMemory::Reason reason = OutOfMemory::Reason::device_refused;
+  std::size_t reserve_bytes = 0;
+  std::size_t missing_bytes = 0;  // of a limit
+};
+
+/// Two locks: `mapping` is held while memory moves between here and the device, which may take
+/// long; `lock` for moments, `mapping` being taken before it. Whoever finds what he needs in the
+/// cache never meets `mapping`.
 struct Shared {
   Shared(std::unique_ptr<MemorySource> memory_source, Profile device_profile);
+  ~Shared();
 
   // Constant after construction.
   const std::unique_ptr<MemorySource> source;
   const Profile profile;
 
-  BiasedLock lock;
+  FairMutex mapping;
+  mutable Mutex lock;
+
+  // Guarded by `mapping`.
+  std::size_t preallocated = 0;  // reserved bytes of the cache that release_cached() leaves
 
   // Guarded by the lock.
   Ledger ledger{lock};  // of the device: the cache and all pools
-  Heap heap{profile.small_request};
+  Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
+  std::atomic<bool> special = false;  // something of what follows is set; read without it too
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
+  Watchers watchers;
 
-  /// A segment, counted. Null after everything has been tried; `why` then says who refused. What
-  /// has to be returned for it are free segments, none of which could have served the request: the
-  /// cache was searched under this same lock.
-  void* map(std::size_t bytes, OutOfMemory::Reason& why) noexcept;
-  void unmap(void* base, std::size_t bytes) noexcept;
-  /// A segment made larger in place, within the limit; false where that cannot be.
-  bool grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept;
-
-  /// Returns wholly free segments, oldest first, until at least so many bytes went back.
-  ReleaseReport trim(std::size_t bytes = kNoLimit) noexcept;
-
+  // Under the lock.
+  /// Counts bytes as reserved where the limits allow it.
+  bool admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept;
+  void discharge(std::size_t bytes, PoolState* pool) noexcept;
   bool fails_now() noexcept;
-  std::vector<Holder> holders(std::size_t most) const;
+  void set_special() noexcept {
+    special.store(fail_after.has_value() || watchers.any(), std::memory_order_relaxed);
+  }
+  bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
+  std::size_t segments(const PoolState* pool) const noexcept;
+  std::size_t cache_reserved() const noexcept;
+  BlockNode* serve(BlockNode* node, const Request& request) noexcept;
+  void count(PoolState& pool, const Holding& holding) noexcept;
+  void uncount(PoolState& pool, const Holding& holding) noexcept;
 
+  // Under `mapping`.
+  /// A live node from the cache, which grows for it; it serves the request and is counted. Null
+  /// where that was refused.
+  BlockNode* grow_cache(const Request& request, Refusal& refusal);
+  /// Memory for the cache, so that it has so many bytes at least; those are kept.
+  bool preallocate(std::size_t bytes, Refusal& refusal);
+  /// Returns free pages until at least so many bytes went back, or there are none.
+  ReleaseReport trim(std::size_t bytes) noexcept;
+  /// Takes the memory of resting blocks, oldest pool first, until so many bytes went back.
+  std::size_t take_resting(std::size_t bytes, PoolState* only_of) noexcept;
+  /// Takes the memory of one of a pool's blocks; false, with nothing changed, where the device
+  /// leaves it there.
+  bool take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept;
+  /// The same for good, addresses and all; false where the device leaves some of it there.
+  bool drop(PoolState& pool, Holding& holding) noexcept;
+  /// Memory for a block that had `had` bytes of it and is to have `bytes`, in whole pages. What
+  /// the pool holds ahead is used up first.
+  bool commit_pages(PoolState& pool, Holding& holding, std::size_t had, std::size_t bytes,
+                    Refusal& refusal) noexcept;
+  /// Makes the cushion larger or smaller, as near to its target as limits allow.
+  bool set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept;
+  void refill_cushion(PoolState& pool) noexcept;
+
+  // Without a lock.
+  /// The holders of most allocated bytes, largest first.
+  std::vector<Holder> holders(std::size_t most);
+  Fragmentation fragmentation() const;
   /// What an OutOfMemory has to say; `pool` is null where the cache was asked.
-  OutOfMemory::Facts explain(const Request& request, OutOfMemory::Reason why,
-                             std::size_t segment_bytes, PoolState* pool);
-
-  /// Fills in what only the device knows. Without the lock: asking may take a while.
+  [[noreturn]] void refuse(const Request& request, const Refusal& refusal, PoolState* pool);
+  /// Fills in what only the device knows: asking may take a while.
   Stats with_device(Stats stats, std::size_t its_limit) const noexcept;
+  /// Tells those whose thresholds the device has passed, if any.
+  void tell_passed(const Request& request);
+
+ private:
+  BlockNode* map_segment(const Request& request, Refusal& refusal);
+  bool adopt_addresses(std::size_t bytes);
+  bool commit_row(const Heap::Row& row) noexcept;
+  void drop_empty() noexcept;
+  ReleaseReport trim_segments(std::size_t bytes) noexcept;
+};
+
+/// The one path that every refused request takes: callbacks, then resting arenas, then the cache,
+/// then, on a simulated device, beyond the capacity.
+class Relief {
+ public:
+  Relief(Shared& shared, PoolState* pool, const Request& request) noexcept
+      : shared_(shared), pool_(pool), request_(request) {}
+
+  /// Whether something has changed, so that it is worth another try. Without a lock.
+  bool find(const Refusal& refusal);
+
+ private:
+  enum class Stage { callbacks, arenas, cache, capacity, none };
+
+  Shared& shared_;
+  PoolState* const pool_;
+  const Request& request_;
+  Stage stage_ = Stage::callbacks;
 };
 
 }  // namespace ebb::memory::detail

@@ -31,7 +31,6 @@ Runtime::Parts host_parts() {
   auto source = std::make_unique<memory::HostSource>();
   Runtime::Parts parts;
   parts.name = "cpu";
-  parts.capacity_bytes = source->device_memory().total;
   parts.profile.page_bytes = source->page_bytes();
   parts.source = std::move(source);
   parts.backend = detail::make_cpu_backend();
@@ -63,7 +62,6 @@ Runtime::Runtime(Parts parts, bool simulated)
       simulated_(simulated),
       host_(parts.backend->is_host()),
       immediate_(host_ || simulated),
-      capacity_bytes_(parts.capacity_bytes),
       source_(parts.source.get()),
       backend_(std::move(parts.backend)),
       streams_(std::make_shared<detail::Streams>(backend_)),
@@ -96,8 +94,7 @@ Device Runtime::make_simulated(const memory::Profile& profile, std::size_t capac
       .name = "sim:" + profile.name,
       .profile = profile,
       .source = std::make_unique<memory::SimulatedSource>(capacity_bytes, profile.page_bytes),
-      .backend = std::make_unique<SimulatedBackend>(),
-      .capacity_bytes = capacity_bytes};
+      .backend = std::make_unique<SimulatedBackend>()};
   return Device(new Runtime(std::move(parts), true), true);
 }
 

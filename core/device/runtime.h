@@ -35,7 +35,6 @@ class Runtime final : public detail::Counted {
     memory::Profile profile;
     std::unique_ptr<memory::MemorySource> source;
     std::unique_ptr<Backend> backend;
-    std::size_t capacity_bytes = 0;
   };
   // A device of its own.
   static Device make(Parts parts);
@@ -52,8 +51,8 @@ class Runtime final : public detail::Counted {
   memory::CachingAllocator& allocator() noexcept { return *allocator_; }
   // No two of a process have the same.
   std::uint64_t serial() const noexcept { return serial_; }
-  // Bytes of memory a simulated device stands for; the machine's own on a real one.
-  std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
+  // The most that the device hands out.
+  std::size_t capacity_bytes() const noexcept { return allocator_->capacity_bytes(); }
   // Whether what was asked of a simulated device stayed within its capacity; true on a real one.
   bool fits() const noexcept;
   // Whether memory is filled with NaNs when it is handed out and when its life ends, so that
@@ -112,7 +111,6 @@ class Runtime final : public detail::Counted {
   const bool simulated_;
   const bool host_;
   const bool immediate_;  // host or simulated
-  const std::size_t capacity_bytes_;
   bool poisons_ = EBB_POISON;
   const memory::MemorySource* source_;
   // The allocator goes first: its source may wait for the backend's work.

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ebb/allocator/statistics.h"
 
@@ -27,6 +28,8 @@ struct Plan {
   // and not where the program has them: chosen where it takes fewer bytes.
   bool updates_early = false;
   std::string peak_node;  // "matmul (model.cpp:12)", where most bytes of the arena live
+  Tag peak_tag = {};      // the same
+  std::vector<Holder> arena_holders;  // whose buffers those are, the largest first, a few
 };
 
 }  // namespace ebb::memory

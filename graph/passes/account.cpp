@@ -4,6 +4,24 @@
 
 namespace ebb::detail {
 
+namespace {
+
+memory::Tag tag_of(const Form& form, const Schedule& schedule, std::size_t step) {
+  if (step >= schedule.order.size()) return {};
+  const Node& node = *form.steps[schedule.order[step]].node;
+  return {node.op->name, node.site.file, node.site.line};
+}
+
+void keep_largest(std::vector<memory::Holder>& holders) {
+  constexpr std::size_t kMost = 16;
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (holders.size() > kMost) holders.resize(kMost);
+  holders.shrink_to_fit();
+}
+
+}  // namespace
+
 memory::Plan account(const Form& form, const Schedule& schedule) {
   using memory::Category;
   const memory::Profile& profile = form.runtime->profile();
@@ -37,26 +55,26 @@ memory::Plan account(const Form& form, const Schedule& schedule) {
     plan.naive_bytes += profile.rounded(bytes);
     plan.workspace_bytes = std::max(plan.workspace_bytes, bytes);
   }
-  const auto paged = [&](std::size_t bytes) {
-    return (bytes + profile.page_bytes - 1) / profile.page_bytes * profile.page_bytes;
-  };
-  plan.reserved_bytes =
-      paged(plan.parameter_bytes) + paged(plan.optimizer_state_bytes) + paged(plan.arena_bytes);
+  plan.reserved_bytes = profile.in_pages(plan.parameter_bytes) +
+                        profile.in_pages(plan.optimizer_state_bytes) +
+                        profile.in_pages(plan.arena_bytes);
 
   for (std::size_t b = 0; b < schedule.buffers.size(); ++b) {
     const BufferLife& life = schedule.buffers[b];
-    if (life.first <= placed.peak_step && placed.peak_step <= life.last)
-      plan.arena_by_category[static_cast<std::size_t>(schedule.buffer_categories[b])] += life.bytes;
+    if (life.first > placed.peak_step || placed.peak_step > life.last) continue;
+    plan.arena_holders.push_back({tag_of(form, schedule, life.first), life.bytes, 1});
+    plan.arena_by_category[static_cast<std::size_t>(schedule.buffer_categories[b])] += life.bytes;
   }
   plan.arena_by_category[static_cast<std::size_t>(Category::temporary)] +=
       placed.total_bytes - placed.lower_bound_bytes;
   for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
     plan.by_category[i] += plan.arena_by_category[i];
   if (placed.peak_step < schedule.order.size()) {
-    const Node& node = *form.steps[schedule.order[placed.peak_step]].node;
-    plan.peak_node = std::string(node.op->name) + " (" + node.site.file + ":" +
-                     std::to_string(node.site.line) + ")";
+    plan.peak_tag = tag_of(form, schedule, placed.peak_step);
+    plan.peak_node = std::string(plan.peak_tag.operator_name) + " (" + plan.peak_tag.file + ":" +
+                     std::to_string(plan.peak_tag.line) + ")";
   }
+  keep_largest(plan.arena_holders);
   return plan;
 }
 

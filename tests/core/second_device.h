@@ -12,7 +12,6 @@ inline Device make_second_device(bool captures_programs = false) {
   parts.profile.captures_programs = captures_programs;
   parts.source = std::make_unique<memory::HostSource>();
   parts.backend = ebb::detail::make_cpu_backend();
-  parts.capacity_bytes = parts.source->device_memory().total;
   return Runtime::make(std::move(parts));
 }
 

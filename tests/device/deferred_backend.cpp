@@ -171,7 +171,7 @@ struct DeferredBackend::State : std::enable_shared_from_this<State> {
 
   Status check(const Entry& entry) const {
     for (const Place& place : entry.places)
-      if (memory->segment_of(place.address, place.bytes) != place.segment)
+      if (memory->generation_of(place.address, place.bytes) != place.segment)
         return Status::fail("memory that was gone before the work was done");
     return {};
   }
@@ -238,7 +238,7 @@ struct DeferredBackend::State : std::enable_shared_from_this<State> {
   }
 
   Status find(Entry& entry, const void* address, std::size_t bytes, bool writes) const {
-    const std::uint64_t segment = memory->segment_of(address, bytes);
+    const std::uint64_t segment = memory->generation_of(address, bytes);
     if (segment == 0)
       return Status::fail(
           keep(std::string(entry.name) + ": an address that is not in this device's memory"));
@@ -327,7 +327,7 @@ Status guarded(const Function& function) noexcept {
 
 DeferredBackend::DeferredBackend(std::shared_ptr<DeferredMemory> memory, std::uint64_t seed)
     : state_(std::make_shared<State>(std::move(memory), seed)) {
-  state_->memory->set_before_unmap([this](const void* base, std::size_t bytes) {
+  state_->memory->set_before_decommit([this](const void* base, std::size_t bytes) {
     static_cast<void>(synchronise_all());
     const std::lock_guard lock(state_->mutex);
     state_->order.forget(base, bytes);
@@ -335,7 +335,7 @@ DeferredBackend::DeferredBackend(std::shared_ptr<DeferredMemory> memory, std::ui
 }
 
 DeferredBackend::~DeferredBackend() {
-  state_->memory->set_before_unmap(nullptr);
+  state_->memory->set_before_decommit(nullptr);
   const std::lock_guard lock(state_->mutex);
   for (const auto& queue : state_->queues) queue->entries.clear();
   state_->queues.clear();

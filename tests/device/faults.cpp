@@ -30,11 +30,11 @@ struct Faulty {
     Runtime::Parts parts;
     parts.name = "faulty";
     parts.profile.page_bytes = memory->page_bytes();
+    parts.profile.range_bytes = std::size_t{1} << 30;
     parts.profile.captures_programs = true;
     parts.source = std::make_unique<DeferredSource>(memory);
     parts.backend = std::move(own);
-    parts.capacity_bytes = memory->capacity_bytes();
-    device.emplace(Runtime::make(std::move(parts)));
+      device.emplace(Runtime::make(std::move(parts)));
     device->runtime().set_poisons(false);  // what poison cannot fill is let be
   }
   std::size_t allocated() const { return device->runtime().allocator().allocated_bytes(); }

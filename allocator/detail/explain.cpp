@@ -1,0 +1,152 @@
+// What an allocator says about itself.
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "ebb/allocator/detail/shared.h"
+
+namespace ebb::memory::detail {
+
+namespace {
+
+// Adds up what each tag holds.
+class ByTag {
+ public:
+  void add(const Holder& holder) {
+    const Tag& tag = holder.tag;
+    Holder& sum = by_tag_[{tag.operator_name, tag.file, tag.line}];
+    sum.tag = tag;
+    sum.bytes += holder.bytes;
+    sum.blocks += holder.blocks;
+  }
+  std::vector<Holder> largest(std::size_t most) const {
+    std::vector<Holder> holders;
+    holders.reserve(by_tag_.size());
+    for (const auto& [tag, holder] : by_tag_) holders.push_back(holder);
+    std::stable_sort(holders.begin(), holders.end(),
+                     [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+    if (holders.size() > most) holders.resize(most);
+    return holders;
+  }
+
+ private:
+  std::map<std::tuple<std::string_view, std::string_view, unsigned>, Holder> by_tag_;
+};
+
+// A block and, where that is known, those for whom it was asked.
+void add_holding(const Holding& holding, std::vector<Holder>& to) {
+  std::size_t rest = holding.bytes();
+  for (const Holder& holder : holding.composition.holders) {
+    if (holder.bytes > rest) continue;
+    to.push_back(holder);
+    rest -= holder.bytes;
+  }
+  if (rest > 0 || holding.bytes() == 0) to.push_back({holding.tag(), rest, 1});
+}
+
+}  // namespace
+
+// The lock is given back again and again, so that nobody waits for the whole of it: the sum is not
+// of one moment while other threads allocate.
+std::vector<Holder> Shared::holders(std::size_t most) {
+  constexpr std::size_t kAtOnce = 256;
+  ByTag by_tag;
+  std::vector<Holder> seen;
+  {
+    struct Walking {
+      explicit Walking(Shared& shared) : lock(shared.lock) {
+        const Guard guard(lock);
+        walk.emplace(shared.heap);
+      }
+      ~Walking() {
+        const Guard guard(lock);
+        walk.reset();
+      }
+      Mutex& lock;
+      std::optional<Heap::Walk> walk;
+    } walking(*this);
+    seen.reserve(kAtOnce);
+    for (bool done = false; !done;) {
+      seen.clear();
+      {
+        const Guard guard(lock);
+        for (std::size_t left = kAtOnce; left > 0;) {
+          const BlockNode* node = walking.walk->next(left);
+          if (!node) break;
+          seen.push_back({node->tag(), node->bytes(), 1});
+        }
+        done = walking.walk->is_done();
+      }
+      for (const Holder& each : seen) by_tag.add(each);
+    }
+  }
+  seen.clear();
+  {
+    const Guard mapping_guard(mapping);  // pools change under both
+    const Guard guard(lock);
+    for (const PoolState* pool : pools)
+      for (const auto& [age, holding] : pool->holdings) {
+        const auto presence = holding.presence.load(std::memory_order_relaxed);
+        if (presence == Holding::Presence::held || presence == Holding::Presence::resting)
+          add_holding(holding, seen);
+      }
+  }
+  for (const Holder& each : seen) by_tag.add(each);
+  return by_tag.largest(most);
+}
+
+Fragmentation Shared::fragmentation() const {
+  const Guard guard(lock);
+  const Heap::FreeBytes free = heap.free_bytes();
+  Fragmentation result;
+  result.rounding_bytes = ledger.allocated() - ledger.requested();
+  result.free_bytes = free.in_pages + free.pinned;
+  result.pinned_bytes = free.pinned;
+  result.largest_free_bytes = free.largest;
+  result.free_pieces = free.pieces;
+  result.page_rounding_bytes = ledger.reserved() - ledger.allocated() - result.free_bytes;
+  return result;
+}
+
+void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
+  constexpr std::size_t kHolders = 10;
+  OutOfMemory::Facts facts;
+  facts.reason = refusal.reason;
+  facts.request = request;
+  facts.reserve_bytes = refusal.reserve_bytes;
+  facts.device = profile.name;
+  std::size_t its_limit = kNoLimit, pinned = 0;
+  {
+    const Guard guard(lock);
+    facts.stats = ledger.stats();
+    its_limit = limit;
+    if (pool) {
+      facts.pool = pool->name;
+      facts.pool_stats = pool->ledger.stats();
+      facts.pool_stats->limit = pool->limit;
+    }
+    pinned = ledger.reserved() - heap.free_bytes().in_pages;
+  }
+  facts.stats = with_device(facts.stats, its_limit);
+  if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats, facts.pool_stats->limit);
+  facts.fragmentation = fragmentation();
+  facts.holders = holders(kHolders);
+  const auto room = [](std::size_t most, std::size_t used) { return most > used ? most - used : 0; };
+  facts.room_bytes = std::max(room(std::min(its_limit, source->capacity_bytes()), pinned),
+                              pool ? 0 : facts.fragmentation.largest_free_bytes);
+  if (facts.pool_stats)
+    facts.room_bytes = std::min(
+        facts.room_bytes, room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
+  throw_out_of_memory(std::move(facts));
+}
+
+Stats Shared::with_device(Stats stats, std::size_t its_limit) const noexcept {
+  const DeviceMemory memory = source->device_memory();
+  stats.device_free = memory.free;
+  stats.device_total = memory.total;
+  stats.limit = its_limit;
+  return stats;
+}
+
+}  // namespace ebb::memory::detail

@@ -1,0 +1,52 @@
+// Who watches an allocator.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "ebb/allocator/watch.h"
+
+namespace ebb::memory::detail {
+
+struct Watcher {
+  WatchFunction call;
+  std::optional<std::size_t> threshold;  // of allocated bytes; none: told when a request is refused
+  bool armed = true;                     // guarded by the allocator's lock
+  std::recursive_mutex calling;          // held during a call, which may end the watch itself
+  std::atomic<bool> ended = false;
+};
+
+class Watchers {
+ public:
+  // Keeps those that have not ended. Without the allocator's lock.
+  void add(std::shared_ptr<Watcher> watcher);
+  bool any() const noexcept { return !watchers_.empty(); }
+
+  // Under the allocator's lock.
+  // Whether so many allocated bytes pass a threshold that was not passed before.
+  bool passes(std::size_t allocated) const noexcept { return allocated > alarm_; }
+  // Those whose thresholds they pass, which are armed again once they are no longer passed.
+  std::vector<std::shared_ptr<Watcher>> take_passed(std::size_t allocated);
+  std::vector<std::shared_ptr<Watcher>> of_refusals() const;
+  void sink_to(std::size_t allocated) noexcept {
+    if (allocated <= rearm_) rearm(allocated);
+  }
+
+  // Without it. Whether anybody was told: not while a call runs on this thread.
+  static bool tell(const std::vector<std::shared_ptr<Watcher>>& watchers, const Pressure& pressure);
+
+ private:
+  void rearm(std::size_t allocated) noexcept;
+  void set_marks() noexcept;
+
+  std::vector<std::shared_ptr<Watcher>> watchers_;
+  std::size_t alarm_ = std::numeric_limits<std::size_t>::max();  // the lowest armed threshold
+  std::size_t rearm_ = 0;  // the highest that is not armed; 0 without one
+};
+
+}  // namespace ebb::memory::detail

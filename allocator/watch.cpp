@@ -1,0 +1,91 @@
+#include "ebb/allocator/watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ebb/allocator/detail/watchers.h"
+
+namespace ebb::memory {
+
+Watch::Watch(std::shared_ptr<detail::Watcher> watcher) noexcept : watcher_(std::move(watcher)) {}
+
+Watch& Watch::operator=(Watch&& other) noexcept {
+  if (this != &other) {
+    end();
+    watcher_ = std::move(other.watcher_);
+  }
+  return *this;
+}
+
+Watch::~Watch() { end(); }
+
+void Watch::end() noexcept {
+  const auto watcher = std::exchange(watcher_, nullptr);  // outlives the lock
+  if (!watcher) return;
+  const std::lock_guard lock(watcher->calling);
+  watcher->ended.store(true, std::memory_order_release);
+}
+
+namespace detail {
+
+void Watchers::add(std::shared_ptr<Watcher> watcher) {
+  std::erase_if(watchers_, [](const auto& each) { return each->ended.load(); });
+  watchers_.push_back(std::move(watcher));
+  set_marks();
+}
+
+void Watchers::set_marks() noexcept {
+  alarm_ = std::numeric_limits<std::size_t>::max();
+  rearm_ = 0;
+  for (const auto& each : watchers_) {
+    if (!each->threshold || each->ended.load(std::memory_order_acquire)) continue;
+    if (each->armed)
+      alarm_ = std::min(alarm_, *each->threshold);
+    else
+      rearm_ = std::max(rearm_, *each->threshold);
+  }
+}
+
+std::vector<std::shared_ptr<Watcher>> Watchers::take_passed(std::size_t allocated) {
+  std::vector<std::shared_ptr<Watcher>> passed;
+  for (const auto& each : watchers_)
+    if (each->threshold && each->armed && allocated > *each->threshold) passed.push_back(each);
+  for (const auto& each : passed) each->armed = false;
+  set_marks();
+  return passed;
+}
+
+std::vector<std::shared_ptr<Watcher>> Watchers::of_refusals() const {
+  std::vector<std::shared_ptr<Watcher>> found;
+  for (const auto& each : watchers_)
+    if (!each->threshold) found.push_back(each);
+  return found;
+}
+
+void Watchers::rearm(std::size_t allocated) noexcept {
+  for (const auto& each : watchers_)
+    if (each->threshold && allocated <= *each->threshold) each->armed = true;
+  set_marks();
+}
+
+bool Watchers::tell(const std::vector<std::shared_ptr<Watcher>>& watchers,
+                    const Pressure& pressure) {
+  static thread_local bool tells = false;
+  if (tells || watchers.empty()) return false;
+  struct Telling {
+    Telling() { tells = true; }
+    ~Telling() { tells = false; }
+  } const telling;
+  bool told = false;
+  for (const auto& each : watchers) {
+    const std::lock_guard lock(each->calling);
+    if (each->ended.load(std::memory_order_acquire)) continue;
+    each->call(pressure);
+    told = true;
+  }
+  return told;
+}
+
+}  // namespace detail
+
+}  // namespace ebb::memory
