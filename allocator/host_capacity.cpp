@@ -26,13 +26,11 @@ std::size_t difference(std::size_t a, std::size_t b) noexcept { return a > b ? a
 
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// The file's first line, as a number: kMost where it says "max", nothing where there is none.
+// The file's first line, as a number; nothing where it is none, as in "max".
 std::optional<std::size_t> number_of(const char* path) noexcept {
-  if (!path) return {};
   Lines lines(path);
   const auto line = lines.next();
-  if (!line) return {};
-  return line->starts_with("max") ? kMost : number_in(*line);
+  return line ? number_in(*line) : std::nullopt;
 }
 
 HostMemory machine(const char* proc) noexcept {

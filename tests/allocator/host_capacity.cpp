@@ -94,9 +94,19 @@ TEST_CASE("a container is bounded where /proc names its group as the machine doe
   outside.is_in("4:cpu,memory:/docker/3f0a\n");
   outside.version_1("", 256 * kMiB, 100 * kMiB);
   CHECK(outside.total_and_free() == Sizes{256, 156});
-  silent.version_2("", text(128 * kMiB), 28 * kMiB);
   silent.version_1("", 256 * kMiB, 100 * kMiB);
+  CHECK(silent.total_and_free() == Sizes{256, 156});
+  silent.version_2("", text(128 * kMiB), 28 * kMiB);
   CHECK(silent.total_and_free() == Sizes{128, 100});
+}
+
+TEST_CASE("a controller that shares its hierarchy with others is found") {
+  const Machine machine;
+  const std::string controllers = GENERATE("memory", "cpu,memory", "memory,cpu", "a,memory,b");
+  machine.is_in("3:xmemory,memoryx:/no\n4:" + controllers + ":/job\n");
+  machine.version_1("/job", 256 * kMiB, 100 * kMiB);
+  machine.version_1("/no", kMiB, 0);
+  CHECK(machine.total_and_free() == Sizes{256, 156});
 }
 
 TEST_CASE("every group above a process bounds it, and not those beside it") {
@@ -193,6 +203,14 @@ TEST_CASE("files longer than any buffer, with lines longer than that, are read t
   CHECK(machine.total_and_free() == Sizes{256, 106});
 }
 
+TEST_CASE("the end of a line that is too long is no line") {
+  const Machine machine;
+  machine.is_in(std::string(4096, 'x') + "0::/other\n0::/job\n");
+  machine.version_2("/job", text(256 * kMiB), 0);
+  machine.version_2("/other", text(kMiB), 0);
+  CHECK(machine.total_and_free() == Sizes{256, 256});
+}
+
 TEST_CASE("a line that fills a buffer exactly, or all but a byte, is not lost") {
   const Machine machine;
   machine.version_2("/job", text(256 * kMiB), 0);
@@ -278,6 +296,7 @@ TEST_CASE("a limit on data bounds what is free, one on addresses what can be map
     const ResourceLimit addresses(RLIMIT_AS, limit);
     const HostMemory memory = host_memory();
     CHECK(memory.total == std::min(without.total, limit));
+    CHECK(memory.free <= memory.total);
     CHECK(memory.addresses <= 64 * kMiB);
     CHECK(memory.addresses > 32 * kMiB);
   }
