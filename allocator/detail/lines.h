@@ -32,7 +32,7 @@ class Path {
   bool append(std::string_view part) noexcept {
     fits_ = fits_ && part.size() < text_.size() - length_;
     if (!fits_) return false;
-    std::memcpy(text_.data() + length_, part.data(), part.size());
+    part.copy(text_.data() + length_, part.size());
     length_ += part.size();
     return true;
   }
