@@ -4,14 +4,18 @@
 
 #include <sys/mman.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "ebb/benchmarks/fragmentation/recorded_training.h"
 
 namespace ebb::benchmarks {
 
@@ -157,19 +161,6 @@ class LstmTraining {
     workload_.free(batch);
   }
 
-  /// Without a tape, as between epochs.
-  void evaluate(std::size_t length) {
-    std::uint32_t values = workload_.allocate(length * kBatch * kInput * 4);
-    for (const std::size_t width : kWidths) {
-      const std::uint32_t products = workload_.allocate(length * kBatch * width * 16);
-      const std::uint32_t cells = workload_.allocate(kBatch * width * 4);
-      const std::uint32_t outputs = workload_.allocate(length * kBatch * width * 4);
-      for (const std::uint32_t block : {products, cells, values}) workload_.free(block);
-      values = outputs;
-    }
-    workload_.free(values);
-  }
-
  private:
   static constexpr std::size_t kBatch = 32, kInput = 64, kFloat = 4, kWidths[2] = {256, 128};
 
@@ -204,30 +195,26 @@ inline Workload random_lengths() {
   return workload;
 }
 
-/// Ten epochs: batches in buckets of lengths, an evaluation and a kept state after each, and a
-/// figure of each step that the user keeps to the end.
-inline Workload long_training() {
+inline Workload recorded_training() {
   Workload workload{
-      "long training", "10 epochs with evaluations, kept losses, kept best states", {}};
-  Random random(3);
-  PageVector<std::uint32_t> kept, best;
-  {
-    LstmTraining training(workload);
-    for (int epoch = 0; epoch < 10; ++epoch) {
-      for (int i = 0; i < 20; ++i) {
-        training.step(16 * random.between(1, 12));
-        kept.push_back(workload.allocate(4));
-      }
-      for (int i = 0; i < 5; ++i) training.evaluate(random.between(50, 250));
-      if (random.below(3) > 0) continue;
-      workload.free(best);
-      for (const std::size_t kibibytes : {256, 1024, 4, 512, 256, 2}) {
-        best.push_back(workload.allocate(kibibytes * kKiB));
+      "recorded", "300 eager training steps of ebb, with evaluations, as recorded", {}};
+  PageVector<std::uint32_t> live;
+  for (const std::uint8_t step : kRecordedSteps) {
+    for (std::string_view script = kRecordedScripts[step]; !script.empty();) {
+      const bool is_free = script.front() == '-';
+      if (is_free) script.remove_prefix(1);
+      std::size_t number = 0;
+      const auto end = std::from_chars(script.data(), script.data() + script.size(), number).ptr;
+      script.remove_prefix(static_cast<std::size_t>(end - script.data()) + 1);  // and a space
+      if (is_free) {
+        const auto block = live.end() - 1 - static_cast<std::ptrdiff_t>(number);
+        workload.free(*block);
+        live.erase(block);
+      } else {
+        live.push_back(workload.allocate(number));
       }
     }
   }
-  workload.free(best);
-  workload.free(kept);
   return workload;
 }
 
@@ -267,7 +254,7 @@ inline std::vector<Workload> all_workloads() {
   all.push_back(growing_lengths());
   all.push_back(random_lengths());
   all.push_back(pinned());
-  all.push_back(long_training());
+  all.push_back(recorded_training());
   return all;
 }
 
