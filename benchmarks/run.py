@@ -1,4 +1,4 @@
-"""Measures what ebb costs: dispatch, cost laws, and whole training steps beside PyTorch.
+"""Measures what ebb costs: dispatch, cost laws, fragmentation, and whole steps beside PyTorch.
 
 Run by `./ebb bench`, which builds the programs and makes the Python environment.
 """
@@ -22,8 +22,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="./ebb bench", description="Dispatch, cost laws, whole steps.")
-    parser.add_argument("--only", choices=["micro", "growth", "steps"], help="one of the parts")
+    parser = argparse.ArgumentParser(
+        prog="./ebb bench", description="Dispatch, cost laws, fragmentation, whole steps."
+    )
+    parts = ["micro", "growth", "fragmentation", "steps"]
+    parser.add_argument("--only", choices=parts, help="one of the parts")
     parser.add_argument("--models", nargs="+", choices=["mlp", "lstm"], default=["mlp", "lstm"])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15, help="runs of each worker")
@@ -72,11 +75,11 @@ def write(options, figures, text):
     print(f"\nWritten to {os.path.relpath(path)}.json and .md")
 
 
-def growth(build):
-    """The cost laws: their tables, and the figures."""
+def tables(build, name):
+    """What a program that makes its own tables prints, and its figures."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "growth.json")
-        program = os.path.join(build, "benchmarks", "benchmark_growth")
+        path = os.path.join(folder, "figures.json")
+        program = os.path.join(build, "benchmarks", "benchmark_" + name)
         output = subprocess.run(
             [program, "--json", path], check=True, capture_output=True, text=True
         ).stdout
@@ -111,9 +114,10 @@ def main():
     if options.only in (None, "micro"):
         figures["micro_ns"] = dispatch.measure(build, options.seconds)
         say(report.micro(figures["micro_ns"]))
-    if options.only in (None, "growth"):
-        tables, figures["growth"] = growth(build)
-        say(tables)
+    for name in ("growth", "fragmentation"):
+        if options.only in (None, name):
+            printed, figures[name] = tables(build, name)
+            say(printed)
     if options.only in (None, "steps"):
         figures["steps"] = []
         with tempfile.TemporaryDirectory() as folder:

@@ -1,13 +1,20 @@
-// What a free and an allocation together cost, beside malloc in the same run.
+// What a free and an allocation together cost, beside malloc and beside a mutex alone in the same
+// run; and how long another thread waits for them while memory goes back to the device.
 //
-// "items_per_second" counts pairs. Two threads share one allocator, as eager threads of a device
-// do.
+// "items_per_second" counts pairs, of all threads together. Threads share one allocator, as eager
+// threads of a device do.
 
 #include <benchmark/benchmark.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
@@ -22,12 +29,34 @@ struct Ebb {
   CachingAllocator allocator{std::make_unique<HostSource>(), Profile{}};
   Handle allocate(std::size_t bytes) { return allocator.allocate({.bytes = bytes}); }
   void free(Handle block) { allocator.free(block); }
+  static void* data(Handle block) { return block->data(); }
+  void give_back(Handle block) {
+    allocator.free(block);
+    allocator.release_cached();
+  }
 };
 
 struct Malloc {
   using Handle = void*;
   Handle allocate(std::size_t bytes) { return std::malloc(bytes); }
   void free(Handle block) { std::free(block); }
+  static void* data(Handle block) { return block; }
+  void give_back(Handle block) { std::free(block); }  // so large a block goes back at once
+};
+
+// What any allocator with one lock takes at least: the lock, once for each half of a pair.
+struct Mutex {
+  using Handle = std::size_t;
+  std::mutex mutex;
+  std::size_t turns = 0;
+  Handle allocate(std::size_t) {
+    const std::lock_guard guard(mutex);
+    return ++turns;
+  }
+  void free(Handle) {
+    const std::lock_guard guard(mutex);
+    --turns;
+  }
 };
 
 // Sizes of a training step: small tensors, matrices, activations.
@@ -77,10 +106,34 @@ void first_in_first_out(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// Keeps this thread on one processor until the end of its scope. Left to itself a busy machine runs
+// threads that wait for each other on the same one, in turns, and they never meet.
+class OnProcessor {
+ public:
+  explicit OnProcessor(int index) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    const int wanted = index % CPU_COUNT(&before_);
+    for (int processor = 0, seen = 0; processor < CPU_SETSIZE; ++processor) {
+      if (!CPU_ISSET(processor, &before_) || seen++ != wanted) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(processor, &one);
+      ::sched_setaffinity(0, sizeof one, &one);
+    }
+  }
+  ~OnProcessor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  OnProcessor(const OnProcessor&) = delete;
+  OnProcessor& operator=(const OnProcessor&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
 // Every thread with a block of its own, all in one allocator.
 template <class Allocator>
 void contended(benchmark::State& state) {
   static std::unique_ptr<Allocator> shared;
+  const OnProcessor processor(state.thread_index());
   if (state.thread_index() == 0) shared = std::make_unique<Allocator>();
   for (auto _ : state) {
     auto block = shared->allocate(4096);
@@ -91,6 +144,64 @@ void contended(benchmark::State& state) {
   if (state.thread_index() == 0) shared.reset();
 }
 
+// While one thread takes 512 MiB, touches all of it and gives it back, over and over, another one
+// allocates and frees 4 KiB. Of its pairs only those count that met a giving back. The time is that
+// of one giving back. One long wait keeps all the short ones from being tried, so beside "p99.9_us"
+// and "most_us" stands the share of the time that went into waits of more than 10 us. What the
+// machine's other programs took is in all of them.
+template <class Allocator>
+void stall(benchmark::State& state) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kBytes = 512 << 20;
+  Allocator allocator;
+  std::atomic<bool> is_giving_back = false, is_over = false;
+  std::vector<double> waits;  // us
+  double given_back = 0;      // us
+  waits.reserve(1 << 24);
+  std::thread other([&] {
+    const OnProcessor processor(1);
+    while (!is_over) {
+      const bool before = is_giving_back;
+      const auto start = Clock::now();
+      auto block = allocator.allocate(4096);
+      benchmark::DoNotOptimize(block);
+      allocator.free(block);
+      const std::chrono::duration<double, std::micro> wait = Clock::now() - start;
+      if ((before || is_giving_back) && waits.size() < waits.capacity()) {
+        waits.push_back(wait.count());
+      }
+    }
+  });
+  const OnProcessor processor(0);
+  for (auto _ : state) {
+    auto block = allocator.allocate(kBytes);
+    auto* bytes = static_cast<volatile char*>(Allocator::data(block));
+    for (std::size_t i = 0; i < kBytes; i += 4096) bytes[i] = 1;
+    is_giving_back = true;
+    const auto start = Clock::now();
+    allocator.give_back(block);
+    const std::chrono::duration<double> time = Clock::now() - start;
+    is_giving_back = false;
+    state.SetIterationTime(time.count());
+    given_back += time.count() * 1e6;
+  }
+  is_over = true;
+  other.join();
+  if (waits.empty()) return;
+  const auto at = [&](double share) {
+    const auto place = static_cast<std::ptrdiff_t>(static_cast<double>(waits.size() - 1) * share);
+    std::nth_element(waits.begin(), waits.begin() + place, waits.end());
+    return waits[static_cast<std::size_t>(place)];
+  };
+  double waited = 0;
+  for (const double wait : waits) waited += wait > 10 ? wait : 0;
+  state.counters["waited_share"] = waited / given_back;
+  state.counters["pairs"] = static_cast<double>(waits.size());
+  state.counters["p50_us"] = at(0.5);
+  state.counters["p99.9_us"] = at(0.999);
+  state.counters["most_us"] = at(1);
+}
+
 }  // namespace
 
 BENCHMARK_TEMPLATE(same, Ebb)->Arg(512)->Arg(64 << 10)->Arg(4 << 20);
@@ -99,7 +210,10 @@ BENCHMARK_TEMPLATE(last_in_first_out, Ebb);
 BENCHMARK_TEMPLATE(last_in_first_out, Malloc);
 BENCHMARK_TEMPLATE(first_in_first_out, Ebb);
 BENCHMARK_TEMPLATE(first_in_first_out, Malloc);
-BENCHMARK_TEMPLATE(contended, Ebb)->Threads(2)->UseRealTime();
-BENCHMARK_TEMPLATE(contended, Malloc)->Threads(2)->UseRealTime();
+BENCHMARK_TEMPLATE(contended, Ebb)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+BENCHMARK_TEMPLATE(contended, Mutex)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+BENCHMARK_TEMPLATE(contended, Malloc)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+BENCHMARK_TEMPLATE(stall, Ebb)->Iterations(10)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(stall, Malloc)->Iterations(10)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 BENCHMARK_MAIN();

@@ -1,8 +1,6 @@
 #include "ebb/core/device/device.h"
 
-#include <cctype>
-#include <charconv>
-
+#include "ebb/allocator/bytes.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 
@@ -24,43 +22,13 @@ Device Device::twin() const {
 
 const std::string& Device::name() const noexcept { return runtime_->name(); }
 
-namespace {
-// "8GiB", "512M", "4096": bytes; 0 when it is not a size.
-std::size_t parse_bytes(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return 0;
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (unit.empty()) return value;
-  if (unit.size() != 1 && unit.substr(1) != "iB") return 0;
-  int shift = 0;
-  switch (std::toupper(static_cast<unsigned char>(unit[0]))) {
-    case 'K':
-      shift = 10;
-      break;
-    case 'M':
-      shift = 20;
-      break;
-    case 'G':
-      shift = 30;
-      break;
-    case 'T':
-      shift = 40;
-      break;
-    default:
-      return 0;
-  }
-  return value > (~std::size_t{0} >> shift) ? 0 : value << shift;
-}
-}  // namespace
-
 Device Device::parse(std::string_view text) {
   if (text == "cpu") return cpu();
   if (text.starts_with("sim:")) {
     const std::string_view rest = text.substr(4);
     const std::size_t colon = rest.find(':');
     if (colon != std::string_view::npos) {
-      const std::size_t bytes = parse_bytes(rest.substr(colon + 1));
+      const std::size_t bytes = memory::parse_bytes(rest.substr(colon + 1));
       if (bytes) return simulated(rest.substr(0, colon), bytes);
     }
     throw Error("a simulated device is named sim:PROFILE:SIZE, as in sim:cpu:8GiB, not '" +

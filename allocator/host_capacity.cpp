@@ -1,0 +1,212 @@
+#include "ebb/allocator/host_capacity.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "ebb/allocator/bytes.h"
+#include "ebb/allocator/detail/lines.h"
+#include "ebb/allocator/error.h"
+
+namespace ebb::memory {
+namespace {
+
+using detail::Lines;
+using detail::number_in;
+using detail::Path;
+
+constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+
+std::size_t difference(std::size_t a, std::size_t b) noexcept { return a > b ? a - b : 0; }
+
+std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+// The file's first line, as a number; nothing where it is none, as in "max".
+std::optional<std::size_t> number_of(const char* path) noexcept {
+  Lines lines(path);
+  const auto line = lines.next();
+  return line ? number_in(*line) : std::nullopt;
+}
+
+HostMemory machine(const char* proc) noexcept {
+  HostMemory memory{.total = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes(),
+                    .free = static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)) * page_bytes()};
+  Path path(proc);
+  Lines lines(path.with("/meminfo"));
+  for (int found = 0; found < 2;) {
+    const auto line = lines.next();  // "MemAvailable:   12345 kB"
+    if (!line) break;
+    std::size_t* figure = line->starts_with("MemTotal:")       ? &memory.total
+                          : line->starts_with("MemAvailable:") ? &memory.free
+                                                               : nullptr;
+    if (!figure) continue;
+    ++found;
+    if (const auto kibibytes = number_in(*line))
+      *figure = *kibibytes > kMost / 1024 ? kMost : *kibibytes * 1024;
+  }
+  return memory;
+}
+
+// The files of one version of cgroups. Version 1 counts a group's children in figures of their own.
+struct Version {
+  const char *limit, *usage;
+  std::string_view inactive_file, active_file;
+};
+constexpr Version kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                            "total_inactive_file ", "total_active_file "};
+constexpr Version kVersion2{"/memory.max", "/memory.current", "inactive_file ", "active_file "};
+
+// File cache that makes room before anything is killed: what was not used lately, or half of all
+// where that is more, as in the kernel's own estimate for MemAvailable.
+std::size_t reclaimable(const char* stat, const Version& version) noexcept {
+  if (!stat) return 0;
+  std::size_t inactive = 0, active = 0;
+  Lines lines(stat);
+  for (int found = 0; found < 2;) {
+    const auto line = lines.next();
+    if (!line) break;
+    if (line->starts_with(version.inactive_file)) {
+      ++found;
+      inactive = number_in(*line).value_or(0);
+    } else if (line->starts_with(version.active_file)) {
+      ++found;
+      active = number_in(*line).value_or(0);
+    }
+  }
+  return std::max(inactive, inactive / 2 + active / 2);
+}
+
+// One group. A limit above what the machine has, which is how version 1 writes "none", bounds
+// nothing.
+void bound_by_group(HostMemory& memory, Path& group, const Version& version,
+                    std::size_t machine_bytes) noexcept {
+  const auto limit = number_of(group.with(version.limit));
+  if (!limit || *limit >= machine_bytes) return;
+  memory.total = std::min(memory.total, *limit);
+  const std::size_t usage = number_of(group.with(version.usage)).value_or(0);
+  std::size_t left = difference(*limit, usage);
+  if (left >= memory.free) return;  // and memory.stat, the dear one, need not be read
+  left = difference(*limit, difference(usage, reclaimable(group.with("/memory.stat"), version)));
+  memory.free = std::min(memory.free, left);
+}
+
+// The group and all that it is in: each bounds what is below it. A group that is not there is
+// skipped: where a container sees itself at the root of the mount, /proc may still say where it is
+// on the machine.
+void bound_by_groups(HostMemory& memory, const char* cgroup, std::string_view mount,
+                     std::string_view group, const Version& version,
+                     std::size_t machine_bytes) noexcept {
+  Path path(cgroup);
+  path.append(mount);
+  if (group.find("/..") != std::string_view::npos) group = {};  // outside of what is mounted here
+  for (;;) {
+    while (group.ends_with('/')) group.remove_suffix(1);
+    Path level = path;
+    if (level.append(group)) bound_by_group(memory, level, version, machine_bytes);
+    if (group.empty()) return;
+    group = group.substr(0, group.rfind('/') + 1);
+  }
+}
+
+bool contains_memory(std::string_view controllers) noexcept {
+  while (!controllers.empty()) {
+    const std::size_t comma = std::min(controllers.find(','), controllers.size());
+    if (controllers.substr(0, comma) == "memory") return true;
+    controllers.remove_prefix(std::min(comma + 1, controllers.size()));
+  }
+  return false;
+}
+
+void bound_by_cgroups(HostMemory& memory, const HostRoots& roots) noexcept {
+  const std::size_t machine_bytes = memory.total;
+  const auto version_1 = [&](std::string_view group) {
+    bound_by_groups(memory, roots.cgroup, "/memory", group, kVersion1, machine_bytes);
+  };
+  const auto version_2 = [&](std::string_view group) {
+    bound_by_groups(memory, roots.cgroup, "", group, kVersion2, machine_bytes);
+    bound_by_groups(memory, roots.cgroup, "/unified", group, kVersion2, machine_bytes);
+  };
+  // Memory is counted in one hierarchy: where version 1 names it, version 2 has no files for it.
+  bool is_found = false;
+  Path path(roots.proc);
+  Lines lines(path.with("/self/cgroup"));
+  while (const auto line = lines.next()) {  // "4:memory:/a/group", version 2 "0::/a/group"
+    const std::size_t first = line->find(':');
+    if (first == std::string_view::npos) continue;
+    const std::size_t second = line->find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view group = line->substr(second + 1);
+    if (contains_memory(line->substr(first + 1, second - first - 1))) {
+      is_found = true;
+      version_1(group);
+    } else if (line->starts_with("0::") && !is_found) {  // the last line
+      is_found = true;
+      version_2(group);
+    }
+  }
+  if (is_found) return;
+  version_1("");  // /proc is silent, but what is mounted may be a container's own
+  version_2("");
+}
+
+std::size_t limit_of(decltype(RLIMIT_AS) resource) noexcept {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMost;
+  return limit.rlim_cur;
+}
+
+// Neither ends in a kill: mmap refuses. But what the device takes of them the heap does not get.
+void bound_by_resource_limits(HostMemory& memory, const char* proc) noexcept {
+  const std::size_t addresses = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
+  if (addresses == kMost && data == kMost) return;
+  memory.total = std::min({memory.total, addresses, data});
+  std::array<std::size_t, 6> pages{};  // size, resident, shared, text, nothing, data and stack
+  Path path(proc);
+  Lines lines(path.with("/self/statm"));
+  if (auto line = lines.next()) {
+    for (std::size_t& count : pages) {
+      count = number_in(*line).value_or(0);
+      line->remove_prefix(std::min(line->find(' '), line->size() - 1) + 1);
+    }
+  }
+  if (addresses != kMost) memory.addresses = difference(addresses, pages[0] * page_bytes());
+  if (data != kMost) memory.free = std::min(memory.free, difference(data, pages[5] * page_bytes()));
+}
+
+}  // namespace
+
+HostMemory host_memory(const HostRoots& roots) noexcept {
+  HostMemory memory = machine(roots.proc);
+  bound_by_cgroups(memory, roots);
+  bound_by_resource_limits(memory, roots.proc);
+  memory.free = std::min(memory.free, memory.total);
+  return memory;
+}
+
+std::optional<std::size_t> configured_capacity() {
+  const char* text = std::getenv("EBB_CPU_MEMORY");
+  if (!text || !*text) return {};
+  if (const std::size_t bytes = parse_bytes(text)) return bytes;
+  throw Error("EBB_CPU_MEMORY is '" + std::string(text) +
+              "', which is no amount of memory; write it as 8GiB, 512M or 4096");
+}
+
+std::size_t host_capacity(const HostMemory& memory, std::size_t held_bytes) noexcept {
+  // The rest of the process goes on growing after this was read: its heap (a node of a graph takes
+  // 350 bytes, and a prepared product a packed copy of its weights), stacks, page tables (1/512 of
+  // what is resident). So one sixteenth stays, of the total and not of what is free: asked again
+  // when all of it is taken, the answer must not be fifteen sixteenths of the rest. 16 MiB at
+  // least, for libraries that grow when first used, and 1 GiB at most, since programs do not grow
+  // with the machine.
+  const std::size_t margin =
+      std::clamp(memory.total / 16, std::size_t{16} << 20, std::size_t{1} << 30);
+  const std::size_t more = difference(memory.free, margin);
+  return std::min(memory.total, held_bytes > kMost - more ? kMost : held_bytes + more);
+}
+
+}  // namespace ebb::memory

@@ -1,0 +1,261 @@
+// Programs of allocations and frees, the same in every run: what is asked of an allocator, without
+// any computing.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ebb/benchmarks/fragmentation/recorded_training.h"
+
+namespace ebb::benchmarks {
+
+/// Memory that is not malloc's, which is one of those measured.
+template <class T>
+struct PageAllocator {
+  using value_type = T;
+  PageAllocator() = default;
+  template <class Other>
+  PageAllocator(const PageAllocator<Other>&) noexcept {}
+  T* allocate(std::size_t count) {
+    void* base = ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<T*>(base);
+  }
+  void deallocate(T* base, std::size_t count) noexcept { ::munmap(base, count * sizeof(T)); }
+  bool operator==(const PageAllocator&) const = default;
+};
+template <class T>
+using PageVector = std::vector<T, PageAllocator<T>>;
+
+struct Event {
+  std::uint32_t block;  ///< numbered from 0 in the order of their allocation
+  std::size_t bytes;    ///< 0: the block is freed
+};
+
+/// Begins and ends with nothing alive.
+struct Workload {
+  std::string name, what;
+  PageVector<Event> events;
+  std::uint32_t blocks = 0;
+
+  std::uint32_t allocate(std::size_t bytes) {
+    events.push_back({blocks, bytes});
+    return blocks++;
+  }
+  void free(std::uint32_t block) { events.push_back({block, 0}); }
+  void free(PageVector<std::uint32_t>& several) {
+    for (const std::uint32_t block : several) free(block);
+    several.clear();
+  }
+};
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  std::size_t below(std::size_t bound) { return engine_() % bound; }
+  std::size_t between(std::size_t least, std::size_t most) {
+    return least + below(most - least + 1);
+  }
+  /// As many between 1 and 2 KiB as between 1 and 2 MiB: how sizes of tensors are spread.
+  std::size_t over_magnitudes(std::size_t least, std::size_t most) {
+    const double magnitude = static_cast<double>(engine_() >> 11) * 0x1p-53;
+    const double ratio = static_cast<double>(most) / static_cast<double>(least);
+    return static_cast<std::size_t>(static_cast<double>(least) * std::pow(ratio, magnitude));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+inline constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+/// Blocks of random sizes that live for random times. How much is alive swings between half of
+/// `most_alive` and all of it, so that gaps of all kinds come to be.
+template <class Size>
+Workload random_lives(std::string name, std::string what, std::size_t most_alive,
+                      std::size_t blocks, Size&& size) {
+  Workload workload{std::move(name), std::move(what), {}};
+  Random random(1);
+  struct Live {
+    std::uint32_t block;
+    std::size_t bytes;
+  };
+  PageVector<Live> live;
+  std::size_t alive = 0;
+  bool is_growing = true;
+  while (workload.blocks < blocks) {
+    const std::size_t bytes = size(random);
+    if (alive + bytes > most_alive) is_growing = false;
+    if (alive < most_alive / 2) is_growing = true;
+    if (alive + bytes <= most_alive && random.below(4) < (is_growing ? 3 : 1)) {
+      live.push_back({workload.allocate(bytes), bytes});
+      alive += bytes;
+    } else if (!live.empty()) {
+      std::swap(live[random.below(live.size())], live.back());
+      workload.free(live.back().block);
+      alive -= live.back().bytes;
+      live.pop_back();
+    }
+  }
+  for (const Live& each : live) workload.free(each.block);
+  return workload;
+}
+
+/// An eager training program: two LSTM layers and one number at the end, with the lifetimes that a
+/// tape gives their tensors. Batch 32, Adam.
+class LstmTraining {
+ public:
+  explicit LstmTraining(Workload& workload) : workload_(workload) {
+    for (const std::size_t bytes : parameter_bytes()) {
+      for (int copies = 0; copies < 3; ++copies) {  // the value and two moments
+        parameters_.push_back(workload_.allocate(bytes));
+      }
+    }
+  }
+  ~LstmTraining() {
+    workload_.free(gradients_);
+    workload_.free(parameters_);
+  }
+
+  void step(std::size_t length) {
+    PageVector<std::uint32_t> batch, tape;
+    batch.push_back(workload_.allocate(length * kBatch * kInput * 4));
+    batch.push_back(workload_.allocate(kBatch * 4));
+    workload_.free(gradients_);
+    for (const std::size_t width : kWidths) {
+      const std::uint32_t products = workload_.allocate(length * kBatch * width * 16);
+      for (const std::size_t values : {width * 4, width, width}) {  // gates, cells, outputs
+        tape.push_back(workload_.allocate(length * kBatch * values * 4));
+      }
+      workload_.free(products);
+    }
+    for (const std::size_t bytes : {kBatch * kWidths[1] * 4, kBatch * 4, kBatch * 4, kFloat}) {
+      tape.push_back(workload_.allocate(bytes));  // last output, prediction, error, loss
+    }
+    std::uint32_t arriving = workload_.allocate(length * kBatch * kWidths[1] * 4);
+    for (std::size_t layer = 2; layer-- > 0;) {
+      const std::size_t width = kWidths[layer];
+      const std::uint32_t of_gates = workload_.allocate(length * kBatch * width * 16);
+      for (std::size_t i = 0; i < 3; ++i) {
+        gradients_.push_back(workload_.allocate(parameter_bytes()[layer * 3 + i]));
+      }
+      const std::size_t inputs = layer == 0 ? kInput : kWidths[0];
+      const std::uint32_t leaving = workload_.allocate(length * kBatch * inputs * 4);
+      for (const std::uint32_t block : {arriving, of_gates}) workload_.free(block);
+      for (std::size_t i = 0; i < 3; ++i) workload_.free(tape[layer * 3 + i]);
+      arriving = leaving;
+    }
+    workload_.free(arriving);
+    for (std::size_t i = 6; i < tape.size(); ++i) workload_.free(tape[i]);
+    workload_.free(batch);
+  }
+
+ private:
+  static constexpr std::size_t kBatch = 32, kInput = 64, kFloat = 4, kWidths[2] = {256, 128};
+
+  // Of each layer: for its input, for its state, bias.
+  static std::vector<std::size_t> parameter_bytes() {
+    std::vector<std::size_t> all;
+    for (std::size_t inputs = kInput; const std::size_t width : kWidths) {
+      for (const std::size_t rows : {inputs, width, std::size_t{1}}) {
+        all.push_back(rows * width * 16);
+      }
+      inputs = width;
+    }
+    return all;
+  }
+
+  Workload& workload_;
+  PageVector<std::uint32_t> parameters_, gradients_;
+};
+
+inline Workload growing_lengths() {
+  Workload workload{"growing lengths", "LSTM steps over 8, 16, ... 208 time steps", {}};
+  LstmTraining training(workload);
+  for (std::size_t length = 8; length <= 208; length += 8) training.step(length);
+  return workload;
+}
+
+inline Workload random_lengths() {
+  Workload workload{"random lengths", "100 LSTM steps over 8 to 208 time steps", {}};
+  LstmTraining training(workload);
+  Random random(2);
+  for (int i = 0; i < 100; ++i) training.step(random.between(8, 208));
+  return workload;
+}
+
+inline Workload recorded_training() {
+  Workload workload{
+      "recorded", "300 eager training steps of ebb, with evaluations, as recorded", {}};
+  PageVector<std::uint32_t> live;
+  for (const std::uint8_t step : kRecordedSteps) {
+    for (std::string_view script = kRecordedScripts[step]; !script.empty();) {
+      const bool is_free = script.front() == '-';
+      if (is_free) script.remove_prefix(1);
+      std::size_t number = 0;
+      const auto end = std::from_chars(script.data(), script.data() + script.size(), number).ptr;
+      script.remove_prefix(static_cast<std::size_t>(end - script.data()) + 1);  // and a space
+      if (is_free) {
+        const auto block = live.end() - 1 - static_cast<std::ptrdiff_t>(number);
+        workload.free(*block);
+        live.erase(block);
+      } else {
+        live.push_back(workload.allocate(number));
+      }
+    }
+  }
+  return workload;
+}
+
+/// What one block in fifty keeps apart when all others of its time are gone.
+inline Workload pinned() {
+  Workload workload{"pinned", "small blocks of which 1 in 50 stays, then 4 to 24 MiB", {}};
+  Random random(4);
+  PageVector<std::uint32_t> small, pins;
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t bytes = 0; bytes < 96 * kMiB;) {
+      const std::size_t more = random.over_magnitudes(512, 256 * kKiB);
+      const std::uint32_t block = workload.allocate(more);
+      (random.below(50) == 0 ? pins : small).push_back(block);
+      bytes += more;
+    }
+    workload.free(small);
+    PageVector<std::uint32_t> large;
+    for (std::size_t bytes = 0; bytes < 96 * kMiB;) {
+      const std::size_t more = random.between(4 * kMiB, 24 * kMiB);
+      large.push_back(workload.allocate(more));
+      bytes += more;
+    }
+    workload.free(large);
+  }
+  workload.free(pins);
+  return workload;
+}
+
+inline std::vector<Workload> all_workloads() {
+  std::vector<Workload> all;
+  all.push_back(random_lives("small", "0.5 KiB to 1 MiB, random lives", 64 * kMiB, 20'000,
+                             [](Random& random) { return random.over_magnitudes(512, kMiB); }));
+  all.push_back(random_lives("small to 8 MiB", "0.5 KiB to 8 MiB, random lives", 256 * kMiB, 10'000,
+                             [](Random& random) { return random.over_magnitudes(512, 8 * kMiB); }));
+  all.push_back(random_lives("0.5 to 24 MiB", "0.5 to 24 MiB, random lives", 512 * kMiB, 1'000,
+                             [](Random& random) { return random.between(kMiB / 2, 24 * kMiB); }));
+  all.push_back(growing_lengths());
+  all.push_back(random_lengths());
+  all.push_back(pinned());
+  all.push_back(recorded_training());
+  return all;
+}
+
+}  // namespace ebb::benchmarks
