@@ -4,36 +4,71 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <string_view>
+
+#include "ebb/allocator/host_capacity.h"
 
 namespace ebb::memory {
 namespace {
 
-// A line of /proc/meminfo reads "MemAvailable:   12345 kB".
-std::size_t meminfo_bytes(std::string_view meminfo, std::string_view key) noexcept {
-  std::size_t at = meminfo.find(key);
-  if (at == std::string_view::npos) return 0;
-  at = meminfo.find_first_of("0123456789", at + key.size());
-  if (at == std::string_view::npos) return 0;
-  std::size_t kibibytes = 0;
-  std::from_chars(meminfo.data() + at, meminfo.data() + meminfo.size(), kibibytes);
-  return kibibytes * 1024;
+constexpr std::size_t kReadAgainAfter = std::size_t{64} << 20;
+
+std::size_t system_page_bytes() noexcept {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-std::size_t system_bytes(int pages) noexcept {
-  return static_cast<std::size_t>(::sysconf(pages)) *
-         static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+// Without what is mapped from files. /proc/self/statm reads "size resident shared ...", in pages.
+std::size_t resident_bytes() noexcept {
+  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 256> text;
+  const ssize_t length = ::read(file, text.data(), text.size());
+  ::close(file);
+  std::array<std::size_t, 3> pages{};
+  const char* at = text.data();
+  const char* const end = at + std::max<ssize_t>(length, 0);
+  for (std::size_t& each : pages) {
+    while (at < end && *at == ' ') ++at;
+    at = std::from_chars(at, end, each).ptr;
+  }
+  return (pages[1] - std::min(pages[1], pages[2])) * system_page_bytes();
 }
 
 }  // namespace
 
-HostSource::HostSource(std::size_t capacity_bytes) noexcept
-    : page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
-      capacity_bytes_(capacity_bytes) {}
+HostSource::HostSource(std::optional<std::size_t> capacity_bytes) noexcept
+    : page_bytes_(system_page_bytes()),
+      fixed_capacity_(capacity_bytes),
+      resident_before_(resident_bytes()) {}
 
-HostSource::HostSource() : HostSource(system_bytes(_SC_PHYS_PAGES)) {}
+HostSource::HostSource() : HostSource(configured_capacity()) {}
+
+HostSource::HostSource(std::size_t capacity_bytes) noexcept
+    : HostSource(std::optional(capacity_bytes)) {}
+
+// What the device holds and has touched is no part of what is free. Where the rest of the process
+// has grown meanwhile, that counts as the device's, up to what it has committed: the margin is for
+// that.
+std::size_t HostSource::capacity_bytes() const noexcept {
+  if (fixed_capacity_) return *fixed_capacity_;
+  const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);
+  const std::size_t resident = resident_bytes();
+  const std::size_t held =
+      std::min(committed, resident - std::min(resident, resident_before_));
+  const std::size_t capacity = host_capacity(host_memory(), held);
+  capacity_.store(capacity, std::memory_order_relaxed);
+  read_again_at_.store(committed + kReadAgainAfter, std::memory_order_relaxed);
+  return capacity;
+}
+
+bool HostSource::admits(std::size_t committed_bytes) const noexcept {
+  if (!fixed_capacity_ && committed_bytes <= capacity_.load(std::memory_order_relaxed) &&
+      committed_bytes <= read_again_at_.load(std::memory_order_relaxed))
+    return true;
+  return committed_bytes <= capacity_bytes();
+}
 
 void* HostSource::reserve(std::size_t bytes) noexcept {
   void* base =
@@ -47,7 +82,7 @@ void HostSource::unreserve(void* base, std::size_t bytes) noexcept { ::munmap(ba
 
 bool HostSource::commit(void* at, std::size_t bytes) noexcept {
   const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes <= capacity_bytes_ && before <= capacity_bytes_ - bytes &&
+  if (before + bytes >= bytes && admits(before + bytes) &&
       ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0)
     return true;
   committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -65,18 +100,8 @@ bool HostSource::decommit(void* at, std::size_t bytes) noexcept {
 }
 
 DeviceMemory HostSource::device_memory() const noexcept {
-  DeviceMemory memory{.total = system_bytes(_SC_PHYS_PAGES),
-                      .free = system_bytes(_SC_AVPHYS_PAGES)};
-  const int file = ::open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return memory;
-  std::array<char, 1024> text;  // both lines are among the first three
-  const ssize_t length = ::read(file, text.data(), text.size());
-  ::close(file);
-  if (length <= 0) return memory;
-  const std::string_view meminfo(text.data(), static_cast<std::size_t>(length));
-  if (const std::size_t total = meminfo_bytes(meminfo, "MemTotal:")) memory.total = total;
-  if (const std::size_t free = meminfo_bytes(meminfo, "MemAvailable:")) memory.free = free;
-  return memory;
+  const HostMemory memory = host_memory();
+  return {.total = memory.total, .free = memory.free};
 }
 
 }  // namespace ebb::memory
