@@ -28,6 +28,7 @@ Block* CachingAllocator::allocate(const Request& request) {
       if (BlockNode* node = shared.heap.take(bytes)) [[likely]] {
         node->serve(request);
         shared.ledger.add(request.bytes, bytes, request.category);
+        shared.record(EventKind::allocate, *node);
         return node;
       }
     }
@@ -35,7 +36,7 @@ Block* CachingAllocator::allocate(const Request& request) {
   return allocate_slowly(request);
 }
 
-Block* CachingAllocator::allocate_slowly(const Request& request) {
+Block* CachingAllocator::allocate_slowly(const Request& request) try {
   Shared& shared = *shared_;
   const Guard guard(shared.lock);
   auto why = OutOfMemory::Reason::device_refused;
@@ -68,12 +69,17 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
   if (!node) throw OutOfMemory(shared.explain(request, why, segment_bytes, nullptr));
   node->serve(request);
   shared.ledger.add(request.bytes, node->bytes(), request.category);
+  shared.record(EventKind::allocate, *node);
   return node;
+} catch (const OutOfMemory& refused) {  // the lock is free again
+  shared_->tell(refused);
+  throw;
 }
 
 void CachingAllocator::free(Block* block, User last_user) noexcept {
   if (!block) return;
   const Guard guard(shared_->lock);
+  shared_->record(EventKind::free, *block);
   shared_->ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
   detail::node_of(block)->set_last_user(last_user);
   shared_->heap.give(detail::node_of(block));
@@ -82,6 +88,10 @@ void CachingAllocator::free(Block* block, User last_user) noexcept {
 void CachingAllocator::recategorise(Block* block, Category category) noexcept {
   const Guard guard(shared_->lock);
   shared_->ledger.move(block->allocated_bytes(), block->category(), category);
+  if (shared_->recorder) {
+    shared_->recorder->recategorise(block->data(), block->allocated_bytes(), block->category(),
+                                    category, block->tag());
+  }
   detail::node_of(block)->set_category(category);
 }
 
@@ -133,6 +143,26 @@ std::size_t CachingAllocator::reserved_bytes() const noexcept {
 std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
   const Guard guard(shared_->lock);
   return shared_->holders(most);
+}
+
+bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
+  const Guard guard(shared_->lock);
+  if (log && shared_->recorder) return false;
+  if (log) {
+    const Stats stats = shared_->ledger.stats();
+    Held held{.reserved = stats.reserved.current};
+    for (std::size_t i = 0; i < kCategoryCount; ++i) {
+      held.allocated[i] = stats.by_category[i].current;
+    }
+    log->begin(held);
+  }
+  std::swap(shared_->recorder, log);
+  return true;
+}
+
+std::shared_ptr<EventLog> CachingAllocator::recorder() const {
+  const Guard guard(shared_->lock);
+  return shared_->recorder;
 }
 
 std::unique_ptr<Pool> CachingAllocator::make_pool(std::string name,

@@ -29,7 +29,7 @@ Block* Pool::allocate(const Request& request) {
   return allocate(request, split);
 }
 
-Block* Pool::allocate(const Request& request, const ByCategory& split) {
+Block* Pool::allocate(const Request& request, const ByCategory& split) try {
   PoolState& pool = *state_;
   const Guard guard(shared_.lock);
   if (pool.closed) throw Error("pool " + pool.name + " is closed; allocate from a new one");
@@ -68,7 +68,11 @@ Block* Pool::allocate(const Request& request, const ByCategory& split) {
   node.serve(request);
   pool.ledger.add(request.bytes, bytes, split);
   shared_.ledger.add(request.bytes, bytes, split);
+  shared_.record(EventKind::allocate, node, split);
   return &node;
+} catch (const OutOfMemory& refused) {  // the lock is free again
+  shared_.tell(refused);
+  throw;
 }
 
 bool Pool::grow(Block* block, const Request& request, const ByCategory& split) noexcept {
@@ -87,6 +91,7 @@ bool Pool::grow(Block* block, const Request& request, const ByCategory& split) n
     pool.ledger.reserve(more);
     segment.bytes = segment_bytes;
   }
+  shared_.record(EventKind::free, node, holding_split);
   for (Ledger* ledger : {&pool.ledger, &shared_.ledger}) {
     ledger->remove(node.requested_bytes(), node.bytes(), holding_split);
     ledger->add(request.bytes, bytes, split);
@@ -94,6 +99,7 @@ bool Pool::grow(Block* block, const Request& request, const ByCategory& split) n
   holding_split = split;
   node.cover(segment.base, bytes);
   node.serve(request);
+  shared_.record(EventKind::allocate, node, split);
   return true;
 }
 
@@ -107,6 +113,7 @@ void Pool::free(Block* block) noexcept {
 void Pool::give_back(std::uint64_t age) noexcept {
   const auto entry = state_->holdings.find(age);
   const auto& [segment, node, split] = entry->second;
+  shared_.record(EventKind::free, node, split);
   for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
     ledger->remove(node.requested_bytes(), node.bytes(), split);
   }
@@ -121,6 +128,10 @@ void Pool::recategorise(Block* block, Category category) noexcept {
   const Guard guard(shared_.lock);
   ByCategory& split = state_->holdings.find(detail::node_of(block)->segment->age)->second.split;
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
+    if (shared_.recorder && split[i] > 0) {
+      shared_.recorder->recategorise(block->data(), split[i], static_cast<Category>(i), category,
+                                     block->tag());
+    }
     for (Ledger* ledger : {&state_->ledger, &shared_.ledger}) {
       ledger->move(split[i], static_cast<Category>(i), category);
     }

@@ -1,8 +1,11 @@
 #include "ebb/allocator/detail/shared.h"
 
 #include <algorithm>
+#include <new>
 #include <string_view>
 #include <tuple>
+
+#include "ebb/allocator/out_of_memory_observer.h"
 
 namespace ebb::memory::detail {
 
@@ -31,12 +34,14 @@ void* Shared::map(std::size_t bytes, OutOfMemory::Reason& why) noexcept {
     return nullptr;
   }
   ledger.reserve(bytes);
+  record(EventKind::map, base, bytes);
   return base;
 }
 
 void Shared::unmap(void* base, std::size_t bytes) noexcept {
   source->unmap(base, bytes);
   ledger.give_back(bytes);
+  record(EventKind::unmap, base, bytes);
 }
 
 bool Shared::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept {
@@ -44,6 +49,7 @@ bool Shared::grow(void* base, std::size_t bytes, std::size_t new_bytes) noexcept
   if (more > limit || ledger.reserved() > limit - more) return false;
   if (!source->grow(base, bytes, new_bytes)) return false;
   ledger.reserve(more);
+  record(EventKind::map, static_cast<std::byte*>(base) + bytes, more);
   return true;
 }
 
@@ -112,6 +118,20 @@ OutOfMemory::Facts Shared::explain(const Request& request, OutOfMemory::Reason w
     facts.pool_stats = with_device(pool->ledger.stats(), pool->limit);
   }
   return facts;
+}
+
+void Shared::tell(const OutOfMemory& refused) noexcept {
+  if (!observes_out_of_memory()) return;
+  try {
+    OutOfMemoryReport report{refused.facts(), {}, nullptr};
+    {
+      const BiasedLock::Guard guard(lock);
+      report.holders = holders(kNoLimit);
+      report.recorder = recorder;
+    }
+    observe_out_of_memory(report);
+  } catch (const std::bad_alloc&) {  // what is thrown then is the OutOfMemory
+  }
 }
 
 Stats Shared::with_device(Stats stats, std::size_t its_limit) const noexcept {

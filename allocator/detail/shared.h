@@ -11,6 +11,7 @@
 #include "ebb/allocator/biased_lock.h"
 #include "ebb/allocator/detail/heap.h"
 #include "ebb/allocator/error.h"
+#include "ebb/allocator/event_log.h"
 #include "ebb/allocator/ledger.h"
 #include "ebb/allocator/memory_source.h"
 #include "ebb/allocator/profile.h"
@@ -53,6 +54,7 @@ struct Shared {
   Heap heap{profile.small_request};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
+  std::shared_ptr<EventLog> recorder;
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
 
   /// A segment, counted. Null after everything has been tried; `why` then says who refused. What
@@ -66,12 +68,28 @@ struct Shared {
   /// Returns wholly free segments, oldest first, until at least so many bytes went back.
   ReleaseReport trim(std::size_t bytes = kNoLimit) noexcept;
 
+  /// Tells the recorder, if there is one.
+  void record(EventKind kind, const Block& block) noexcept {
+    if (recorder) [[unlikely]]
+      recorder->add(kind, block.data(), block.allocated_bytes(), block.category(), block.tag());
+  }
+  void record(EventKind kind, const Block& block, const ByCategory& split) noexcept {
+    if (recorder) [[unlikely]]
+      recorder->add(kind, block.data(), split, block.tag());
+  }
+  void record(EventKind kind, const void* base, std::size_t bytes) noexcept {
+    if (recorder) [[unlikely]]
+      recorder->add(kind, base, bytes, Category::temporary, {});
+  }
   bool fails_now() noexcept;
   std::vector<Holder> holders(std::size_t most) const;
 
   /// What an OutOfMemory has to say; `pool` is null where the cache was asked.
   OutOfMemory::Facts explain(const Request& request, OutOfMemory::Reason why,
                              std::size_t segment_bytes, PoolState* pool);
+
+  /// Tells whoever observes, of what is about to be thrown. Without the lock.
+  void tell(const OutOfMemory& refused) noexcept;
 
   /// Fills in what only the device knows. Without the lock: asking may take a while.
   Stats with_device(Stats stats, std::size_t its_limit) const noexcept;
