@@ -14,6 +14,7 @@
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/memory/predict.h"
+#include "ebb/core/memory/recording.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
