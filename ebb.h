@@ -15,6 +15,8 @@
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/memory/recording.h"
+#include "ebb/core/memory/snapshot.h"
+#include "ebb/core/memory/summary.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
