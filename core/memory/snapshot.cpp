@@ -25,6 +25,17 @@ void detail::write_snapshot(const std::string& path, const OutOfMemory::Facts& f
   file.commit();
 }
 
+namespace {
+// In the middle of an OutOfMemory, nothing else may be thrown.
+void log_failure(const std::exception& problem) noexcept {
+  try {
+    ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +
+                             std::string(problem.what()));
+  } catch (...) {  // NOLINT: there is nobody left to tell
+  }
+}
+}  // namespace
+
 void snapshot_on_out_of_memory(std::string path) {
   if (path.empty()) {
     detail::set_out_of_memory_observer({});
@@ -35,8 +46,7 @@ void snapshot_on_out_of_memory(std::string path) {
         try {
           detail::write_snapshot(path, report.facts, report.holders, report.recorder.get());
         } catch (const std::exception& problem) {
-          ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +
-                                   std::string(problem.what()));
+          log_failure(problem);
         }
       });
 }
