@@ -94,15 +94,20 @@ void CachingAllocator::free(Block* block, User last_user) noexcept {
   Shared& shared = *shared_;
   const Guard guard(shared.lock);
   shared.ledger.remove(block->requested_bytes(), block->allocated_bytes(), block->category());
+  if (shared.is_special()) [[unlikely]] {
+    shared.record(EventKind::free, *block);
+    shared.watchers.sink_to(shared.ledger.allocated());
+  }
   detail::node_of(block)->set_last_user(last_user);
   shared.heap.give(detail::node_of(block));
-  if (shared.is_special()) [[unlikely]]
-    shared.watchers.sink_to(shared.ledger.allocated());
 }
 
 void CachingAllocator::recategorise(Block* block, Category category) noexcept {
   const Guard guard(shared_->lock);
   shared_->ledger.move(block->allocated_bytes(), block->category(), category);
+  if (shared_->recorder)
+    shared_->recorder->recategorise(block->data(), block->allocated_bytes(), block->category(),
+                                    category, block->tag());
   detail::node_of(block)->set_category(category);
 }
 
@@ -211,6 +216,26 @@ std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
 }
 
 Fragmentation CachingAllocator::fragmentation() const { return shared_->fragmentation(); }
+
+bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
+  const Guard guard(shared_->lock);
+  if (log && shared_->recorder) return false;
+  if (log) {
+    const Stats stats = shared_->ledger.stats();
+    Held held{.reserved = stats.reserved.current};
+    for (std::size_t i = 0; i < kCategoryCount; ++i)
+      held.allocated[i] = stats.by_category[i].current;
+    log->begin(held);
+  }
+  std::swap(shared_->recorder, log);
+  shared_->set_special();
+  return true;
+}
+
+std::shared_ptr<EventLog> CachingAllocator::recorder() const {
+  const Guard guard(shared_->lock);
+  return shared_->recorder;
+}
 
 std::unique_ptr<Pool> CachingAllocator::make_pool(std::string name,
                                                   std::optional<std::size_t> limit) {

@@ -9,6 +9,7 @@
 
 #include "ebb/allocator/block.h"
 #include "ebb/allocator/error.h"
+#include "ebb/allocator/event_log.h"
 #include "ebb/allocator/memory_source.h"
 #include "ebb/allocator/pool.h"
 #include "ebb/allocator/profile.h"
@@ -68,6 +69,11 @@ class CachingAllocator {
   /// The tags that hold most allocated bytes, largest first. Walks every block, not at one moment.
   std::vector<Holder> holders(std::size_t most) const;
   Fragmentation fragmentation() const;
+
+  /// Whom to tell what happens from now on, pools included; null ends it. False, with nothing
+  /// changed, where another log is told already.
+  bool set_recorder(std::shared_ptr<EventLog> log);
+  std::shared_ptr<EventLog> recorder() const;
 
   /// Has to be destroyed before the allocator.
   std::unique_ptr<Pool> make_pool(std::string name, std::optional<std::size_t> limit = {});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <utility>
 
 namespace ebb {
@@ -137,22 +136,5 @@ OutOfMemory::OutOfMemory(Facts facts)
 std::size_t OutOfMemory::limit_bytes() const noexcept {
   return facts_->reason == Reason::pool_limit ? facts_->pool_stats->limit : facts_->stats.limit;
 }
-
-namespace memory::detail {
-namespace {
-std::atomic<OutOfMemoryObserver> observer = nullptr;
-}  // namespace
-
-void set_out_of_memory_observer(OutOfMemoryObserver new_observer) noexcept {
-  observer.store(new_observer, std::memory_order_release);
-}
-
-void throw_out_of_memory(OutOfMemory::Facts facts) {
-  const OutOfMemory error(std::move(facts));
-  if (const OutOfMemoryObserver told = observer.load(std::memory_order_acquire))
-    told(error.facts());
-  throw error;
-}
-}  // namespace memory::detail
 
 }  // namespace ebb

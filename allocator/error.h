@@ -52,11 +52,4 @@ class OutOfMemory : public Error {
   std::shared_ptr<const Facts> facts_;  // shared, so that copying the exception cannot throw
 };
 
-namespace memory::detail {
-/// Is told of every OutOfMemory of the process before it is thrown, without any lock; null: nobody.
-using OutOfMemoryObserver = void (*)(const OutOfMemory::Facts&) noexcept;
-void set_out_of_memory_observer(OutOfMemoryObserver observer) noexcept;
-[[noreturn]] void throw_out_of_memory(OutOfMemory::Facts facts);
-}  // namespace memory::detail
-
 }  // namespace ebb

@@ -152,7 +152,10 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   MemoryNeeds needs;
   if (kernel.memory) needs = kernel.memory(query);
   Ref<Prepared> prepared;
-  if (kernel.prepare && !runtime.is_simulated()) prepared = find_or_prepare(runtime, kernel, query);
+  if (kernel.prepare && !runtime.is_simulated()) {
+    query.allocator = &runtime.allocator();
+    prepared = find_or_prepare(runtime, kernel, query);
+  }
 
   Buffers buffers;
   for (std::size_t i = 0; i < a.inputs.size(); ++i)  // before their memory is taken over

@@ -45,7 +45,8 @@ void Executable::prepare(std::size_t step) {
                                           .attributes = &of.node->attributes,
                                           .destroyed = &of.destroyed,
                                           .unwanted = &of.unwanted,
-                                          .profile = &runtime_.profile()}));
+                                          .profile = &runtime_.profile(),
+                                          .allocator = &runtime_.allocator()}));
   launches_[step].context.prepared = prepared_.back().get();
 }
 

@@ -1,10 +1,11 @@
 // What an allocator says about itself.
 #include <algorithm>
-#include <array>
+#include <new>
 #include <string_view>
 #include <tuple>
 
 #include "ebb/allocator/detail/shared.h"
+#include "ebb/allocator/out_of_memory_observer.h"
 
 namespace ebb::memory::detail {
 
@@ -138,7 +139,22 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
   if (facts.pool_stats)
     facts.room_bytes = std::min(
         facts.room_bytes, room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
-  throw_out_of_memory(std::move(facts));
+  const OutOfMemory error(std::move(facts));
+  tell_observer(error);
+  throw error;
+}
+
+void Shared::tell_observer(const OutOfMemory& refused) noexcept {
+  if (!observes_out_of_memory()) return;
+  try {
+    OutOfMemoryReport report{refused.facts(), holders(kNoLimit), nullptr};
+    {
+      const Guard guard(lock);
+      report.recorder = recorder;
+    }
+    observe_out_of_memory(report);
+  } catch (const std::bad_alloc&) {  // what is thrown then is the OutOfMemory
+  }
 }
 
 Stats Shared::with_device(Stats stats, std::size_t its_limit) const noexcept {

@@ -36,7 +36,13 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
     }
     const bool committed = commit_row(row);
     const Guard guard(lock);
-    if (committed) return serve(heap.finish(row, bytes), request);
+    if (committed) {
+      for (const BlockNode* node = row.first; recorder; node = node->after) {
+        if (!node->has_memory) record(EventKind::map, node->data(), node->bytes());
+        if (node == row.last) break;
+      }
+      return serve(heap.finish(row, bytes), request);
+    }
     heap.abandon(row);
     discharge(row.bytes, nullptr);
     refusal = {.reserve_bytes = row.bytes};
@@ -47,6 +53,7 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
 BlockNode* Shared::serve(BlockNode* node, const Request& request) noexcept {
   node->serve(request);
   ledger.add(request.bytes, node->bytes(), request.category);
+  record(EventKind::allocate, *node);
   return node;
 }
 
@@ -94,6 +101,7 @@ BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
     if (base) {
       try {
         heap.adopt(base, segment_bytes, bytes);
+        record(EventKind::map, base, segment_bytes);
         return serve(heap.take(bytes), request);
       } catch (...) {
         source->unmap(base, segment_bytes);
@@ -143,6 +151,7 @@ ReleaseReport Shared::trim(std::size_t bytes) noexcept {
       const Guard guard(lock);
       for (BlockNode *node = claimed, *next = nullptr; node; node = next) {
         next = node->chain;
+        if (!node->has_memory) record(EventKind::unmap, node->data(), node->bytes());
         heap.settle(node);
       }
       discharge(returned, nullptr);
@@ -188,6 +197,7 @@ ReleaseReport Shared::trim_segments(std::size_t bytes) noexcept {
       ++at;
     } else {
       at = heap.drop(at);
+      record(EventKind::unmap, segment.base, segment.bytes);
       discharge(segment.bytes, nullptr);
       report.returned_bytes += segment.bytes;
     }
@@ -202,6 +212,7 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   if (!is_gone) return false;
   const Guard guard(lock);
   uncount(pool, holding);
+  record(EventKind::unmap, holding.base, holding.pages);
   discharge(holding.pages, &pool);
   holding.presence.store(then, std::memory_order_release);
   return true;
@@ -224,6 +235,7 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
     left -= piece;
     {
       const Guard guard(lock);
+      record(EventKind::unmap, holding.base + left, piece);
       discharge(piece, &pool);
     }
     if (left > 0) {
@@ -239,6 +251,7 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
 
 // Of what its pool and the device have allocated.
 void Shared::uncount(PoolState& pool, const Holding& holding) noexcept {
+  record(EventKind::free, holding);
   for (Ledger* each : {&pool.ledger, &ledger})
     each->remove(holding.requested_bytes(), holding.bytes(), holding.composition.split);
 }
@@ -246,6 +259,7 @@ void Shared::uncount(PoolState& pool, const Holding& holding) noexcept {
 void Shared::count(PoolState& pool, const Holding& holding) noexcept {
   for (Ledger* each : {&pool.ledger, &ledger})
     each->add(holding.requested_bytes(), holding.bytes(), holding.composition.split);
+  record(EventKind::allocate, holding);
 }
 
 bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, std::size_t bytes,
@@ -261,13 +275,18 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
     is_admitted = admit(more, &pool, refusal);
   }
   if (is_admitted) {
+    bool is_committed = false;
     if (holding.addresses > 0) {
-      if (source->commit(holding.base + had, more)) return true;
+      is_committed = source->commit(holding.base + had, more);
     } else if (void* base = source->map(more)) {
       holding.base = static_cast<std::byte*>(base);
-      return true;
+      is_committed = true;
     }
     const Guard guard(lock);
+    if (is_committed) {
+      record(EventKind::map, holding.base + had, more);
+      return true;
+    }
     discharge(more, &pool);
   }
   if (cushion > 0) set_cushion(pool, cushion, ignored);
@@ -279,6 +298,7 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
   if (pages < cushion.pages) {
     if (!source->decommit(cushion.base + pages, cushion.pages - pages)) return false;
     const Guard guard(lock);
+    record(EventKind::unmap, cushion.base + pages, cushion.pages - pages);
     discharge(cushion.pages - pages, &pool);
     cushion.pages = pages;
   } else if (pages > cushion.pages) {
@@ -287,11 +307,13 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
       const Guard guard(lock);
       if (!admit(more, &pool, refusal)) return false;
     }
-    if (!source->commit(cushion.base + cushion.pages, more)) {
-      const Guard guard(lock);
+    const bool is_committed = source->commit(cushion.base + cushion.pages, more);
+    const Guard guard(lock);
+    if (!is_committed) {
       discharge(more, &pool);
       return false;
     }
+    record(EventKind::map, cushion.base + cushion.pages, more);
     cushion.pages = pages;
   }
   return true;

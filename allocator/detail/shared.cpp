@@ -45,6 +45,19 @@ void Shared::discharge(std::size_t bytes, PoolState* pool) noexcept {
   ledger.give_back(bytes);
 }
 
+void Shared::record(EventKind kind, const Block& block) noexcept {
+  if (recorder)
+    recorder->add(kind, block.data(), block.allocated_bytes(), block.category(), block.tag());
+}
+
+void Shared::record(EventKind kind, const Holding& holding) noexcept {
+  if (recorder) recorder->add(kind, holding.base, holding.composition.split, holding.tag());
+}
+
+void Shared::record(EventKind kind, const void* base, std::size_t bytes) noexcept {
+  if (recorder && bytes > 0) recorder->add(kind, base, bytes, Category::temporary, {});
+}
+
 bool Shared::fails_now() noexcept {
   if (!fail_after) return false;
   if ((*fail_after)-- > 0) return false;

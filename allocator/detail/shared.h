@@ -12,6 +12,7 @@
 #include "ebb/allocator/detail/heap.h"
 #include "ebb/allocator/detail/watchers.h"
 #include "ebb/allocator/error.h"
+#include "ebb/allocator/event_log.h"
 #include "ebb/allocator/ledger.h"
 #include "ebb/allocator/memory_source.h"
 #include "ebb/allocator/mutex.h"
@@ -92,14 +93,20 @@ struct Shared {
   std::atomic<bool> special = false;  // something of what follows is set; read without it too
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
+  std::shared_ptr<EventLog> recorder;
 
   // Under the lock.
   /// Counts bytes as reserved where the limits allow it.
   bool admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept;
   void discharge(std::size_t bytes, PoolState* pool) noexcept;
+  /// Tells the recorder, if there is one.
+  void record(EventKind kind, const Block& block) noexcept;
+  void record(EventKind kind, const Holding& holding) noexcept;
+  void record(EventKind kind, const void* base, std::size_t bytes) noexcept;
   bool fails_now() noexcept;
   void set_special() noexcept {
-    special.store(fail_after.has_value() || watchers.any(), std::memory_order_relaxed);
+    special.store(fail_after.has_value() || watchers.any() || recorder != nullptr,
+                  std::memory_order_relaxed);
   }
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   std::size_t segments(const PoolState* pool) const noexcept;
@@ -137,6 +144,8 @@ struct Shared {
   Fragmentation fragmentation() const;
   /// What an OutOfMemory has to say; `pool` is null where the cache was asked.
   [[noreturn]] void refuse(const Request& request, const Refusal& refusal, PoolState* pool);
+  /// Tells whoever observes, of what is about to be thrown.
+  void tell_observer(const OutOfMemory& refused) noexcept;
   /// Fills in what only the device knows: asking may take a while.
   Stats with_device(Stats stats, std::size_t its_limit) const noexcept;
   /// Tells those whose thresholds the device has passed, if any.

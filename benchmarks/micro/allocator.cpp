@@ -36,6 +36,11 @@ struct Ebb {
   }
 };
 
+// The same with everything written down, as while a memory::Recording lives.
+struct Recorded : Ebb {
+  Recorded() { allocator.set_recorder(std::make_shared<EventLog>(1'000'000)); }
+};
+
 struct Malloc {
   using Handle = void*;
   Handle allocate(std::size_t bytes) { return std::malloc(bytes); }
@@ -205,8 +210,10 @@ void stall(benchmark::State& state) {
 }  // namespace
 
 BENCHMARK_TEMPLATE(same, Ebb)->Arg(512)->Arg(64 << 10)->Arg(4 << 20);
+BENCHMARK_TEMPLATE(same, Recorded)->Arg(512)->Arg(64 << 10);
 BENCHMARK_TEMPLATE(same, Malloc)->Arg(512)->Arg(64 << 10)->Arg(4 << 20);
 BENCHMARK_TEMPLATE(last_in_first_out, Ebb);
+BENCHMARK_TEMPLATE(last_in_first_out, Recorded);
 BENCHMARK_TEMPLATE(last_in_first_out, Malloc);
 BENCHMARK_TEMPLATE(first_in_first_out, Ebb);
 BENCHMARK_TEMPLATE(first_in_first_out, Malloc);
@@ -215,5 +222,6 @@ BENCHMARK_TEMPLATE(contended, Mutex)->Threads(1)->Threads(2)->Threads(4)->UseRea
 BENCHMARK_TEMPLATE(contended, Malloc)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 BENCHMARK_TEMPLATE(stall, Ebb)->Iterations(10)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_TEMPLATE(stall, Malloc)->Iterations(10)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(contended, Recorded)->Threads(2)->UseRealTime();
 
 BENCHMARK_MAIN();

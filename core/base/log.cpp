@@ -23,5 +23,6 @@ spdlog::logger& logger() {
 
 bool logs_debug() { return logger().should_log(spdlog::level::debug); }
 void log_debug(const std::string& text) { logger().debug(text); }
+void log_warning(const std::string& text) { logger().warn(text); }
 
 }  // namespace ebb::detail

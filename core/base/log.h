@@ -8,5 +8,6 @@ namespace ebb::detail {
 // latter (debug, info, warning, off); debug tells of each plan made, each arena and each close.
 bool logs_debug();
 void log_debug(const std::string& text);
+void log_warning(const std::string& text);
 
 }  // namespace ebb::detail

@@ -12,8 +12,9 @@
 namespace ebb {
 
 namespace memory {
+class CachingAllocator;
 struct Profile;
-}
+}  // namespace memory
 class Stream;  // core/device/backend.h
 
 namespace detail {
@@ -86,6 +87,9 @@ struct MemoryQuery {
   const IndexSet* unwanted = nullptr;  // null: none
   // What is known of the device, which its twin shares.
   const memory::Profile* profile = nullptr;
+  // What a prepare rule may hand to a kernel that is about the device's memory itself
+  // (device_figures.h); null where a memory rule is asked, whose answer must not depend on it.
+  const memory::CachingAllocator* allocator = nullptr;
 
   bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
   bool wants(std::size_t output) const noexcept { return !unwanted || !unwanted->has(output); }

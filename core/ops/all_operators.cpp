@@ -9,6 +9,7 @@
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/memory_figures.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -45,7 +46,9 @@ std::span<const OpDef* const> all_operators() noexcept {
       &select_op, &select_backward_op, &size_op,
       // update
       &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
-      &clear_if_op, &with_updates_op};
+      &clear_if_op, &with_updates_op,
+      // memory figures
+      &bytes_in_use_op, &max_bytes_in_use_op, &bytes_limit_op};
   return kAllOperators;
 }
 

@@ -1,6 +1,10 @@
 #include "ebb/allocator/peak_scope.h"
 
+#include <atomic>
 #include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "ebb/allocator/simulated_source.h"
@@ -37,7 +41,13 @@ TEST_CASE("scopes that open, are read and close in any order each see exactly th
       std::swap(open[random.below(open.size())], open.back());
       open.pop_back();
     } else if (kind == 2) {
-      allocator->reset_peaks();  // of no concern to scopes
+      allocator->reset_peaks();               // of no concern to scopes
+    } else if (kind == 3 && !live.empty()) {  // at a peak, its split stays what it was
+      Block* block = live[random.below(live.size())];
+      const Category category = random.category();
+      now[static_cast<std::size_t>(block->category())] -= block->allocated_bytes();
+      now[static_cast<std::size_t>(category)] += block->allocated_bytes();
+      allocator->recategorise(block, category);
     } else if (random.below(50) < live.size()) {
       std::swap(live[random.below(live.size())], live.back());
       now[static_cast<std::size_t>(live.back()->category())] -= live.back()->allocated_bytes();
@@ -82,6 +92,86 @@ TEST_CASE("a scope that outlives what it measures keeps its last reading") {
   pool.reset();
   CHECK(scope->bytes() == 2048);
   scope.reset();
+}
+
+TEST_CASE("an arena's categories are those of its split, for scopes on its pool and its device") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session");
+  ByCategory split{};
+  split[static_cast<std::size_t>(Category::activation)] = 4096;
+  split[static_cast<std::size_t>(Category::workspace)] = 512;
+  PeakScope of_pool(*pool), of_device(*allocator);
+  Block* arena = pool->allocate({.bytes = 4608}, split);
+  {
+    const PeakScope inner(*pool);
+    pool->recategorise(arena, Category::input);
+    CHECK(inner.by_category() == split);  // as it was when those bytes were first reached
+  }
+  CHECK(of_pool.by_category() == split);
+  CHECK(of_device.by_category() == split);
+  split[static_cast<std::size_t>(Category::temporary)] = 3584;  // what is left of its pages
+  REQUIRE(pool->grow(arena, {.bytes = 8192}, split));
+  CHECK(of_pool.bytes() == 8192);
+  CHECK(of_pool.by_category() == split);
+  CHECK(of_device.by_category() == split);
+  pool->close();
+  CHECK(of_pool.bytes() == 8192);
+  const PeakScope later(*allocator);
+  CHECK(later.bytes() == 0);
+  CHECK(later.by_category() == ByCategory{});
+}
+
+TEST_CASE("a scope sees what sessions hold beside it, and each session its own alone") {
+  const auto allocator = simulated();
+  const auto one = allocator->make_pool("one"), other = allocator->make_pool("other");
+  const PeakScope of_one(*one), of_other(*other), of_both(*allocator);
+  Block* first = one->allocate({.bytes = 1024});
+  {
+    const PeakScope inner(*allocator);
+    other->free(other->allocate({.bytes = 2048}));
+    CHECK(inner.bytes() == 3072);
+  }
+  one->free(first);
+  other->free(other->allocate({.bytes = 512}));
+  CHECK(of_one.bytes() == 1024);
+  CHECK(of_other.bytes() == 2048);
+  CHECK(of_both.bytes() == 3072);
+}
+
+TEST_CASE("scopes open and close in many threads while others allocate", "[concurrent]") {
+  constexpr std::size_t kThreads = 4, kHeld = 1 << 20;
+  const auto allocator = simulated();
+  Block* held = allocator->allocate({.bytes = kHeld, .category = Category::parameter});
+  std::atomic<int> wrong = 0;
+  const PeakScope all(*allocator);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t);
+      std::optional<PeakScope> outlives;  // each of these closes in the round after its own
+      for (int i = 0; i < 2000; ++i) {
+        const PeakScope outer(*allocator);
+        const std::size_t bytes = 512 * (1 + random.below(8));
+        Block* block = allocator->allocate({.bytes = bytes, .category = random.category()});
+        outlives.emplace(*allocator);
+        allocator->free(block);
+        // This thread's block was there in both, and no thread holds more than 4 KiB.
+        for (const PeakScope* scope : {&outer, &std::as_const(*outlives)}) {
+          const std::size_t peak = scope->bytes();
+          if (peak < kHeld + bytes || peak > kHeld + kThreads * 4096) ++wrong;
+          std::size_t sum = 0;
+          for (const std::size_t part : scope->by_category()) sum += part;
+          if (sum < peak) ++wrong;  // read later: more, at most
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(all.bytes() >= kHeld + 4096);
+  CHECK(all.bytes() <= kHeld + kThreads * 4096);
+  CHECK(PeakScope(*allocator).bytes() == kHeld);
+  allocator->free(held);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ inline std::vector<Room> rooms_of_core() {
        {"core/files/", "core/random/", "core/tensor/", "core/device/", "core/base/", "allocator/"},
        true},
       {"core/memory",
-       {"core/random/", "core/tensor/", "core/device/", "core/base/", "allocator/"},
+       {"core/files/", "core/random/", "core/tensor/", "core/device/", "core/base/", "allocator/"},
        true},
   };
 }

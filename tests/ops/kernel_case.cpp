@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/heap_count.h"
 
@@ -86,11 +87,20 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& un
   if (!op->updates.empty()) buffers[inputs.size()].data = in[0].data();
   const Guarded workspace(needs(destroyed, unwanted).workspace_bytes, garbage);
 
+  detail::Ref<Prepared> prepared;
+  if (op->cpu.prepare)
+    prepared = op->cpu.prepare({.inputs = {inputs.data(), inputs.size()},
+                                .outputs = {outputs.data(), outputs.size()},
+                                .attributes = &attributes,
+                                .destroyed = &destroyed,
+                                .unwanted = &unwanted,
+                                .allocator = &Device::cpu().runtime().allocator()});
   const KernelContext context{.inputs = {buffers.data(), inputs.size()},
                               .outputs = {buffers.data() + inputs.size(), outputs.size()},
                               .attributes = &attributes,
                               .workspace = workspace.data(),
-                              .destroyed = &destroyed};
+                              .destroyed = &destroyed,
+                              .prepared = prepared.get()};
   Run run;
   Status status;
   {

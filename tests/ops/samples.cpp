@@ -22,6 +22,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_lstm_samples(samples);
   add_shape_samples(samples);
   add_update_samples(samples, dtype);
+  add_memory_figure_samples(samples);
   add_optim_samples(samples);
   return samples;
 }

@@ -1,0 +1,39 @@
+#include "ebb/core/kernels/device_figures.h"
+
+#include <algorithm>
+
+#include "ebb/allocator/caching_allocator.h"
+
+namespace ebb {
+namespace {
+
+class AllocatorFigures final : public DeviceFigures {
+ public:
+  explicit AllocatorFigures(const memory::CachingAllocator& allocator) noexcept
+      : allocator_(allocator) {}
+
+  std::size_t bytes() const noexcept override { return sizeof(*this); }
+  std::int64_t bytes_in_use() const noexcept override {
+    return figure(allocator_.allocated_bytes());
+  }
+  std::int64_t max_bytes_in_use() const noexcept override {
+    return figure(allocator_.stats().allocated.peak);
+  }
+  std::int64_t bytes_limit() const noexcept override { return figure(allocator_.stats().limit); }
+
+ private:
+  // memory::kNoLimit is more than an i64 holds.
+  static std::int64_t figure(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(std::min(bytes, static_cast<std::size_t>(kNoBytesLimit)));
+  }
+
+  const memory::CachingAllocator& allocator_;  // lives as long as the device that runs the kernel
+};
+
+}  // namespace
+
+detail::Ref<Prepared> detail::prepare_figures(const MemoryQuery& query) {
+  return make_ref<AllocatorFigures>(*query.allocator);
+}
+
+}  // namespace ebb

@@ -1,0 +1,44 @@
+#include "ebb/core/memory/recording.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/files/output_file.h"
+#include "ebb/core/memory/recording_json.h"
+
+namespace ebb::memory {
+
+Recording::Recording(const Device& device, const RecordingOptions& options)
+    : device_(device), log_(std::make_shared<EventLog>(options.max_events)) {
+  if (!device_.runtime().allocator().set_recorder(log_))
+    throw Error("[Recording] " + device_.name() +
+                " is being recorded already; that recording has to end first");
+}
+
+Recording::~Recording() { device_.runtime().allocator().set_recorder(nullptr); }
+
+void Recording::mark(std::string_view name) { log_->mark(name); }
+
+void Recording::step() noexcept { log_->step(); }
+
+std::vector<RecordedEvent> Recording::events() const {
+  EventLog::Reading reading = log_->read();
+  std::vector<RecordedEvent> events;
+  events.reserve(reading.events.size());
+  Held held = reading.before;
+  for (const Event& event : reading.events) {
+    held.apply(event);
+    events.push_back({event, held.allocated_bytes(), held.reserved});
+  }
+  return events;
+}
+
+std::size_t Recording::dropped() const noexcept { return log_->dropped(); }
+
+void Recording::write_json(const std::string& path) const {
+  ebb::detail::OutputFile file(path);
+  detail::write_recording(device_.name(), log_->read(),
+                          [&](std::string_view text) { file.write(text.data(), text.size()); });
+  file.commit();
+}
+
+}  // namespace ebb::memory

@@ -1,0 +1,94 @@
+#include "ebb/core/memory/summary.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/figures.h"
+
+namespace ebb::memory {
+
+namespace {
+
+constexpr std::size_t kColumns = 80, kLabel = 19, kFigure = 12;
+
+std::string left(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+template <class... Texts>
+std::string line(const std::string& label, const Texts&... texts) {
+  return left(label, kLabel) + (right(texts, kFigure) + ...) + "\n";
+}
+
+std::string line(const std::string& label, const Figure& of) {
+  return line(label, figure(of.current), figure(of.peak), figure(of.total));
+}
+
+// Of the bytes in each category: what there is now, was at the peak of all, and at most.
+std::string categories(const Stats& stats) {
+  std::string text;
+  for (std::size_t i = 0; i < kCategoryCount; ++i) {
+    const Figure& of = stats.by_category[i];
+    if (of.total == 0) continue;
+    std::string label = "  " + std::string(name(static_cast<Category>(i)));
+    std::replace(label.begin(), label.end(), '_', ' ');
+    text += line(label, figure(of.current), figure(of.peak), figure(of.total),
+                 figure(stats.at_peak[i]));
+  }
+  return text;
+}
+
+// The end of it, where there is no room: of a path that is the file's name.
+std::string shortened(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : "..." + text.substr(text.size() - (width - 3));
+}
+
+std::string holder(const Holder& holder) {
+  std::string text = right(figure(holder.bytes), kFigure) +
+                     right(std::to_string(holder.blocks), 8) + "  " +
+                     (*holder.tag.operator_name ? holder.tag.operator_name : "unnamed");
+  if (*holder.tag.file && text.size() + 8 < kColumns)
+    text += "  " + shortened(std::string(holder.tag.file) + ":" + std::to_string(holder.tag.line),
+                             kColumns - 2 - text.size());
+  return text.substr(0, kColumns) + "\n";
+}
+
+std::string counted(std::size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string summary(const Device& device, std::size_t most_holders) {
+  const CachingAllocator& allocator = device.runtime().allocator();
+  const Stats stats = allocator.stats();
+  const std::vector<Holder> holders = allocator.holders(most_holders);
+  const std::string heading = "Memory of " + device.name();
+  std::string text = heading.size() < kLabel ? "" : heading + "\n";
+  text += line(text.empty() ? heading : "", std::string("now"), std::string("at most"),
+               std::string("in all"), std::string("at the peak"));
+  text += line("requested", stats.requested);
+  text += left("allocated", kLabel) + right(figure(stats.allocated.current), kFigure) +
+          right(figure(stats.allocated.peak), kFigure) +
+          right(figure(stats.allocated.total), kFigure) +
+          right(figure(stats.allocated.peak), kFigure) + "\n";
+  text += categories(stats);
+  text += line("reserved", stats.reserved);
+  text += "\n" + left("device", kLabel) + figure(stats.device_free) + " free of " +
+          figure(stats.device_total) +
+          (stats.limit == kNoLimit ? ", no limit" : ", limit " + figure(stats.limit)) + "\n";
+  text += left("", kLabel) + counted(stats.allocations, "block") + " alive, " +
+          counted(stats.segments, "segment") + " reserved\n";
+  if (holders.empty()) return text;
+  text += "\n" + right("held", kFigure) + right("blocks", 8) + "  by\n";
+  for (const Holder& each : holders) text += holder(each);
+  return text;
+}
+
+}  // namespace ebb::memory

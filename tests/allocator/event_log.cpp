@@ -1,0 +1,266 @@
+#include "ebb/allocator/event_log.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/error.h"
+#include "ebb/allocator/out_of_memory_observer.h"
+#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/heap_fault.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using namespace memory;
+
+constexpr Tag kTag{"matmul", "model.cpp", 12};
+
+std::unique_ptr<CachingAllocator> simulated() {
+  return std::make_unique<CachingAllocator>(
+      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
+}
+
+Held held_now(const CachingAllocator& allocator) {
+  const Stats stats = allocator.stats();
+  Held held{.reserved = stats.reserved.current};
+  for (std::size_t i = 0; i < kCategoryCount; ++i) {
+    held.allocated[i] = stats.by_category[i].current;
+  }
+  return held;
+}
+
+Held after(const EventLog::Reading& reading) {
+  Held held = reading.before;
+  for (const Event& event : reading.events) held.apply(event);
+  return held;
+}
+
+// Comes and goes at random, in the cache and in pools.
+class Program {
+ public:
+  Program(CachingAllocator& allocator, std::uint64_t seed) : allocator_(allocator), random_(seed) {}
+  ~Program() {
+    for (Block* block : live_) allocator_.free(block);
+  }
+
+  void run(int events) {
+    for (int i = 0; i < events; ++i) step();
+  }
+
+ private:
+  void step() {
+    const std::size_t kind = random_.below(40);
+    if (kind == 0) {
+      pool_ = allocator_.make_pool("session");
+      arena_ = nullptr;
+    } else if (kind == 1 && pool_) {
+      ByCategory split{};
+      split[static_cast<std::size_t>(Category::activation)] = 8192;
+      split[static_cast<std::size_t>(Category::workspace)] = arena_ ? 4096 : 2560;
+      if (arena_) {
+        REQUIRE(pool_->grow(arena_, {.bytes = 12288}, split));  // in the pages it has
+      } else {
+        arena_ = pool_->allocate({.bytes = 10752}, split);
+      }
+    } else if (kind == 2 && arena_) {
+      pool_->recategorise(arena_, Category::input);
+    } else if (kind == 3) {
+      allocator_.release_cached();
+    } else if (random_.below(50) < live_.size()) {
+      std::swap(live_[random_.below(live_.size())], live_.back());
+      allocator_.free(live_.back());
+      live_.pop_back();
+    } else {
+      live_.push_back(
+          allocator_.allocate({.bytes = random_.bytes(), .category = random_.category()}));
+      if (random_.one_in(4)) allocator_.recategorise(live_.back(), random_.category());
+    }
+  }
+
+  CachingAllocator& allocator_;
+  Random random_;
+  std::vector<Block*> live_;
+  std::unique_ptr<Pool> pool_;
+  Block* arena_ = nullptr;
+};
+
+TEST_CASE("a log says who asked for what, when, and when it went") {
+  const auto allocator = simulated();
+  const auto log = std::make_shared<EventLog>(100);
+  REQUIRE(allocator->set_recorder(log));
+  Block* block = allocator->allocate({.bytes = 1000, .category = Category::gradient, .tag = kTag});
+  const void* address = block->data();
+  log->mark("made");
+  allocator->recategorise(block, Category::activation);
+  allocator->free(block);
+  log->step();
+  allocator->release_cached();
+  REQUIRE(allocator->set_recorder(nullptr));
+  allocator->free(allocator->allocate({.bytes = 5}));  // of no concern to it any more
+
+  const std::vector<Event> events = log->read().events;
+  std::vector<EventKind> kinds;
+  for (const Event& event : events) kinds.push_back(event.kind);
+  CHECK(kinds == std::vector{EventKind::map, EventKind::allocate, EventKind::mark,
+                             EventKind::recategorise, EventKind::free, EventKind::step,
+                             EventKind::unmap});
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    CHECK(events[i].nanoseconds >= events[i - 1].nanoseconds);
+  }
+  const Event& came = events[1];
+  CHECK(came.address == address);
+  CHECK(came.bytes == 1024);
+  CHECK(came.category == Category::gradient);
+  CHECK(came.tag().operator_name == kTag.operator_name);
+  CHECK(came.tag().file == kTag.file);
+  CHECK(came.tag().line == 12);
+  CHECK(std::string(events[2].operator_name) == "made");
+  CHECK(events[3].before == Category::gradient);
+  CHECK(events[3].category == Category::activation);
+  CHECK(events[4].category == Category::activation);
+  CHECK(events[4].address == address);
+  CHECK(events[0].bytes == allocator->profile().segment_bytes(1024));
+  CHECK(events[6].bytes == events[0].bytes);
+}
+
+TEST_CASE("what is held after all events of a log is what the figures say, pools included") {
+  const auto allocator = simulated();
+  Program before(*allocator, 1), then(*allocator, 2);
+  before.run(500);
+  const Held held = held_now(*allocator);
+  const auto log = std::make_shared<EventLog>(1'000'000);
+  REQUIRE(allocator->set_recorder(log));
+  for (int i = 0; i < 50; ++i) {
+    before.run(37);
+    then.run(40);
+    const EventLog::Reading reading = log->read();
+    REQUIRE(reading.before == held);
+    REQUIRE(reading.dropped == 0);
+    REQUIRE(after(reading) == held_now(*allocator));
+  }
+  CHECK(log->read().events.size() > 4000);
+}
+
+TEST_CASE("a full log keeps its last events, counts those that went, and still adds up") {
+  for (const std::size_t most : {1, 7, 1023, 1024, 1025, 3000}) {
+    const auto allocator = simulated();
+    const auto log = std::make_shared<EventLog>(most);
+    Program program(*allocator, 3);
+    REQUIRE(allocator->set_recorder(log));
+    for (int i = 0; i < 20; ++i) {
+      program.run(211);
+      REQUIRE(after(log->read()) == held_now(*allocator));
+    }
+    const EventLog::Reading reading = log->read();
+    INFO(most);
+    CHECK(reading.events.size() == most);
+    CHECK(reading.dropped > 1000);
+    CHECK(reading.dropped == log->dropped());
+  }
+  const EventLog::Reading none = EventLog(3).read();
+  CHECK(none.events.empty());
+  CHECK_ERROR(EventLog(0), Error, "room for at least one event");
+}
+
+TEST_CASE("a log's events are the last ones in their order, across chunks") {
+  EventLog log(2500);
+  for (std::size_t i = 0; i < 10'000; ++i) log.add(EventKind::map, nullptr, i, {}, {});
+  const EventLog::Reading reading = log.read();
+  REQUIRE(reading.events.size() == 2500);
+  CHECK(reading.dropped == 7500);
+  CHECK(reading.before.reserved == std::size_t{7500} * 7499 / 2);
+  for (std::size_t i = 0; i < 2500; ++i) REQUIRE(reading.events[i].bytes == 7500 + i);
+}
+
+TEST_CASE("where the host has no memory for an event, the log loses events and says how many") {
+  EventLog log(100'000);
+  const auto add = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) log.add(EventKind::map, nullptr, 1, {}, {});
+  };
+  HeapFault::arm();
+  add(1);  // there is no older one that could make room
+  CHECK_FALSE(HeapFault::disarm());
+  CHECK(log.read().events.empty());
+  CHECK(log.dropped() == 1);
+  CHECK(log.read().before.reserved == 1);
+  add(2048);
+  HeapFault::arm();
+  add(1);
+  CHECK_FALSE(HeapFault::disarm());
+  const EventLog::Reading reading = log.read();
+  CHECK(reading.dropped == 1 + 1024);
+  CHECK(reading.events.size() == 1024 + 1);
+  CHECK(after(reading).reserved == 1 + 2049);
+}
+
+TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {
+  EventLog log(5000);
+  std::atomic<bool> done = false, torn = false;
+  const auto add = [&](Category category) {
+    for (std::size_t i = 0; i < 20'000; ++i) {
+      log.add(EventKind::allocate, nullptr, 512, category, kTag);
+      log.add(EventKind::free, nullptr, 512, category, kTag);
+    }
+  };
+  std::thread reader([&] {
+    while (!done) {
+      const EventLog::Reading reading = log.read();
+      Held held = reading.before;
+      for (const Event& event : reading.events) {
+        held.apply(event);
+        if (held.allocated_bytes() > 1024 || event.bytes != 512) torn = true;
+      }
+    }
+  });
+  std::thread one(add, Category::gradient), other(add, Category::activation);
+  one.join();
+  other.join();
+  done = true;
+  reader.join();
+  CHECK_FALSE(torn);
+  CHECK(log.read().events.size() == 5000);
+  CHECK(log.dropped() == 80'000 - 5000);
+  CHECK(after(log.read()).allocated_bytes() == 0);
+}
+
+TEST_CASE("a device is recorded by one log at a time, and by none in the end") {
+  const auto allocator = simulated();
+  const auto log = std::make_shared<EventLog>(10), other = std::make_shared<EventLog>(10);
+  CHECK(allocator->set_recorder(log));
+  CHECK_FALSE(allocator->set_recorder(other));
+  CHECK(allocator->recorder() == log);
+  CHECK(allocator->set_recorder(nullptr));
+  CHECK(allocator->recorder() == nullptr);
+  CHECK(allocator->set_recorder(other));
+}
+
+TEST_CASE("an observer hears of each OutOfMemory before it is thrown, outside the lock") {
+  const auto allocator = simulated();
+  const auto log = std::make_shared<EventLog>(10);
+  REQUIRE(allocator->set_recorder(log));
+  allocator->set_limit(std::size_t{2} << 20);
+  Block* held = allocator->allocate({.bytes = 512, .tag = kTag});
+  const auto pool = allocator->make_pool("session");
+  std::vector<std::string> told;
+  detail::set_out_of_memory_observer([&](const detail::OutOfMemoryReport& report) {
+    told.push_back(report.facts.pool);
+    CHECK(report.recorder == log);
+    REQUIRE(report.holders.size() == 1);
+    CHECK(report.holders[0].bytes == allocator->allocated_bytes());
+    CHECK(allocator->stats().allocations == 1);  // takes the lock
+  });
+  CHECK_THROWS_AS(allocator->allocate({.bytes = 4 << 20}), OutOfMemory);
+  CHECK_THROWS_AS(pool->allocate({.bytes = 4 << 20}), OutOfMemory);
+  detail::set_out_of_memory_observer({});
+  CHECK_THROWS_AS(allocator->allocate({.bytes = 4 << 20}), OutOfMemory);
+  CHECK(told == std::vector<std::string>{"", "session"});
+  allocator->free(held);
+}
+
+}  // namespace
+}  // namespace ebb::tests

@@ -1,0 +1,173 @@
+// What a recording says of a program, and what it writes.
+#include "ebb/core/memory/recording.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using memory::EventKind;
+using memory::RecordedEvent;
+using memory::Recording;
+using Json = nlohmann::json;
+
+namespace {
+
+std::size_t count(const std::vector<RecordedEvent>& events, EventKind kind) {
+  std::size_t found = 0;
+  for (const RecordedEvent& event : events) found += event.kind == kind ? 1 : 0;
+  return found;
+}
+
+void train(const Device& device, int steps, const std::function<void()>& stepped) {
+  for (int i = 0; i < steps; ++i) {
+    const Tensor x = Tensor::full({256}, 2, DType::f32, device).with_grad();
+    Tensor loss = sum(square(x * 3) * x);
+    loss.backward();
+    stepped();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a recording follows a program: what is held after each event, marks and steps") {
+  const Device device = Device::cpu();
+  const Tensor before = Tensor::zeros({1000}, DType::f32, device);
+  const std::size_t held = memory::stats(device).allocated.current;
+  memory::reset_peaks(device);
+  Recording recording(device);
+  recording.mark("begin");
+  train(device, 3, [&] { recording.step(); });
+  recording.mark("end");
+  const std::vector<RecordedEvent> events = recording.events();
+  CHECK(count(events, EventKind::mark) == 2);
+  CHECK(count(events, EventKind::step) == 3);
+  CHECK(count(events, EventKind::allocate) == count(events, EventKind::free));
+  CHECK(count(events, EventKind::allocate) >= 12);
+  CHECK(count(events, EventKind::recategorise) > 0);  // what the tape keeps is an activation
+  CHECK(recording.dropped() == 0);
+  REQUIRE(events.front().kind == EventKind::mark);
+  CHECK(std::string(events.front().operator_name) == "begin");
+  CHECK(events.front().allocated_bytes == held);
+  CHECK(events.back().allocated_bytes == held);
+  CHECK(events.back().reserved_bytes == memory::stats(device).reserved.current);
+  std::size_t peak = 0;
+  bool names_line = false;
+  for (const RecordedEvent& event : events) {
+    peak = std::max(peak, event.allocated_bytes);
+    names_line |= event.kind == EventKind::allocate &&
+                  std::string(event.operator_name) == "square" &&
+                  std::string(event.file).find("memory_recording.cpp") != std::string::npos;
+  }
+  CHECK(peak == memory::stats(device).allocated.peak);
+  CHECK(names_line);
+}
+
+TEST_CASE("a recording sees sessions come, run and close") {
+  const Device device = Device::cpu();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1});
+  const Tensor y = sum(square(x * 3) * x);
+  const Tensor fed = Tensor::full({1000}, 2, DType::f32, device);
+  const std::size_t held = memory::stats(device).allocated.current;
+  const Recording recording(device);
+  std::size_t arena_bytes = 0;
+  {
+    Session session(graph, {.device = device});
+    session.run(y, {{x, fed}});
+    arena_bytes = session.memory().arena_bytes;
+    session.close();
+  }
+  std::size_t came = 0, went = 0;
+  for (const RecordedEvent& event : recording.events()) {
+    if (std::string(event.operator_name) != "session arena") continue;
+    (event.kind == EventKind::allocate ? came : went) += event.bytes;
+  }
+  CHECK(arena_bytes > 0);
+  CHECK(came == arena_bytes);
+  CHECK(went == arena_bytes);
+  CHECK(recording.events().back().allocated_bytes == held);
+}
+
+TEST_CASE("the last events are kept, and what went is counted") {
+  const Device device = Device::simulated("cpu", 1_GiB);
+  Recording recording(device, {.max_events = 20});
+  train(device, 10, [&] { recording.step(); });
+  CHECK(recording.events().size() == 20);
+  CHECK(recording.dropped() > 50);
+  CHECK(recording.events().back().allocated_bytes == 0);
+  CHECK_ERROR(Recording(Device::simulated("cpu", 1_GiB), {.max_events = 0}), Error,
+              "at least one event");
+}
+
+TEST_CASE("a device has one recording at a time, another device its own") {
+  const Device device = Device::simulated("cpu", 1_GiB);
+  {
+    const Recording recording(device);
+    CHECK_ERROR(Recording{device}, Error, "[Recording] sim:cpu is being recorded already");
+    CHECK_NOTHROW(Recording(Device::simulated("cpu", 1_GiB)));
+    const Tensor x = Tensor::zeros({5}, DType::f32, device);
+    CHECK(count(recording.events(), EventKind::allocate) == 1);
+  }
+  CHECK_NOTHROW(Recording(device));
+}
+
+TEST_CASE("a recording is written as JSON from which what is held can be added up") {
+  const tests::TemporaryFolder folder;
+  const Device device = Device::simulated("cpu", 1_GiB);
+  const Tensor before = Tensor::zeros({1000}, DType::f32, device);
+  Recording recording(device, {.max_events = 50});
+  recording.mark("a \"quoted\" name");
+  train(device, 5, [&] { recording.step(); });
+  recording.mark("end");
+  recording.write_json(folder.path("memory.json"));
+  const Json json = Json::parse(tests::contents_of(folder.path("memory.json")));
+  CHECK(json["format"] == "ebb memory recording");
+  CHECK(json["version"] == 1);
+  CHECK(json["device"] == "sim:cpu");
+  CHECK(json["dropped"] == recording.dropped());
+  CHECK(json["dropped"] > 0);
+  const std::vector<RecordedEvent> events = recording.events();
+  REQUIRE(json["events"].size() == events.size());
+  REQUIRE(json["columns"] ==
+          Json({"nanoseconds", "kind", "address", "bytes", "category", "old_category", "tag"}));
+  std::int64_t held = 0;
+  for (const auto& [category, bytes] : json["before"]["allocated_bytes"].items())
+    held += bytes.get<std::int64_t>();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Json& row = json["events"][i];
+    const RecordedEvent& event = events[i];
+    const std::string kind = json["kinds"][row[1].get<std::size_t>()];
+    if (kind == "allocate") held += row[3].get<std::int64_t>();
+    if (kind == "free") held -= row[3].get<std::int64_t>();
+    REQUIRE(held == static_cast<std::int64_t>(event.allocated_bytes));
+    REQUIRE(row[0] == event.nanoseconds);
+    REQUIRE(row[2] == reinterpret_cast<std::uintptr_t>(event.address));
+    REQUIRE(json["categories"][row[4].get<std::size_t>()] == name(event.category));
+    REQUIRE(json["categories"][row[5].get<std::size_t>()] == name(event.before));
+    const Json& tag = json["tags"][row[6].get<std::size_t>()];
+    REQUIRE(tag["operator"] == event.operator_name);
+    REQUIRE(tag["file"] == event.file);
+    REQUIRE(tag["line"] == event.line);
+  }
+  std::set<Json> tags(json["tags"].begin(), json["tags"].end());
+  CHECK(tags.size() == json["tags"].size());
+  CHECK(tags.size() < events.size() / 2);
+  CHECK_ERROR(recording.write_json(folder.path("nowhere/memory.json")), FileError, "nowhere");
+
+  Recording empty(Device::simulated("cpu", 1_GiB));
+  empty.write_json(folder.path("memory.json"));
+  CHECK(Json::parse(tests::contents_of(folder.path("memory.json")))["events"].empty());
+  empty.mark("a \"quoted\" \xFF name");
+  empty.write_json(folder.path("memory.json"));
+  CHECK(Json::parse(tests::contents_of(folder.path("memory.json")))["events"].size() == 1);
+}
