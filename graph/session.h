@@ -110,6 +110,12 @@ class Session {
   // differs; then nothing has changed. Takes memory of the host for a second copy of the values
   // meanwhile.
   void restore(const std::string& file);
+  // The same with the position of a DataLoader, which goes on where it was: with a session of the
+  // same graph the losses that come are those that would have come, bit for bit, in the middle of
+  // an epoch too. restore throws FileError where the file has no position, or that of a loader of
+  // other data or batches; then nothing has changed.
+  void save(const std::string& file, const Resumable& loader);
+  void restore(const std::string& file, Resumable& loader);
   // That set or scope alone: its parameters and state, and unless the option says otherwise its
   // slots. Nothing else changes.
   void restore(const std::string& file, const Parameters& parameters,

@@ -62,9 +62,12 @@ class Session::Impl {
   std::vector<std::size_t> variable_indices(EntryLists lists, const char* what) const;
   // Of a checkpoint, with the lock held.
   void save(const std::string& file, const std::vector<std::size_t>& indices,
-            detail::RandomState random);
+            detail::RandomState random, const Resumable* loader = nullptr);
   void restore(const std::string& file, const std::vector<std::size_t>& indices,
-               detail::RandomState random);
+               detail::RandomState random, Resumable* loader = nullptr);
+  // The same of all variables, locking.
+  void save_all(const std::string& file, const Resumable* loader);
+  void restore_all(const std::string& file, Resumable* loader);
   // Values of `from`, which `source` holds (null: they are eager), with all locks held.
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);

@@ -77,7 +77,7 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
 }
 
 void Session::Impl::save(const std::string& file, const std::vector<std::size_t>& indices,
-                         detail::RandomState random) {
+                         detail::RandomState random, const Resumable* loader) {
   if (device.is_simulated())
     throw SimulatedRead("[save] the session's device is simulated: there are no values to save");
   std::vector<safetensors::View> views;
@@ -92,12 +92,14 @@ void Session::Impl::save(const std::string& file, const std::vector<std::size_t>
     values.push_back(variables.view(index));
     views.push_back({declaration.name, declaration.spec, values.back().data()});
   }
-  detail::write_checkpoint(file, views, random);
+  detail::write_checkpoint(file, views, random, loader);
 }
 
 void Session::Impl::restore(const std::string& file, const std::vector<std::size_t>& indices,
-                            detail::RandomState random) {
+                            detail::RandomState random, Resumable* loader) {
   const safetensors::File checkpoint = detail::open_checkpoint(file);
+  Resumable::Position position;
+  if (loader) position = detail::loader_position(checkpoint, file, *loader);
   std::size_t total = 0;
   for (const std::size_t index : indices) {
     const VariableDeclaration& declaration = variables.declaration(index);
@@ -136,15 +138,29 @@ void Session::Impl::restore(const std::string& file, const std::vector<std::size
       variables.zero(index);
   });
   if (random == detail::RandomState::saved) detail::restore_generator(checkpoint);
+  if (loader) loader->resume(position);
 }
 
-void Session::save(const std::string& file) {
-  const Impl::OpenVariables open(*impl_);
-  if (const std::int64_t random = impl_->graph.state().random_state(); random >= 0)
-    impl_->provide_variable(static_cast<std::size_t>(random));
-  std::vector<std::size_t> all(impl_->variables.size());
+void Session::Impl::save_all(const std::string& file, const Resumable* loader) {
+  const OpenVariables open(*this);
+  if (const std::int64_t random = graph.state().random_state(); random >= 0)
+    provide_variable(static_cast<std::size_t>(random));
+  std::vector<std::size_t> all(variables.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  impl_->save(file, all, detail::RandomState::saved);
+  save(file, all, detail::RandomState::saved, loader);
+}
+
+void Session::Impl::restore_all(const std::string& file, Resumable* loader) {
+  const OpenVariables open(*this);
+  std::vector<std::size_t> all(variables.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  restore(file, all, detail::RandomState::saved, loader);
+}
+
+void Session::save(const std::string& file) { impl_->save_all(file, nullptr); }
+
+void Session::save(const std::string& file, const Resumable& loader) {
+  impl_->save_all(file, &loader);
 }
 
 void Session::save(const std::string& file, const Parameters& parameters) {
@@ -156,11 +172,10 @@ void Session::save(const std::string& file, const Parameters& parameters) {
               detail::RandomState::left_out);
 }
 
-void Session::restore(const std::string& file) {
-  const Impl::OpenVariables open(*impl_);
-  std::vector<std::size_t> all(impl_->variables.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  impl_->restore(file, all, detail::RandomState::saved);
+void Session::restore(const std::string& file) { impl_->restore_all(file, nullptr); }
+
+void Session::restore(const std::string& file, Resumable& loader) {
+  impl_->restore_all(file, &loader);
 }
 
 void Session::restore(const std::string& file, const Parameters& parameters,

@@ -2,87 +2,67 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/data/host_values.h"
+#include "ebb/core/data/batch_memory.h"
+#include "ebb/core/data/loader_pass.h"
+#include "ebb/core/data/loader_position.h"
 #include "ebb/core/data/permutation.h"
 
 namespace ebb {
 
 namespace {
-
 constexpr const char* kWhat = "DataLoader";
-
-// Memory of one batch of a tensor's rows, filled again and again.
-class Slot {
- public:
-  Slot(Tensor from, std::int64_t rows, const Device& device, const memory::Tag& tag)
-      : from_(std::move(from)),
-        device_(device),
-        request_{detail::with_rows(from_.impl()->spec, rows).bytes(), memory::Category::input, tag},
-        storage_(allocate()) {}
-
-  // A tensor of `rows` rows with the values of these samples; without values on a simulated device.
-  // Throws OutOfMemory where the last one is still held and there is no room for another.
-  Tensor fill(std::int64_t rows, std::span<const std::int64_t> samples) {
-    // Any other holder, be it a tensor, a view of one or the tape, counts in the storage.
-    if (!storage_->unique()) storage_ = allocate();
-    storage_->begin_anew();
-    Tensor batch = detail::make_concrete(detail::with_rows(from_.impl()->spec, rows), storage_);
-    const std::size_t row_bytes = detail::with_rows(from_.impl()->spec, 1).bytes();
-    storage_->write(0, batch.bytes(), [&](void* to) {
-      detail::gather_rows(detail::values_of(from_).data(), row_bytes, samples, to);
-    });
-    storage_->bump_version();
-    return batch;
-  }
-
- private:
-  detail::Ref<detail::Storage> allocate() const {
-    return detail::make_ref<detail::Storage>(device_, request_);
-  }
-
-  const Tensor from_;
-  const Device device_;
-  const memory::Request request_;
-  detail::Ref<detail::Storage> storage_;
-};
-
-}  // namespace
+}
 
 struct DataLoader::State {
   State(DataSet set, const DataLoaderOptions& chosen, CallSite site)
       : data(std::move(set)),
         options(chosen),
-        slot_rows(std::min(options.batch, data.size())),
-        input(data.inputs(), slot_rows, options.device, detail::tag(kWhat, site)),
-        target(data.targets(), slot_rows, options.device, detail::tag(kWhat, site)) {}
+        here{.shuffle = options.shuffle,
+             .samples = data.size(),
+             .batch = options.batch,
+             .drop_last = options.drop_last},
+        memory(data, std::min(options.batch, data.size()),
+               static_cast<std::size_t>(1 + detail::ahead_of(data.size(), options)), options.device,
+               detail::tag(kWhat, site)) {}
 
-  std::int64_t batches() const noexcept {
-    const std::int64_t whole = data.size() / options.batch;
-    return whole + (!options.drop_last && data.size() % options.batch != 0 ? 1 : 0);
+  std::int64_t batches() const noexcept { return detail::batches_of(data.size(), options); }
+
+  detail::LoaderPosition what_follows() const {
+    return here.position > 0 && here.position == batches() ? here.next_pass() : here;
+  }
+  std::vector<std::int64_t> order_of(std::uint64_t pass) const {
+    if (here.shuffle)
+      return detail::permutation(data.size(), here.shuffle->value, detail::Purpose::shuffle, pass);
+    std::vector<std::int64_t> order(static_cast<std::size_t>(data.size()));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    return order;
   }
 
-  // Where a loader stands is {options.shuffle, passes, position}: these say what follows.
   const DataSet data;
   const DataLoaderOptions options;
-  const std::int64_t slot_rows;  // no more than there are samples
-  Slot input;
-  Slot target;
-  std::uint64_t passes = 0;  // begun so far
+  // In the pass that began last, behind all batches that were given out; before it begins, what it
+  // begins with.
+  detail::LoaderPosition here;
+  const Iterator::Pass* current = nullptr;  // that pass, which may be gone
+  detail::BatchMemory memory;
 };
 
 struct DataLoader::Iterator::Pass {
-  std::vector<std::int64_t> order;
+  Pass(State& state, std::uint64_t number)
+      : batches(state.data, state.options, state.memory, state.order_of(number)) {}
+  detail::LoaderPass batches;
 };
 
 DataLoader::DataLoader(DataSet data, const DataLoaderOptions& options, CallSite site) {
-  if (options.batch < 1)
-    throw Error(detail::message(
-        kWhat, "batch must be at least 1, not " + std::to_string(options.batch), site));
-  if (data.size() == 0) throw Error(detail::message(kWhat, "the data set is empty", site));
+  const auto fail = [&](const std::string& text) {
+    throw Error(detail::message(kWhat, text, site));
+  };
+  if (options.batch < 1) fail("batch must be at least 1, not " + std::to_string(options.batch));
+  if (options.ahead < 0) fail("ahead must be at least 0, not " + std::to_string(options.ahead));
+  if (data.size() == 0) fail("the data set is empty");
   state_ = std::make_shared<State>(std::move(data), options, site);
 }
 
@@ -90,33 +70,41 @@ std::int64_t DataLoader::size() const noexcept { return state_->batches(); }
 
 DataLoader::Iterator DataLoader::begin() { return Iterator(state_); }
 
+DataLoader::Position DataLoader::position() const { return state_->what_follows().as_text(); }
+
+void DataLoader::check(const Position& position, const std::string& file) const {
+  const std::optional<detail::LoaderPosition> there = detail::LoaderPosition::from_text(position);
+  if (!there) throw FileError(file + ": the loader's position is damaged");
+  const detail::LoaderPosition& here = state_->here;
+  if (there->samples != here.samples || there->batch != here.batch ||
+      there->drop_last != here.drop_last || there->shuffle.has_value() != here.shuffle.has_value())
+    throw FileError(file + " was saved with a loader of " + there->describe() + "; this one has " +
+                    here.describe());
+  if (there->position < 0 || there->position >= std::max<std::int64_t>(size(), 1))
+    throw FileError(file + ": the loader's position is batch " + std::to_string(there->position) +
+                    " of " + std::to_string(size()));
+}
+
+void DataLoader::resume(const Position& position) noexcept {
+  state_->here = detail::LoaderPosition::from_text(position).value_or(state_->here);
+  state_->current = nullptr;
+}
+
 DataLoader::Iterator::Iterator(std::shared_ptr<State> state) : state_(std::move(state)) {
-  const std::int64_t count = state_->data.size();
-  Pass pass;
-  if (state_->options.shuffle) {
-    pass.order = detail::permutation(count, state_->options.shuffle->value,
-                                     detail::Purpose::shuffle, state_->passes);
-  } else {
-    pass.order.resize(static_cast<std::size_t>(count));
-    std::iota(pass.order.begin(), pass.order.end(), std::int64_t{0});
-  }
-  pass_ = std::make_shared<const Pass>(std::move(pass));
-  ++state_->passes;
+  const detail::LoaderPosition start = state_->current ? state_->here.next_pass() : state_->here;
+  pass_ = std::make_shared<Pass>(*state_, start.pass);
+  position_ = start.position;
+  state_->here = start;
+  state_->current = pass_.get();
 }
 
 bool DataLoader::Iterator::at_end() const noexcept { return position_ >= state_->batches(); }
 
 Batch DataLoader::Iterator::operator*() const {
   if (!batch_.input.defined()) {
-    const std::int64_t batch = state_->options.batch;
-    const std::int64_t first = position_ * batch;
-    const std::int64_t rows = std::min(batch, state_->data.size() - first);
-    const std::span<const std::int64_t> samples =
-        std::span(pass_->order)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows));
-    // Both before either is kept: if the second does not fit, the next call begins anew.
-    Batch filled{state_->input.fill(rows, samples), state_->target.fill(rows, samples)};
-    batch_ = std::move(filled);
+    batch_ = pass_->batches.take(position_);
+    if (state_->current == pass_.get())
+      state_->here.position = std::max(state_->here.position, position_ + 1);
   }
   return batch_;
 }

@@ -4,39 +4,54 @@
 #include <memory>
 #include <optional>
 
+#include "ebb/core/data/batch.h"
 #include "ebb/core/data/data_set.h"
+#include "ebb/core/files/resumable.h"
 
 namespace ebb {
-
-struct Batch {
-  Tensor input;
-  Tensor target;
-};
 
 struct DataLoaderOptions {
   std::int64_t batch = 32;
   std::optional<Seed> shuffle = {};  // none: in order
   bool drop_last = false;            // leave a last batch of fewer samples out
   Device device = Device::cpu();
+  std::int64_t ahead = 1;  // batches made while the caller has one; 0: each when it is asked for
 };
 
-// Batches of a data set on a device, for range-for; every pass is a new shuffle. The memory of a
-// batch is allocated when the loader is made and filled again for each batch, unless the caller
-// still holds the last one, which then stays as it is and the loader takes new memory. On a
-// simulated device batches have shapes only. Passes may overlap; a pass goes on when its loader is
-// gone. One thread at a time.
-class DataLoader {
+// Batches of a data set on a device, for range-for; every pass is a new shuffle. Those that follow
+// are made ahead by a thread of the pass's own, where there is something to gain: batches, their
+// order and the memory they take are the same without. The data must not be written to meanwhile.
+//
+// The memory of a batch, and of each that is made ahead, is allocated when the loader is made and
+// filled again and again. A batch that the caller still holds stays as it is: the loader takes new
+// memory once it has none that is free, and makes nothing ahead until then. On a simulated device
+// batches have shapes only. Passes may overlap; a pass goes on when its loader is gone. One thread
+// at a time.
+//
+// A loader's position can be saved with a model, so that a program goes on in the middle of a pass:
+//
+//   session.save("run.safetensors", loader);     // or Parameters::save
+//   session.restore("run.safetensors", loader);  // a loader of the same data and options
+//   for (auto [x, y] : loader)                   // begins with the batch that was to come next
+class DataLoader final : public Resumable {
  public:
-  // Throws Error for a batch below 1 or an empty data set, OutOfMemory.
+  // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.
   explicit DataLoader(DataSet data, const DataLoaderOptions& options = {},
                       CallSite site = CallSite::here());
 
   class Iterator;
   struct End {};
-  Iterator begin();  // starts a pass
+  Iterator begin();  // starts a pass, or after resume() goes on with one
   End end() const noexcept { return {}; }
   // Batches in a pass.
   std::int64_t size() const noexcept;
+
+  // What follows the batches that have been given out in the pass that began last.
+  Position position() const override;
+  // Passes a position in as many samples, in batches as large, of which the last is kept or left
+  // out likewise, shuffled or not likewise. The seed of the shuffle is part of the position.
+  void check(const Position& position, const std::string& file) const override;
+  void resume(const Position& position) noexcept override;
 
  private:
   struct State;
@@ -48,7 +63,8 @@ class DataLoader::Iterator {
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
 
-  // The batch at this position, filled at the first call.
+  // The batch at this position, made at the first call unless it was made ahead. What goes wrong
+  // while a batch is made is thrown here, when it is the batch's turn; another call tries again.
   Batch operator*() const;
   Iterator& operator++();
   void operator++(int) { ++*this; }
@@ -60,9 +76,9 @@ class DataLoader::Iterator {
   explicit Iterator(std::shared_ptr<State> state);
   bool at_end() const noexcept;
   std::shared_ptr<State> state_;
-  std::shared_ptr<const Pass> pass_;  // the order of this pass's samples
-  std::int64_t position_ = 0;         // in batches
-  mutable Batch batch_;               // at this position, once it was asked for
+  std::shared_ptr<Pass> pass_;  // shared by copies
+  std::int64_t position_ = 0;   // in batches
+  mutable Batch batch_;         // at this position, once it was asked for
 };
 
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #include "ebb/core/parameters/checkpoint.h"
 
 #include <charconv>
+#include <string_view>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/random/random.h"
@@ -12,6 +13,7 @@ constexpr const char* kFormat = "ebb.format";
 constexpr const char* kVersion = "1";
 constexpr const char* kKey = "random.key";
 constexpr const char* kCounter = "random.counter";
+constexpr std::string_view kLoader = "loader.";
 
 bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_t& value) {
   const auto found = metadata.find(name);
@@ -23,12 +25,15 @@ bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_
 }  // namespace
 
 void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
-                      RandomState random) {
+                      RandomState random, const Resumable* loader) {
   safetensors::Metadata metadata{{kFormat, kVersion}};
   if (random == RandomState::saved) {
     metadata.emplace(kKey, std::to_string(generator().key));
     metadata.emplace(kCounter, std::to_string(generator().counter));
   }
+  if (loader)
+    for (const auto& [name, text] : loader->position())
+      metadata.emplace(std::string(kLoader) + name, text);
   safetensors::write(file, values, metadata);
 }
 
@@ -47,6 +52,19 @@ void restore_generator(const safetensors::File& checkpoint) {
   if (parse(checkpoint.metadata(), kKey, state.key) &&
       parse(checkpoint.metadata(), kCounter, state.counter))
     generator() = state;
+}
+
+Resumable::Position loader_position(const safetensors::File& checkpoint, const std::string& file,
+                                    const Resumable& loader) {
+  Resumable::Position position;
+  for (const auto& [name, text] : checkpoint.metadata())
+    if (name.starts_with(kLoader)) position.emplace(name.substr(kLoader.size()), text);
+  if (position.empty())
+    throw FileError(file +
+                    " has no loader's position: it was saved without one, not as save(file, "
+                    "loader)");
+  loader.check(position, file);
+  return position;
 }
 
 }  // namespace ebb::detail

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ebb/core/files/resumable.h"
 #include "ebb/core/parameters/named_tensors.h"
 #include "ebb/core/parameters/variable.h"
 #include "ebb/core/tensor/recorder.h"
@@ -144,10 +145,17 @@ class Parameters {
   // naming the first parameter that is missing or has another shape or dtype, OutOfMemory; then
   // nothing has changed. Takes memory of the host for a second copy of the values meanwhile.
   void load(const std::string& file, const RestoreOptions& options = {}) const;
+  // The same with the position of a DataLoader, which goes on where it was: the batches that come
+  // are those that would have come. Throws FileError where the file has no position, or that of a
+  // loader of other data or batches; then nothing has changed.
+  void save(const std::string& file, const Resumable& loader) const;
+  void load(const std::string& file, Resumable& loader, const RestoreOptions& options = {}) const;
 
  private:
   struct State;
   Parameters(std::shared_ptr<State> state, std::string prefix);
+  void save_with(const std::string& file, const Resumable* loader) const;
+  void load_with(const std::string& file, Resumable* loader, const RestoreOptions& options) const;
   static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options);
   Tensor add(std::string_view name, const Spec& spec, const Initializer& initializer, bool trained,
              CallSite site) const;

@@ -19,7 +19,22 @@ void detail::require_any(const Parameters& parameters, const char* what) {
               "; declare them first, by making the model");
 }
 
-void Parameters::save(const std::string& file) const {
+void Parameters::save(const std::string& file) const { save_with(file, nullptr); }
+
+void Parameters::save(const std::string& file, const Resumable& loader) const {
+  save_with(file, &loader);
+}
+
+void Parameters::load(const std::string& file, const RestoreOptions& options) const {
+  load_with(file, nullptr, options);
+}
+
+void Parameters::load(const std::string& file, Resumable& loader,
+                      const RestoreOptions& options) const {
+  load_with(file, &loader, options);
+}
+
+void Parameters::save_with(const std::string& file, const Resumable* loader) const {
   state_->require_values("save");
   detail::require_any(*this, "save");
   std::vector<safetensors::View> views;
@@ -33,13 +48,16 @@ void Parameters::save(const std::string& file) const {
     }
   detail::write_checkpoint(
       file, views,
-      prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out);
+      prefix_ == state_->root ? detail::RandomState::saved : detail::RandomState::left_out, loader);
 }
 
-void Parameters::load(const std::string& file, const RestoreOptions& options) const {
+void Parameters::load_with(const std::string& file, Resumable* loader,
+                           const RestoreOptions& options) const {
   state_->require_concrete("load");
   detail::require_any(*this, "load");
   const safetensors::File checkpoint = detail::open_checkpoint(file);
+  Resumable::Position position;
+  if (loader) position = detail::loader_position(checkpoint, file, *loader);
   const auto require_equal = [&](const std::string& name, const Spec& here, const Spec& there) {
     if (!(there == here))
       throw FileError("[load] " + in_double_quotes(name) + " is " + there.to_string() + " in " +
@@ -105,6 +123,7 @@ void Parameters::load(const std::string& file, const RestoreOptions& options) co
     at += value.spec.bytes();
   }
   if (prefix_ == state_->root) detail::restore_generator(checkpoint);
+  if (loader) loader->resume(position);
 }
 
 }  // namespace ebb

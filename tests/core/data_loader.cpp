@@ -122,7 +122,7 @@ TEST_CASE("a loader takes its memory when it is made, no more in any pass, and g
   {
     DataLoader loader(counting(1000), {.batch = 300, .shuffle = Seed{1}, .device = device});
     const memory::Stats made = stats(device);
-    CHECK(made.requested.current == 300 * 2 * 4 + 300 * 4);
+    CHECK(made.requested.current == 2 * (300 * 2 * 4 + 300 * 4));  // one is made ahead
     CHECK(made.by_category[static_cast<std::size_t>(memory::Category::input)].current ==
           made.allocated.current);
     for (int i = 0; i < 3; ++i)
@@ -176,13 +176,19 @@ TEST_CASE("a batch that is still held stays as it is, and so does a view of it")
 }
 
 TEST_CASE("a batch that nobody holds gives its memory to the next, at a new version") {
-  DataLoader loader(counting(8), {.batch = 4});
-  auto position = loader.begin();
-  const void* memory = detail::data((*position).input);
-  const std::uint32_t version = (*position).input.impl()->storage->version();
-  ++position;
-  CHECK(detail::data((*position).input) == memory);
-  CHECK((*position).input.impl()->storage->version() > version);
+  for (const std::int64_t ahead : {0, 1, 2}) {
+    DataLoader loader(counting(12), {.batch = 3, .ahead = ahead});
+    auto position = loader.begin();
+    const void* memory = detail::data((*position).input);
+    const std::uint32_t version = (*position).input.impl()->storage->version();
+    for (std::int64_t i = 0; i < ahead; ++i) {
+      ++position;
+      CHECK(detail::data((*position).input) != memory);
+    }
+    ++position;
+    CHECK(detail::data((*position).input) == memory);
+    CHECK((*position).input.impl()->storage->version() > version);
+  }
 }
 
 TEST_CASE("an iterator gives the same batch however often it is asked, after its loader too") {
@@ -196,9 +202,12 @@ TEST_CASE("an iterator gives the same batch however often it is asked, after its
   CHECK((*position).target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
 }
 
-TEST_CASE("a loader refuses a batch below 1 and an empty data set, and names the line") {
+TEST_CASE(
+    "a loader refuses a batch below 1, less than nothing ahead and an empty data set, and says "
+    "where") {
   CHECK_ERROR(DataLoader(counting(3), {.batch = 0}), Error, "batch must be at least 1, not 0");
   CHECK_ERROR(DataLoader(counting(3), {.batch = -1}), Error, "data_loader.cpp:");
+  CHECK_ERROR(DataLoader(counting(3), {.ahead = -1}), Error, "ahead must be at least 0, not -1");
   CHECK_ERROR(DataLoader(counting(0)), Error, "the data set is empty");
 }
 
@@ -208,7 +217,7 @@ TEST_CASE(
   const Device device = Device::simulated("cpu", std::size_t{1} << 30);
   memory::CachingAllocator& allocator = device.runtime().allocator();
   const DataSet data = counting(1 << 19);  // 4 MiB of inputs, 2 MiB of targets
-  const DataLoaderOptions options = {.batch = 1 << 18, .device = device};
+  const DataLoaderOptions options = {.batch = 1 << 18, .device = device, .ahead = 0};
   allocator.set_limit(std::size_t{2} << 20);
   CHECK_ERROR(DataLoader(data, options), OutOfMemory, "data_loader.cpp");
   CHECK(stats(device).allocated.current == 0);
@@ -225,4 +234,96 @@ TEST_CASE(
   CHECK(stats(device).allocated.current == before);
   held.reset();
   CHECK((*position).input.shape() == Shape{1 << 18, 2});
+}
+
+TEST_CASE("a loader goes on where another one was, wherever that is") {
+  for (const bool shuffled : {false, true})
+    for (const bool drop_last : {false, true})
+      for (const std::int64_t ahead : {0, 1, 3}) {
+        DataLoaderOptions options = {.batch = 3, .drop_last = drop_last, .ahead = ahead};
+        if (shuffled) options.shuffle = Seed{4};
+        DataLoader straight(counting(11), options);
+        std::vector<Order> expected;
+        for (int i = 0; i < 5; ++i)
+          for (auto [x, y] : straight) expected.push_back(y.to_vector<std::int32_t>());
+        for (std::size_t given = 0; given <= 9; ++given) {
+          DataLoader first(counting(11), options);
+          for (std::size_t left = given; left > 0;)
+            for (auto [x, y] : first)
+              if (--left == 0) break;
+          DataLoader second(counting(11), options);
+          second.check(first.position(), "a file");
+          second.resume(first.position());
+          CHECK(second.position() == first.position());
+          std::vector<Order> rest;
+          while (rest.size() + given < expected.size())
+            for (auto [x, y] : second) rest.push_back(y.to_vector<std::int32_t>());
+          CHECK(rest == std::vector<Order>(expected.begin() + static_cast<std::ptrdiff_t>(given),
+                                           expected.end()));
+        }
+      }
+}
+
+TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
+  DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
+  const auto where = [&] {
+    return std::pair(loader.position().at("pass"), loader.position().at("position"));
+  };
+  using Where = std::pair<std::string, std::string>;
+  CHECK(where() == Where("0", "0"));
+  auto outer = loader.begin();
+  CHECK(where() == Where("0", "0"));
+  static_cast<void>(*outer);  // the next one is made ahead, and not given out
+  CHECK(where() == Where("0", "1"));
+  ++outer;
+  CHECK(where() == Where("0", "1"));
+  static_cast<void>(*outer);
+  auto inner = loader.begin();
+  static_cast<void>(*inner);
+  CHECK(where() == Where("1", "1"));
+  ++outer;
+  static_cast<void>(*outer);
+  CHECK(where() == Where("1", "1"));
+  for (; inner != loader.end(); ++inner) static_cast<void>(*inner);
+  CHECK(where() == Where("2", "0"));
+  // The pass that resume() tells of begins anew; one that goes on meanwhile does not count.
+  auto last = loader.begin();
+  const Resumable::Position position = loader.position();
+  loader.resume(position);
+  static_cast<void>(*last);
+  CHECK(loader.position() == position);
+  CHECK((*loader.begin()).target.to_vector<std::int32_t>() ==
+        (*last).target.to_vector<std::int32_t>());
+}
+
+TEST_CASE("a position brings the seed of its shuffle along") {
+  DataLoader first(counting(50), {.batch = 7, .shuffle = Seed{1}});
+  DataLoader second(counting(50), {.batch = 7, .shuffle = Seed{2}});
+  pass(first);
+  second.resume(first.position());
+  CHECK(pass(second) == pass(first));
+  CHECK(pass(second) == pass(first));
+}
+
+TEST_CASE("a position that is damaged is refused and says so") {
+  DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
+  const Resumable::Position good = loader.position();
+  loader.check(good, "file");
+  const auto refuses = [&](const char* name, const char* text, const char* why) {
+    Resumable::Position bad = good;
+    bad[name] = text;
+    CHECK_ERROR(loader.check(bad, "the_file"), FileError, why);
+    CHECK_ERROR(loader.check(bad, "the_file"), FileError, "the_file");
+  };
+  for (const char* name : {"pass", "position", "samples", "batch", "drop_last", "shuffle"}) {
+    refuses(name, "", "damaged");
+    refuses(name, "three", "damaged");
+    refuses(name, "3.5", "damaged");
+    Resumable::Position bad = good;
+    bad.erase(name);
+    CHECK_THROWS_AS(loader.check(bad, "file"), FileError);
+  }
+  refuses("pass", "99999999999999999999", "damaged");
+  refuses("position", "3", "batch 3 of 3");
+  refuses("position", "-1", "batch -1 of 3");
 }

@@ -172,3 +172,13 @@ TEST_CASE("the figures are written as JSON, alike on the device and on its twin"
   CHECK(session.at("planned_peak_bytes") == session.at("peak_bytes"));
   CHECK(session.at("reserved_after_close_bytes") == 0);
 }
+
+TEST_CASE("a program that closes its session in the middle of an epoch goes on where it was") {
+  const Ended ended = run("close_and_resume");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(holds(ended, "bit for bit those of one session"));
+  CHECK(holds(ended, " bytes back, 0 are held"));
+  std::istringstream lines(ended.output);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
+}

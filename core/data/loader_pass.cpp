@@ -1,0 +1,174 @@
+#include "ebb/core/data/loader_pass.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "ebb/core/data/host_values.h"
+
+namespace ebb::detail {
+
+namespace {
+
+// On the host. To hand a batch to a thread takes as long as to gather about 100 KiB.
+constexpr std::size_t kWorthAThread = std::size_t{256} << 10;
+
+std::size_t row_bytes(const Tensor& tensor) noexcept {
+  return with_rows(tensor.impl()->spec, 1).bytes();
+}
+
+void use_on(const Batch& batch, Stream* stream) {
+  batch.input.impl()->storage->use_on(stream);
+  batch.target.impl()->storage->use_on(stream);
+}
+
+}  // namespace
+
+std::int64_t batches_of(std::int64_t samples, const DataLoaderOptions& options) noexcept {
+  const std::int64_t whole = samples / options.batch;
+  return whole + (!options.drop_last && samples % options.batch != 0 ? 1 : 0);
+}
+
+std::int64_t ahead_of(std::int64_t samples, const DataLoaderOptions& options) noexcept {
+  return std::clamp<std::int64_t>(batches_of(samples, options) - 1, 0, options.ahead);
+}
+
+LoaderPass::LoaderPass(const DataSet& data, const DataLoaderOptions& options, BatchMemory& memory,
+                       std::vector<std::int64_t> order)
+    : data_(data),
+      options_(options),
+      memory_(memory),
+      order_(std::move(order)),
+      batches_(batches_of(data.size(), options)) {
+  Runtime& runtime = options_.device.runtime();
+  const auto rows = static_cast<std::size_t>(rows_at(0));
+  const std::size_t input_bytes = rows * row_bytes(data_.inputs());
+  const std::size_t target_bytes = rows * row_bytes(data_.targets());
+  wants_thread_ =
+      runtime.has_streams() || (runtime.is_host() && input_bytes + target_bytes >= kWorthAThread);
+  for (std::int64_t i = ahead_of(data.size(), options); i > 0; --i) {
+    lanes_.emplace_back(runtime);
+    if (runtime.has_streams())
+      lanes_.back().staged =
+          std::make_unique_for_overwrite<std::byte[]>(std::max(input_bytes, target_bytes));
+  }
+  if (runtime.is_simulated()) return;
+  inputs_ = values_of(data_.inputs());
+  targets_ = values_of(data_.targets());
+}
+
+// The thread ends first.
+LoaderPass::~LoaderPass() { background_.reset(); }
+
+std::int64_t LoaderPass::rows_at(std::int64_t position) const noexcept {
+  return std::min(options_.batch, data_.size() - position * options_.batch);
+}
+
+std::span<const std::int64_t> LoaderPass::samples_at(std::int64_t position) const noexcept {
+  return std::span(order_).subspan(static_cast<std::size_t>(position * options_.batch),
+                                   static_cast<std::size_t>(rows_at(position)));
+}
+
+Batch LoaderPass::take(std::int64_t position) {
+  // Copies of an iterator go on by themselves, and each may leave batches out.
+  bool is_filled = false;
+  while (first_ != end_ && lane(first_).made.position < position) finish_first(is_filled);
+  Batch batch;
+  if (first_ != end_ && lane(first_).made.position == position) {
+    batch = take_first();
+  } else {
+    batch = memory_.take(rows_at(position));
+    fill_here(batch, position);
+  }
+  ask_from(position + 1);
+  return batch;
+}
+
+LoaderPass::Made LoaderPass::finish_first(bool& is_filled) {
+  is_filled = background_ && background_->wait(first_);
+  return std::exchange(lane(first_++).made, {});
+}
+
+Batch LoaderPass::take_first() {
+  bool is_filled = false;
+  Made made = finish_first(is_filled);
+  if (!is_filled) {
+    fill_here(made.batch, made.position);
+    return made.batch;
+  }
+  if (made.failure) std::rethrow_exception(made.failure);
+  // Now, and not when it is read: by then the copy of another batch may be asked for, which there
+  // is no reason to wait for.
+  use_on(made.batch, options_.device.runtime().stream());
+  return made.batch;
+}
+
+void LoaderPass::ask_from(std::int64_t position) {
+  next_position_ = std::max(next_position_, position);
+  while (end_ - first_ < lanes_.size() && next_position_ < batches_ && ask_for(next_position_))
+    ++next_position_;
+}
+
+// No batch is made ahead in memory that would have to be allocated: it is made when it is due.
+bool LoaderPass::ask_for(std::int64_t position) {
+  std::optional<Batch> batch = memory_.take_free(rows_at(position));
+  if (!batch) return false;
+  Lane& next = lane(end_);
+  try {
+    // Here, so that it waits for what has used this memory, and not for what the caller is about to
+    // ask for.
+    if (has_thread()) use_on(*batch, next.stream.get());
+  } catch (const std::exception&) {
+    return false;  // the device says so again when the batch is due
+  }
+  next.made = {position, *std::move(batch), nullptr};
+  if (background_) background_->ask();
+  ++end_;
+  return true;
+}
+
+bool LoaderPass::has_thread() {
+  if (!wants_thread_ || background_) return wants_thread_;
+  try {
+    background_ =
+        std::make_unique<Background>([this](std::uint64_t number) { fill_ahead(lane(number)); });
+  } catch (const std::system_error&) {
+    wants_thread_ = false;  // it goes without
+  }
+  return wants_thread_;
+}
+
+void LoaderPass::fill_here(const Batch& batch, std::int64_t position) const {
+  if (options_.device.is_simulated()) return;
+  const auto fill = [&](const HostView& values, const Tensor& tensor) {
+    tensor.impl()->storage->write(0, tensor.bytes(), [&](void* to) {
+      gather_rows(values.data(), row_bytes(tensor), samples_at(position), to);
+    });
+  };
+  fill(*inputs_, batch.input);
+  fill(*targets_, batch.target);
+}
+
+void LoaderPass::fill_ahead(Lane& lane) const noexcept {
+  try {
+    copy_ahead(lane, *inputs_, lane.made.batch.input);
+    copy_ahead(lane, *targets_, lane.made.batch.target);
+  } catch (...) {
+    lane.made.failure = std::current_exception();
+  }
+}
+
+void LoaderPass::copy_ahead(const Lane& lane, const HostView& values, const Tensor& batch) const {
+  Runtime& runtime = options_.device.runtime();
+  const std::span<const std::int64_t> samples = samples_at(lane.made.position);
+  if (!lane.staged) {
+    gather_rows(values.data(), row_bytes(batch), samples, detail::data(batch));
+    return;
+  }
+  gather_rows(values.data(), row_bytes(batch), samples, lane.staged.get());
+  const Storage& storage = *batch.impl()->storage;
+  runtime.copy_in(lane.stream.get(), storage.data(), lane.staged.get(), batch.bytes());
+  storage.used_on(lane.stream.get());
+}
+
+}  // namespace ebb::detail
