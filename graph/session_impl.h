@@ -1,4 +1,5 @@
 #pragma once
+#include <exception>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -23,6 +24,7 @@ class Session::Impl {
     std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
     bool has_variables = false;  // the session has memory for those that it touches
+    bool kept = false;           // it is, or was, among the session's plans
     std::size_t graph_size = 0;  // when last looked up: a graph that grew may mean something else
   };
   // Placeholders in the order of the program, whatever order they are given in.
@@ -39,11 +41,28 @@ class Session::Impl {
                       std::span<const Tensor* const> values, std::shared_ptr<CachedPlan>& plan);
 
   // While it lives, the operations on variables have the lock, of an open session with all
-  // parameters in memory, and the graph stays as it is.
-  struct OpenVariables {
+  // parameters in memory, and the graph stays as it is. Where an exception leaves its scope, the
+  // memory that it obtained goes back.
+  class OpenVariables {
+   public:
     explicit OpenVariables(Impl& session);
-    std::unique_lock<std::mutex> lock;
-    GraphState::Reading reading;
+    ~OpenVariables();
+    OpenVariables(const OpenVariables&) = delete;
+    OpenVariables& operator=(const OpenVariables&) = delete;
+
+    // Memory for these, where they have none yet.
+    void provide(std::span<const std::uint32_t> indices = {});
+    void provide(std::size_t index) {
+      const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
+      provide(indices);
+    }
+
+   private:
+    const std::unique_lock<std::mutex> lock_;
+    const GraphState::Reading reading_;
+    detail::SessionVariables& variables_;
+    const int exceptions_ = std::uncaught_exceptions();
+    std::vector<detail::SessionVariables::Added> added_;
   };
   // The same of two sessions, or of one.
   struct OpenBoth {
@@ -52,19 +71,14 @@ class Session::Impl {
     std::optional<OpenVariables> second;
   };
   std::size_t variable_index(const Tensor& variable, const char* what) const;
-  // Memory for this variable, if it has none yet.
-  void provide_variable(std::size_t index) {
-    const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
-    variables.allocate(indices);
-  }
   // The variables of these entries. Throws Error for those of another graph.
   using EntryLists = std::initializer_list<const std::vector<Parameters::Entry>*>;
   std::vector<std::size_t> variable_indices(EntryLists lists, const char* what) const;
   // Of a checkpoint, with the lock held.
   void save(const std::string& file, const std::vector<std::size_t>& indices,
             detail::RandomState random);
-  void restore(const std::string& file, const std::vector<std::size_t>& indices,
-               detail::RandomState random);
+  void restore(OpenVariables& open, const std::string& file,
+               const std::vector<std::size_t>& indices, detail::RandomState random);
   // Values of `from`, which `source` holds (null: they are eager), with all locks held.
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
@@ -84,14 +98,29 @@ class Session::Impl {
   bool closed = false;
 
  private:
+  // What the arena was made for.
+  struct ArenaSize {
+    std::size_t bytes = 0;  // 0: there is none
+    memory::ByCategory by_category{};
+  };
+
   void require_open() const;
+  // A new one is not among the session's plans before there was memory for a run of it.
   std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
                                                 std::vector<Shape> shapes);
-  // Makes the arena large enough. Nothing lives in it between runs, so that the old one goes first.
+  void keep(const std::shared_ptr<CachedPlan>& plan);
+  // Makes the arena large enough, where it is if possible.
   void provide_arena(const memory::Plan& plan);
+  // Nothing lives in the arena between runs, so that the old one goes first. Throws OutOfMemory;
+  // there is no arena then.
+  void replace_arena(const ArenaSize& size);
+  void free_arena() noexcept;
+  // After a failure, what it was before: there was room for it.
+  void put_back_arena(const ArenaSize& before) noexcept;
   detail::SessionVariables::Added provide_variables(const detail::Program& program);
-  // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
-  Tensors execute(CachedPlan& plan, std::span<const Tensor* const> values);
+  // Everything is allocated and checked before the first kernel, and goes back where that fails.
+  // `values` as the plan's feeds.
+  Tensors execute(const std::shared_ptr<CachedPlan>& plan, std::span<const Tensor* const> values);
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
                           Tensors& copies) const;
@@ -101,6 +130,7 @@ class Session::Impl {
   };
   std::unordered_map<PlanKey, std::list<std::shared_ptr<CachedPlan>>::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
+  ArenaSize arena_size_;
 };
 
 namespace detail {

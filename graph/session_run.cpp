@@ -100,32 +100,64 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  plans.push_front(std::make_shared<CachedPlan>(CachedPlan{
-      key, std::move(shapes), detail::Executable(std::move(program), device.runtime())}));
-  plan_of_.emplace(std::move(key), plans.begin());
-  if (plans.size() > options.max_plans) {
-    plan_of_.erase(plans.back()->key);
-    plans.pop_back();
-  }
+  const auto made = std::make_shared<CachedPlan>(CachedPlan{
+      std::move(key), std::move(shapes), detail::Executable(std::move(program), device.runtime())});
   if (detail::logs_debug()) {
-    const memory::Plan& plan = plans.front()->executable.program().plan;
+    const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
                       memory::format_bytes(plan.peak_bytes) + " (at least " +
                       memory::format_bytes(plan.lower_bound_bytes) + "), most alive at " +
                       plan.peak_node);
   }
-  return plans.front();
+  return made;
 }
 
-void Session::Impl::provide_arena(const memory::Plan& plan) {
-  if (plan.arena_bytes == 0 || (arena_ && arena_->requested_bytes() >= plan.arena_bytes)) return;
-  const memory::Request request{plan.arena_bytes, Category::activation, {"session arena"}};
-  if (!arena_ || !pool->grow(arena_, request, plan.arena_by_category)) {
-    pool->free(std::exchange(arena_, nullptr));
-    arena_ = pool->allocate(request, plan.arena_by_category);
+void Session::Impl::keep(const std::shared_ptr<CachedPlan>& plan) {
+  plans.push_front(plan);
+  plan_of_.emplace(plan->key, plans.begin());
+  plan->kept = true;
+  if (plans.size() > options.max_plans) {
+    plan_of_.erase(plans.back()->key);
+    plans.pop_back();
   }
+}
+
+namespace {
+memory::Request arena_request(std::size_t bytes) {
+  return {bytes, Category::activation, {"session arena"}};
+}
+}  // namespace
+
+void Session::Impl::provide_arena(const memory::Plan& plan) {
+  if (plan.arena_bytes <= arena_size_.bytes) return;
+  const ArenaSize size{plan.arena_bytes, plan.arena_by_category};
+  if (arena_ && pool->grow(arena_, arena_request(size.bytes), size.by_category))
+    arena_size_ = size;
+  else
+    replace_arena(size);
   if (detail::logs_debug())
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
+}
+
+void Session::Impl::replace_arena(const ArenaSize& size) {
+  free_arena();
+  arena_ = pool->allocate(arena_request(size.bytes), size.by_category);
+  arena_size_ = size;
+}
+
+void Session::Impl::free_arena() noexcept {
+  pool->free(std::exchange(arena_, nullptr));
+  arena_size_ = {};
+}
+
+void Session::Impl::put_back_arena(const ArenaSize& before) noexcept {
+  if (before.bytes == arena_size_.bytes) return;
+  free_arena();
+  if (before.bytes == 0) return;
+  try {
+    replace_arena(before);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): somebody was faster
+  }
 }
 
 // Nothing lives in the arena between runs: it gives way.
@@ -134,7 +166,7 @@ detail::SessionVariables::Added Session::Impl::provide_variables(const detail::P
     return variables.allocate(program.variables);
   } catch (const OutOfMemory&) {
     if (!arena_) throw;
-    pool->free(std::exchange(arena_, nullptr));
+    free_arena();
     return variables.allocate(program.variables);
   }
 }
@@ -150,8 +182,9 @@ void Session::Impl::copy_updated_feeds(const detail::Program& program,
       }
 }
 
-Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> values) {
-  detail::Executable& executable = plan.executable;
+Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
+                               std::span<const Tensor* const> values) {
+  detail::Executable& executable = plan->executable;
   const detail::Program& program = executable.program();
   InlineVector<const Tensor*, 8> feeds;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -163,20 +196,23 @@ Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> 
     copies.reserve(feeds.size() * program.updated_captured.size());
     copy_updated_feeds(program, {feeds.data(), feeds.size()}, copies);
   }
+  const ArenaSize arena_before = arena_size_;
   detail::SessionVariables::Added added;
-  if (!plan.has_variables) added = provide_variables(program);
   Tensors results;
   try {
+    if (!plan->has_variables) added = provide_variables(program);
     provide_arena(program.plan);
     executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
+    if (!plan->kept) keep(plan);
   } catch (...) {
     executable.unbind();
     variables.release(added);
+    put_back_arena(arena_before);
     throw;
   }
-  plan.has_variables = true;
+  plan->has_variables = true;
   executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
   return results;
 }
@@ -196,7 +232,7 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
     shapes.push_back(value.shape());
   }
   const std::shared_ptr<CachedPlan> plan = find_or_make_plan(fetches, feeding, std::move(shapes));
-  return execute(*plan, {values.data(), values.size()});
+  return execute(plan, {values.data(), values.size()});
 }
 
 Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
@@ -216,13 +252,14 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
     same = same && value.shape() == plan->shapes[i];
     values.push_back(&value);
   }
-  if (!same) {
-    std::vector<Shape> shapes;
-    for (const Tensor* value : values) shapes.push_back(value->shape());
-    plan = find_or_make_plan(fetch, feeding, std::move(shapes));
-    plan->graph_size = graph.state().nodes().size();
-  }
-  return std::move(execute(*plan, {values.data(), values.size()})[0]);
+  if (same) return std::move(execute(plan, {values.data(), values.size()})[0]);
+  std::vector<Shape> shapes;
+  for (const Tensor* value : values) shapes.push_back(value->shape());
+  const std::shared_ptr<CachedPlan> found = find_or_make_plan(fetch, feeding, std::move(shapes));
+  Tensors results = execute(found, {values.data(), values.size()});
+  found->graph_size = graph.state().nodes().size();
+  plan = found;
+  return std::move(results[0]);
 }
 
 memory::Breakdown Session::Impl::memory() const {
@@ -247,6 +284,7 @@ memory::CloseReport Session::Impl::close() {
   plan_of_.clear();
   variables.forget();
   arena_ = nullptr;
+  arena_size_ = {};
   const memory::CloseReport report = pool->close();
   if (report.returned_bytes && detail::logs_debug())
     detail::log_debug("session: closed, " + memory::format_bytes(report.returned_bytes) +

@@ -19,21 +19,26 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
   for (const std::uint32_t index : others)
     if (declared[index].category != Category::parameter && !has_memory(index))
       slots.push_back(index);
-  memory::Block* const parameter_block = segment(parameters, "session parameters");
-  memory::Block* slot_block = nullptr;
+  Added added{.indices = parameters};
+  added.indices.insert(added.indices.end(), slots.begin(), slots.end());
+  added.parameters = segment(parameters, "session parameters");
   try {
-    slot_block = segment(slots, "session slots");
+    added.slots = segment(slots, "session slots");
     values_.resize(declared.size());
   } catch (...) {
-    pool_.free(slot_block);
-    pool_.free(parameter_block);
+    pool_.free(added.slots);
+    pool_.free(added.parameters);
     throw;
   }
-  lay_out(parameters, parameter_block);
-  lay_out(slots, slot_block);
+  lay_out(parameters, added.parameters);
+  lay_out(slots, added.slots);
   looked_at_ = declared.size();
-  Added added{parameter_block, slot_block, std::move(parameters)};
-  added.indices.insert(added.indices.end(), slots.begin(), slots.end());
+  try {
+    for (const std::uint32_t index : slots) begin(index);
+  } catch (...) {
+    release(added);
+    throw;
+  }
   return added;
 }
 
@@ -61,17 +66,14 @@ memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
   return pool_.allocate({bytes, Category::parameter, {tag}}, split);
 }
 
-void SessionVariables::lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) {
+void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
+                               const memory::Block* block) noexcept {
   if (!block) return;
   auto* data = static_cast<std::byte*>(block->data());
   for (const std::uint32_t index : indices) {
     values_[index] = {data, true, false};
     if (data) data += rounded_bytes(declaration(index));
     const bool is_parameter = declaration(index).category == Category::parameter;
-    if (is_random_state(index))
-      begin_random_state(index);
-    else if (!is_parameter)
-      zero(index);
     (is_parameter ? parameter_bytes_ : slot_bytes_) += rounded_bytes(declaration(index));
   }
 }
@@ -123,7 +125,8 @@ void SessionVariables::zero(std::size_t index) {
   is_set(index);
 }
 
-void SessionVariables::begin_random_state(std::size_t index) {
+void SessionVariables::begin(std::size_t index) {
+  if (!is_random_state(index)) return zero(index);
   const std::int64_t state[] = {static_cast<std::int64_t>(random_key_), 0};
   write(index, state);
 }

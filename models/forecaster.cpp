@@ -1,6 +1,7 @@
 #include "ebb/models/forecaster.h"
 
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb::models {
 
@@ -10,7 +11,7 @@ Forecaster::Forecaster(const Parameters& parameters, std::int64_t in, const Lstm
       head_(parameters.scope("head"), options.hidden, 1, Activation::none, site) {}
 
 Tensor Forecaster::operator()(const Tensor& x, Phase phase, CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   // Not the last step of the sequence, whose gradient would be zeros but for that step.
   const Tensor hidden = lstm_(x, phase).hidden;  // [layers, batch, hidden]
   return head_(select(hidden, 0, -1));
