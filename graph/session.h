@@ -51,7 +51,8 @@ class PreparedStep;
 // session are serialised; every function may be called from any thread.
 //
 // What reads or writes values throws SessionClosed once the session is closed or moved from, and
-// OutOfMemory, with every variable as it was, where memory does not suffice.
+// OutOfMemory where memory does not suffice: then every variable is as it was, random state
+// included, and the session holds what it held before, so that a smaller batch runs at once.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});

@@ -10,7 +10,7 @@ using namespace ebb::tests;
 namespace {
 
 constexpr std::size_t kNever = ~std::size_t{0};
-constexpr std::int64_t kMoreRows = 4 * kFailingRows;
+constexpr std::int64_t kMoreRows = 4 * kBatchRows;
 
 // The batches of a program: the step at `fails` is the one whose allocations fail.
 struct Batches {
@@ -20,7 +20,7 @@ struct Batches {
 };
 
 std::vector<Batches> programs() {
-  const std::int64_t n = kFailingRows;
+  const std::int64_t n = kBatchRows;
   return {{"the first step", {n, n, n}, 0},
           {"a warm step", {n, n, n, n}, 2},
           {"a larger batch", {n, n, kMoreRows, n}, 2}};

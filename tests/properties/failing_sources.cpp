@@ -9,7 +9,7 @@ using namespace ebb::tests;
 
 namespace {
 
-constexpr std::int64_t kMoreRows = 64 * kFailingRows;
+constexpr std::int64_t kMoreRows = 64 * kBatchRows;
 
 std::vector<MakeTraining> trainings() {
   std::vector<MakeTraining> all;
@@ -34,7 +34,7 @@ TEST_CASE("a step that the source refuses memory for has not happened", "[row11]
   FailingSource source;
   int failures = 0;
   for (const MakeTraining& make : trainings()) {
-    const std::vector<std::int64_t> batches = {kFailingRows, kFailingRows, kMoreRows};
+    const std::vector<std::int64_t> batches = {kBatchRows, kBatchRows, kMoreRows};
     const auto wanted = losses_of(*make(source.device()), batches);
     for (std::size_t at = 0; at < batches.size(); ++at) {
       for (std::size_t n = 0, asked = 1; n < asked; ++n) {
@@ -68,13 +68,13 @@ TEST_CASE("a larger batch that the source refuses leaves the smaller one able to
           "[row11]") {
   FailingSource source;
   for (const MakeTraining& make : trainings()) {
-    const auto wanted = losses_of(*make(source.device()), {kFailingRows, kFailingRows, kMoreRows});
+    const auto wanted = losses_of(*make(source.device()), {kBatchRows, kBatchRows, kMoreRows});
     const auto training = make(source.device());
-    REQUIRE(training->step(kFailingRows) == wanted[0]);
+    REQUIRE(training->step(kBatchRows) == wanted[0]);
     source.refuse_more();
     CHECK_THROWS_AS(training->step(1'000'000), OutOfMemory);
     CHECK_THROWS_AS(training->step(1'000'000), OutOfMemory);
-    REQUIRE(training->step(kFailingRows) == wanted[1]);
+    REQUIRE(training->step(kBatchRows) == wanted[1]);
     source.restore();
     REQUIRE(training->step(kMoreRows) == wanted[2]);
   }

@@ -8,27 +8,9 @@
 #include <vector>
 
 #include "ebb/graph/session.h"
+#include "ebb/tests/properties/bundled_models.h"
 
 namespace ebb::tests {
-
-// A model with its loss, and what goes in.
-struct BundledModel {
-  std::string name;
-  Spec input, target;  // of one sample, without the batch
-  // Declares the parameters; gives what computes the loss in training.
-  std::function<std::function<Tensor(const Tensor& x, const Tensor& y)>(const Parameters&)> make;
-};
-
-// Mlp, Forecaster and Classifier, each with dropout and without.
-std::vector<BundledModel> bundled_models();
-
-enum class Method {
-  minimize,
-  minimize_own_rule,  // a rule in public operators, whose new values take memory
-  accumulate,         // an update in every second step
-  backward,           // backward, step, zero_grad: eager only
-};
-const char* name(Method method) noexcept;
 
 // The bits of what a step may change; no bits on a simulated device.
 struct TrainingState {
@@ -60,7 +42,5 @@ using MakeTraining = std::function<std::unique_ptr<FailingTraining>(const Device
 MakeTraining eager_training(const BundledModel& model, Method method);
 // `prepared`: through Session::prepare.
 MakeTraining graph_training(const BundledModel& model, Method method, bool prepared = false);
-
-inline constexpr std::int64_t kFailingRows = 6;
 
 }  // namespace ebb::tests
