@@ -102,6 +102,7 @@ class Session::Impl {
   struct ArenaSize {
     std::size_t bytes = 0;  // 0: there is none
     memory::ByCategory by_category{};
+    friend bool operator==(const ArenaSize&, const ArenaSize&) = default;
   };
 
   void require_open() const;

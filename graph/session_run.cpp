@@ -151,7 +151,7 @@ void Session::Impl::free_arena() noexcept {
 }
 
 void Session::Impl::put_back_arena(const ArenaSize& before) noexcept {
-  if (before.bytes == arena_size_.bytes) return;
+  if (before == arena_size_) return;
   free_arena();
   if (before.bytes == 0) return;
   try {

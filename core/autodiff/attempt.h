@@ -64,8 +64,8 @@ class Attempt {
 // began. When an exception leaves attempt(),
 //
 // - the calling thread draws at random from where it drew before: the step made again has the
-//   dropout of the one that failed, and so its loss. Who keeps a tensor that was drawn in a step
-//   that failed meets its numbers again;
+//   dropout of the one that failed, and so its loss. Who keeps what was drawn in a step that failed
+//   (a tensor, a session and its key) meets those numbers again;
 // - gradients that backward() has made are free, and those that it has added to are marked, as
 //   after a backward() that fails: Optimizer::step refuses them until zero_grad().
 //
