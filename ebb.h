@@ -1,6 +1,7 @@
 // All of ebb.
 #pragma once
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"

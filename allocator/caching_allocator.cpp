@@ -165,6 +165,13 @@ void CachingAllocator::preallocate(std::size_t bytes) {
   }
 }
 
+std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexcept {
+  const Guard guard(shared_->lock);
+  const std::size_t pools = shared_->ledger.reserved() - shared_->cache_reserved();
+  const std::size_t most = limit > pools ? limit - pools : 0;
+  return most / shared_->profile.page_bytes * shared_->profile.page_bytes;
+}
+
 Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunction call) {
   auto watcher = std::make_shared<detail::Watcher>();
   watcher->call = std::move(call);

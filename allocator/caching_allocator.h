@@ -53,6 +53,8 @@ class CachingAllocator {
   /// Reserves so many bytes for the cache at once and keeps them reserved; 0: no more. Throws
   /// OutOfMemory, and Error where the device has no addresses to reserve.
   void preallocate(std::size_t bytes);
+  /// What the cache could have reserved if so much were the limit of all.
+  std::size_t cache_bytes_within(std::size_t limit) const noexcept;
   /// Calls when a request is about to be refused or, with a threshold, each time that the allocated
   /// bytes rise above it.
   Watch watch(std::optional<std::size_t> threshold, WatchFunction call);

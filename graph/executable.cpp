@@ -66,15 +66,14 @@ void* Executable::address(const Place& place) const noexcept {
   return nullptr;
 }
 
-void Executable::bind(std::byte* arena, SessionVariables& variables) {
+void Executable::check(const SessionVariables& variables) {
   if (variables.tears()) variables.require_whole(program_.variables);
   if (Storage::tears() != tears_) require_whole_captured();
-  if (bound_ && arena == arena_ && poisons_ == runtime_.poisons()) return;
+  if (bound_) return;
   for (const std::uint32_t index : program_.variables)
     if (!variables.is_initialized(index))
       throw Error("[run] variable '" + variables.declaration(index).name +
                   "' has no value; call initialize or restore first");
-  poisons_ = runtime_.poisons();
   for (const Node* node : program_.captured) {
     const Device& where = captured_storage(*node).device();
     if (&where.runtime() != &runtime_ && !runtime_.is_simulated())
@@ -83,6 +82,11 @@ void Executable::bind(std::byte* arena, SessionVariables& variables) {
                               " and the session runs on " + runtime_.name(),
                           node->site));
   }
+}
+
+void Executable::bind(std::byte* arena, SessionVariables& variables) {
+  if (bound_ && arena == arena_ && poisons_ == runtime_.poisons()) return;
+  poisons_ = runtime_.poisons();
   arena_ = arena;
   variables_ = &variables;
   for (std::size_t i = 0; i < buffers_.size(); ++i)

@@ -15,8 +15,10 @@ class Executable {
   Executable(Program program, Runtime& runtime);
 
   const Program& program() const noexcept { return program_; }
-  // The arena's address and the variables'; cheap when they are the ones it has. Throws Error for a
-  // captured tensor on another device, or a variable without value.
+  // Throws Error for a captured tensor on another device, a variable without value, and what a
+  // failure has torn. Cheap where it is bound.
+  void check(const SessionVariables& variables);
+  // The arena's address and the variables'; cheap when they are the ones it has.
   void bind(std::byte* arena, SessionVariables& variables);
   // The next run has to bind again.
   void unbind() noexcept { bound_ = false; }

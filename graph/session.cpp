@@ -34,7 +34,19 @@ Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
 
 memory::Breakdown Session::memory() const { return impl_->memory(); }
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
-void Session::set_memory_limit(std::optional<std::size_t> bytes) { impl_->pool->set_limit(bytes); }
+void Session::set_memory_limit(std::optional<memory::Limit> limit) {
+  std::optional<std::size_t> bytes;
+  if (limit) bytes = limit->bytes_of(impl_->device.runtime().capacity_bytes());
+  impl_->pool->set_limit(bytes);
+}
+memory::CloseReport Session::suspend() { return impl_->suspend(nullptr); }
+memory::CloseReport Session::suspend(const std::string& file) { return impl_->suspend(&file); }
+void Session::resume() { impl_->resume(); }
+bool Session::suspended() const noexcept {
+  if (!impl_) return false;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->suspended != nullptr;
+}
 const Device& Session::device() const { return impl_->device; }
 memory::CloseReport Session::close() { return impl_ ? impl_->close() : memory::CloseReport{}; }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
@@ -27,7 +28,10 @@ struct Breakdown {
 
 struct SessionOptions {
   Device device = Device::cpu();
-  std::optional<std::size_t> memory_limit = {};  // bytes, on what the session's pool reserves
+  // On what the session's pool reserves: bytes, or memory::Limit::fraction(of the capacity).
+  std::optional<memory::Limit> memory_limit = {};
+  // Whether that is reserved at once (without a limit: all that the device has left) or as needed.
+  memory::Growth growth = memory::Growth::on_demand;
   std::size_t max_plans = 16;                    // kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
   // runs as it was written and each result has memory of its own.
@@ -51,7 +55,8 @@ class PreparedStep;
 // session are serialised; every function may be called from any thread.
 //
 // What reads or writes values throws SessionClosed once the session is closed or moved from, and
-// OutOfMemory, with every variable as it was, where memory does not suffice.
+// OutOfMemory where memory does not suffice: then every variable is as it was, random state
+// included, and the session holds what it held before, so that a smaller batch runs at once.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});
@@ -124,10 +129,22 @@ class Session {
   memory::Breakdown memory() const;
   // The figures of the session's pool.
   memory::Stats stats() const;
-  // At any time; lowered below what is held, it refuses only what is asked for anew.
-  void set_memory_limit(std::optional<std::size_t> bytes);
+  // At any time; lowered below what is held, the arena gives way, which the next run needs again,
+  // and only what is asked for anew is refused.
+  void set_memory_limit(std::optional<memory::Limit> limit);
   std::size_t plans() const;
   const Device& device() const;
+
+  // Lends the device's memory to others for a while: moves the values of all variables to the
+  // host's memory, or to a file, and gives everything back to the device. Until resume() the
+  // session refuses what needs values, by an Error. Waits for a run in progress; a second call does
+  // nothing. Says what was freed and returned. Throws FileError, with nothing changed.
+  memory::CloseReport suspend();
+  memory::CloseReport suspend(const std::string& file);
+  // Brings everything back, at the same addresses where the device can: prepared steps go on as if
+  // nothing had been. Throws OutOfMemory and FileError; the session stays suspended then.
+  void resume();
+  bool suspended() const noexcept;
 
   // Waits for a run in progress and gives everything back to the device: afterwards the session
   // holds no byte. Closing twice is harmless, as is closing a session that was moved from.

@@ -1,4 +1,5 @@
 #pragma once
+#include <exception>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -23,6 +24,7 @@ class Session::Impl {
     std::vector<Shape> shapes;  // of the feeds
     detail::Executable executable;
     bool has_variables = false;  // the session has memory for those that it touches
+    bool kept = false;           // it is, or was, among the session's plans
     std::size_t graph_size = 0;  // when last looked up: a graph that grew may mean something else
   };
   // Placeholders in the order of the program, whatever order they are given in.
@@ -39,11 +41,28 @@ class Session::Impl {
                       std::span<const Tensor* const> values, std::shared_ptr<CachedPlan>& plan);
 
   // While it lives, the operations on variables have the lock, of an open session with all
-  // parameters in memory, and the graph stays as it is.
-  struct OpenVariables {
+  // parameters in memory, and the graph stays as it is. Where an exception leaves its scope, the
+  // memory that it obtained goes back.
+  class OpenVariables {
+   public:
     explicit OpenVariables(Impl& session);
-    std::unique_lock<std::mutex> lock;
-    GraphState::Reading reading;
+    ~OpenVariables();
+    OpenVariables(const OpenVariables&) = delete;
+    OpenVariables& operator=(const OpenVariables&) = delete;
+
+    // Memory for these, where they have none yet.
+    void provide(std::span<const std::uint32_t> indices = {});
+    void provide(std::size_t index) {
+      const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
+      provide(indices);
+    }
+
+   private:
+    const std::unique_lock<std::mutex> lock_;
+    const GraphState::Reading reading_;
+    detail::SessionVariables& variables_;
+    const int exceptions_ = std::uncaught_exceptions();
+    std::vector<detail::SessionVariables::Added> added_;
   };
   // The same of two sessions, or of one.
   struct OpenBoth {
@@ -52,19 +71,15 @@ class Session::Impl {
     std::optional<OpenVariables> second;
   };
   std::size_t variable_index(const Tensor& variable, const char* what) const;
-  // Memory for this variable, if it has none yet.
-  void provide_variable(std::size_t index) {
-    const std::uint32_t indices[] = {static_cast<std::uint32_t>(index)};
-    variables.allocate(indices);
-  }
   // The variables of these entries. Throws Error for those of another graph.
   using EntryLists = std::initializer_list<const std::vector<Parameters::Entry>*>;
   std::vector<std::size_t> variable_indices(EntryLists lists, const char* what) const;
   // Of a checkpoint, with the lock held.
   void save(const std::string& file, const std::vector<std::size_t>& indices,
             detail::RandomState random, const Resumable* loader = nullptr);
-  void restore(const std::string& file, const std::vector<std::size_t>& indices,
-               detail::RandomState random, Resumable* loader = nullptr);
+  void restore(OpenVariables& open, const std::string& file,
+               const std::vector<std::size_t>& indices, detail::RandomState random,
+               Resumable* loader = nullptr);
   // The same of all variables, locking.
   void save_all(const std::string& file, const Resumable* loader);
   void restore_all(const std::string& file, Resumable* loader);
@@ -74,6 +89,8 @@ class Session::Impl {
 
   memory::Breakdown memory() const;
   memory::CloseReport close();
+  memory::CloseReport suspend(const std::string* file);
+  void resume();
 
   const Graph graph;
   const SessionOptions options;
@@ -86,14 +103,31 @@ class Session::Impl {
   std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
   bool closed = false;
 
+  // Where the values are while the device has none of them.
+  struct Suspended {
+    std::string file;               // else:
+    std::vector<std::byte> values;  // one after the other
+    ~Suspended();                   // removes the file
+  };
+  std::unique_ptr<Suspended> suspended;
+
  private:
   void require_open() const;
+  // A new one is not among the session's plans before there was memory for a run of it.
   std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
                                                 std::vector<Shape> shapes);
+  void keep(const std::shared_ptr<CachedPlan>& plan);
   // An arena that is large enough, and has memory. Throws OutOfMemory; what was there stays usable.
   void provide_arena(const memory::Plan& plan);
-  // Everything is allocated and checked before the first kernel. `values` as the plan's feeds.
-  Tensors execute(CachedPlan& plan, std::span<const Tensor* const> values);
+  // Everything is allocated and checked before the first kernel, and goes back where that fails.
+  // `values` as the plan's feeds.
+  Tensors execute(const std::shared_ptr<CachedPlan>& plan, std::span<const Tensor* const> values);
+  // Says which batch would have fitted, where that can be found out.
+  [[noreturn]] void rethrow_with_hint(const OutOfMemory& error, const Tensors& fetches,
+                                      const Feeding& feeding, const std::vector<Shape>& shapes);
+  std::int64_t largest_batch(const Tensors& fetches, const Feeding& feeding,
+                             const std::vector<Shape>& shapes);
+  std::vector<std::size_t> variables_with_memory() const;
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
                           Tensors& copies) const;

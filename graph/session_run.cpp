@@ -40,6 +40,12 @@ const SessionOptions& checked(const SessionOptions& options) {
   if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
   return options;
 }
+
+std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
+                                    const Device& device) {
+  if (!limit) return std::nullopt;
+  return limit->bytes_of(device.runtime().capacity_bytes());
+}
 }  // namespace
 
 Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
@@ -47,12 +53,18 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       options(checked(options)),
       device(options.device),
       stream(device.runtime()),
-      pool(device.runtime().allocator().make_pool("session", options.memory_limit)),
+      pool(device.runtime().allocator().make_pool("session", bytes_of(options.memory_limit, device))),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
-                detail::session_key(options.seed)) {}
+                detail::session_key(options.seed)) {
+  if (options.growth == memory::Growth::preallocate) {
+    const std::size_t room = device.runtime().allocator().room_bytes();
+    pool->preallocate(std::min(room, pool->stats().limit));
+  }
+}
 
 void Session::Impl::require_open() const {
   if (closed) throw SessionClosed("[Session] this session is closed");
+  if (suspended) throw Error("[Session] this session is suspended; call resume() first");
 }
 
 Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor* const> given) {
@@ -100,21 +112,26 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  plans.push_front(std::make_shared<CachedPlan>(CachedPlan{
-      key, std::move(shapes), detail::Executable(std::move(program), device.runtime())}));
-  plan_of_.emplace(std::move(key), plans.begin());
-  if (plans.size() > options.max_plans) {
-    plan_of_.erase(plans.back()->key);
-    plans.pop_back();
-  }
+  const auto made = std::make_shared<CachedPlan>(CachedPlan{
+      std::move(key), std::move(shapes), detail::Executable(std::move(program), device.runtime())});
   if (detail::logs_debug()) {
-    const memory::Plan& plan = plans.front()->executable.program().plan;
+    const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
                       memory::format_bytes(plan.peak_bytes) + " (at least " +
                       memory::format_bytes(plan.lower_bound_bytes) + "), most alive at " +
                       plan.peak_node);
   }
-  return plans.front();
+  return made;
+}
+
+void Session::Impl::keep(const std::shared_ptr<CachedPlan>& plan) {
+  plans.push_front(plan);
+  plan_of_.emplace(plan->key, plans.begin());
+  plan->kept = true;
+  if (plans.size() > options.max_plans) {
+    plan_of_.erase(plans.back()->key);
+    plans.pop_back();
+  }
 }
 
 void Session::Impl::provide_arena(const memory::Plan& plan) {
@@ -146,8 +163,9 @@ void Session::Impl::copy_updated_feeds(const detail::Program& program,
       }
 }
 
-Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> values) {
-  detail::Executable& executable = plan.executable;
+Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
+                               std::span<const Tensor* const> values) {
+  detail::Executable& executable = plan->executable;
   const detail::Program& program = executable.program();
   InlineVector<const Tensor*, 8> feeds;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -160,7 +178,6 @@ Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> 
     copy_updated_feeds(program, {feeds.data(), feeds.size()}, copies);
   }
   detail::SessionVariables::Added added;
-  if (!plan.has_variables) added = variables.allocate(program.variables);
   // Nothing is in the arena between runs: whoever is short of memory may have it.
   struct Resting {
     ~Resting() {
@@ -170,17 +187,20 @@ Tensors Session::Impl::execute(CachedPlan& plan, std::span<const Tensor* const> 
   } const resting{*this};
   Tensors results;
   try {
-    // What others may refuse comes first: the arena is not made larger for a run that cannot be.
+    if (!plan->has_variables) added = variables.allocate(program.variables);
+    executable.check(variables);
+    // The arena comes last: it is not made larger for a run that cannot be.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
     provide_arena(program.plan);
     executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
+    if (!plan->kept) keep(plan);
   } catch (...) {
     executable.unbind();
     variables.release(added);
     throw;
   }
-  plan.has_variables = true;
+  plan->has_variables = true;
   executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
   return results;
 }
@@ -200,7 +220,11 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
     shapes.push_back(value.shape());
   }
   const std::shared_ptr<CachedPlan> plan = find_or_make_plan(fetches, feeding, std::move(shapes));
-  return execute(*plan, {values.data(), values.size()});
+  try {
+    return execute(plan, {values.data(), values.size()});
+  } catch (const OutOfMemory& error) {
+    rethrow_with_hint(error, fetches, feeding, plan->shapes);
+  }
 }
 
 Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
@@ -220,21 +244,31 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
     same = same && value.shape() == plan->shapes[i];
     values.push_back(&value);
   }
-  if (!same) {
-    std::vector<Shape> shapes;
-    for (const Tensor* value : values) shapes.push_back(value->shape());
-    plan = find_or_make_plan(fetch, feeding, std::move(shapes));
-    plan->graph_size = graph.state().nodes().size();
-  }
-  return std::move(execute(*plan, {values.data(), values.size()})[0]);
+  const auto run = [&](const std::shared_ptr<CachedPlan>& of) {
+    try {
+      return execute(of, {values.data(), values.size()});
+    } catch (const OutOfMemory& error) {
+      rethrow_with_hint(error, fetch, feeding, of->shapes);
+    }
+  };
+  if (same) return std::move(run(plan)[0]);
+  std::vector<Shape> shapes;
+  for (const Tensor* value : values) shapes.push_back(value->shape());
+  const std::shared_ptr<CachedPlan> found = find_or_make_plan(fetch, feeding, std::move(shapes));
+  Tensors results = run(found);
+  found->graph_size = graph.state().nodes().size();
+  plan = found;
+  return std::move(results[0]);
 }
 
 memory::Breakdown Session::Impl::memory() const {
   const std::lock_guard lock(mutex);
   const memory::Stats stats = pool->stats();
   memory::Breakdown breakdown;
-  breakdown.parameter_bytes = variables.parameter_bytes();
-  breakdown.optimizer_state_bytes = variables.slot_bytes();
+  if (!suspended) {
+    breakdown.parameter_bytes = variables.parameter_bytes();
+    breakdown.optimizer_state_bytes = variables.slot_bytes();
+  }
   breakdown.arena_bytes = arena_ && pool->has_memory(arena_) ? arena_->allocated_bytes() : 0;
   for (const std::shared_ptr<CachedPlan>& plan : plans)
     breakdown.workspace_bytes =

@@ -10,9 +10,19 @@
 namespace ebb {
 
 Session::Impl::OpenVariables::OpenVariables(Impl& session)
-    : lock(session.mutex), reading(session.graph.state()) {
+    : lock_(session.mutex), reading_(session.graph.state()), variables_(session.variables) {
   session.require_open();
-  session.variables.allocate();
+  provide();
+}
+
+Session::Impl::OpenVariables::~OpenVariables() {
+  if (std::uncaught_exceptions() <= exceptions_) return;
+  for (auto added = added_.rbegin(); added != added_.rend(); ++added) variables_.release(*added);
+}
+
+void Session::Impl::OpenVariables::provide(std::span<const std::uint32_t> indices) {
+  added_.emplace_back();
+  added_.back() = variables_.allocate(indices);
 }
 
 std::size_t Session::Impl::variable_index(const Tensor& variable, const char* what) const {
@@ -46,9 +56,9 @@ void Session::initialize() {
 }
 
 Tensor Session::value(const Tensor& variable) {
-  const Impl::OpenVariables open(*impl_);
+  Impl::OpenVariables open(*impl_);
   const std::size_t index = impl_->variable_index(variable, "value");
-  impl_->provide_variable(index);
+  open.provide(index);
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
   if (!impl_->variables.is_initialized(index))
     throw Error("[value] variable '" + declaration.name + "' has no value");
@@ -62,7 +72,7 @@ Tensor Session::value(const Tensor& variable) {
 }
 
 void Session::assign(const Tensor& variable, const Tensor& value) {
-  const Impl::OpenVariables open(*impl_);
+  Impl::OpenVariables open(*impl_);
   const std::size_t index = impl_->variable_index(variable, "assign");
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
@@ -71,7 +81,7 @@ void Session::assign(const Tensor& variable, const Tensor& value) {
   if (value.device().is_simulated() && !impl_->device.is_simulated())
     throw SimulatedRead("[assign] variable '" + declaration.name + "' cannot be set to " +
                         value.to_string() + ", which has no values: the device is simulated");
-  impl_->provide_variable(index);
+  open.provide(index);
   detail::require_whole(*value.impl()->storage, "assign", {});
   impl_->variables.write(index, value);
 }
@@ -95,8 +105,9 @@ void Session::Impl::save(const std::string& file, const std::vector<std::size_t>
   detail::write_checkpoint(file, views, random, loader);
 }
 
-void Session::Impl::restore(const std::string& file, const std::vector<std::size_t>& indices,
-                            detail::RandomState random, Resumable* loader) {
+void Session::Impl::restore(OpenVariables& open, const std::string& file,
+                            const std::vector<std::size_t>& indices, detail::RandomState random,
+                            Resumable* loader) {
   const safetensors::File checkpoint = detail::open_checkpoint(file);
   Resumable::Position position;
   if (loader) position = detail::loader_position(checkpoint, file, *loader);
@@ -115,7 +126,7 @@ void Session::Impl::restore(const std::string& file, const std::vector<std::size
   for (const std::size_t index : indices)
     if (checkpoint.find(variables.declaration(index).name))
       needed.push_back(static_cast<std::uint32_t>(index));
-  variables.allocate(needed);
+  open.provide(needed);
   // Everything is read before anything is written, so that a file that fails half-way changes
   // nothing. Slots that it lacks stay zero here.
   std::vector<std::byte> values(device.is_simulated() ? 0 : total);
@@ -142,19 +153,19 @@ void Session::Impl::restore(const std::string& file, const std::vector<std::size
 }
 
 void Session::Impl::save_all(const std::string& file, const Resumable* loader) {
-  const OpenVariables open(*this);
+  OpenVariables open(*this);
   if (const std::int64_t random = graph.state().random_state(); random >= 0)
-    provide_variable(static_cast<std::size_t>(random));
+    open.provide(static_cast<std::size_t>(random));
   std::vector<std::size_t> all(variables.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   save(file, all, detail::RandomState::saved, loader);
 }
 
 void Session::Impl::restore_all(const std::string& file, Resumable* loader) {
-  const OpenVariables open(*this);
+  OpenVariables open(*this);
   std::vector<std::size_t> all(variables.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  restore(file, all, detail::RandomState::saved, loader);
+  restore(open, file, all, detail::RandomState::saved, loader);
 }
 
 void Session::save(const std::string& file) { impl_->save_all(file, nullptr); }
@@ -180,10 +191,10 @@ void Session::restore(const std::string& file, Resumable& loader) {
 
 void Session::restore(const std::string& file, const Parameters& parameters,
                       const RestoreOptions& options) {
-  const Impl::OpenVariables open(*impl_);
+  Impl::OpenVariables open(*impl_);
   detail::require_any(parameters, "restore");
   static const std::vector<Parameters::Entry> kNone;
-  impl_->restore(file,
+  impl_->restore(open, file,
                  impl_->variable_indices({&parameters.entries(), &parameters.states(),
                                           options.slots ? &parameters.slots() : &kNone},
                                          "restore"),

@@ -19,21 +19,26 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
   for (const std::uint32_t index : others)
     if (declared[index].category != Category::parameter && !has_memory(index))
       slots.push_back(index);
-  memory::Block* const parameter_block = segment(parameters, "the parameters of a session");
-  memory::Block* slot_block = nullptr;
+  Added added{.indices = parameters};
+  added.indices.insert(added.indices.end(), slots.begin(), slots.end());
+  added.parameters = segment(parameters, "the parameters of a session");
   try {
-    slot_block = segment(slots, "the optimizer state of a session");
+    added.slots = segment(slots, "the optimizer state of a session");
     values_.resize(declared.size());
   } catch (...) {
-    pool_.free(slot_block);
-    pool_.free(parameter_block);
+    pool_.free(added.slots);
+    pool_.free(added.parameters);
     throw;
   }
-  lay_out(parameters, parameter_block);
-  lay_out(slots, slot_block);
+  lay_out(parameters, added.parameters);
+  lay_out(slots, added.slots);
   looked_at_ = declared.size();
-  Added added{parameter_block, slot_block, std::move(parameters)};
-  added.indices.insert(added.indices.end(), slots.begin(), slots.end());
+  try {
+    for (const std::uint32_t index : slots) begin(index);
+  } catch (...) {
+    release(added);
+    throw;
+  }
   return added;
 }
 
@@ -71,17 +76,14 @@ memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
   return pool_.allocate(request, std::move(composition));
 }
 
-void SessionVariables::lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) {
+void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
+                               const memory::Block* block) noexcept {
   if (!block) return;
-  auto* data = static_cast<std::byte*>(block->data());
+  std::size_t offset = 0;
   for (const std::uint32_t index : indices) {
-    values_[index] = {data, true, false};
-    if (data) data += rounded_bytes(declaration(index));
+    values_[index] = {block, offset, true, false};
+    offset += rounded_bytes(declaration(index));
     const bool is_parameter = declaration(index).category == Category::parameter;
-    if (is_random_state(index))
-      begin_random_state(index);
-    else if (!is_parameter)
-      zero(index);
     (is_parameter ? parameter_bytes_ : slot_bytes_) += rounded_bytes(declaration(index));
   }
 }
@@ -93,47 +95,48 @@ std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable)
 void SessionVariables::draw_initial(std::size_t index) {
   if (is_random_state(index)) return;
   const VariableDeclaration& variable = declaration(index);
-  runtime_.write(stream_, values_[index].data, variable.spec.bytes(), [&](void* values) {
+  runtime_.write(stream_, data(index), variable.spec.bytes(), [&](void* values) {
     draw_initial_values(variable.initializer, variable.seed, variable.name, variable.spec, values);
   });
   is_set(index);
 }
 
 void SessionVariables::write(std::size_t index, const void* value) {
-  runtime_.copy_in(stream_, values_[index].data, value, declaration(index).spec.bytes());
+  runtime_.copy_in(stream_, data(index), value, declaration(index).spec.bytes());
   is_set(index);
 }
 
 void SessionVariables::write(std::size_t index, const Tensor& value) {
-  transfer(value, runtime_, stream_, values_[index].data);
+  transfer(value, runtime_, stream_, data(index));
   is_set(index);
 }
 
 void SessionVariables::write(std::size_t index, const SessionVariables& others, std::size_t other) {
   void* const from = others.data(other);
-  if (from == values_[index].data && &others == this) return;
+  if (from == data(index) && &others == this) return;
   const std::size_t bytes = declaration(index).spec.bytes();
   if (&others.runtime_ == &runtime_) {
     runtime_.wait(stream_, others.stream_);
-    runtime_.copy(stream_, values_[index].data, from, bytes);
+    runtime_.copy(stream_, data(index), from, bytes);
     runtime_.wait(others.stream_, stream_);  // it may write there next
   } else if (!runtime_.is_simulated()) {
-    runtime_.copy_in(stream_, values_[index].data, others.view(other).data(), bytes);
+    runtime_.copy_in(stream_, data(index), others.view(other).data(), bytes);
   }
   is_set(index);
 }
 
 HostView SessionVariables::view(std::size_t index) const {
-  return HostView(runtime_, stream_, values_[index].data, declaration(index).spec.bytes());
+  return HostView(runtime_, stream_, data(index), declaration(index).spec.bytes());
 }
 
 void SessionVariables::zero(std::size_t index) {
   if (is_random_state(index)) return;
-  runtime_.fill(stream_, values_[index].data, 0, declaration(index).spec.bytes());
+  runtime_.fill(stream_, data(index), 0, declaration(index).spec.bytes());
   is_set(index);
 }
 
-void SessionVariables::begin_random_state(std::size_t index) {
+void SessionVariables::begin(std::size_t index) {
+  if (!is_random_state(index)) return zero(index);
   const std::int64_t state[] = {static_cast<std::int64_t>(random_key_), 0};
   write(index, state);
 }

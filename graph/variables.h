@@ -25,8 +25,8 @@ class SessionVariables {
     memory::Block* slots = nullptr;
     std::vector<std::uint32_t> indices = {};
   };
-  // Memory for every parameter declared so far and for these others. Throws OutOfMemory, with
-  // nothing changed.
+  // Memory for every parameter declared so far and for these others, which have values then. Throws
+  // OutOfMemory, and Error where the device fails; nothing has changed then.
   Added allocate(std::span<const std::uint32_t> others = {});
   // Takes it back: what it was added for has failed.
   void release(const Added& added) noexcept;
@@ -64,7 +64,10 @@ class SessionVariables {
   }
 
   // The rest is for variables that have memory, and happens in the order of the session's stream.
-  void* data(std::size_t index) const noexcept { return values_[index].data; }
+  std::byte* data(std::size_t index) const noexcept {
+    const Value& value = values_[index];
+    return static_cast<std::byte*>(value.block->data()) + value.offset;
+  }
   // Draws nothing for the random state, which goes on: a run never repeats the numbers of another.
   void draw_initial(std::size_t index);
   // Writes a value of the declared spec: the host's, a tensor's, or that of another session.
@@ -78,7 +81,8 @@ class SessionVariables {
 
  private:
   struct Value {
-    std::byte* data = nullptr;
+    const memory::Block* block = nullptr;
+    std::size_t offset = 0;
     bool has_memory = false;
     bool initialized = false;
     const char* torn_by = nullptr;
@@ -87,11 +91,12 @@ class SessionVariables {
   void is_set(std::size_t index) noexcept;
   // One segment for these variables, and where each is in it.
   memory::Block* segment(std::span<const std::uint32_t> indices, const char* purpose);
-  void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block);
+  void lay_out(std::span<const std::uint32_t> indices, const memory::Block* block) noexcept;
   bool is_random_state(std::size_t index) const noexcept {
     return static_cast<std::int64_t>(index) == graph_.random_state();
   }
-  void begin_random_state(std::size_t index);
+  // The first value of a slot.
+  void begin(std::size_t index);
   std::size_t rounded_bytes(const VariableDeclaration& variable) const noexcept;
 
   GraphState& graph_;

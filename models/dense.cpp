@@ -1,5 +1,6 @@
 #include "ebb/models/dense.h"
 
+#include "ebb/core/parameters/declaring.h"
 #include "ebb/models/detail/sizes.h"
 
 namespace ebb::models {
@@ -7,7 +8,7 @@ namespace ebb::models {
 Dense::Dense(const Parameters& parameters, std::int64_t in, std::int64_t out, Activation activation,
              CallSite site)
     : activation_(activation) {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::Declaring at(parameters, site);
   require_size("dense", "in", in);
   require_size("dense", "out", out);
   weight_ =

@@ -1,16 +1,22 @@
 #include "ebb/models/forecaster.h"
 
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/parameters/declaring.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb::models {
 
 Forecaster::Forecaster(const Parameters& parameters, std::int64_t in, const LstmOptions& options,
                        CallSite site)
-    : lstm_(parameters.scope("lstm"), in, options, site),
-      head_(parameters.scope("head"), options.hidden, 1, Activation::none, site) {}
+    : Forecaster(ebb::detail::Declaring(parameters, site), parameters, in, options) {}
+
+Forecaster::Forecaster(const ebb::detail::Declaring&, const Parameters& parameters, std::int64_t in,
+                       const LstmOptions& options)
+    : lstm_(parameters.scope("lstm"), in, options),
+      head_(parameters.scope("head"), options.hidden, 1) {}
 
 Tensor Forecaster::operator()(const Tensor& x, Phase phase, CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   // Not the last step of the sequence, whose gradient would be zeros but for that step.
   const Tensor hidden = lstm_(x, phase).hidden;  // [layers, batch, hidden]
   return head_(select(hidden, 0, -1));

@@ -17,6 +17,9 @@ class Forecaster {
                     CallSite site = CallSite::here()) const;
 
  private:
+  // While an entry of the constructor's lives.
+  Forecaster(const ebb::detail::Declaring& entry, const Parameters& parameters, std::int64_t in,
+             const LstmOptions& options);
   Lstm lstm_;
   Dense head_;
 };

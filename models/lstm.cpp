@@ -2,13 +2,14 @@
 
 #include <cmath>
 
+#include "ebb/core/parameters/declaring.h"
 #include "ebb/models/detail/sizes.h"
 
 namespace ebb::models {
 
 Lstm::Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options, CallSite site)
     : dropout_(options.dropout) {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::Declaring at(parameters, site);
   require_size("lstm", "in", in);
   require_size("lstm", "hidden", options.hidden);
   require_size("lstm", "layers", options.layers);

@@ -1,12 +1,13 @@
 #include "ebb/models/mlp.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/parameters/declaring.h"
 
 namespace ebb::models {
 
 Mlp::Mlp(const Parameters& parameters, const std::vector<std::int64_t>& sizes,
          const MlpOptions& options, CallSite site) {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::Declaring at(parameters, site);
   if (sizes.size() < 2)
     throw Error(ebb::detail::message(
         "mlp", "takes at least two sizes: those of its input and its output", site));

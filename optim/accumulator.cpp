@@ -8,6 +8,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/random/random.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
 #include "ebb/optim/kernels/accumulator.h"
@@ -66,7 +67,7 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
 
 Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
                              const Tensor& samples, CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   const Targets below = parameters_below(loss, parameters, "minimize");
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     fail("minimize", "the number of samples, " + samples.to_string() +
@@ -104,7 +105,7 @@ Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   Targets accumulated = accumulated_by(optimizer_, parameters);
   if (accumulated.empty())
     fail("flush", "nothing has been accumulated for these parameters; minimize() does that");

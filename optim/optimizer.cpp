@@ -5,6 +5,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/random/random.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/written_memory.h"
 
@@ -48,7 +49,7 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 
 // The slots come before the backward pass, so that the first step's peak is that of all others.
 Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
@@ -59,7 +60,7 @@ Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, Cal
 
 Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
                         CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
     fail("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +
@@ -88,7 +89,7 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
 }
 
 void Optimizer::step(const Parameters& parameters, CallSite site) const {
-  const ebb::detail::CallSiteScope at(site);
+  const ebb::detail::CallScope at(site);
   if (parameters.is_symbolic())
     fail("step", "a graph's parameters have no .grad(); use minimize(), and fetch its result");
   const std::vector<Parameters::Entry>& entries = parameters.entries();

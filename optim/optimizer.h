@@ -15,7 +15,8 @@ namespace ebb::optim {
 // AdamW are optimizers with their rules.
 //
 // A step allocates everything before it writes a byte: when it throws, parameters, slots and counts
-// are what they were, and what it allocated is free.
+// are what they were, what it allocated is free, and it has drawn nothing at random. For a whole
+// step, of which this is the last line, see attempt().
 class Optimizer {
  public:
   // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':'.

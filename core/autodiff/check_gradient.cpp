@@ -10,6 +10,7 @@
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb {
 namespace {
@@ -77,7 +78,7 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
 
 GradientCheck check_gradient(const Function& function, const Tensors& inputs,
                              const GradientCheckOptions& options, CallSite site) {
-  const detail::CallSiteScope at(site);
+  const detail::CallScope at(site);
   for (const Tensor& input : inputs)
     if (input.dtype() != DType::f64)
       throw Error("[check_gradient] takes f64 inputs, not " + input.to_string());

@@ -7,6 +7,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
+#include "ebb/core/random/random.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
@@ -99,7 +100,7 @@ void Tensor::zero_grad() const {
 }
 
 void Tensor::backward(BackwardOptions options, CallSite site) const {
-  const detail::CallSiteScope at(site);
+  const detail::CallScope at(site);
   if (is_symbolic())
     throw Error(message(
         "backward", "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
@@ -118,7 +119,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
 
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
                   CallSite site) {
-  const detail::CallSiteScope at(site);
+  const detail::CallScope at(site);
   if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
   std::vector<detail::Edge> targets;
   targets.reserve(inputs.size());

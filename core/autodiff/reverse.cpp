@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/autodiff/gradient_contexts.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -337,6 +338,7 @@ class Reverse {
       add_assign(grad, dy);
     }
     settled_.push_back({Ref<Node>(&leaf), made});
+    Attempt::note_gradient(settled_.back().leaf, made);
   }
 
   struct Settled {

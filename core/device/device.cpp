@@ -17,7 +17,7 @@ Device Device::best() { return cpu(); }
 bool Device::is_simulated() const noexcept { return runtime_->is_simulated(); }
 
 Device Device::twin() const {
-  return Runtime::make_simulated(runtime_->profile(), runtime_->capacity_bytes());
+  return Runtime::make_simulated(runtime_->profile(), runtime_->allocator().room_bytes());
 }
 
 const std::string& Device::name() const noexcept { return runtime_->name(); }

@@ -30,7 +30,8 @@ class Device {
   static Device parse(std::string_view text);
 
   bool is_simulated() const noexcept;
-  // A fresh simulated device with this device's profile and capacity.
+  // A fresh simulated device with this device's profile and, for its capacity, the room that is
+  // left on this one: its limit or capacity as read now, less what is in use.
   Device twin() const;
   // "cpu", "sim:cpu".
   const std::string& name() const noexcept;

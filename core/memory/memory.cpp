@@ -1,5 +1,8 @@
 #include "ebb/core/memory/memory.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "ebb/core/device/runtime.h"
 
 namespace ebb {
@@ -14,11 +17,36 @@ CachingAllocator& allocator_of(const Device& device) noexcept {
 
 Stats stats(const Device& device) { return allocator_of(device).stats(); }
 
-void set_limit(const Device& device, std::optional<std::size_t> reserved_bytes) {
-  allocator_of(device).set_limit(reserved_bytes);
+void set_limit(const Device& device, std::optional<Limit> reserved) {
+  std::optional<std::size_t> bytes;
+  if (reserved) bytes = reserved->bytes_of(device.runtime().capacity_bytes());
+  allocator_of(device).set_limit(bytes);
+}
+
+void set_growth(const Device& device, Growth growth) {
+  CachingAllocator& allocator = allocator_of(device);
+  if (growth == Growth::on_demand) return allocator.preallocate(0);
+  // What pools have reserved is theirs.
+  const Stats stats = allocator.stats();
+  const std::size_t most = std::min(stats.limit, allocator.capacity_bytes());
+  allocator.preallocate(allocator.cache_bytes_within(most));
 }
 
 ReleaseReport release_cached(const Device& device) { return allocator_of(device).release_cached(); }
+
+std::size_t available(const Device& device) { return allocator_of(device).room_bytes(); }
+
+Fragmentation fragmentation(const Device& device) { return allocator_of(device).fragmentation(); }
+
+Watch on_pressure(const Device& device, WatchFunction call) {
+  return allocator_of(device).watch({}, std::move(call));
+}
+
+Watch on_threshold(const Device& device, Limit threshold, WatchFunction call) {
+  CachingAllocator& allocator = allocator_of(device);
+  const std::size_t most = std::min(allocator.stats().limit, allocator.capacity_bytes());
+  return allocator.watch(threshold.bytes_of(most), std::move(call));
+}
 
 void reset_peaks(const Device& device) { allocator_of(device).reset_peaks(); }
 

@@ -3,8 +3,10 @@
 #include <optional>
 #include <vector>
 
+#include "ebb/allocator/limit.h"
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/allocator/statistics.h"
+#include "ebb/allocator/watch.h"
 #include "ebb/core/device/device.h"
 
 namespace ebb {
@@ -15,13 +17,33 @@ namespace memory {
 // each current, peak and total; allocated bytes by category; what the device itself says is free.
 Stats stats(const Device& device);
 
-// Bounds the bytes that the device's allocator reserves, sessions included; without a value,
-// nothing does. At any time: lowered below what is in use, it gives back what is cached and refuses
-// only new requests.
-void set_limit(const Device& device, std::optional<std::size_t> reserved_bytes);
+// Bounds the bytes that the device's allocator reserves, sessions included: bytes, or
+// Limit::fraction(of the device's capacity); without a value, only that capacity does. At any time:
+// lowered below what is in use, it gives back what is cached and what sessions keep between runs,
+// and refuses only new requests.
+void set_limit(const Device& device, std::optional<Limit> reserved);
 
-// Gives what is cached and not in use back to the device.
+// Growth::preallocate reserves all that the limit allows, or without one all that the device has
+// left, at once and keeps it reserved, whatever is freed; sessions take theirs from it. Throws
+// OutOfMemory, and Error where the device has no addresses to reserve.
+void set_growth(const Device& device, Growth growth);
+
+// Gives what is cached and not in use back to the device; describe() says it in a line.
 ReleaseReport release_cached(const Device& device);
+
+// The most that could still be reserved for something new: the limit or the capacity, less what
+// live blocks use. A session's arena counts as used, though it gives way when nothing else is left.
+std::size_t available(const Device& device);
+
+// Why more is reserved than was asked for. Looks at every free block.
+Fragmentation fragmentation(const Device& device);
+
+// Calls when a request on the device is about to be refused, before anything else is tried, until
+// the watch ends: see WatchFunction for what may be done there.
+Watch on_pressure(const Device& device, WatchFunction call);
+// Calls each time that the device's allocated bytes rise above a threshold, for a block that has
+// just been allocated: bytes, or Limit::fraction(of the limit, or of the capacity without one).
+Watch on_threshold(const Device& device, Limit threshold, WatchFunction call);
 
 // Every peak of stats() starts again from now. PeakScopes are not affected.
 void reset_peaks(const Device& device);

@@ -13,8 +13,8 @@ struct Prediction {
   ByCategory by_category{};             // of peak_bytes, when it was first reached
   std::size_t reserved_peak_bytes = 0;  // the most held from a device that held nothing before
   std::size_t held_bytes = 0;           // still allocated when the program had returned
-  std::size_t capacity_bytes = 0;       // what the device has
-  bool fits = true;                     // whether it never reserved more than that
+  std::size_t capacity_bytes = 0;       // what the device had left when its twin was made
+  bool fits = true;                     // whether that was enough, all that can give way given way
 };
 
 // Runs `program` on a fresh simulated twin of `device` (of its profile and capacity, if it is

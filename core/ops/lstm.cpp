@@ -130,7 +130,7 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
                             .hidden = static_cast<std::int32_t>(hidden),
                             .has_state = options.hidden.defined()};
   Values values{first};
-  detail::GeneratorTrial trial;
+  const detail::GeneratorTrial trial;
   if (attributes.has_state) {
     values.push_back(options.hidden);
     values.push_back(options.cell);
@@ -146,7 +146,6 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
       values.push_back(*weight);
   const ValueInputs inputs = inputs_of(values);
   Tensors outputs = apply(lstm_op, {inputs.data(), inputs.size()}, attributes, x.site());
-  trial.done();
   return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
 }
 

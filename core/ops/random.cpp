@@ -29,11 +29,9 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
               const Device& device, CallSite site) {
   if (shape.is_open())
     throw ShapeError(detail::message(op.name, "takes no open shape " + shape.to_string(), site));
-  detail::GeneratorTrial trial;
+  const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(device, site);
-  Tensor drawn = apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
-  trial.done();
-  return drawn;
+  return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
 
 // Of what a draw is like, only the shape is read: nothing depends on its values.
@@ -49,11 +47,9 @@ void infer_like(Inference& inference) {
 
 Tensor create_like(const OpDef& op, const Operand& x, double a, double b) {
   const Tensor& like = detail::tensor_of(op, x);
-  detail::GeneratorTrial trial;
+  const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(like, x.site());
-  Tensor drawn = apply_one(op, {draw, like}, RandomAttributes{a, b}, x.site());
-  trial.done();
-  return drawn;
+  return apply_one(op, {draw, like}, RandomAttributes{a, b}, x.site());
 }
 
 void infer_dropout(Inference& inference) {
@@ -108,11 +104,9 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
   if (!(probability >= 0 && probability < 1))
     throw Error(detail::message("dropout", "takes a probability in [0, 1)", x.site()));
   if (phase == Phase::inference || probability == 0) return x.take();
-  detail::GeneratorTrial trial;
+  const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(tensor, x.site());
-  Tensor dropped = apply_one(dropout_op, {x, draw}, RandomAttributes{.a = probability}, x.site());
-  trial.done();
-  return dropped;
+  return apply_one(dropout_op, {x, draw}, RandomAttributes{.a = probability}, x.site());
 }
 
 // None of these is stateful: what is random about them is the draw, an input.

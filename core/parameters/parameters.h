@@ -14,6 +14,10 @@
 
 namespace ebb {
 
+namespace detail {
+class Declaring;
+}
+
 // A slot to be found or made: state that an optimizer keeps, starting at zero. Its name has a '/',
 // which no parameter's has: "hidden.weight/adam.first_moment" stands beside that parameter,
 // "adam/step" by itself. Accumulated gradients (names that end in ".accumulated" or "/samples")
@@ -152,6 +156,7 @@ class Parameters {
   void load(const std::string& file, Resumable& loader, const RestoreOptions& options = {}) const;
 
  private:
+  friend class detail::Declaring;
   struct State;
   Parameters(std::shared_ptr<State> state, std::string prefix);
   void save_with(const std::string& file, const Resumable* loader) const;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <optional>
 
 #include "ebb/core/tensor/tensor.h"
@@ -28,22 +29,36 @@ Generator& generator() noexcept;
 Tensor next_draw(const Tensor& like, CallSite site);
 Tensor next_draw(const Device& device, CallSite site);
 
-// While one is alive, the thread's generator is tried: it goes back to where it was unless what
-// drew from it was done.
+// Where an exception leaves its scope, the thread's generator goes back to where it was: what
+// failed has drawn nothing.
 class GeneratorTrial {
  public:
-  GeneratorTrial() noexcept : before_(generator()) {}
+  GeneratorTrial() noexcept : before_(generator()), exceptions_(std::uncaught_exceptions()) {}
   ~GeneratorTrial() {
-    if (!done_) generator() = before_;
+    if (fails()) generator() = before_;
   }
   GeneratorTrial(const GeneratorTrial&) = delete;
   GeneratorTrial& operator=(const GeneratorTrial&) = delete;
 
-  void done() noexcept { done_ = true; }
+  // In a destructor: whether an exception is leaving the scope.
+  bool fails() const noexcept { return std::uncaught_exceptions() > exceptions_; }
+  // What has been drawn so far stays drawn.
+  void keep() noexcept { before_ = generator(); }
 
  private:
-  const Generator before_;
-  bool done_ = false;
+  Generator before_;
+  const int exceptions_;
+};
+
+// At the entry of a public function that works through others, and so may draw before it fails: its
+// line, and a GeneratorTrial.
+class CallScope {
+ public:
+  explicit CallScope(CallSite site) noexcept : at_(site) {}
+
+ private:
+  const CallSiteScope at_;
+  const GeneratorTrial trial_;
 };
 
 // The key under which a session's draws are made: of `seed`, or a new one, the generator's next.

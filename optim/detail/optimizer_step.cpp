@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -112,6 +113,11 @@ OptimizerStep::~OptimizerStep() {
   if (writes_) return;
   slots_.clear();
   parameters_.drop_slots_after(slots_before_);
+}
+
+void OptimizerStep::begin_writing() noexcept {
+  writes_ = true;
+  ebb::detail::Attempt::keep_draws();
 }
 
 // An in-place update of a leaf is no part of its history.

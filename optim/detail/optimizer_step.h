@@ -53,7 +53,7 @@ class OptimizerStep {
   // from gradient(i) of the i-th target. `gate` says whether they are written.
   void prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient);
   // From here on writes happen.
-  void begin_writing() noexcept { writes_ = true; }
+  void begin_writing() noexcept;
   // Counts the step and updates the targets in place, a fused rule by `gradients`, which the gate
   // divides. Returns what makes it happen in a graph, the count of steps first.
   std::vector<Tensor> commit(const Tensors& gradients);

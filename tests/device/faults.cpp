@@ -11,6 +11,7 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/tensor.h"
+#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/deferred_backend.h"
@@ -86,6 +87,44 @@ TEST_CASE(
       CHECK(failures > 1);  // there is such work
       CHECK(program(*faulty.device) == 12);
     }
+}
+
+TEST_CASE("slots whose first values a device refuses to write are made again, with values") {
+  const Faulty faulty;
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const Tensor w = parameters.declare("w", {3}, initializers::constant(1));
+  const SlotRequest slots[] = {{"w/a", {DType::f32, {3}}}, {"w/b", {DType::f32, {3}}}};
+  const Tensors moments = parameters.find_or_make_slots(slots);
+  const Tensor next = add_assign(w, moments[0] + moments[1] + uniform(graph, {3}));
+  float wanted = 0;
+  {
+    Session session(graph, {.device = *faulty.device, .seed = Seed{1}});
+    session.initialize(parameters);
+    wanted = session.run(next).item<float>({1});
+  }
+  for (const Work work : {Work::fill, Work::copy_in}) {
+    Session session(graph, {.device = *faulty.device, .seed = Seed{1}});
+    session.initialize(parameters);
+    const std::size_t held = session.memory().total_bytes;
+    int failures = 0;
+    for (std::size_t n = 0;; ++n) {
+      CAPTURE(n);
+      faulty.backend->inject(work, Fault::refused, n);
+      try {
+        const Tensor result = session.run(next);
+        CHECK(result.item<float>({1}) == wanted);
+        break;
+      } catch (const Error&) {
+        ++failures;
+        CHECK(session.memory().total_bytes == held);
+        CHECK(session.memory().optimizer_state_bytes == 0);
+      }
+    }
+    CHECK(failures == (work == Work::fill ? 2 : 1));  // the slots; the random state
+    faulty.backend->restore();
+  }
+  CHECK(faulty.allocated() == 0);
 }
 
 TEST_CASE("a session whose values another has read may change them") {

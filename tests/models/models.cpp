@@ -1,5 +1,8 @@
 // What the models are made of, and that they are the same in both modes.
+#include <functional>
+
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
@@ -51,6 +54,40 @@ TEST_CASE("models declare the parameters that they say", "[models]") {
   const Parameters linear(Device::cpu());
   models::Classifier(linear, 5, 3, {.layers = 0});
   CHECK(declared(linear) == Lines{"0.weight [5, 3]", "0.bias [3]"});
+}
+
+TEST_CASE("a model that does not fit declares nothing, so that a smaller one may take its names",
+          "[models][row11]") {
+  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
+  using Make = std::function<void(const Parameters&)>;
+  const std::vector<Make> makes = {
+      [](const Parameters& p) { models::Dense(p, 3, 4); },
+      [](const Parameters& p) {
+        models::Mlp(p, {3, 4, 2});
+      },
+      [](const Parameters& p) { models::Lstm(p, 3, {.hidden = 2, .layers = 2}); },
+      [](const Parameters& p) { models::Forecaster(p.scope("f"), 1, {.hidden = 2}); },
+      [](const Parameters& p) { models::Classifier(p, 5, 3, {.hidden = 4, .layers = 2}); }};
+  for (const Make& make : makes) {
+    const Parameters parameters(Device::cpu());
+    parameters.declare("before", {1}, initializers::zeros());
+    parameters.state("mean", {1});
+    const std::size_t held = allocator.allocated_bytes();
+    std::size_t n = 0;
+    for (bool failed = true; failed; n += failed) {
+      allocator.fail_allocation_after(n);
+      try {
+        make(parameters);
+        failed = false;
+      } catch (const OutOfMemory&) {
+        CHECK(declared(parameters) == Lines{"before [1]"});
+        CHECK(allocator.allocated_bytes() == held);
+      }
+    }
+    allocator.fail_allocation_after(~std::size_t{0});
+    CHECK(n + 1 == parameters.entries().size());  // one allocation for each
+    CHECK(parameters.states().size() == 1);
+  }
 }
 
 TEST_CASE("an LSTM starts within 1 / sqrt(hidden), its forget gate's bias 1 above", "[models]") {

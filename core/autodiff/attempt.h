@@ -1,0 +1,81 @@
+#pragma once
+#include <unordered_map>
+
+#include "ebb/core/base/reference.h"
+#include "ebb/core/random/random.h"
+
+namespace ebb {
+
+class Node;
+
+namespace detail {
+
+// While one is alive on a thread, what an exception that leaves its scope takes back: see
+// attempt().
+class Attempt {
+ public:
+  Attempt() noexcept : outer_(current()) { current() = this; }
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // A backward pass has added to the gradient of a leaf, or made it.
+  static void note_gradient(const Ref<Node>& leaf, bool made) {
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
+      attempt->note(leaf, made);
+  }
+  // An optimizer begins to write: what was drawn for its step stays drawn.
+  static void keep_draws() noexcept {
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) attempt->draws_.keep();
+  }
+
+ private:
+  static Attempt*& current() noexcept {
+    thread_local constinit Attempt* innermost = nullptr;
+    return innermost;
+  }
+  void note(const Ref<Node>& leaf, bool made);
+  void take_back_gradients() noexcept;
+
+  struct Change {
+    Ref<Node> leaf;
+    bool made;  // there was no gradient before
+  };
+  Attempt* const outer_;
+  GeneratorTrial draws_;
+  std::unordered_map<const Node*, Change> gradients_;
+};
+
+}  // namespace detail
+
+// Calls step(), the lines of an eager training step, and returns what it returns. A step that
+// throws can be made again as though it had not been tried:
+//
+//   const auto step = [&](const Batch& batch) {
+//     return adam.minimize(mse(model(batch.input), batch.target), params);
+//   };
+//   try {
+//     loss = attempt([&] { return step(large); });
+//   } catch (const OutOfMemory&) {
+//     loss = attempt([&] { return step(small); });
+//   }
+//
+// Each function undoes what it did before it failed, but only the program knows where its step
+// began. When an exception leaves attempt(),
+//
+// - the calling thread draws at random from where it drew before: the step made again has the
+//   dropout of the one that failed, and so its loss. Who keeps what was drawn in a step that failed
+//   (a tensor, a session and its key) meets those numbers again;
+// - gradients that backward() has made are free, and those that it has added to are marked, as
+//   after a backward() that fails: Optimizer::step refuses them until zero_grad().
+//
+// An optimizer's step that was made stays made, and what was drawn before it stays drawn; what else
+// the step has written stays written. A session's run needs no attempt(): one that fails has not
+// happened. Attempts nest.
+template <class Step>
+decltype(auto) attempt(Step&& step) {
+  detail::Attempt scope;
+  return std::forward<Step>(step)();
+}
+
+}  // namespace ebb

@@ -1,0 +1,25 @@
+#pragma once
+#include <exception>
+
+#include "ebb/core/parameters/parameters.h"
+
+namespace ebb::detail {
+
+// At the entry of a model's constructor: its line, and where an exception leaves the scope, what
+// was declared since is taken back, so that a model that did not fit holds nothing and its names
+// are free. A graph's declarations stay.
+class Declaring {
+ public:
+  Declaring(const Parameters& parameters, CallSite site) noexcept;
+  ~Declaring();
+  Declaring(const Declaring&) = delete;
+  Declaring& operator=(const Declaring&) = delete;
+
+ private:
+  const CallSiteScope at_;
+  const int exceptions_ = std::uncaught_exceptions();
+  const Parameters& parameters_;
+  const std::size_t parameters_before_, states_before_;
+};
+
+}  // namespace ebb::detail

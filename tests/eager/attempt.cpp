@@ -1,0 +1,198 @@
+// An eager step that fails is made again as though it had not been tried: MEMORY.md, row 11.
+#include <stdexcept>
+
+#include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/optim/rules.h"
+
+using namespace ebb;
+using ebb::tests::Bytes;
+
+namespace {
+
+struct Halted : std::runtime_error {
+  Halted() : std::runtime_error("half-way") {}
+};
+
+std::uint64_t drawn() { return detail::generator().counter; }
+
+float draw() { return uniform({1}).item<float>(); }
+
+struct Model {
+  Tensor loss() const { return mean(square(dropout(matmul(x, w), 0.5, Phase::training))); }
+
+  const Tensor x = Tensor::full({4, 8}, 0.5);
+  const Parameters parameters{Device::cpu(), Seed{1}};
+  const Tensor w = parameters.declare("w", {8, 8}, initializers::uniform(-1, 1));
+};
+
+// Draws before it fails.
+struct FailingRule final : optim::Rule {
+  const char* name() const noexcept override { return "failing"; }
+  std::span<const char* const> slots() const noexcept override { return {}; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    uniform_like(in.gradient);
+    throw Halted();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("attempt() gives what the step gives, and what that drew stays drawn", "[row11]") {
+  set_seed(Seed{1});
+  const float first = draw(), second = draw();
+  set_seed(Seed{1});
+  CHECK(attempt([] { return draw(); }) == first);
+  float value = 0;
+  attempt([&] { value = draw(); });
+  CHECK(value == second);
+  CHECK(&attempt([&]() -> float& { return value; }) == &value);
+}
+
+TEST_CASE("a step that throws out of attempt() is drawn again, another error or not", "[row11]") {
+  set_seed(Seed{1});
+  const float first = draw();
+  set_seed(Seed{1});
+  CHECK_THROWS_AS(attempt([] {
+                    draw();
+                    draw();
+                    throw Halted();
+                  }),
+                  Halted);
+  CHECK(draw() == first);
+}
+
+TEST_CASE("without attempt() a program that kept its draws meets none of them again", "[row11]") {
+  set_seed(Seed{1});
+  const float first = draw();
+  try {
+    draw();
+    throw Halted();
+  } catch (const Halted&) {
+  }
+  CHECK(draw() != first);
+  CHECK(drawn() == 3);
+}
+
+TEST_CASE("an attempt in an attempt takes back its own part alone", "[row11]") {
+  set_seed(Seed{1});
+  attempt([] {
+    draw();
+    CHECK_THROWS_AS(attempt([] {
+                      draw();
+                      throw Halted();
+                    }),
+                    Halted);
+    CHECK(drawn() == 1);
+    attempt([] { draw(); });
+  });
+  CHECK(drawn() == 2);
+  CHECK_THROWS_AS(attempt([] {
+                    attempt([] { draw(); });
+                    throw Halted();
+                  }),
+                  Halted);
+  CHECK(drawn() == 2);
+}
+
+TEST_CASE("gradients that a failed attempt has made are free, those it added to are refused",
+          "[row11]") {
+  const Model model;
+  const optim::Adam adam;
+  const auto fails = [&] {
+    attempt([&] {
+      model.loss().backward();
+      throw Halted();
+    });
+  };
+  const Bytes bytes;
+  CHECK_THROWS_AS(fails(), Halted);
+  CHECK_FALSE(model.w.grad().defined());
+  CHECK(bytes.now() == 0);
+
+  model.loss().backward();
+  CHECK_THROWS_AS(fails(), Halted);
+  CHECK(model.w.grad().defined());
+  CHECK_ERROR(adam.step(model.parameters), Error, "incomplete");
+  model.parameters.zero_grad();
+  model.loss().backward();
+  CHECK_NOTHROW(adam.step(model.parameters));
+
+  // Its own, whatever there was before it called zero_grad().
+  CHECK_THROWS_AS(attempt([&] {
+                    model.loss().backward();
+                    model.parameters.zero_grad();
+                    model.loss().backward();
+                    throw Halted();
+                  }),
+                  Halted);
+  CHECK_FALSE(model.w.grad().defined());
+  model.loss().backward();
+  CHECK_NOTHROW(adam.step(model.parameters));
+}
+
+TEST_CASE("gradients of an attempt that did not fail stay", "[row11]") {
+  const Model model;
+  attempt([&] { model.loss().backward(); });
+  CHECK(model.w.grad().defined());
+  CHECK_NOTHROW(optim::Adam().step(model.parameters));
+}
+
+TEST_CASE("a leaf that goes within an attempt takes its gradient along", "[row11]") {
+  const Bytes bytes;
+  attempt([&] {
+    {
+      const Tensor leaf = Tensor::full({8}, 1).with_grad();
+      sum(square(leaf)).backward();
+    }
+    CHECK(bytes.now() == 0);
+  });
+}
+
+TEST_CASE("what was drawn for a step that an optimizer has made is not drawn again", "[row11]") {
+  const Model model;
+  set_seed(Seed{1});
+  CHECK_THROWS_AS(attempt([&] {
+                    optim::Adam().minimize(model.loss(), model.parameters);
+                    draw();
+                    throw Halted();
+                  }),
+                  Halted);
+  CHECK(drawn() == 1);
+}
+
+TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {
+  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const models::Forecaster forecaster(parameters, 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
+  const Tensor x = Tensor::full({3, 5, 2}, 1);
+  set_seed(Seed{1});
+  int failures = 0;
+  for (std::size_t n = 0; drawn() == 0; ++n) {
+    allocator.fail_allocation_after(n);
+    try {
+      forecaster(x, Phase::training);
+    } catch (const OutOfMemory&) {
+      ++failures;
+      REQUIRE(drawn() == 0);
+    }
+  }
+  allocator.fail_allocation_after(~std::size_t{0});
+  CHECK(failures > 3);  // the head's too, which comes after the draw
+
+  const Model model;
+  const Tensor loss = model.loss();
+  const std::uint64_t before = drawn();
+  CHECK_THROWS_AS(
+      optim::Optimizer(std::make_shared<FailingRule>(), 0.1).minimize(loss, model.parameters),
+      Halted);
+  CHECK(drawn() == before);
+}

@@ -1,0 +1,198 @@
+// Several sessions, beside eager work, and sessions that end badly: MEMORY.md, rows 1 to 3.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/graph/models.h"
+
+using namespace ebb;
+using ebb::tests::Bytes;
+using ebb::tests::ClassifierData;
+using ebb::tests::ClassifierGraph;
+
+namespace {
+
+constexpr std::int64_t kRows = 8;
+
+Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
+  return {{model.x, data.x}, {model.y, data.y}};
+}
+
+// Reserved bytes that are in use, or that no cache can give back.
+std::size_t reserved(const Device& device) {
+  memory::release_cached(device);
+  return memory::stats(device).reserved.current;
+}
+
+// Losses of an eager program; steps(i) is called before each.
+template <class Before>
+std::vector<float> train_eagerly(const ClassifierData& data, int steps, const Before& before) {
+  const Parameters parameters(Device::cpu(), Seed{7});
+  const models::Dense hidden(parameters.scope("hidden"), 16, 32, Activation::relu);
+  const models::Dense out(parameters.scope("out"), 32, 4);
+  std::vector<float> losses;
+  for (int i = 0; i < steps; ++i) {
+    before(i);
+    const Tensor loss = softmax_cross_entropy(out(hidden(data.x)), data.y);
+    losses.push_back(optim::Adam().minimize(loss, parameters).item<float>());
+  }
+  return losses;
+}
+
+std::vector<std::size_t> shuffled(std::size_t count, unsigned seed) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("sessions close from several threads, each returning its own, beside an eager program",
+          "[row1][row3][concurrent]") {
+  constexpr std::size_t kSessions = 12, kThreads = 3;
+  constexpr int kSteps = 40;
+  const ClassifierGraph model;
+  const ClassifierData data(kRows);
+  const memory::Plan plan = model.plan(kRows);
+  const std::vector<float> quiet = train_eagerly(data, kSteps, [](int) {});
+  const std::size_t reserved_before = reserved(Device::cpu());
+  const Bytes bytes;
+  for (unsigned round = 0; round < 10; ++round) {
+    std::vector<Session> sessions;
+    for (std::size_t i = 0; i < kSessions; ++i) {
+      sessions.emplace_back(model.graph);
+      sessions.back().initialize(model.parameters);
+      sessions.back().run(model.train, feeds(model, data));
+    }
+    CHECK(bytes.now() == kSessions * plan.peak_bytes);
+    const std::vector<std::size_t> order = shuffled(kSessions, round);
+    std::atomic<bool> begin{false};
+    std::atomic<std::size_t> exact{0};
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        while (!begin) std::this_thread::yield();
+        for (std::size_t i = t; i < kSessions; i += kThreads) {
+          Session& session = sessions[order[i]];
+          session.run(model.train, feeds(model, data));
+          const memory::CloseReport report = session.close();
+          exact +=
+              report.freed_bytes == plan.peak_bytes && report.returned_bytes == plan.reserved_bytes;
+        }
+      });
+    const std::vector<float> losses =
+        train_eagerly(data, kSteps, [&](int i) { begin = begin || i == 2; });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(losses == quiet);
+    CHECK(exact == kSessions);
+    CHECK(bytes.now() == 0);
+    CHECK(reserved(Device::cpu()) == reserved_before);
+  }
+}
+
+TEST_CASE("a thousand small sessions reserve what they use, rounded to pages, closed in any order",
+          "[row3]") {
+  // The deferred device looks at every stream for each piece of work.
+  const std::size_t count = tests::on_host() ? 1000 : 100;
+  for (const Device& device : {Device::cpu(), Device::cpu().twin()}) {
+    CAPTURE(device.name());
+    const ClassifierGraph model;
+    const ClassifierData data(kRows, device);
+    const memory::Plan plan = model.plan(kRows, device);
+    // Parameters, slots and arena, each in a segment of its own.
+    CHECK(plan.reserved_bytes < plan.peak_bytes + 3 * device.runtime().profile().page_bytes);
+    std::vector<Session> sessions;
+    const Bytes bytes(device);
+    const std::size_t before = reserved(device);
+    for (std::size_t i = 0; i < count; ++i) {
+      sessions.emplace_back(model.graph, SessionOptions{.device = device});
+      sessions.back().initialize(model.parameters);
+      sessions.back().run(model.train, feeds(model, data));
+    }
+    CHECK(bytes.now() == count * plan.peak_bytes);
+    CHECK(reserved(device) - before == count * plan.reserved_bytes);
+    std::size_t open = count;
+    for (const std::size_t i : shuffled(count, 5)) {
+      const memory::CloseReport report = sessions[i].close();
+      --open;
+      REQUIRE(report.freed_bytes == plan.peak_bytes);
+      REQUIRE(report.returned_bytes == plan.reserved_bytes);
+      REQUIRE(bytes.now() == open * plan.peak_bytes);
+    }
+    CHECK(reserved(device) == before);
+  }
+}
+
+TEST_CASE("a session's close changes nothing of another's", "[row3]") {
+  const ClassifierGraph model;
+  const ClassifierData data(kRows);
+  Session straight(model.graph), stays(model.graph);
+  std::vector<float> wanted, losses;
+  for (Session* session : {&straight, &stays}) session->initialize(model.parameters);
+  for (int i = 0; i < 6; ++i)
+    wanted.push_back(straight.run(model.train, feeds(model, data)).item<float>());
+  memory::Stats before;
+  for (int i = 0; i < 6; ++i) {
+    Session other(model.graph);
+    other.initialize(model.parameters);
+    other.run(model.train, feeds(model, data));
+    losses.push_back(stays.run(model.train, feeds(model, data)).item<float>());
+    if (i == 0) before = stays.stats();
+    other.close();
+    CHECK(stays.stats().allocated == before.allocated);
+    CHECK(stays.stats().reserved == before.reserved);
+    CHECK(stays.stats().allocations == before.allocations);
+  }
+  CHECK(losses == wanted);
+}
+
+TEST_CASE("a session that dies by an exception gives everything back", "[row1][row2]") {
+  static const OpDef op{.name = "always_fails",
+                        .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                        .stateful = true,
+                        .cpu = {[](const KernelContext&) { return Status::fail("as it must"); }}};
+  const tests::AtOnce at_once;
+  const ClassifierGraph model;
+  const Tensor failing = apply_one(op, {model.train}, {}, CallSite::here());
+  const ClassifierData data(kRows);
+  const std::size_t reserved_before = reserved(Device::cpu());
+  const Bytes bytes;
+  using Death = std::function<void(Session&)>;
+  const std::vector<Death> deaths = {
+      [](Session&) { throw std::runtime_error("the program's own"); },
+      [&](Session& session) { session.run(failing, feeds(model, data)); },
+      [&](Session& session) { session.run(model.train); },  // nothing is fed
+      [&](Session& session) {
+        session.set_memory_limit(session.memory().reserved_bytes);
+        const ClassifierData more(1000 * kRows);
+        session.run(model.train, feeds(model, more));
+      },
+      [&](Session& session) { session.restore("nowhere.safetensors"); },
+  };
+  for (std::size_t i = 0; i < deaths.size(); ++i)
+    for (const bool ran : {false, true}) {
+      CAPTURE(i, ran);
+      const auto dies = [&] {
+        Session session(model.graph);
+        session.initialize(model.parameters);
+        auto step = session.prepare(model.train, {model.x, model.y});
+        if (ran) step(data.x, data.y);
+        deaths[i](session);
+      };
+      CHECK_THROWS_AS(dies(), std::exception);
+      CHECK(bytes.now() == 0);
+      CHECK(reserved(Device::cpu()) == reserved_before);
+    }
+}

@@ -1,0 +1,44 @@
+// The bundled models with a loss each, and the ways to train them.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ebb/core/parameters/parameters.h"
+
+namespace ebb::tests {
+
+// Computes a loss of a batch.
+using Loss = std::function<Tensor(const Tensor& x, const Tensor& y)>;
+
+// A model with its loss, and what goes in.
+struct BundledModel {
+  std::string name;
+  Spec input, target;  // of one sample, without the batch
+  // Declares the parameters; gives what computes the loss in training.
+  std::function<Loss(const Parameters&)> make;
+};
+
+// Mlp, Forecaster and Classifier, each with dropout and without.
+std::vector<BundledModel> bundled_models();
+
+// So many samples of this, always the same values.
+Shape with_rows(const Spec& sample, std::int64_t rows);
+Tensor batch_of(const Spec& sample, std::int64_t rows, const Device& device);
+
+enum class Method {
+  minimize,
+  minimize_own_rule,  // a rule in public operators, whose new values take memory
+  accumulate,         // an update in every second step
+  backward,           // backward, step, zero_grad: eager only
+};
+inline constexpr Method kMethods[] = {Method::minimize, Method::minimize_own_rule,
+                                      Method::accumulate, Method::backward};
+const char* name(Method method) noexcept;
+
+inline constexpr std::int64_t kBatchRows = 6;  // of which two fill an accumulator
+
+// Makes a step; gives the loss.
+Tensor train(Method method, const Tensor& loss, const Tensor& x, const Parameters& parameters);
+
+}  // namespace ebb::tests
