@@ -285,6 +285,7 @@ memory::CloseReport Session::Impl::close() {
   plan_of_.clear();
   variables.forget();
   arena_ = nullptr;
+  suspended.reset();
   const memory::CloseReport report = pool->close();
   if (report.returned_bytes && detail::logs_debug())
     detail::log_debug("session: closed, " + memory::format_bytes(report.returned_bytes) +
