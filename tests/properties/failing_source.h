@@ -18,7 +18,7 @@ class FailingSource {
 
   const Device& device() const noexcept { return device_; }
   // From now on it gives out so many bytes more at most, until restore().
-  void allow_more(std::size_t bytes) noexcept { source_.bound(source_.mapped_bytes() + bytes); }
+  void allow_more(std::size_t bytes) noexcept { source_.bound(source_.committed_bytes() + bytes); }
   void restore() noexcept { source_.bound({}); }
 
  private:
@@ -30,7 +30,6 @@ class FailingSource {
     parts.profile = Device::cpu().runtime().profile();
     parts.profile.captures_programs = false;
     parts.backend = detail::make_cpu_backend();
-    parts.capacity_bytes = source->device_memory().total;
     parts.source = std::move(source);
     return Runtime::make(std::move(parts));
   }
