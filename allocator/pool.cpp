@@ -167,11 +167,19 @@ void Pool::recategorise(Block* block, Category category) noexcept {
   Holding& holding = holding_of(block);
   const Guard mapping(shared_.mapping);
   const Guard guard(shared_.lock);
-  shared_.uncount(*state_, holding);
-  holding.composition.split = {};
-  holding.composition.split[static_cast<std::size_t>(category)] = holding.bytes();
+  ByCategory& split = holding.composition.split;
+  if (has_memory(block)) {
+    for (std::size_t i = 0; i < kCategoryCount; ++i) {
+      const auto from = static_cast<Category>(i);
+      if (shared_.recorder && split[i] > 0)
+        shared_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
+      for (Ledger* ledger : {&state_->ledger, &shared_.ledger})
+        ledger->move(split[i], from, category);
+    }
+  }
+  split = {};
+  split[static_cast<std::size_t>(category)] = holding.bytes();
   holding.set_category(category);
-  shared_.count(*state_, holding);
 }
 
 void Pool::rest(Block* block) noexcept {
