@@ -77,14 +77,20 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   const std::size_t pages = shared_.profile.in_pages(bytes);
   std::size_t addresses = 0;
   void* base = nullptr;
-  if (shared_.profile.grows && pages > 0) {
+  const bool needs_addresses = shared_.profile.grows && pages > 0;
+  if (needs_addresses)
     addresses = may_grow ? std::max(pages, shared_.profile.in_pages(
                                                shared_.source->capacity_bytes()))
                          : pages;
+  const auto reserve = [&] {
+    // A source's own lock, taken outside of this one, may be held while another thread forks.
+    const Guard mapping(shared_.mapping);
     base = shared_.source->reserve(addresses);
     if (!base && addresses > pages) base = shared_.source->reserve(addresses = pages);
-    if (!base) shared_.refuse(request, {.reserve_bytes = pages}, state_.get());
-  }
+    return base != nullptr;
+  };
+  if (needs_addresses && !reserve())
+    shared_.refuse(request, {.reserve_bytes = pages}, state_.get());
   const Guard mapping(shared_.mapping);
   const Guard guard(shared_.lock);
   try {
@@ -170,11 +176,19 @@ void Pool::recategorise(Block* block, Category category) noexcept {
   Holding& holding = holding_of(block);
   const Guard mapping(shared_.mapping);
   const Guard guard(shared_.lock);
-  shared_.uncount(*state_, holding);
-  holding.composition.split = {};
-  holding.composition.split[static_cast<std::size_t>(category)] = holding.bytes();
+  ByCategory& split = holding.composition.split;
+  if (has_memory(block)) {
+    for (std::size_t i = 0; i < kCategoryCount; ++i) {
+      const auto from = static_cast<Category>(i);
+      if (shared_.recorder && split[i] > 0)
+        shared_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
+      for (Ledger* ledger : {&state_->ledger, &shared_.ledger})
+        ledger->move(split[i], from, category);
+    }
+  }
+  split = {};
+  split[static_cast<std::size_t>(category)] = holding.bytes();
   holding.set_category(category);
-  shared_.count(*state_, holding);
 }
 
 void Pool::rest(Block* block) noexcept {

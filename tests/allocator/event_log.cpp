@@ -63,9 +63,9 @@ class Program {
       split[static_cast<std::size_t>(Category::activation)] = 8192;
       split[static_cast<std::size_t>(Category::workspace)] = arena_ ? 4096 : 2560;
       if (arena_) {
-        REQUIRE(pool_->grow(arena_, {.bytes = 12288}, split));  // in the pages it has
+        REQUIRE(pool_->grow(arena_, {.bytes = 12288}, {split, {}}));  // in the pages it has
       } else {
-        arena_ = pool_->allocate({.bytes = 10752}, split);
+        arena_ = pool_->allocate({.bytes = 10752}, {split, {}});
       }
     } else if (kind == 2 && arena_) {
       pool_->recategorise(arena_, Category::input);

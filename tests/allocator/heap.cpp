@@ -14,9 +14,10 @@ namespace {
 
 using memory::detail::BlockNode;
 using memory::detail::Heap;
-using memory::detail::Segment;
 
 constexpr std::size_t kSmall = 16 << 10;
+
+const memory::Profile kProfile{.small_request = kSmall};
 constexpr std::size_t kSegment = 64 << 10;
 
 std::byte* address(std::uintptr_t of) { return reinterpret_cast<std::byte*>(of); }
@@ -36,8 +37,8 @@ std::optional<Place> best_place(const Heap& heap, std::size_t bytes) {
     for (const BlockNode* node = segment.first; node; node = node->after) {
       if (node->data() != segment.base + offset) FAIL("a byte is lost or doubled");
       if (node->segment != &segment || node->before != before) FAIL("a node is linked wrongly");
-      if (before && before->is_free && node->is_free) FAIL("two free neighbours are not merged");
-      if (node->is_free && segment.small == (bytes <= kSmall) && node->bytes() >= bytes) {
+      if (before && before->is_kin(*node)) FAIL("two free neighbours are not merged");
+      if (node->is_free() && segment.small == (bytes <= kSmall) && node->bytes() >= bytes) {
         const std::tuple candidate(node->bytes(), age, offset);
         if (!best || candidate < *best) best = candidate;
       }
@@ -56,7 +57,7 @@ Place place_of(const BlockNode* node) {
 
 TEST_CASE("every block goes to the best fit, then the oldest segment, then the lowest offset") {
   Random random(4);
-  Heap heap(kSmall);
+  Heap heap(kProfile);
   std::vector<BlockNode*> live;
   std::uintptr_t next_base = std::uintptr_t{1} << 40;
   for (int i = 0; i < 60'000; ++i) {
@@ -83,14 +84,14 @@ TEST_CASE("every block goes to the best fit, then the oldest segment, then the l
     live.push_back(node);
   }
   for (BlockNode* node : live) heap.give(node);
-  for (const auto& [age, segment] : heap.segments()) CHECK(segment.is_free());
+  for (const auto& [age, segment] : heap.segments()) CHECK(segment.is_idle());
 }
 
 TEST_CASE("where a block goes does not depend on the order in which others were freed") {
   Random random(5);
   std::vector<std::size_t> first_layout;
   for (int round = 0; round < 50; ++round) {
-    Heap heap(kSmall);
+    Heap heap(kProfile);
     heap.adopt(address(1 << 20), kSegment, kSmall);
     std::vector<BlockNode*> nodes;
     for (int i = 0; i < 64; ++i) nodes.push_back(heap.take(1024));
@@ -109,7 +110,7 @@ TEST_CASE("where a block goes does not depend on the order in which others were 
 
 TEST_CASE("thousands of free blocks of one size are still found in order") {
   constexpr std::size_t kCount = 20'000;
-  Heap heap(kSmall);
+  Heap heap(kProfile);
   heap.adopt(address(std::uintptr_t{1} << 40), 2 * kCount * 512, kSmall);
   std::vector<BlockNode*> nodes;
   for (std::size_t i = 0; i < 2 * kCount; ++i) nodes.push_back(heap.take(512));

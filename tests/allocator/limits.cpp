@@ -21,13 +21,14 @@ struct Faulty {
   FaultInjectingSource* source;
   CachingAllocator allocator;
 
-  Faulty()
+  explicit Faulty(Profile profile = {})
       : Faulty(std::make_unique<FaultInjectingSource>(
-            std::make_unique<SimulatedSource>(1024 * kMiB, 4096))) {}
+                   std::make_unique<SimulatedSource>(1024 * kMiB, 4096)),
+               std::move(profile)) {}
 
  private:
-  explicit Faulty(std::unique_ptr<FaultInjectingSource> faults)
-      : source(faults.get()), allocator(std::move(faults), Profile{}) {}
+  Faulty(std::unique_ptr<FaultInjectingSource> faults, Profile profile)
+      : source(faults.get()), allocator(std::move(faults), std::move(profile)) {}
 };
 
 Stats without_reserved(Stats stats) {
@@ -37,8 +38,9 @@ Stats without_reserved(Stats stats) {
 }
 
 TEST_CASE(
-    "a limit lowered below what is in use trims the cache and then refuses only new segments") {
-  Faulty faulty;
+    "a limit lowered below what is in use gives back what is free, and then refuses only new "
+    "segments") {
+  Faulty faulty(in_segments());
   CachingAllocator& allocator = faulty.allocator;
   Block* kept = allocator.allocate({.bytes = 30 * kMiB});
   allocator.free(allocator.allocate({.bytes = 40 * kMiB}));
@@ -57,7 +59,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a limit trims no more of the cache than it has to") {
-  Faulty faulty;
+  Faulty faulty(in_segments());
   CachingAllocator& allocator = faulty.allocator;
   std::array<Block*, 3> blocks;
   for (Block*& block : blocks) block = allocator.allocate({.bytes = 12 * kMiB});
@@ -67,7 +69,7 @@ TEST_CASE("a limit trims no more of the cache than it has to") {
 }
 
 TEST_CASE("after trimming, a segment that fills the limit exactly is granted") {
-  Faulty faulty;
+  Faulty faulty(in_segments());
   CachingAllocator& allocator = faulty.allocator;
   allocator.set_limit(40 * kMiB);
   Block* kept = allocator.allocate({.bytes = 12 * kMiB});
@@ -87,7 +89,7 @@ TEST_CASE("a request at the limit trims the oldest free segments, until just eno
   // need both.
   const auto [request, left] =
       GENERATE(table<std::size_t, std::size_t>({{14, 26}, {18, 30}, {24, 24}}));
-  Faulty faulty;
+  Faulty faulty(in_segments());
   CachingAllocator& allocator = faulty.allocator;
   allocator.set_limit(30 * kMiB);
   Block* first = allocator.allocate({.bytes = 12 * kMiB});
@@ -107,7 +109,7 @@ TEST_CASE("a request at the limit trims the oldest free segments, until just eno
 
 TEST_CASE(
     "a request is served from a smaller segment when the limit leaves no room for the usual one") {
-  Faulty faulty;
+  Faulty faulty(in_segments());
   faulty.allocator.set_limit(3 * kMiB);
   Block* block = faulty.allocator.allocate({.bytes = 2 * kMiB + 1});
   CHECK(faulty.allocator.reserved_bytes() == 2 * kMiB + 4096);
@@ -124,7 +126,7 @@ TEST_CASE(
       {10 * kMiB + 1, 12 * kMiB},
       {50 * kMiB, 50 * kMiB},
   }));
-  Faulty faulty;
+  Faulty faulty(in_segments());
   Block* block = faulty.allocator.allocate({.bytes = bytes});
   CHECK(faulty.allocator.reserved_bytes() == segment);
   faulty.allocator.free(block);
@@ -163,27 +165,52 @@ void random_step(CachingAllocator& allocator, Pool& pool, std::uint64_t seed) {
   }
 }
 
-TEST_CASE("every map of a step fails once and is survived or reported, and nothing leaks") {
-  Faulty faulty;
-  const auto pool = faulty.allocator.make_pool("session");
-  std::size_t failed_steps = 0;
-  for (std::size_t fail = 0;; ++fail) {
-    const std::size_t maps = faulty.source->maps();
-    const std::size_t live = faulty.allocator.stats().allocations;
-    faulty.source->fail_map_after(fail);
-    try {
-      random_step(faulty.allocator, *pool, 7);
-    } catch (const OutOfMemory& error) {
-      ++failed_steps;
-      CHECK(error.reason() == OutOfMemory::Reason::device_refused);
-    }
-    CHECK(faulty.allocator.allocated_bytes() == 0);
-    CHECK(faulty.allocator.stats().allocations == live);
-    CHECK(faulty.allocator.reserved_bytes() == faulty.source->mapped_bytes());
-    if (faulty.source->maps() - maps <= fail) break;  // the step makes no more maps than that
-    faulty.allocator.release_cached();
+// A step from nothing, which throws or does not; either way nothing of it is left.
+bool runs(Faulty& faulty, Pool& pool, std::uint64_t seed) {
+  bool ran = true;
+  try {
+    random_step(faulty.allocator, pool, seed);
+  } catch (const OutOfMemory& error) {
+    ran = false;
+    CHECK(error.reason() == OutOfMemory::Reason::device_refused);
   }
-  CHECK(failed_steps > 0);
+  CHECK(faulty.allocator.allocated_bytes() == 0);
+  CHECK(faulty.allocator.stats().allocations == 0);
+  CHECK(faulty.allocator.reserved_bytes() == faulty.source->committed_bytes());
+  faulty.allocator.release_cached();
+  CHECK(faulty.source->committed_bytes() == 0);
+  return ran;
+}
+
+TEST_CASE("every commit of a step fails once and is survived or reported, and nothing leaks") {
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  Faulty faulty(grows ? Profile{} : in_segments());
+  const auto pool = faulty.allocator.make_pool("session");
+  for (std::size_t fail = 0;; ++fail) {
+    const std::size_t commits = faulty.source->commits();
+    faulty.source->fail_commit_after(fail);
+    runs(faulty, *pool, 7);
+    if (faulty.source->commits() - commits <= fail) break;  // it makes no more commits than that
+  }
+}
+
+TEST_CASE(
+    "a step runs on a device with room for its peak, throws on smaller ones, and nothing leaks") {
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  Faulty faulty(grows ? Profile{} : in_segments());
+  const auto pool = faulty.allocator.make_pool("session");
+  runs(faulty, *pool, 7);
+  const std::size_t peak = faulty.allocator.stats().reserved.peak;
+  faulty.source->bound(peak);
+  CHECK(runs(faulty, *pool, 7));
+  std::size_t failed = 0;
+  for (std::size_t bytes = 0; bytes < peak; bytes += kMiB / 2) {
+    faulty.source->bound(bytes);
+    if (!runs(faulty, *pool, 7)) ++failed;
+  }
+  CHECK(failed > 0);
 }
 
 TEST_CASE("every allocation of a step fails once, throws, and leaves the figures as they were") {
@@ -204,33 +231,55 @@ TEST_CASE("every allocation of a step fails once, throws, and leaves the figures
   CHECK(failed_steps == 60);
 }
 
-// Its maps are followed by a heap that refuses once.
+// What it hands out is followed by a heap that refuses once.
 class ExhaustingSource final : public MemorySource {
  public:
-  void* map(std::size_t bytes) noexcept override {
-    void* base = upstream_.map(bytes);
+  void* reserve(std::size_t bytes) noexcept override { return arm(upstream_.reserve(bytes)); }
+  void* map(std::size_t bytes) noexcept override { return arm(upstream_.map(bytes)); }
+  void unreserve(void* base, std::size_t bytes) noexcept override {
+    ++unreserved;
+    upstream_.unreserve(base, bytes);
+  }
+  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    return upstream_.decommit(at, bytes);
+  }
+  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
+  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
+  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
+
+  int unreserved = 0;
+
+ private:
+  static void* arm(void* base) noexcept {
     HeapFault::arm();
     return base;
   }
-  void unmap(void* base, std::size_t bytes) noexcept override { upstream_.unmap(base, bytes); }
-  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
-  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
 
- private:
   SimulatedSource upstream_{1024 * kMiB, 4096};
 };
 
-TEST_CASE("a segment goes back to the device where the host has no memory left to adopt it") {
-  auto source = std::make_unique<ExhaustingSource>();
-  const MemorySource& device = *source;
-  CachingAllocator allocator(std::move(source), Profile{});
-  const std::size_t free_bytes = device.device_memory().free;
+TEST_CASE("what the device gave goes back where the host has no memory left to adopt it") {
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  auto owned = std::make_unique<ExhaustingSource>();
+  const ExhaustingSource& source = *owned;
+  CachingAllocator allocator(std::move(owned), grows ? Profile{} : in_segments());
+  const std::size_t free_bytes = source.device_memory().free;
   CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), std::bad_alloc);
   CHECK_FALSE(HeapFault::disarm());  // it was met
-  CHECK(device.device_memory().free == free_bytes);
+  CHECK(source.unreserved == 1);
+  CHECK(source.device_memory().free == free_bytes);
   CHECK(allocator.reserved_bytes() == 0);
   CHECK(allocator.stats().segments == 0);
   CHECK(allocator.stats().allocations == 0);
+  if (grows) {
+    const auto pool = allocator.make_pool("session");
+    CHECK_THROWS_AS(pool->allocate({.bytes = 5 * kMiB}), std::bad_alloc);
+    CHECK_FALSE(HeapFault::disarm());
+    CHECK(source.unreserved == 2);
+    CHECK(allocator.reserved_bytes() == 0);
+  }
 }
 
 TEST_CASE("a refused request changes no figure") {

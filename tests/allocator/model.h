@@ -14,6 +14,13 @@ using memory::Category;
 using memory::Figure;
 using memory::Stats;
 
+/// Of a device without addresses to reserve.
+inline memory::Profile in_segments() {
+  memory::Profile profile;
+  profile.grows = false;
+  return profile;
+}
+
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

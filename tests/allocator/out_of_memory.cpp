@@ -29,14 +29,16 @@ TEST_CASE("an out-of-memory error says what was asked, what is held by whom, and
     for (const char* part : {
              "out of memory on cpu: no room for 64 MiB",
              "dense (model.cpp:7) as gradient",
-             "the device's limit leaves no room for a segment of 64 MiB",
+             "the device's limit leaves no room for 64 MiB more",
              "1 GiB",
              "reserved 71 MiB (limit 96 MiB)",
              "allocated 71 MiB, requested 71 MiB",
              "activation 56 MiB, parameter 12 MiB, workspace 3 MiB",
              "56 MiB in 2 blocks by lstm (train.cpp:41)",
              "12 MiB in 1 block by dense (model.cpp:7)",
-             "raise the limit",
+             "free         nothing",
+             "at most 25 MiB in one request",
+             "raise the limit (memory::set_limit) to 135 MiB",
          }) {
       CAPTURE(part);
       CHECK(message.find(part) != std::string::npos);

@@ -101,7 +101,7 @@ TEST_CASE("an arena's categories are those of its split, for scopes on its pool 
   split[static_cast<std::size_t>(Category::activation)] = 4096;
   split[static_cast<std::size_t>(Category::workspace)] = 512;
   PeakScope of_pool(*pool), of_device(*allocator);
-  Block* arena = pool->allocate({.bytes = 4608}, split);
+  Block* arena = pool->allocate({.bytes = 4608}, {split, {}});
   {
     const PeakScope inner(*pool);
     pool->recategorise(arena, Category::input);
@@ -110,7 +110,7 @@ TEST_CASE("an arena's categories are those of its split, for scopes on its pool 
   CHECK(of_pool.by_category() == split);
   CHECK(of_device.by_category() == split);
   split[static_cast<std::size_t>(Category::temporary)] = 3584;  // what is left of its pages
-  REQUIRE(pool->grow(arena, {.bytes = 8192}, split));
+  REQUIRE(pool->grow(arena, {.bytes = 8192}, {split, {}}));
   CHECK(of_pool.bytes() == 8192);
   CHECK(of_pool.by_category() == split);
   CHECK(of_device.by_category() == split);

@@ -1,11 +1,9 @@
 #include "ebb/allocator/pool.h"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
-#include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
@@ -15,9 +13,9 @@ namespace {
 
 using namespace memory;
 
-std::unique_ptr<CachingAllocator> simulated() {
+std::unique_ptr<CachingAllocator> simulated(Profile profile = {}) {
   return std::make_unique<CachingAllocator>(
-      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
+      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), std::move(profile));
 }
 
 TEST_CASE("a thousand small pools reserve what they use, rounded to a page each") {
@@ -152,53 +150,42 @@ TEST_CASE("a pool's limit and the device's limit both hold") {
 }
 
 TEST_CASE("a pool takes room from the shared cache when the device's limit is in the way") {
-  const auto allocator = simulated();
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  const auto allocator = simulated(grows ? Profile{} : in_segments());
   allocator->set_limit(4 << 20);
   allocator->free(allocator->allocate({.bytes = 1000}));
   CHECK(allocator->reserved_bytes() == 2 << 20);
   const auto pool = allocator->make_pool("session");
   pool->allocate({.bytes = 3 << 20});
-  CHECK(allocator->reserved_bytes() == 3 << 20);
+  CHECK(allocator->reserved_bytes() == (grows ? 4 : 3) << 20);  // pages go back, or segments
 }
 
-// Addresses that have room behind them, without memory.
-class RoomySource final : public MemorySource {
- public:
-  void* map(std::size_t) noexcept override {
-    return reinterpret_cast<void*>(next_ += std::uintptr_t{1} << 32);  // NOLINT
-  }
-  void unmap(void*, std::size_t) noexcept override {}
-  bool grow(void*, std::size_t, std::size_t new_bytes) noexcept override {
-    return new_bytes <= std::size_t{1} << 32;
-  }
-  std::size_t page_bytes() const noexcept override { return 4096; }
-  DeviceMemory device_memory() const noexcept override { return {}; }
-
- private:
-  std::uintptr_t next_ = std::uintptr_t{1} << 40;
-};
+constexpr ByCategory split_of(std::size_t activation, std::size_t workspace) {
+  ByCategory split{};
+  split[static_cast<std::size_t>(Category::activation)] = activation;
+  split[static_cast<std::size_t>(Category::workspace)] = workspace;
+  return split;
+}
 
 TEST_CASE("a block that grows keeps its address, and the figures are those of a new one") {
-  ByCategory before{}, after{};
-  before[static_cast<std::size_t>(Category::activation)] = 5120;
-  after[static_cast<std::size_t>(Category::activation)] = 60000 - 60000 % 512;
-  after[static_cast<std::size_t>(Category::workspace)] = 512;
+  const ByCategory before = split_of(5120, 0), after = split_of(60000 - 60000 % 512, 512);
   const Request small{5000, Category::activation}, large{60000, Category::activation};
 
-  CachingAllocator grown(std::make_unique<RoomySource>(), Profile{});
-  const auto pool = grown.make_pool("session");
-  Block* const block = pool->allocate(small, before);
+  const auto grown = simulated();
+  const auto pool = grown->make_pool("session");
+  Block* const block = pool->allocate(small, {before, {}}, true);
   void* const at = block->data();
-  REQUIRE(pool->grow(block, large, after));
+  REQUIRE(pool->grow(block, large, {after, {}}));
   CHECK(block->data() == at);
   CHECK(block->requested_bytes() == 60000);
 
-  CachingAllocator fresh(std::make_unique<RoomySource>(), Profile{});
-  const auto other = fresh.make_pool("session");
-  other->free(other->allocate(small, before));
-  other->allocate(large, after);
+  const auto fresh = simulated();
+  const auto other = fresh->make_pool("session");
+  other->free(other->allocate(small, {before, {}}));
+  other->allocate(large, {after, {}});
   for (const auto& [a, b] :
-       {std::pair{grown.stats(), fresh.stats()}, std::pair{pool->stats(), other->stats()}}) {
+       {std::pair{grown->stats(), fresh->stats()}, std::pair{pool->stats(), other->stats()}}) {
     CHECK(a.allocated.current == b.allocated.current);
     CHECK(a.allocated.peak == b.allocated.peak);
     CHECK(a.allocated.total == b.allocated.total);
@@ -209,44 +196,39 @@ TEST_CASE("a block that grows keeps its address, and the figures are those of a 
       CHECK(a.by_category[i].current == b.by_category[i].current);
   }
   CHECK(pool->close().returned_bytes == 61440);
-  CHECK(grown.reserved_bytes() == 0);
+  CHECK(grown->reserved_bytes() == 0);
 }
 
-TEST_CASE("a block that a limit or the source keeps from growing stays as it was") {
-  ByCategory split{}, more{};
-  split[0] = 4096;
-  more[0] = 8192;
-  CachingAllocator allocator(std::make_unique<RoomySource>(), Profile{});
-  const auto pool = allocator.make_pool("session");
-  Block* const block = pool->allocate({4096}, split);
-  const auto refuses = [&] {
-    const bool grew = pool->grow(block, {8192}, more);
-    return !grew && block->allocated_bytes() == 4096 && pool->reserved_bytes() == 4096 &&
-           allocator.allocated_bytes() == 4096;
+TEST_CASE("a block that a limit keeps from growing stays as it was") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session");
+  Block* const block = pool->allocate({4096}, {split_of(4096, 0), {}}, true);
+  const auto stayed = [&] {
+    return block->allocated_bytes() == 4096 && pool->reserved_bytes() == 4096 &&
+           allocator->allocated_bytes() == 4096 && allocator->reserved_bytes() == 4096;
   };
   pool->set_limit(8191);
-  CHECK(refuses());
+  CHECK_THROWS_AS(pool->grow(block, {8192}, {split_of(8192, 0), {}}), OutOfMemory);
+  CHECK(stayed());
   pool->set_limit({});
-  allocator.set_limit(8191);
-  CHECK(refuses());
-  allocator.set_limit({});
-  CHECK(!pool->grow(block, {std::size_t{1} << 33}, more));
-  CHECK(pool->grow(block, {8192}, more));
+  allocator->set_limit(8191);
+  CHECK_THROWS_AS(pool->grow(block, {8192}, {split_of(8192, 0), {}}), OutOfMemory);
+  CHECK(stayed());
+  allocator->set_limit({});
+  CHECK_FALSE(pool->grow(block, {std::size_t{1} << 33}, {split_of(std::size_t{1} << 33, 0), {}}));
+  CHECK(stayed());
+  CHECK(pool->grow(block, {8192}, {split_of(8192, 0), {}}));
 }
 
-TEST_CASE("what the host maps grows where it is or not at all") {
-  HostSource source;
-  const std::size_t page = source.page_bytes();
-  // The upper half of a mapping given back leaves room behind the lower.
-  auto* const base = static_cast<std::byte*>(source.map(8 * page));
-  REQUIRE(base != nullptr);
-  source.unmap(base + 4 * page, 4 * page);
-  base[0] = std::byte{7};
-  REQUIRE(source.grow(base, 4 * page, 8 * page));
-  CHECK(base[0] == std::byte{7});
-  base[8 * page - 1] = std::byte{1};
-  CHECK(!source.grow(base, 8 * page, std::size_t{1} << 46));
-  source.unmap(base, 8 * page);
+TEST_CASE("a block grows within the pages it has where the device has no addresses to reserve") {
+  const auto allocator = simulated(in_segments());
+  const auto pool = allocator->make_pool("session");
+  Block* const block = pool->allocate({5000}, {split_of(5120, 0), {}}, true);
+  CHECK(pool->grow(block, {8192}, {split_of(8192, 0), {}}));
+  CHECK_FALSE(pool->grow(block, {8193}, {split_of(8704, 0), {}}));
+  CHECK_FALSE(pool->grow(block, {4096}, {split_of(4096, 0), {}}));
+  CHECK(pool->reserved_bytes() == 8192);
+  CHECK(pool->allocated_bytes() == 8192);
 }
 
 }  // namespace
