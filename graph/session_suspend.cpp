@@ -81,8 +81,7 @@ void Session::Impl::resume() {
       throw;
     }
   }
-  // Where the device could not keep the addresses.
-  for (const std::shared_ptr<CachedPlan>& plan : plans) plan->executable.unbind();
+  variables.moved();  // where the device could not keep the addresses
   suspended.reset();
 }
 

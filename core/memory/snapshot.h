@@ -16,7 +16,8 @@ namespace ebb::memory {
 //
 //   {"format": "ebb out of memory", "version": 1, "message": the error's text, "reason":
 //    "device_refused", "device_limit", "pool_limit" or "injected", "device": name, "pool": name or
-//    null, "request": {"bytes", "category", "operator", "file", "line"}, "segment_bytes",
+//    null, "request": {"bytes", "category", "purpose", "operator", "file", "line"}, "reserve_bytes",
+//    "room_bytes", "free_bytes", "free_pieces", "largest_free_bytes", "pinned_bytes",
 //    "stats": {...}, "pool_stats": {...} or null, "holders": [...],
 //    "recording": as Recording::write_json() has it, or null}
 //
