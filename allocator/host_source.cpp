@@ -14,6 +14,7 @@ namespace ebb::memory {
 namespace {
 
 constexpr std::size_t kReadAgainAfter = std::size_t{64} << 20;
+constexpr std::size_t kCutBytes = std::size_t{1} << 20;
 
 std::size_t system_page_bytes() noexcept {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -92,10 +93,11 @@ bool HostSource::commit(void* at, std::size_t bytes) noexcept {
   return false;
 }
 
+// To cut a hole in a mapping makes two of it, and a process has 65,530, which malloc and threads
+// need as well: small holes stay part of their mapping, and only their memory goes.
 bool HostSource::decommit(void* at, std::size_t bytes) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  // Where a process has too many mappings to cut another, the memory goes back all the same.
-  if (::mmap(at, bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED &&
+  if ((bytes < kCutBytes || ::mmap(at, bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) &&
       ::madvise(at, bytes, MADV_DONTNEED) != 0)
     return false;
   committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);

@@ -23,8 +23,9 @@ struct BlockNode : Block {
   Segment* segment = nullptr;
   BlockNode* before = nullptr;  // neighbours in the segment
   BlockNode* after = nullptr;
-  BlockNode* left = nullptr;  // children in the index of free nodes, neighbours in the list of holes
+  BlockNode* left = nullptr;  // children in an index, while idle
   BlockNode* right = nullptr;
+  std::size_t key = 0;         // by which it is found there: bytes that could be had with it
   BlockNode* chain = nullptr;  // the next of those that some function has gathered
   std::uint32_t priority = 0;
   State state = State::live;

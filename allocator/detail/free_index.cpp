@@ -4,7 +4,7 @@ namespace ebb::memory::detail {
 namespace {
 
 bool precedes(const BlockNode* a, const BlockNode* b) noexcept {
-  if (a->bytes() != b->bytes()) return a->bytes() < b->bytes();
+  if (a->key != b->key) return a->key < b->key;
   if (a->segment != b->segment) return a->segment->age < b->segment->age;
   return a->data() < b->data();
 }
@@ -56,7 +56,7 @@ void treap_erase(BlockNode*& root, BlockNode* node) noexcept {
 BlockNode* treap_first_of_at_least(BlockNode* root, std::size_t bytes) noexcept {
   BlockNode* found = nullptr;
   while (root) {
-    if (root->bytes() >= bytes) {
+    if (root->key >= bytes) {
       found = root;
       root = root->left;
     } else {
@@ -69,7 +69,7 @@ BlockNode* treap_first_of_at_least(BlockNode* root, std::size_t bytes) noexcept 
 // Puts those of at least so many bytes in front of `chain`, in ascending order.
 void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept {
   for (; root; root = root->right) {
-    if (root->bytes() < bytes) continue;
+    if (root->key < bytes) continue;
     treap_chain(root->left, bytes, chain);
     root->chain = chain;
     chain = root;
@@ -79,7 +79,7 @@ void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept
 }  // namespace
 
 void FreeIndex::insert(BlockNode* node) noexcept {
-  const std::size_t bin = bin_of(node->bytes());
+  const std::size_t bin = bin_of(node->key);
   random_ = random_ * 1664525u + 1013904223u;
   node->priority = random_;
   treap_insert(roots_[bin], node);
@@ -88,7 +88,7 @@ void FreeIndex::insert(BlockNode* node) noexcept {
 }
 
 void FreeIndex::erase(BlockNode* node) noexcept {
-  const std::size_t bin = bin_of(node->bytes());
+  const std::size_t bin = bin_of(node->key);
   treap_erase(roots_[bin], node);
   if (roots_[bin]) return;
   filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
@@ -100,6 +100,15 @@ BlockNode* FreeIndex::best_fit(std::size_t bytes) const noexcept {
   if (BlockNode* found = treap_first_of_at_least(roots_[bin], bytes)) return found;
   const std::size_t next = next_filled_bin(bin + 1);
   return next < kBins ? treap_first_of_at_least(roots_[next], bytes) : nullptr;
+}
+
+BlockNode* FreeIndex::last() const noexcept {
+  if (filled_words_ == 0) return nullptr;
+  const auto word = static_cast<std::size_t>(63 - std::countl_zero(filled_words_));
+  const auto bit = static_cast<std::size_t>(63 - std::countl_zero(filled_[word]));
+  BlockNode* node = roots_[word * 64 + bit];
+  while (node->right) node = node->right;
+  return node;
 }
 
 BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) const noexcept {

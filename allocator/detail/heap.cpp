@@ -8,25 +8,50 @@ namespace ebb::memory::detail {
 
 using State = BlockNode::State;
 
-// Every node enters and leaves the indices here.
-void Heap::list(BlockNode* node) noexcept {
-  node->state = State::idle;
-  if (node->has_memory) {
-    index_of(*node->segment).insert(node);
-    return;
-  }
-  node->left = nullptr;
-  node->right = std::exchange(holes_[node->segment->small], node);
-  if (node->right) node->right->left = node;
+namespace {
+
+// A hole that suffices whatever its neighbours are: the rest of a range.
+constexpr std::size_t kVastBytes = std::size_t{1} << 32;
+
+std::size_t free_bytes_of(const BlockNode* node) noexcept {
+  return node && node->is_free() ? node->bytes() : 0;
 }
 
+std::size_t key_of(const BlockNode& node) noexcept {
+  if (node.has_memory || node.bytes() >= kVastBytes) return node.bytes();
+  return free_bytes_of(node.before) + node.bytes() + free_bytes_of(node.after);
+}
+
+bool depends_on_neighbours(const BlockNode* node) noexcept {
+  return node && node->is_hole() && node->bytes() < kVastBytes;
+}
+
+}  // namespace
+
+// Every node enters and leaves the indices here. A hole's key counts its free neighbours.
+void Heap::list(BlockNode* node) noexcept {
+  node->state = State::idle;
+  node->key = key_of(*node);
+  index_of(*node).insert(node);
+  if (!node->has_memory) return;
+  if (depends_on_neighbours(node->before)) list_again(node->before);
+  if (depends_on_neighbours(node->after)) list_again(node->after);
+}
+
+// It is idle no more, which its neighbours have to know.
 void Heap::unlist(BlockNode* node) noexcept {
-  if (node->has_memory) {
-    index_of(*node->segment).erase(node);
-    return;
-  }
-  (node->left ? node->left->right : holes_[node->segment->small]) = node->right;
-  if (node->right) node->right->left = node->left;
+  index_of(*node).erase(node);
+  node->state = State::moving;
+  if (!node->has_memory) return;
+  if (depends_on_neighbours(node->before)) list_again(node->before);
+  if (depends_on_neighbours(node->after)) list_again(node->after);
+}
+
+void Heap::list_again(BlockNode* hole) noexcept {
+  FreeIndex& index = index_of(*hole);
+  index.erase(hole);
+  hole->key = key_of(*hole);
+  index.insert(hole);
 }
 
 // Whoever walks there goes on from the node that has taken it in.
@@ -63,13 +88,12 @@ BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
   nodes_.reserve(1);  // for the remainder
   BlockNode* node = index.best_fit(bytes);
   if (!node) return nullptr;
-  index.erase(node);
+  unlist(node);
   node->state = State::live;
   if (node->bytes() > bytes) {
     BlockNode* rest = nodes_.take();
     cut(node, bytes, rest);
-    rest->state = State::idle;
-    index.insert(rest);
+    list(rest);
   }
   return node;
 }
@@ -160,36 +184,29 @@ std::size_t Heap::page_after(const BlockNode& node, std::size_t offset) const no
 }
 
 Heap::Row Heap::find_row(std::size_t bytes) const noexcept {
-  Row best;
-  const auto precedes = [](const Row& a, const Row& b) {
-    if (a.bytes != b.bytes) return a.bytes < b.bytes;
-    if (a.first->segment != b.first->segment) return a.first->segment->age < b.first->segment->age;
-    return a.first->data() < b.first->data();
-  };
-  for (BlockNode* hole = holes_[is_small(bytes)]; hole; hole = hole->right) {
-    Row row;
-    row.first = hole->before && hole->before->is_free() ? hole->before : hole;
-    std::size_t missing = bytes;
-    for (BlockNode* node = row.first; node && node->state == State::idle; node = node->after) {
-      if (node->bytes() < missing) {
-        missing -= node->bytes();
-        if (!node->has_memory) row.bytes += node->bytes();
-        continue;
-      }
-      row.last = node;
-      row.with_step = row.bytes;
-      if (node->has_memory) break;
-      // Holes are whole pages.
-      row.bytes += page_after(*node, missing);
-      const auto end = static_cast<std::size_t>(node->data() - node->segment->base) + missing;
-      const std::size_t step = profile_.growth_step;
-      const std::size_t up_to_step = (end + step - 1) / step * step - end + missing;
-      row.with_step += std::min(up_to_step, node->bytes());
-      break;
-    }
-    if (row.last && (!best.first || precedes(row, best))) best = row;
+  const FreeIndex& holes = is_small(bytes) ? small_holes_ : large_holes_;
+  BlockNode* const fitting = holes.best_fit(bytes);
+  if (!fitting) return {};
+  const Row best = row_at(fitting, bytes), largest = row_at(holes.last(), bytes);
+  return largest.bytes < best.bytes ? largest : best;
+}
+
+// With the free node before it, if there is one, and as much as is needed of it and what follows.
+Heap::Row Heap::row_at(BlockNode* hole, std::size_t bytes) const noexcept {
+  Row row;
+  row.first = hole->before && hole->before->is_free() ? hole->before : hole;
+  std::size_t missing = bytes - std::min(bytes, free_bytes_of(hole->before));
+  if (hole->bytes() < missing) {
+    row.last = hole->after;  // free, and large enough: the key says so
+    row.bytes = row.with_step = hole->bytes();
+    return row;
   }
-  return best;
+  row.last = hole;
+  row.bytes = page_after(*hole, missing);  // holes are whole pages
+  const auto begin = static_cast<std::size_t>(hole->data() - hole->segment->base);
+  const std::size_t step = profile_.growth_step;
+  row.with_step = std::min((begin + missing + step - 1) / step * step - begin, hole->bytes());
+  return row;
 }
 
 void Heap::claim(Row& row, std::size_t commit_bytes) {

@@ -44,7 +44,8 @@ class Heap {
     std::size_t with_step = 0;    // and rounded up to the end of a step of growth
     BlockNode* spare = nullptr;   // for what remains
   };
-  /// The row with the fewest bytes to commit, then the oldest segment, then the lowest offset.
+  /// A hole with its free neighbours: the smallest such row that suffices or the largest there is,
+  /// whichever has fewer bytes to commit.
   Row find_row(std::size_t bytes) const noexcept;
   /// Takes it out of everybody's reach, to commit `bytes` or `with_step` of it.
   void claim(Row& row, std::size_t commit_bytes);
@@ -90,7 +91,10 @@ class Heap {
   };
 
  private:
-  FreeIndex& index_of(const Segment& segment) noexcept { return segment.small ? small_ : large_; }
+  FreeIndex& index_of(const BlockNode& node) noexcept {
+    if (node.has_memory) return node.segment->small ? small_ : large_;
+    return node.segment->small ? small_holes_ : large_holes_;
+  }
   bool is_small(std::size_t bytes) const noexcept { return bytes <= profile_.small_request; }
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
   Segment& add_segment(void* base, std::size_t bytes, bool small);
@@ -100,13 +104,16 @@ class Heap {
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
   void list(BlockNode* node) noexcept;    // puts an idle node where it is found
   void unlist(BlockNode* node) noexcept;  // and takes it out
+  void list_again(BlockNode* hole) noexcept;
+  Row row_at(BlockNode* hole, std::size_t bytes) const noexcept;
   void absorb(BlockNode* node, BlockNode* after) noexcept;
   void retire(BlockNode* node, BlockNode* into) noexcept;
 
   const Profile& profile_;
   FreeIndex small_;
   FreeIndex large_;
-  BlockNode* holes_[2] = {};  // of segments for large requests and for small ones, through right
+  FreeIndex small_holes_;  // by the bytes of the row that each is in
+  FreeIndex large_holes_;
   Segments segments_;
   std::uint64_t next_age_ = 0;
   Slab<BlockNode> nodes_;
