@@ -280,9 +280,10 @@ void Pool::resume() {
 void Pool::preallocate(std::size_t bytes) {
   if (!shared_.profile.grows)
     throw Error("pool " + state_->name + ": this device cannot preallocate for a pool");
-  const std::size_t target = shared_.profile.in_pages(bytes);
   detail::Cushion& cushion = state_->cushion;
   const Request request{.bytes = bytes, .purpose = "what a session preallocates"};
+  if (bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
+  const std::size_t target = shared_.profile.in_pages(bytes);
   Relief relief(shared_, state_.get(), request);
   for (;;) {
     Refusal refusal;

@@ -242,6 +242,26 @@ void Heap::abandon(const Row& row) noexcept {
   }
 }
 
+BlockNode* Heap::claim_hole(std::size_t bytes) {
+  nodes_.reserve(1);
+  BlockNode* found = nullptr;
+  for (BlockNode* hole = holes_[false]; hole; hole = hole->right) {
+    if (hole->bytes() < bytes) continue;
+    if (!found || hole->segment->age < found->segment->age ||
+        (hole->segment == found->segment && hole->data() < found->data()))
+      found = hole;
+  }
+  if (!found) return nullptr;
+  unlist(found);
+  if (found->bytes() > bytes) {
+    BlockNode* rest = nodes_.take();
+    cut(found, bytes, rest);
+    list(rest);
+  }
+  found->state = State::moving;
+  return found;
+}
+
 BlockNode* Heap::claim_pages(std::size_t most) noexcept {
   BlockNode* claimed = nullptr;
   for (const FreeIndex* index : {&large_, &small_})

@@ -53,6 +53,10 @@ class Heap {
   /// They have none: everything is what it was.
   void abandon(const Row& row) noexcept;
 
+  /// Takes so many bytes, whole pages, out of everybody's reach, to commit them: of the oldest hole
+  /// for large requests that has them, its beginning. Null where none has.
+  BlockNode* claim_hole(std::size_t bytes);
+
   /// Takes whole free pages out of everybody's reach, of the largest free nodes first, until they
   /// are at least `most` bytes. Returns them through `chain`. Ends early where the host has no
   /// memory for its nodes.
