@@ -52,8 +52,11 @@ HostSource::HostSource(std::size_t capacity_bytes) noexcept
 // has grown meanwhile, that counts as the device's, up to what it has committed: the margin is for
 // that.
 std::size_t HostSource::capacity_bytes() const noexcept {
+  return capacity_with(committed_bytes_.load(std::memory_order_relaxed));
+}
+
+std::size_t HostSource::capacity_with(std::size_t committed) const noexcept {
   if (fixed_capacity_) return *fixed_capacity_;
-  const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);
   const std::size_t resident = resident_bytes();
   const std::size_t held =
       std::min(committed, resident - std::min(resident, resident_before_));
@@ -63,11 +66,11 @@ std::size_t HostSource::capacity_bytes() const noexcept {
   return capacity;
 }
 
-bool HostSource::admits(std::size_t committed_bytes) const noexcept {
-  if (!fixed_capacity_ && committed_bytes <= capacity_.load(std::memory_order_relaxed) &&
-      committed_bytes <= read_again_at_.load(std::memory_order_relaxed))
+bool HostSource::admits(std::size_t committed, std::size_t bytes) const noexcept {
+  if (!fixed_capacity_ && committed + bytes <= capacity_.load(std::memory_order_relaxed) &&
+      committed + bytes <= read_again_at_.load(std::memory_order_relaxed))
     return true;
-  return committed_bytes <= capacity_bytes();
+  return committed + bytes <= capacity_with(committed);
 }
 
 void* HostSource::reserve(std::size_t bytes) noexcept {
@@ -82,7 +85,7 @@ void HostSource::unreserve(void* base, std::size_t bytes) noexcept { ::munmap(ba
 
 bool HostSource::commit(void* at, std::size_t bytes) noexcept {
   const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes >= bytes && admits(before + bytes) &&
+  if (before + bytes >= bytes && admits(before, bytes) &&
       ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0)
     return true;
   committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);

@@ -31,7 +31,8 @@ class HostSource final : public MemorySource {
 
  private:
   explicit HostSource(std::optional<std::size_t> capacity_bytes) noexcept;
-  bool admits(std::size_t committed_bytes) const noexcept;
+  std::size_t capacity_with(std::size_t committed_bytes) const noexcept;
+  bool admits(std::size_t committed_bytes, std::size_t bytes) const noexcept;
 
   const std::size_t page_bytes_;
   const std::optional<std::size_t> fixed_capacity_;

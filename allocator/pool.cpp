@@ -146,19 +146,22 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
 
 bool Pool::grow(Block* block, const Request& request, Composition composition) {
   Holding& holding = holding_of(block);
-  wake(block);
+  const bool is_here = wake(block);
   if (request.bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
   const std::size_t bytes = shared_.profile.rounded(request.bytes);
   const std::size_t pages = shared_.profile.in_pages(bytes);
-  if (pages < holding.pages || (pages > holding.pages && pages > holding.addresses)) return false;
-  provide(holding, holding.pages, pages, request);
+  const std::size_t had = is_here ? holding.pages : 0;
+  if (pages < had || (pages > had && pages > holding.addresses && had + holding.addresses > 0))
+    return false;
+  provide(holding, had, pages, request);
   {
     const Guard mapping(shared_.mapping);  // who holds what is read under it
     const Guard guard(shared_.lock);
-    shared_.uncount(*state_, holding);
+    if (is_here) shared_.uncount(*state_, holding);
     holding.composition = std::move(composition);
     holding.cover(holding.base, bytes);
     holding.serve(request);
+    holding.presence.store(Presence::held, std::memory_order_relaxed);
     shared_.count(*state_, holding);
   }
   shared_.tell_passed(request);
@@ -194,28 +197,17 @@ void Pool::rest(Block* block) noexcept {
     holding.presence.store(Presence::resting, std::memory_order_release);
 }
 
-void Pool::wake(Block* block) {
+bool Pool::wake(Block* block) noexcept {
   Holding& holding = holding_of(block);
   auto presence = Presence::resting;
   if (holding.presence.compare_exchange_strong(presence, Presence::held,
                                                std::memory_order_acquire) ||
       presence == Presence::held) [[likely]]
-    return;
-  {
-    const Guard mapping(shared_.mapping);  // it may be on its way just now
-    presence = holding.presence.load(std::memory_order_acquire);
-    if (presence == Presence::resting) {
-      holding.presence.store(Presence::held, std::memory_order_relaxed);
-      return;
-    }
-  }
-  const Request request{holding.requested_bytes(), holding.category(), holding.tag(),
-                        "what rested between two runs"};
-  provide(holding, 0, holding.pages, request);
-  const Guard guard(shared_.lock);
-  holding.cover(holding.base, holding.bytes());
-  holding.presence.store(Presence::held, std::memory_order_relaxed);
-  shared_.count(*state_, holding);
+    return true;
+  const Guard mapping(shared_.mapping);  // it may be on its way just now, or not have gone
+  presence = Presence::resting;
+  return holding.presence.compare_exchange_strong(presence, Presence::held,
+                                                  std::memory_order_acquire);
 }
 
 bool Pool::has_memory(const Block* block) const noexcept {

@@ -39,8 +39,9 @@ class Pool {
   /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for whatever the
   /// device could ever give it.
   Block* allocate(const Request& request, Composition composition, bool may_grow = false);
-  /// Makes a block larger, or of another composition, where it is. False, with nothing changed,
-  /// where its addresses do not suffice. Throws OutOfMemory.
+  /// Makes a block larger where it is, or of another composition; one whose memory was taken away
+  /// gets as much as is asked for now. False, with nothing changed, where its addresses do not
+  /// suffice. Throws OutOfMemory.
   bool grow(Block* block, const Request& request, Composition composition);
   void free(Block* block) noexcept;                             ///< null is allowed
   void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
@@ -48,11 +49,9 @@ class Pool {
   /// Nothing that anybody needs is in the block until wake(): whoever is short of memory may take
   /// its away. Without a lock.
   void rest(Block* block) noexcept;
-  /// It has memory again, without its contents if it had to be taken away; at the same address
-  /// where the device has addresses to reserve. Without a lock where nothing was taken. Throws
-  /// OutOfMemory; the block rests on then.
-  void wake(Block* block);
-  /// Whether nothing was taken away.
+  /// Ends that, without a lock where nothing was taken. False: the memory is away; grow() brings it
+  /// back, without its contents, at the same address where the device has addresses to reserve.
+  bool wake(Block* block) noexcept;
   bool has_memory(const Block* block) const noexcept;
 
   /// Gives all memory back and keeps the addresses, where the device has such, for resume().

@@ -136,12 +136,9 @@ void Session::Impl::keep(const std::shared_ptr<CachedPlan>& plan) {
 
 void Session::Impl::provide_arena(const memory::Plan& plan) {
   if (plan.arena_bytes == 0) return;
-  if (arena_ && arena_->requested_bytes() >= plan.arena_bytes) {
-    pool->wake(arena_);
-    return;
-  }
+  if (arena_ && arena_->requested_bytes() >= plan.arena_bytes && pool->wake(arena_)) return;
   const memory::Request request{plan.arena_bytes, Category::activation, plan.peak_tag,
-                                "the arena of a session, where most of it is in use"};
+                                "session arena"};
   const memory::Composition composition{plan.arena_by_category, plan.arena_holders};
   if (!arena_ || !pool->grow(arena_, request, composition)) {
     // Elsewhere, and not beside the old one, so that the peak is what the plan says.

@@ -21,9 +21,9 @@ SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t
       slots.push_back(index);
   Added added{.indices = parameters};
   added.indices.insert(added.indices.end(), slots.begin(), slots.end());
-  added.parameters = segment(parameters, "the parameters of a session");
+  added.parameters = segment(parameters, "session parameters");
   try {
-    added.slots = segment(slots, "the optimizer state of a session");
+    added.slots = segment(slots, "session optimizer state");
     values_.resize(declared.size());
   } catch (...) {
     pool_.free(added.slots);

@@ -43,7 +43,7 @@ void add_holding(const Holding& holding, std::vector<Holder>& to) {
     to.push_back(holder);
     rest -= holder.bytes;
   }
-  if (rest > 0 || holding.bytes() == 0) to.push_back({holding.tag(), rest, 1});
+  if (rest > 0 || holding.bytes() == 0) to.push_back({holding.asked_by(), rest, 1});
 }
 
 }  // namespace
@@ -121,10 +121,12 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
   {
     const Guard guard(lock);
     facts.stats = ledger.stats();
+    facts.stats.segments = segments(nullptr);
     its_limit = limit;
     if (pool) {
       facts.pool = pool->name;
       facts.pool_stats = pool->ledger.stats();
+      facts.pool_stats->segments = segments(pool);
       facts.pool_stats->limit = pool->limit;
     }
     pinned = ledger.reserved() - heap.free_bytes().in_pages;

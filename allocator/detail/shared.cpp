@@ -51,7 +51,7 @@ void Shared::record(EventKind kind, const Block& block) noexcept {
 }
 
 void Shared::record(EventKind kind, const Holding& holding) noexcept {
-  if (recorder) recorder->add(kind, holding.base, holding.composition.split, holding.tag());
+  if (recorder) recorder->add(kind, holding.base, holding.composition.split, holding.asked_by());
 }
 
 void Shared::record(EventKind kind, const void* base, std::size_t bytes) noexcept {

@@ -39,6 +39,16 @@ struct Holding final : BlockNode {
   std::size_t addresses = 0;  // reserved for it; 0: memory and addresses come and go together
   std::size_t pages = 0;      // bytes of memory that it has, or had before it went away
   Composition composition;
+  const char* purpose = "";
+
+  /// Who asked, or what for, where it is not for one node.
+  Tag asked_by() const noexcept {
+    return *purpose ? Tag{purpose, tag().file, tag().line} : tag();
+  }
+  void serve(const Request& request) noexcept {
+    BlockNode::serve(request);
+    purpose = request.purpose;
+  }
 };
 
 /// Memory that a pool holds ahead of its blocks, which take it over page by page.

@@ -85,7 +85,7 @@ TEST_CASE("a snapshot of a session names its pool, and has the events of a recor
   CHECK(json["reason"] == "pool_limit");
   CHECK(json["pool"] == "session");
   CHECK(json["pool_stats"]["limit_bytes"] == 1_MiB);
-  CHECK(json["request"]["operator"] == "session arena");
+  CHECK(json["request"]["purpose"] == "session arena");
   CHECK(json["recording"]["format"] == "ebb memory recording");
   REQUIRE(json["recording"]["events"].size() >= 2);
   CHECK(json["recording"]["tags"][0]["operator"] == "before");

@@ -19,7 +19,6 @@ struct OwnDeferred {
     parts.profile.captures_programs = captures_programs;
     parts.source = std::make_unique<DeferredSource>(memory);
     parts.backend = std::move(own);
-    parts.capacity_bytes = memory->capacity_bytes();
     device.emplace(Runtime::make(std::move(parts)));
   }
 

@@ -22,7 +22,7 @@ class Scarcity {
  public:
   explicit Scarcity(std::size_t blocks) {
     memory::release_cached(Device::cpu());
-    memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current);
+    memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current + (1 << 20));
     std::vector<Tensor> spare;
     try {
       for (;;) {

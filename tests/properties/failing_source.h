@@ -17,17 +17,9 @@ class FailingSource {
             std::make_unique<memory::HostSource>())) {}
 
   const Device& device() const noexcept { return device_; }
-  // The n-th time from now that it is asked for memory, it refuses, once.
-  void refuse_at(std::size_t n) noexcept { source_.fail_map_after(n); }
-  // It gives out no more bytes than it has already.
-  void refuse_more() noexcept { source_.bound(source_.mapped_bytes()); }
-  void restore() noexcept {
-    source_.fail_map_after(~std::size_t{0} / 2);
-    source_.bound({});
-  }
-  // How often it was asked, and what it has given out.
-  std::size_t requests() const noexcept { return source_.maps(); }
-  std::size_t given_bytes() const noexcept { return source_.mapped_bytes(); }
+  // From now on it gives out so many bytes more at most, until restore().
+  void allow_more(std::size_t bytes) noexcept { source_.bound(source_.committed_bytes() + bytes); }
+  void restore() noexcept { source_.bound({}); }
 
  private:
   explicit FailingSource(std::unique_ptr<memory::FaultInjectingSource> source)
@@ -38,7 +30,6 @@ class FailingSource {
     parts.profile = Device::cpu().runtime().profile();
     parts.profile.captures_programs = false;
     parts.backend = detail::make_cpu_backend();
-    parts.capacity_bytes = source->device_memory().total;
     parts.source = std::move(source);
     return Runtime::make(std::move(parts));
   }
