@@ -151,8 +151,8 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
   const std::size_t bytes = shared_.profile.rounded(request.bytes);
   const std::size_t pages = shared_.profile.in_pages(bytes);
   const std::size_t had = is_here ? holding.pages : 0;
-  if (pages < had || (pages > had && pages > holding.addresses && had + holding.addresses > 0))
-    return false;
+  const bool is_fixed = shared_.profile.grows || had > 0;
+  if (pages < had || (pages > had && pages > holding.addresses && is_fixed)) return false;
   provide(holding, had, pages, request);
   {
     const Guard mapping(shared_.mapping);  // who holds what is read under it
