@@ -118,7 +118,8 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const Guard guard(shared.lock);
   const detail::Heap::FreeBytes free = shared.heap.free_bytes();
   report.pinned_bytes = free.pinned;
-  if (kept > 0) report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
+  if (kept > 0)
+    report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
   return report;
 }
 

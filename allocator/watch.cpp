@@ -94,8 +94,7 @@ bool Watchers::tell(const std::vector<std::shared_ptr<Watcher>>& watchers,
     const std::lock_guard lock(each->calling);
     if (each->ended.load(std::memory_order_acquire)) continue;
     struct Calling {
-      explicit Calling(Watcher& watcher, WatchFunction& ended)
-          : watcher(watcher), ended(ended) {
+      explicit Calling(Watcher& watcher, WatchFunction& ended) : watcher(watcher), ended(ended) {
         watcher.is_called = true;
       }
       ~Calling() {

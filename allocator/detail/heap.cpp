@@ -45,7 +45,8 @@ void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
   retire(after, node);
 }
 
-// Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no index.
+// Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no
+// index.
 void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
   rest->cover(node->data() + bytes, node->bytes() - bytes);
   rest->segment = node->segment;
@@ -287,8 +288,8 @@ std::size_t Heap::claim_pages_of(const FreeIndex& index, std::size_t most,
         break;
       }
       // From the end of the node: what is lower is more likely to be used again.
-      const std::size_t pages =
-          std::min(node->bytes() - lowest - behind, profile_.in_pages(std::min(most - claimed, end)));
+      const std::size_t pages = std::min(node->bytes() - lowest - behind,
+                                         profile_.in_pages(std::min(most - claimed, end)));
       unlist(node);
       BlockNode* middle = node;
       if (const std::size_t ahead = node->bytes() - behind - pages; ahead > 0) {

@@ -232,9 +232,9 @@ ReleaseReport Shared::trim_segments(std::size_t bytes) noexcept {
 }
 
 bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
-  const bool is_gone = holding.pages == 0 ||
-                       (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
-                                              : source->unmap(holding.base, holding.pages));
+  const bool is_gone =
+      holding.pages == 0 || (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
+                                                   : source->unmap(holding.base, holding.pages));
   if (!is_gone) return false;
   const Guard guard(lock);
   uncount(pool, holding);
@@ -371,8 +371,8 @@ std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept
         for (auto& [age, holding] : pool->holdings) {
           auto resting = Holding::Presence::resting;
           if (holding.pages > 0 && holding.presence.compare_exchange_strong(
-                                       resting, Holding::Presence::away,
-                                       std::memory_order_acquire, std::memory_order_relaxed)) {
+                                       resting, Holding::Presence::away, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
             of = pool;
             found = &holding;
             break;

@@ -42,9 +42,7 @@ struct Holding final : BlockNode {
   const char* purpose = "";
 
   /// Who asked, or what for, where it is not for one node.
-  Tag asked_by() const noexcept {
-    return *purpose ? Tag{purpose, tag().file, tag().line} : tag();
-  }
+  Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
   void serve(const Request& request) noexcept {
     BlockNode::serve(request);
     purpose = request.purpose;
@@ -100,7 +98,7 @@ struct Shared {
   Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
-  std::atomic<bool> special = false;  // something of what follows is set; read without it too
+  std::atomic<bool> special = false;      // something of what follows is set; read without it too
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
   std::shared_ptr<EventLog> recorder;

@@ -47,8 +47,7 @@ class Watchers {
   void set_marks() noexcept;
 
   std::vector<std::shared_ptr<Watcher>> watchers_;
-  std::shared_ptr<std::atomic<std::size_t>> ended_ =
-      std::make_shared<std::atomic<std::size_t>>(0);
+  std::shared_ptr<std::atomic<std::size_t>> ended_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::size_t swept_ = 0;
   std::size_t alarm_ = std::numeric_limits<std::size_t>::max();  // the lowest armed threshold
   std::size_t rearm_ = 0;  // the highest that is not armed; 0 without one
