@@ -117,9 +117,9 @@ std::string message(const OutOfMemory::Facts& facts) {
   text += row("by category", categories(stats));
   const char* label = "by line";
   for (const memory::Holder& holder : facts.holders) {
-    text +=
-        row(label, format_bytes(holder.bytes) + " in " +
-                       counted(holder.blocks, " block by ", " blocks by ") + describe(holder.tag));
+    text += row(label, format_bytes(holder.bytes) + " in " +
+                           counted(holder.blocks, " block by ", " blocks by ") +
+                           describe(holder.tag));
     label = "";
   }
   if (facts.reason != Reason::injected)

@@ -35,7 +35,7 @@ struct Stats {
   std::size_t device_total = 0;
   std::size_t limit = kNoLimit;  ///< on `reserved`
   std::size_t allocations = 0;   ///< live blocks, those of zero bytes included
-  std::size_t segments = 0;      ///< ranges of addresses that have memory
+  std::size_t segments = 0;  ///< ranges of addresses that have memory
   bool operator==(const Stats&) const = default;
 };
 

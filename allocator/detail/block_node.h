@@ -23,8 +23,7 @@ struct BlockNode : Block {
   Segment* segment = nullptr;
   BlockNode* before = nullptr;  // neighbours in the segment
   BlockNode* after = nullptr;
-  BlockNode* left =
-      nullptr;  // children in the index of free nodes, neighbours in the list of holes
+  BlockNode* left = nullptr;  // children in the index of free nodes, neighbours in the list of holes
   BlockNode* right = nullptr;
   BlockNode* chain = nullptr;  // the next of those that some function has gathered
   std::uint32_t priority = 0;

@@ -135,14 +135,12 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
   if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats, facts.pool_stats->limit);
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
-  const auto room = [](std::size_t most, std::size_t used) {
-    return most > used ? most - used : 0;
-  };
+  const auto room = [](std::size_t most, std::size_t used) { return most > used ? most - used : 0; };
   facts.room_bytes = std::max(room(std::min(its_limit, source->capacity_bytes()), pinned),
                               pool ? 0 : facts.fragmentation.largest_free_bytes);
   if (facts.pool_stats)
-    facts.room_bytes = std::min(facts.room_bytes,
-                                room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
+    facts.room_bytes = std::min(
+        facts.room_bytes, room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
   const OutOfMemory error(std::move(facts));
   tell_observer(error);
   throw error;
