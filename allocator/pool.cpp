@@ -263,9 +263,11 @@ void Pool::resume() {
     throw;
   }
   const Guard mapping(shared_.mapping);
+  {
+    const Guard guard(shared_.lock);
+    state_->suspended = false;
+  }
   shared_.refill_cushion(*state_);
-  const Guard guard(shared_.lock);
-  state_->suspended = false;
 }
 
 void Pool::preallocate(std::size_t bytes) {
@@ -363,7 +365,12 @@ void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   }
   if (reserved <= limit) return;
   const Guard mapping(shared_.mapping);
-  shared_.take_resting(reserved - limit, state_.get());
+  const std::size_t excess = shared_.profile.in_pages(reserved - limit);
+  const std::size_t ahead = state_->cushion.pages;
+  Refusal ignored;
+  if (ahead > 0) shared_.set_cushion(*state_, ahead - std::min(ahead, excess), ignored);
+  reserved = state_->ledger.published_reserved();
+  if (reserved > limit) shared_.take_resting(reserved - limit, state_.get());
 }
 
 std::size_t Pool::allocated_bytes() const noexcept { return state_->ledger.published_allocated(); }

@@ -351,12 +351,20 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
 }
 
 void Shared::refill_cushion(PoolState& pool) noexcept {
-  Cushion& cushion = pool.cushion;
-  const std::size_t reserved = pool.ledger.published_reserved();
-  if (reserved >= cushion.target) return;
+  const Cushion& cushion = pool.cushion;
+  std::size_t more = 0;
+  {
+    const Guard guard(lock);
+    const std::size_t reserved = pool.ledger.reserved();
+    if (pool.suspended || reserved >= cushion.target) return;
+    const auto room = [](std::size_t its_limit, std::size_t used) {
+      return its_limit > used ? its_limit - used : 0;
+    };
+    more = std::min({cushion.target - reserved, room(pool.limit, reserved),
+                     room(limit, ledger.reserved()), cushion.addresses - cushion.pages});
+  }
   Refusal ignored;
-  set_cushion(pool, std::min(cushion.addresses, cushion.pages + (cushion.target - reserved)),
-              ignored);
+  set_cushion(pool, cushion.pages + more / profile.page_bytes * profile.page_bytes, ignored);
 }
 
 std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
