@@ -57,7 +57,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
       else if (request.bytes == 0)
         node = shared.heap.take_empty();
       else if (request.bytes <= detail::kMostBytes)
-        node = shared.heap.take(bytes);
+        node = relief.searches_all() ? shared.heap.take_any(bytes) : shared.heap.take(bytes);
       if (node) shared.serve(node, request);
       is_new = false;
     }
@@ -69,14 +69,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
     if (node) break;
     if (refusal.reason == Reason::injected || request.bytes > detail::kMostBytes)
       shared.refuse(request, refusal, nullptr);
-    if (relief.find(refusal)) continue;
-    // What is kept for requests of the other kind, as far as it is no whole pages.
-    {
-      const Guard guard(shared.lock);
-      node = shared.heap.take_any(bytes);
-      if (node) shared.serve(node, request);
-    }
-    if (!node) shared.refuse(request, refusal, nullptr);
+    if (!relief.find(refusal)) shared.refuse(request, refusal, nullptr);
   }
   if (shared.is_special()) {
     try {
@@ -125,7 +118,8 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const Guard guard(shared.lock);
   const detail::Heap::FreeBytes free = shared.heap.free_bytes();
   report.pinned_bytes = free.pinned;
-  if (kept > 0) report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
+  if (kept > 0)
+    report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
   return report;
 }
 
@@ -149,6 +143,7 @@ void CachingAllocator::preallocate(std::size_t bytes) {
   if (bytes > 0 && !shared.profile.grows)
     throw Error("profile " + shared.profile.name + ": this device has no range to preallocate");
   const Request request{.bytes = bytes, .purpose = "what the device preallocates"};
+  if (bytes > detail::kMostBytes) shared.refuse(request, {}, nullptr);
   Relief relief(shared, nullptr, request);
   for (;;) {
     Refusal refusal;
@@ -156,12 +151,7 @@ void CachingAllocator::preallocate(std::size_t bytes) {
       const Guard mapping(shared.mapping);
       if (shared.preallocate(bytes, refusal)) return;
     }
-    if (relief.find(refusal)) continue;
-    {
-      const Guard mapping(shared.mapping);
-      shared.preallocated = 0;
-    }
-    shared.refuse(request, refusal, nullptr);
+    if (!relief.find(refusal)) shared.refuse(request, refusal, nullptr);
   }
 }
 

@@ -33,6 +33,9 @@ class FaultInjectingSource final : public MemorySource {
   void unreserve(void* base, std::size_t bytes) noexcept override;
   bool commit(void* at, std::size_t bytes) noexcept override;
   bool decommit(void* at, std::size_t bytes) noexcept override;
+  bool overdraw(std::size_t bytes) noexcept override {
+    return !refuse_all_ && !bound_ && upstream_->overdraw(bytes);
+  }
   std::size_t page_bytes() const noexcept override { return upstream_->page_bytes(); }
   std::size_t capacity_bytes() const noexcept override { return upstream_->capacity_bytes(); }
   DeviceMemory device_memory() const noexcept override { return upstream_->device_memory(); }

@@ -45,9 +45,9 @@ class MemorySource {
     return true;
   }
 
-  /// The next commit() or map() may go past the capacity. False where there is none to go past: the
-  /// device is real.
-  virtual bool overdraw() noexcept { return false; }
+  /// So many bytes of what is committed or mapped next may be past the capacity. False where there
+  /// is none to go past: the device is real.
+  virtual bool overdraw(std::size_t /*bytes*/) noexcept { return false; }
 
   virtual std::size_t page_bytes() const noexcept = 0;
   /// The most that it hands out.

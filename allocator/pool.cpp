@@ -45,8 +45,7 @@ Block* Pool::allocate(const Request& request) { return allocate(request, of_one(
 Block* Pool::allocate(const Request& request, Composition composition, bool may_grow) {
   {
     const Guard guard(shared_.lock);
-    if (state_->closed)
-      throw Error("pool " + state_->name + " is closed; allocate from a new one");
+    if (state_->closed) throw Error("pool " + state_->name + " is closed; allocate from a new one");
   }
   Holding& holding = add_holding(request, std::move(composition), may_grow);
   try {
@@ -79,9 +78,9 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   void* base = nullptr;
   const bool needs_addresses = shared_.profile.grows && pages > 0;
   if (needs_addresses)
-    addresses = may_grow ? std::max(pages, shared_.profile.in_pages(
-                                               shared_.source->capacity_bytes()))
-                         : pages;
+    addresses = may_grow
+                    ? std::max(pages, shared_.profile.in_pages(shared_.source->capacity_bytes()))
+                    : pages;
   const auto reserve = [&] {
     // A source's own lock, taken outside of this one, may be held while another thread forks.
     const Guard mapping(shared_.mapping);
@@ -151,8 +150,8 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
   const std::size_t bytes = shared_.profile.rounded(request.bytes);
   const std::size_t pages = shared_.profile.in_pages(bytes);
   const std::size_t had = is_here ? holding.pages : 0;
-  if (pages < had || (pages > had && pages > holding.addresses && had + holding.addresses > 0))
-    return false;
+  const bool is_fixed = shared_.profile.grows || had > 0;
+  if (pages < had || (pages > had && pages > holding.addresses && is_fixed)) return false;
   provide(holding, had, pages, request);
   {
     const Guard mapping(shared_.mapping);  // who holds what is read under it
@@ -222,8 +221,8 @@ CloseReport Pool::suspend() noexcept {
   for (auto& [age, holding] : state_->holdings) {
     const Presence presence = holding.presence.load(std::memory_order_acquire);
     if (presence != Presence::held && presence != Presence::resting) continue;
-    if (!shared_.take_away(*state_, holding, presence == Presence::held ? Presence::suspended
-                                                                       : Presence::away))
+    if (!shared_.take_away(*state_, holding,
+                           presence == Presence::held ? Presence::suspended : Presence::away))
       continue;
     ++report.freed_blocks;
     report.freed_bytes += holding.bytes();
@@ -243,8 +242,8 @@ void Pool::resume() {
     const Guard guard(shared_.lock);
     resumed.reserve(state_->holdings.size());
     for (auto& [age, holding] : state_->holdings)
-    if (holding.presence.load(std::memory_order_relaxed) == Presence::suspended)
-      resumed.push_back(&holding);
+      if (holding.presence.load(std::memory_order_relaxed) == Presence::suspended)
+        resumed.push_back(&holding);
   }
   std::size_t count = 0;
   try {
@@ -264,17 +263,20 @@ void Pool::resume() {
     throw;
   }
   const Guard mapping(shared_.mapping);
+  {
+    const Guard guard(shared_.lock);
+    state_->suspended = false;
+  }
   shared_.refill_cushion(*state_);
-  const Guard guard(shared_.lock);
-  state_->suspended = false;
 }
 
 void Pool::preallocate(std::size_t bytes) {
   if (!shared_.profile.grows)
     throw Error("pool " + state_->name + ": this device cannot preallocate for a pool");
-  const std::size_t target = shared_.profile.in_pages(bytes);
   detail::Cushion& cushion = state_->cushion;
   const Request request{.bytes = bytes, .purpose = "what a session preallocates"};
+  if (bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
+  const std::size_t target = shared_.profile.in_pages(bytes);
   Relief relief(shared_, state_.get(), request);
   for (;;) {
     Refusal refusal;
@@ -363,7 +365,12 @@ void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   }
   if (reserved <= limit) return;
   const Guard mapping(shared_.mapping);
-  shared_.take_resting(reserved - limit, state_.get());
+  const std::size_t excess = shared_.profile.in_pages(reserved - limit);
+  const std::size_t ahead = state_->cushion.pages;
+  Refusal ignored;
+  if (ahead > 0) shared_.set_cushion(*state_, ahead - std::min(ahead, excess), ignored);
+  reserved = state_->ledger.published_reserved();
+  if (reserved > limit) shared_.take_resting(reserved - limit, state_.get());
 }
 
 std::size_t Pool::allocated_bytes() const noexcept { return state_->ledger.published_allocated(); }

@@ -23,10 +23,13 @@ void SimulatedSource::unreserve(void* base, std::size_t /*bytes*/) noexcept {
 }
 
 bool SimulatedSource::commit(void* /*at*/, std::size_t bytes) noexcept {
-  const bool may_overdraw = overdraws_.exchange(false, std::memory_order_relaxed);
   const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (bytes <= capacity_bytes_ && before <= capacity_bytes_ - bytes) return true;
-  if (may_overdraw) {
+  const std::size_t beyond = bytes - (capacity_bytes_ - std::min(before, capacity_bytes_));
+  std::size_t may = may_overdraw_.load(std::memory_order_relaxed);
+  while (beyond <= may) {
+    if (!may_overdraw_.compare_exchange_weak(may, may - beyond, std::memory_order_relaxed))
+      continue;
     fits_.store(false, std::memory_order_relaxed);
     return true;
   }
@@ -39,8 +42,8 @@ bool SimulatedSource::decommit(void* /*at*/, std::size_t bytes) noexcept {
   return true;
 }
 
-bool SimulatedSource::overdraw() noexcept {
-  overdraws_.store(true, std::memory_order_relaxed);
+bool SimulatedSource::overdraw(std::size_t bytes) noexcept {
+  may_overdraw_.store(bytes, std::memory_order_relaxed);
   return true;
 }
 

@@ -22,7 +22,7 @@ class SimulatedSource final : public MemorySource {
   void unreserve(void* base, std::size_t bytes) noexcept override;
   bool commit(void* at, std::size_t bytes) noexcept override;
   bool decommit(void* at, std::size_t bytes) noexcept override;
-  bool overdraw() noexcept override;
+  bool overdraw(std::size_t bytes) noexcept override;
   std::size_t page_bytes() const noexcept override { return page_bytes_; }
   std::size_t capacity_bytes() const noexcept override { return capacity_bytes_; }
   DeviceMemory device_memory() const noexcept override;
@@ -42,7 +42,7 @@ class SimulatedSource final : public MemorySource {
   std::map<std::uintptr_t, std::size_t> reserved_;  // begin -> bytes
   std::uintptr_t cursor_ = kBegin;                  // where the search for a gap goes on
   std::atomic<std::size_t> committed_bytes_ = 0;
-  std::atomic<bool> overdraws_ = false;
+  std::atomic<std::size_t> may_overdraw_ = 0;  // bytes
   std::atomic<bool> fits_ = true;
 
   static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 40;

@@ -22,16 +22,28 @@ Watch::~Watch() { end(); }
 void Watch::end() noexcept {
   const auto watcher = std::exchange(watcher_, nullptr);  // outlives the lock
   if (!watcher) return;
+  WatchFunction call;  // may own memory, so it goes without a lock
   const std::lock_guard lock(watcher->calling);
   watcher->ended.store(true, std::memory_order_release);
+  watcher->all_ended->fetch_add(1, std::memory_order_release);
+  if (!watcher->is_called) call.swap(watcher->call);
 }
 
 namespace detail {
 
 void Watchers::add(std::shared_ptr<Watcher> watcher) {
-  std::erase_if(watchers_, [](const auto& each) { return each->ended.load(); });
+  watcher->all_ended = ended_;
   watchers_.push_back(std::move(watcher));
   set_marks();
+}
+
+bool Watchers::sweep() noexcept {
+  const std::size_t ended = ended_->load(std::memory_order_acquire);
+  if (ended == swept_) return false;
+  swept_ = ended;
+  std::erase_if(watchers_, [](const auto& each) { return each->ended.load(); });
+  set_marks();
+  return true;
 }
 
 void Watchers::set_marks() noexcept {
@@ -78,10 +90,22 @@ bool Watchers::tell(const std::vector<std::shared_ptr<Watcher>>& watchers,
   } const telling;
   bool told = false;
   for (const auto& each : watchers) {
+    WatchFunction ended;  // by the call itself
     const std::lock_guard lock(each->calling);
     if (each->ended.load(std::memory_order_acquire)) continue;
-    each->call(pressure);
+    struct Calling {
+      explicit Calling(Watcher& watcher, WatchFunction& ended) : watcher(watcher), ended(ended) {
+        watcher.is_called = true;
+      }
+      ~Calling() {
+        watcher.is_called = false;
+        if (watcher.ended) ended.swap(watcher.call);
+      }
+      Watcher& watcher;
+      WatchFunction& ended;
+    } const calling(*each, ended);
     told = true;
+    each->call(pressure);
   }
   return told;
 }

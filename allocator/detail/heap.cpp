@@ -70,7 +70,8 @@ void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
   retire(after, node);
 }
 
-// Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no index.
+// Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no
+// index.
 void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
   rest->cover(node->data() + bytes, node->bytes() - bytes);
   rest->segment = node->segment;
@@ -259,6 +260,26 @@ void Heap::abandon(const Row& row) noexcept {
   }
 }
 
+BlockNode* Heap::claim_hole(std::size_t bytes) {
+  nodes_.reserve(1);
+  BlockNode* found = nullptr;
+  for (BlockNode* hole = holes_[false]; hole; hole = hole->right) {
+    if (hole->bytes() < bytes) continue;
+    if (!found || hole->segment->age < found->segment->age ||
+        (hole->segment == found->segment && hole->data() < found->data()))
+      found = hole;
+  }
+  if (!found) return nullptr;
+  unlist(found);
+  if (found->bytes() > bytes) {
+    BlockNode* rest = nodes_.take();
+    cut(found, bytes, rest);
+    list(rest);
+  }
+  found->state = State::moving;
+  return found;
+}
+
 BlockNode* Heap::claim_pages(std::size_t most) noexcept {
   BlockNode* claimed = nullptr;
   for (const FreeIndex* index : {&large_, &small_})
@@ -284,8 +305,8 @@ std::size_t Heap::claim_pages_of(const FreeIndex& index, std::size_t most,
         break;
       }
       // From the end of the node: what is lower is more likely to be used again.
-      const std::size_t pages =
-          std::min(node->bytes() - lowest - behind, profile_.in_pages(std::min(most - claimed, end)));
+      const std::size_t pages = std::min(node->bytes() - lowest - behind,
+                                         profile_.in_pages(std::min(most - claimed, end)));
       unlist(node);
       BlockNode* middle = node;
       if (const std::size_t ahead = node->bytes() - behind - pages; ahead > 0) {

@@ -38,11 +38,11 @@ class Heap {
 
   /// A row of neighbours that are not live, where a block would fit once its holes have memory.
   struct Row {
-    BlockNode* first = nullptr;   // null: no addresses are left
+    BlockNode* first = nullptr;  // null: no addresses are left
     BlockNode* last = nullptr;
-    std::size_t bytes = 0;        // that have to be committed, in whole pages,
-    std::size_t with_step = 0;    // and rounded up to the end of a step of growth
-    BlockNode* spare = nullptr;   // for what remains
+    std::size_t bytes = 0;       // that have to be committed, in whole pages,
+    std::size_t with_step = 0;   // and rounded up to the end of a step of growth
+    BlockNode* spare = nullptr;  // for what remains
   };
   /// A hole with its free neighbours: the smallest such row that suffices or the largest there is,
   /// whichever has fewer bytes to commit.
@@ -53,6 +53,10 @@ class Heap {
   BlockNode* finish(const Row& row, std::size_t bytes) noexcept;
   /// They have none: everything is what it was.
   void abandon(const Row& row) noexcept;
+
+  /// Takes so many bytes, whole pages, out of everybody's reach, to commit them: of the oldest hole
+  /// for large requests that has them, its beginning. Null where none has.
+  BlockNode* claim_hole(std::size_t bytes);
 
   /// Takes whole free pages out of everybody's reach, of the largest free nodes first, until they
   /// are at least `most` bytes. Returns them through `chain`. Ends early where the host has no
@@ -99,8 +103,7 @@ class Heap {
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
   Segment& add_segment(void* base, std::size_t bytes, bool small);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
-  std::size_t claim_pages_of(const FreeIndex& index, std::size_t most,
-                             BlockNode*& chain) noexcept;
+  std::size_t claim_pages_of(const FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
   void list(BlockNode* node) noexcept;    // puts an idle node where it is found
   void unlist(BlockNode* node) noexcept;  // and takes it out

@@ -34,7 +34,8 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
       refusal = {.reserve_bytes = profile.in_pages(bytes)};
       return nullptr;
     }
-    const bool committed = commit_row(row);
+    std::size_t kept = 0;
+    const bool committed = commit_row(row, kept);
     const Guard guard(lock);
     if (committed) {
       for (const BlockNode* node = row.first; recorder; node = node->after) {
@@ -44,8 +45,8 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
       return serve(heap.finish(row, bytes), request);
     }
     heap.abandon(row);
-    discharge(row.bytes, nullptr);
-    refusal = {.reserve_bytes = row.bytes};
+    discharge(row.bytes - kept, nullptr);
+    refusal = {.reserve_bytes = row.bytes - kept};
     if (!std::exchange(with_step, false)) return nullptr;
   }
 }
@@ -76,12 +77,17 @@ bool Shared::adopt_addresses(std::size_t bytes) {
   return true;
 }
 
-// All of its holes, or none.
-bool Shared::commit_row(const Heap::Row& row) noexcept {
+// All of its holes, or none; `kept` is of those that the device does not take back, which are free.
+bool Shared::commit_row(const Heap::Row& row, std::size_t& kept) noexcept {
   for (BlockNode* node = row.first;; node = node->after) {
     if (!node->has_memory && !source->commit(node->data(), node->bytes())) {
-      for (BlockNode* done = row.first; done != node; done = done->after)
-        if (!done->has_memory) source->decommit(done->data(), done->bytes());
+      for (BlockNode* done = row.first; done != node; done = done->after) {
+        if (done->has_memory || source->decommit(done->data(), done->bytes())) continue;
+        done->has_memory = true;
+        kept += done->bytes();
+        const Guard guard(lock);
+        record(EventKind::map, done->data(), done->bytes());
+      }
       return false;
     }
     if (node == row.last) return true;
@@ -114,21 +120,41 @@ BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
   return nullptr;
 }
 
-// As a block that is taken and given back at once, and never counted.
+// In one piece, as memory that was freed.
 bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
-  Request request;
-  {
+  const std::size_t target = profile.in_pages(bytes);
+  for (;;) {
+    BlockNode* node = nullptr;
+    std::size_t more = 0;
+    {
+      const Guard guard(lock);
+      const std::size_t reserved = cache_reserved();
+      if (reserved >= target) break;
+      more = target - reserved;
+      node = heap.claim_hole(more);
+      if (node && !admit(more, nullptr, refusal)) {
+        heap.settle(node);
+        return false;
+      }
+    }
+    if (!node) {
+      if (adopt_addresses(std::max(more, profile.small_request + 1))) continue;
+      refusal = {.reserve_bytes = more};
+      return false;
+    }
+    const bool is_committed = source->commit(node->data(), more);
     const Guard guard(lock);
-    const std::size_t reserved = cache_reserved();
-    preallocated = bytes;
-    if (bytes <= reserved) return true;
-    request.bytes = bytes - reserved;
+    if (is_committed)
+      record(EventKind::map, node->data(), more);
+    else
+      discharge(more, nullptr);
+    node->has_memory = is_committed;
+    node->set_last_user(nullptr);
+    heap.settle(node);
+    if (!is_committed) return false;
+    break;
   }
-  BlockNode* node = grow_cache(request, refusal);
-  if (!node) return false;
-  const Guard guard(lock);
-  ledger.remove(request.bytes, node->bytes(), request.category);
-  heap.give(node);
+  preallocated = target;
   return true;
 }
 
@@ -206,12 +232,13 @@ ReleaseReport Shared::trim_segments(std::size_t bytes) noexcept {
 }
 
 bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
-  const bool is_gone = holding.pages == 0 ||
-                       (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
-                                              : source->unmap(holding.base, holding.pages));
+  const bool is_gone =
+      holding.pages == 0 || (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
+                                                   : source->unmap(holding.base, holding.pages));
   if (!is_gone) return false;
   const Guard guard(lock);
   uncount(pool, holding);
+  watchers.sink_to(ledger.allocated());
   record(EventKind::unmap, holding.base, holding.pages);
   discharge(holding.pages, &pool);
   holding.presence.store(then, std::memory_order_release);
@@ -225,6 +252,7 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
   {
     const Guard guard(lock);
     if (has_memory && holding.presence != Holding::Presence::stuck) uncount(pool, holding);
+    watchers.sink_to(ledger.allocated());
     holding.presence.store(Holding::Presence::stuck, std::memory_order_relaxed);
   }
   while (left > 0) {
@@ -243,7 +271,10 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
       mapping.lock();
     }
   }
-  holding.pages = left;
+  {
+    const Guard guard(lock);
+    holding.pages = left;
+  }
   if (left > 0) return false;
   if (holding.addresses > 0) source->unreserve(holding.base, holding.addresses);
   return true;
@@ -320,12 +351,20 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
 }
 
 void Shared::refill_cushion(PoolState& pool) noexcept {
-  Cushion& cushion = pool.cushion;
-  const std::size_t reserved = pool.ledger.published_reserved();
-  if (reserved >= cushion.target) return;
+  const Cushion& cushion = pool.cushion;
+  std::size_t more = 0;
+  {
+    const Guard guard(lock);
+    const std::size_t reserved = pool.ledger.reserved();
+    if (pool.suspended || reserved >= cushion.target) return;
+    const auto room = [](std::size_t its_limit, std::size_t used) {
+      return its_limit > used ? its_limit - used : 0;
+    };
+    more = std::min({cushion.target - reserved, room(pool.limit, reserved),
+                     room(limit, ledger.reserved()), cushion.addresses - cushion.pages});
+  }
   Refusal ignored;
-  set_cushion(pool, std::min(cushion.addresses, cushion.pages + (cushion.target - reserved)),
-              ignored);
+  set_cushion(pool, cushion.pages + more / profile.page_bytes * profile.page_bytes, ignored);
 }
 
 std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
@@ -340,8 +379,8 @@ std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept
         for (auto& [age, holding] : pool->holdings) {
           auto resting = Holding::Presence::resting;
           if (holding.pages > 0 && holding.presence.compare_exchange_strong(
-                                       resting, Holding::Presence::away,
-                                       std::memory_order_acquire, std::memory_order_relaxed)) {
+                                       resting, Holding::Presence::away, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
             of = pool;
             found = &holding;
             break;

@@ -92,6 +92,7 @@ void Shared::tell_passed(const Request& request) {
   Pressure pressure;
   {
     const Guard guard(lock);
+    if (watchers.sweep()) set_special();
     if (!watchers.passes(ledger.allocated())) return;
     passed = watchers.take_passed(ledger.allocated());
     pressure = {.requested_bytes = request.bytes,
@@ -130,11 +131,15 @@ bool Relief::find(const Refusal& refusal) {
   if (stage_ == Stage::cache) {
     const Guard mapping(shared_.mapping);
     if (shared_.trim(bytes).returned_bytes > 0) return true;
+    stage_ = Stage::search;
+  }
+  if (stage_ == Stage::search) {
     stage_ = Stage::capacity;
+    return true;
   }
   if (stage_ == Stage::capacity && refusal.reason == Reason::device_refused) {
     stage_ = Stage::none;
-    return shared_.source->overdraw();
+    return shared_.source->overdraw(shared_.profile.in_pages(request_.bytes));
   }
   return false;
 }

@@ -42,9 +42,7 @@ struct Holding final : BlockNode {
   const char* purpose = "";
 
   /// Who asked, or what for, where it is not for one node.
-  Tag asked_by() const noexcept {
-    return *purpose ? Tag{purpose, tag().file, tag().line} : tag();
-  }
+  Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
   void serve(const Request& request) noexcept {
     BlockNode::serve(request);
     purpose = request.purpose;
@@ -100,7 +98,7 @@ struct Shared {
   Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
-  std::atomic<bool> special = false;  // something of what follows is set; read without it too
+  std::atomic<bool> special = false;      // something of what follows is set; read without it too
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
   std::shared_ptr<EventLog> recorder;
@@ -164,13 +162,14 @@ struct Shared {
  private:
   BlockNode* map_segment(const Request& request, Refusal& refusal);
   bool adopt_addresses(std::size_t bytes);
-  bool commit_row(const Heap::Row& row) noexcept;
+  bool commit_row(const Heap::Row& row, std::size_t& kept) noexcept;
   void drop_empty() noexcept;
   ReleaseReport trim_segments(std::size_t bytes) noexcept;
 };
 
 /// The one path that every refused request takes: callbacks, then resting arenas, then the cache,
-/// then, on a simulated device, beyond the capacity.
+/// whose free pages go back and whose remains serve requests of either kind, then, on a simulated
+/// device, beyond the capacity.
 class Relief {
  public:
   Relief(Shared& shared, PoolState* pool, const Request& request) noexcept
@@ -178,9 +177,11 @@ class Relief {
 
   /// Whether something has changed, so that it is worth another try. Without a lock.
   bool find(const Refusal& refusal);
+  /// The next try is to search all of the cache.
+  bool searches_all() const noexcept { return stage_ >= Stage::capacity; }
 
  private:
-  enum class Stage { callbacks, arenas, cache, capacity, none };
+  enum class Stage { callbacks, arenas, cache, search, capacity, none };
 
   Shared& shared_;
   PoolState* const pool_;

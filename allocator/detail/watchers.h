@@ -18,16 +18,18 @@ struct Watcher {
   std::optional<std::size_t> threshold;  // of allocated bytes; none: told when a request is refused
   bool armed = true;                     // guarded by the allocator's lock
   std::recursive_mutex calling;          // held during a call, which may end the watch itself
+  bool is_called = false;                // guarded by `calling`
   std::atomic<bool> ended = false;
+  std::shared_ptr<std::atomic<std::size_t>> all_ended;  // counts it, then
 };
 
 class Watchers {
  public:
-  // Keeps those that have not ended. Without the allocator's lock.
+  // All under the allocator's lock but the last.
   void add(std::shared_ptr<Watcher> watcher);
   bool any() const noexcept { return !watchers_.empty(); }
-
-  // Under the allocator's lock.
+  // Whether there are some that have ended, and forgets them.
+  bool sweep() noexcept;
   // Whether so many allocated bytes pass a threshold that was not passed before.
   bool passes(std::size_t allocated) const noexcept { return allocated > alarm_; }
   // Those whose thresholds they pass, which are armed again once they are no longer passed.
@@ -37,7 +39,7 @@ class Watchers {
     if (allocated <= rearm_) rearm(allocated);
   }
 
-  // Without it. Whether anybody was told: not while a call runs on this thread.
+  // Whether anybody was told: not while a call runs on this thread.
   static bool tell(const std::vector<std::shared_ptr<Watcher>>& watchers, const Pressure& pressure);
 
  private:
@@ -45,6 +47,8 @@ class Watchers {
   void set_marks() noexcept;
 
   std::vector<std::shared_ptr<Watcher>> watchers_;
+  std::shared_ptr<std::atomic<std::size_t>> ended_ = std::make_shared<std::atomic<std::size_t>>(0);
+  std::size_t swept_ = 0;
   std::size_t alarm_ = std::numeric_limits<std::size_t>::max();  // the lowest armed threshold
   std::size_t rearm_ = 0;  // the highest that is not armed; 0 without one
 };

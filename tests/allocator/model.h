@@ -82,6 +82,22 @@ struct Model {
       stats.by_category[i].peak = stats.at_peak[i] = stats.by_category[i].current;
     }
   }
+  /// A block whose bytes are of several categories.
+  void count(std::size_t bytes, const memory::ByCategory& split) {
+    stats.requested.current += bytes;
+    stats.allocated.current += rounded(bytes);
+    for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
+      stats.by_category[i].current += split[i];
+    ++stats.allocations;
+  }
+  /// The same for what there is now.
+  bool is_now(const Stats& measured) const {
+    for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
+      if (measured.by_category[i].current != stats.by_category[i].current) return false;
+    return measured.requested.current == stats.requested.current &&
+           measured.allocated.current == stats.allocated.current &&
+           measured.allocations == stats.allocations;
+  }
   /// Whether these are the model's figures; what the model does not keep is not compared.
   bool agrees_with(const Stats& measured) const {
     return measured.requested == stats.requested && measured.allocated == stats.allocated &&

@@ -220,6 +220,15 @@ TEST_CASE("a block that a limit keeps from growing stays as it was") {
   CHECK(pool->grow(block, {8192}, {split_of(8192, 0), {}}));
 }
 
+TEST_CASE("a block of zero bytes has no addresses to grow at, so that none moves") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session");
+  Block* const block = pool->allocate({.bytes = 0}, {}, true);
+  CHECK_FALSE(pool->grow(block, {4096}, {split_of(4096, 0), {}}));
+  CHECK(pool->reserved_bytes() == 0);
+  CHECK(pool->grow(block, {0}, {}));
+}
+
 TEST_CASE("a block grows within the pages it has where the device has no addresses to reserve") {
   const auto allocator = simulated(in_segments());
   const auto pool = allocator->make_pool("session");

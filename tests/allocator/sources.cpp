@@ -62,7 +62,7 @@ TEST_CASE("a simulated device refuses what is beyond its capacity, unless asked,
   CHECK_FALSE(source.commit(base + (1 << 20), 4096));
   CHECK(source.committed_bytes() == 1 << 20);
   CHECK(source.fits());
-  CHECK(source.overdraw());
+  CHECK(source.overdraw(4096));
   CHECK(source.commit(base + (1 << 20), 4096));
   CHECK_FALSE(source.fits());
   CHECK(source.committed_bytes() == (1 << 20) + 4096);

@@ -1,0 +1,235 @@
+// Rows 8, 9 and 22 of the memory behaviours: what goes back, what is kept ahead, and why.
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/event_log.h"
+#include "ebb/allocator/fault_source.h"
+#include "ebb/allocator/host_source.h"
+#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using namespace memory;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+struct Device {
+  FaultInjectingSource* source;
+  CachingAllocator allocator;
+
+  explicit Device(Profile profile = {})
+      : Device(std::make_unique<FaultInjectingSource>(
+                   std::make_unique<SimulatedSource>(1024 * kMiB, 4096)),
+               std::move(profile)) {}
+  Device(std::unique_ptr<FaultInjectingSource> faults, Profile profile)
+      : source(faults.get()), allocator(std::move(faults), std::move(profile)) {}
+};
+
+TEST_CASE("with one live block in each of ten stretches, all but the pages they share goes back") {
+  CachingAllocator allocator(std::make_unique<HostSource>(1024 * kMiB), Profile{});
+  constexpr std::size_t kBytes = 2 * kMiB + 1000;
+  std::vector<Block*> live, freed;
+  for (int i = 0; i < 10; ++i) {
+    live.push_back(allocator.allocate({.bytes = kBytes}));
+    std::memset(live.back()->data(), i, kBytes);
+    freed.push_back(allocator.allocate({.bytes = 18 * kMiB}));
+  }
+  for (Block* block : freed) allocator.free(block);
+  const std::size_t before = allocator.reserved_bytes();
+  const ReleaseReport report = allocator.release_cached();
+  CHECK(report.returned_bytes == before - allocator.reserved_bytes());
+  CHECK(report.returned_bytes >= 10 * 18 * kMiB - 20 * 4096);
+  CHECK(report.pinned_bytes < 20 * 4096);
+  CHECK(report.pinned_bytes == allocator.reserved_bytes() - allocator.allocated_bytes());
+  CHECK(allocator.fragmentation().pinned_bytes == report.pinned_bytes);
+  for (int i = 0; i < 10; ++i) {
+    const auto* bytes =
+        static_cast<const unsigned char*>(live[static_cast<std::size_t>(i)]->data());
+    CHECK((bytes[0] == i && std::memcmp(bytes, bytes + 1, kBytes - 1) == 0));
+  }
+  // The holes are filled before the range grows.
+  for (Block*& block : freed) block = allocator.allocate({.bytes = 17 * kMiB});
+  CHECK(allocator.reserved_bytes() <= before);
+  for (Block* block : live) allocator.free(block);
+  for (Block* block : freed) allocator.free(block);
+  allocator.release_cached();
+  CHECK(allocator.reserved_bytes() == 0);
+}
+
+TEST_CASE("a release says what a live block keeps in segments of fixed size") {
+  Device device(in_segments());
+  Block* live = device.allocator.allocate({.bytes = 512});
+  device.allocator.free(device.allocator.allocate({.bytes = 5 * kMiB}));
+  const ReleaseReport report = device.allocator.release_cached();
+  CHECK(report.returned_bytes == 20 * kMiB);
+  CHECK(report.pinned_bytes == 2 * kMiB - 512);
+  CHECK(describe(report) ==
+        "20 MiB returned; 2.0 MiB free but kept in pages that live blocks use too");
+  device.allocator.free(live);
+}
+
+TEST_CASE("what a device does not take back is reported, stays reserved, and goes the next time") {
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  Device device(grows ? Profile{} : in_segments());
+  CachingAllocator& allocator = device.allocator;
+  const auto pool = allocator.make_pool("session");
+  Block* pooled = pool->allocate({.bytes = 4 * kMiB});
+  Block* arena = pool->allocate({.bytes = 4 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 20 * kMiB}));
+  device.source->keep_all(true);
+  const ReleaseReport report = allocator.release_cached();
+  CHECK(report.returned_bytes == 0);
+  CHECK(report.refused_bytes == 20 * kMiB);
+  CHECK(describe(report) == "0 bytes returned; 20 MiB free but not taken back by the device");
+  pool->free(pooled);
+  CHECK(pool->allocated_bytes() == 4 * kMiB);
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+  CHECK(pool->suspend().returned_bytes == 0);
+  CHECK(pool->has_memory(arena));
+  CHECK(allocator.reserved_bytes() == 28 * kMiB);
+  CHECK(allocator.reserved_bytes() == device.source->committed_bytes());
+  const CloseReport closed = pool->close();
+  CHECK(closed.freed_bytes == 4 * kMiB);
+  CHECK(closed.returned_bytes == 0);
+  device.source->keep_all(false);
+  CHECK(allocator.release_cached().returned_bytes == 20 * kMiB);
+  CHECK(pool->close().returned_bytes == 8 * kMiB);
+  CHECK(device.source->committed_bytes() == 0);
+}
+
+TEST_CASE("what is preallocated is added to what is in use, and counts as nothing else") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  Block* live = allocator.allocate({.bytes = 10 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 20 * kMiB}));
+  allocator.reset_peaks();
+  const Stats before = allocator.stats();
+  const auto log = std::make_shared<EventLog>(100);
+  allocator.set_recorder(log);
+  allocator.preallocate(64 * kMiB);
+  CHECK(allocator.reserved_bytes() == 64 * kMiB);
+  const Stats after = allocator.stats();
+  CHECK(after.allocated == before.allocated);
+  CHECK(after.requested == before.requested);
+  CHECK(after.by_category == before.by_category);
+  REQUIRE(log->read().events.size() == 1);
+  CHECK(log->read().events[0].kind == EventKind::map);
+  CHECK(log->read().events[0].bytes == 34 * kMiB);
+  allocator.set_recorder(nullptr);
+  Block* block = allocator.allocate({.bytes = 50 * kMiB});
+  CHECK(allocator.reserved_bytes() == 64 * kMiB);
+  allocator.free(block);
+  allocator.free(live);
+}
+
+TEST_CASE(
+    "what is preallocated stays through a release, to the byte, until it is asked for no more") {
+  const std::size_t bytes = GENERATE(10 * kMiB, 10 * kMiB + 100, 100);
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.preallocate(bytes);
+  allocator.free(allocator.allocate({.bytes = 40 * kMiB}));
+  const ReleaseReport report = allocator.release_cached();
+  CHECK(allocator.reserved_bytes() == Profile{}.in_pages(bytes));
+  CHECK(report.preallocated_bytes == allocator.reserved_bytes());
+  CHECK(report.pinned_bytes == 0);
+  allocator.preallocate(0);
+  CHECK(allocator.release_cached().returned_bytes == Profile{}.in_pages(bytes));
+}
+
+TEST_CASE(
+    "the device's preallocation gives way to a pool under pressure, a pool's to nobody else") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.set_limit(20 * kMiB);
+  allocator.preallocate(20 * kMiB);
+  const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
+  a->preallocate(8 * kMiB);
+  CHECK(a->reserved_bytes() == 8 * kMiB);
+  CHECK(allocator.reserved_bytes() == 20 * kMiB);
+  Block* of_b = b->allocate({.bytes = 12 * kMiB});
+  CHECK_THROWS_AS(b->allocate({.bytes = 1}), OutOfMemory);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
+  Block* of_a = a->allocate({.bytes = 8 * kMiB});
+  CHECK(a->reserved_bytes() == 8 * kMiB);
+  a->free(of_a);
+  CHECK(a->reserved_bytes() == 8 * kMiB);
+  b->free(of_b);
+  CHECK(a->close().returned_bytes == 8 * kMiB);
+}
+
+TEST_CASE(
+    "a suspended pool keeps nothing ahead, whatever is freed meanwhile, until it is resumed") {
+  Device device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(8 * kMiB);
+  Block* block = pool->allocate({.bytes = 4 * kMiB});
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+  CHECK(pool->suspend().returned_bytes == 8 * kMiB);
+  pool->free(block);
+  CHECK(pool->reserved_bytes() == 0);
+  pool->resume();
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+}
+
+TEST_CASE("a pool's limit lowered below what it keeps ahead gives that back, as far as it has to") {
+  Device device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(8 * kMiB);
+  Block* block = pool->allocate({.bytes = 4 * kMiB});
+  pool->set_limit(6 * kMiB);
+  CHECK(pool->reserved_bytes() == 6 * kMiB);
+  pool->free(block);
+  CHECK(pool->reserved_bytes() == 6 * kMiB);  // as much as the limit allows
+  pool->set_limit({});
+  pool->free(pool->allocate({.bytes = 4096}));
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+}
+
+TEST_CASE("a preallocation that is refused throws, and changes nothing that is in use") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  device.source->bound(1024 * kMiB);  // a real one: a twin would count on
+  Block* live = allocator.allocate({.bytes = 4 * kMiB});
+  const auto pool = allocator.make_pool("session", 8 * kMiB);
+  for (const std::size_t bytes :
+       {std::size_t{2000} * kMiB, std::size_t{1} << 63, ~std::size_t{0}}) {
+    CHECK_THROWS_AS(allocator.preallocate(bytes), OutOfMemory);
+    CHECK_THROWS_AS(pool->preallocate(bytes), OutOfMemory);
+  }
+  CHECK(allocator.allocated_bytes() == 4 * kMiB);
+  CHECK(pool->reserved_bytes() == 0);
+  allocator.free(live);
+  allocator.release_cached();
+  CHECK(device.source->committed_bytes() == 0);
+  Device fixed(in_segments());
+  CHECK_ERROR(fixed.allocator.preallocate(kMiB), Error, "no range to preallocate");
+}
+
+TEST_CASE("reserved is requested and rounding and the ends of pages and what is free, each told") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  const auto pool = allocator.make_pool("session");
+  pool->allocate({.bytes = 5000});                         // 5120 of 8192
+  Block* a = allocator.allocate({.bytes = 2 * kMiB + 1});  // 512 more than 2 MiB, of 4 MiB
+  const Fragmentation parts = allocator.fragmentation();
+  CHECK(parts.rounding_bytes == 120 + 511);
+  CHECK(parts.page_rounding_bytes == 3072);
+  CHECK(parts.free_bytes == 2 * kMiB - 512);
+  CHECK(parts.pinned_bytes == 4096 - 512);
+  CHECK(parts.largest_free_bytes == 2 * kMiB - 512);
+  CHECK(parts.free_pieces == 1);
+  const Stats stats = allocator.stats();
+  CHECK(stats.reserved.current == stats.requested.current + parts.rounding_bytes +
+                                      parts.page_rounding_bytes + parts.free_bytes);
+  allocator.free(a);
+}
+
+}  // namespace
+}  // namespace ebb::tests

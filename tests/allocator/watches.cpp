@@ -1,0 +1,233 @@
+// Row 17 of the memory behaviours: act on memory use while training.
+#include "ebb/allocator/watch.h"
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using namespace memory;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+struct Watched {
+  CachingAllocator allocator{std::make_unique<SimulatedSource>(1024 * kMiB, 4096), Profile{}};
+  int told = 0;
+  Pressure last;
+
+  Watch over(std::size_t threshold) {
+    return allocator.watch(threshold, [this](const Pressure& pressure) {
+      ++told;
+      last = pressure;
+    });
+  }
+};
+
+TEST_CASE("a threshold is told of once each time that it is passed, and again after it was not") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  const Watch watch = watched.over(4 * kMiB);
+  Block* first = allocator.allocate({.bytes = 4 * kMiB});  // reached, not passed
+  CHECK(watched.told == 0);
+  Block* second = allocator.allocate({.bytes = 1});
+  CHECK(watched.told == 1);
+  CHECK(watched.last.requested_bytes == 1);
+  CHECK(watched.last.allocated_bytes == 4 * kMiB + 512);
+  Block* third = allocator.allocate({.bytes = 1});
+  allocator.free(third);
+  CHECK(watched.told == 1);  // never fell below
+  allocator.free(second);
+  second = allocator.allocate({.bytes = 1});
+  CHECK(watched.told == 2);
+  allocator.free(first);
+  allocator.free(second);
+}
+
+TEST_CASE("a threshold is armed again by whatever makes the allocated bytes fall") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  const Watch watch = watched.over(4 * kMiB);
+  auto pool = allocator.make_pool("session");
+  Block* block = pool->allocate({.bytes = 5 * kMiB});
+  CHECK(watched.told == 1);
+  pool->free(block);
+  block = pool->allocate({.bytes = 5 * kMiB});
+  CHECK(watched.told == 2);
+  pool->close();
+  pool = allocator.make_pool("another");
+  block = pool->allocate({.bytes = 5 * kMiB});
+  CHECK(watched.told == 3);
+  pool->rest(block);
+  pool->set_limit(0);  // takes its memory
+  CHECK(allocator.allocated_bytes() == 0);
+  Block* cached = allocator.allocate({.bytes = 5 * kMiB});
+  CHECK(watched.told == 4);
+  allocator.free(cached);
+}
+
+TEST_CASE("a block that grows above a threshold that was passed before is not told of again") {
+  Watched watched;
+  const Watch watch = watched.over(kMiB);
+  const auto pool = watched.allocator.make_pool("session");
+  ByCategory split{};
+  split[0] = 2 * kMiB;
+  Block* block = pool->allocate({.bytes = 2 * kMiB}, {split, {}}, true);
+  CHECK(watched.told == 1);
+  split[0] = 3 * kMiB;
+  CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split, {}}));
+  CHECK(watched.told == 1);
+  pool->recategorise(block, Category::input);
+  CHECK(watched.told == 1);
+}
+
+TEST_CASE("several thresholds are each told of when they are passed") {
+  Watched watched;
+  std::vector<Watch> watches;
+  for (std::size_t i = 1; i <= 4; ++i) watches.push_back(watched.over(i * kMiB));
+  Block* block = watched.allocator.allocate({.bytes = 2 * kMiB + 1});
+  CHECK(watched.told == 2);
+  Block* more = watched.allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 4);
+  watched.allocator.free(block);
+  watched.allocator.free(more);
+}
+
+TEST_CASE("a callback may free, release, allocate, change limits and close pools") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
+  Block* held = allocator.allocate({.bytes = 8 * kMiB});
+  auto pool = allocator.make_pool("idle");
+  pool->allocate({.bytes = 8 * kMiB});
+  allocator.set_limit(18 * kMiB);
+  int calls = 0;
+  std::unique_ptr<Pool> made;
+  const auto call = [&](const Pressure&) {
+    ++calls;
+    allocator.free(held);
+    held = nullptr;
+    pool->close();
+    allocator.release_cached();
+    allocator.set_limit(20 * kMiB);
+    allocator.free(allocator.allocate({.bytes = 100}));
+    made = allocator.make_pool("made here");
+    made->allocate({.bytes = 100});
+    (void)allocator.stats();
+    (void)allocator.holders(3);
+  };
+  const bool by_threshold = GENERATE(true, false);
+  const Watch watch = by_threshold ? allocator.watch(16 * kMiB, call) : allocator.watch({}, call);
+  Block* block = allocator.allocate({.bytes = by_threshold ? kMiB : 8 * kMiB});
+  CHECK(calls == 1);
+  CHECK(allocator.allocated_bytes() == block->allocated_bytes() + 512);
+  allocator.free(block);
+  made->close();
+}
+
+TEST_CASE("a request fails with what a callback throws, and nothing else has changed") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
+  const bool by_threshold = GENERATE(true, false);
+  const bool in_pool = GENERATE(true, false);
+  const auto throws = [](const Pressure&) { throw std::logic_error("enough"); };
+  Watch watch = by_threshold ? allocator.watch(kMiB, throws) : allocator.watch({}, throws);
+  const auto pool = allocator.make_pool("session");
+  const Request request{.bytes = by_threshold ? 2 * kMiB : 65 * kMiB};
+  for (int i = 0; i < 2; ++i) {
+    CHECK_ERROR(in_pool ? pool->allocate(request) : allocator.allocate(request), std::logic_error,
+                "enough");
+    CHECK(allocator.allocated_bytes() == 0);
+    CHECK(allocator.stats().allocations == 0);
+    CHECK(pool->reserved_bytes() == 0);
+  }
+  watch.end();
+  if (by_threshold) allocator.free(allocator.allocate(request));
+}
+
+TEST_CASE("a callback is not told of pressure that it makes itself") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(8 * kMiB, 4096), Profile{});
+  int calls = 0;
+  const Watch watch = allocator.watch({}, [&](const Pressure&) {
+    ++calls;
+    CHECK_FALSE(allocator.allocated_bytes() > 0);
+  });
+  allocator.set_limit(4 * kMiB);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), OutOfMemory);
+  CHECK(calls == 1);
+  const Watch inner = allocator.watch({}, [&](const Pressure&) {
+    ++calls;
+    CHECK_THROWS_AS(allocator.allocate({.bytes = 6 * kMiB}), OutOfMemory);
+  });
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 5 * kMiB}), OutOfMemory);
+  CHECK(calls == 3);
+}
+
+TEST_CASE("a watch that has ended is not told, and keeps nothing that its function held") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
+  // Gives its block back when the last copy of the function goes.
+  const auto block = std::shared_ptr<Block>(allocator.allocate({.bytes = 100}),
+                                            [&](Block* each) { allocator.free(each); });
+  std::weak_ptr<Block> held = block;
+  int calls = 0;
+  {
+    auto own = block;
+    Watch watch = allocator.watch(0, [&calls, own](const Pressure&) { ++calls; });
+  }
+  CHECK(held.use_count() == 1);
+  allocator.free(allocator.allocate({.bytes = 1}));
+  CHECK(calls == 0);
+
+  auto last = std::shared_ptr<Block>(allocator.allocate({.bytes = 100}),
+                                     [&](Block* each) { allocator.free(each); });
+  Watch watch = allocator.watch(kMiB, [last = std::move(last)](const Pressure&) {});
+  watch.end();
+  CHECK(allocator.stats().allocations == 1);
+  watch.end();
+  const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // which forgets the others
+}
+
+TEST_CASE("a watch may end itself during a call, with all that its function holds") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
+  Watch watch;
+  int calls = 0;
+  auto held = std::make_shared<int>(7);
+  std::weak_ptr<int> seen = held;
+  watch = allocator.watch(kMiB, [&watch, &calls, held](const Pressure&) {
+    watch.end();
+    calls += *held;  // is there still
+  });
+  held.reset();
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  CHECK(calls == 7);
+  CHECK(seen.expired());
+}
+
+TEST_CASE("a watch that ends has waited for a call on another thread", "[concurrent]") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
+  for (int round = 0; round < 200; ++round) {
+    int inside = 0;  // plain: to end without waiting is a race
+    std::atomic<bool> called = false;
+    Watch watch = allocator.watch(kMiB, [&](const Pressure&) {
+      ++inside;
+      called = true;
+      for (volatile int pause = 0; pause < 1000;) pause = pause + 1;
+      ++inside;
+    });
+    std::thread other([&] { allocator.free(allocator.allocate({.bytes = 2 * kMiB})); });
+    if (round % 2 == 0)
+      while (!called) std::this_thread::yield();
+    watch.end();
+    if (inside % 2 != 0) FAIL_CHECK("ended in the middle of a call");
+    other.join();
+  }
+}
+
+}  // namespace
+}  // namespace ebb::tests
