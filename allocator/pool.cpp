@@ -363,7 +363,13 @@ void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   }
   if (reserved <= limit) return;
   const Guard mapping(shared_.mapping);
-  shared_.take_resting(reserved - limit, state_.get());
+  detail::Cushion& cushion = state_->cushion;
+  const std::size_t excess = shared_.profile.in_pages(reserved - limit);
+  cushion.target = std::min(cushion.target, reserved - std::min(reserved, excess));
+  Refusal ignored;
+  shared_.set_cushion(*state_, cushion.pages - std::min(cushion.pages, excess), ignored);
+  reserved = state_->ledger.published_reserved();
+  if (reserved > limit) shared_.take_resting(reserved - limit, state_.get());
 }
 
 std::size_t Pool::allocated_bytes() const noexcept { return state_->ledger.published_allocated(); }
