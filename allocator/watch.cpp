@@ -4,8 +4,15 @@
 #include <utility>
 
 #include "ebb/allocator/detail/watchers.h"
+#include "ebb/allocator/watch_call.h"
 
 namespace ebb::memory {
+
+namespace {
+thread_local bool tells = false;
+}  // namespace
+
+bool is_in_watch_call() noexcept { return tells; }
 
 Watch::Watch(std::shared_ptr<detail::Watcher> watcher) noexcept : watcher_(std::move(watcher)) {}
 
@@ -82,7 +89,6 @@ void Watchers::rearm(std::size_t allocated) noexcept {
 
 bool Watchers::tell(const std::vector<std::shared_ptr<Watcher>>& watchers,
                     const Pressure& pressure) {
-  static thread_local bool tells = false;
   if (tells || watchers.empty()) return false;
   struct Telling {
     Telling() { tells = true; }

@@ -85,10 +85,7 @@ void Executable::check(const SessionVariables& variables) {
 }
 
 void Executable::bind(std::byte* arena, SessionVariables& variables) {
-  if (bound_ && arena == arena_ && moves_ == variables.moves() &&
-      poisons_ == runtime_.poisons())
-    return;
-  moves_ = variables.moves();
+  if (bound_ && arena == arena_ && poisons_ == runtime_.poisons()) return;
   poisons_ = runtime_.poisons();
   arena_ = arena;
   variables_ = &variables;

@@ -51,7 +51,6 @@ class Executable {
   std::vector<Patch> feed_patches_, fetch_patches_;
   std::byte* arena_ = nullptr;
   SessionVariables* variables_ = nullptr;
-  std::uint64_t moves_ = 0;  // of the variables, when they were bound
   std::uint64_t tears_ = 0;  // when last all that is captured was found whole
   bool bound_ = false, poisons_ = false;
 };

@@ -16,20 +16,21 @@ const std::shared_ptr<Session::Impl>& Session::Pointer::shared() const {
 }
 
 Session::~Session() {
-  if (impl_) impl_->close();
+  if (impl_) impl_->end();
 }
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&& other) noexcept {
-  if (this != &other && impl_) impl_->close();
+  if (this != &other && impl_) impl_->end();
   impl_ = std::exchange(other.impl_, {});
   return *this;
 }
 
 Tensor Session::run(const Tensor& fetch, const Feeds& feeds) {
-  return std::move(impl_->run(Tensors{fetch}, feeds)[0]);
+  return std::move(run(Tensors{fetch}, feeds)[0]);
 }
 Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
-  return impl_->run(fetches, feeds);
+  const std::shared_ptr<Impl> impl = impl_.shared();  // this handle may go meanwhile
+  return impl->run(fetches, feeds);
 }
 
 memory::Breakdown Session::memory() const { return impl_->memory(); }
@@ -42,23 +43,15 @@ void Session::set_memory_limit(std::optional<memory::Limit> limit) {
 memory::CloseReport Session::suspend() { return impl_->suspend(nullptr); }
 memory::CloseReport Session::suspend(const std::string& file) { return impl_->suspend(&file); }
 void Session::resume() { impl_->resume(); }
-bool Session::suspended() const noexcept {
-  if (!impl_) return false;
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->suspended != nullptr;
-}
+bool Session::suspended() const noexcept { return impl_ && impl_->is_suspended; }
 const Device& Session::device() const { return impl_->device; }
 memory::CloseReport Session::close() { return impl_ ? impl_->close() : memory::CloseReport{}; }
 
 std::size_t Session::plans() const {
-  const std::lock_guard lock(impl_->mutex);
+  const detail::SessionReading reading(impl_->mutex);
   return impl_->plans.size();
 }
-bool Session::closed() const noexcept {
-  if (!impl_) return true;
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->closed;
-}
+bool Session::closed() const noexcept { return !impl_ || impl_->closed; }
 
 struct PreparedStep::State {
   std::shared_ptr<Session::Impl> session;

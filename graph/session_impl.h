@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <exception>
 #include <list>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/executable.h"
 #include "ebb/graph/session.h"
+#include "ebb/graph/session_mutex.h"
 
 namespace ebb {
 
@@ -26,6 +28,7 @@ class Session::Impl {
     bool has_variables = false;  // the session has memory for those that it touches
     bool kept = false;           // it is, or was, among the session's plans
     std::size_t graph_size = 0;  // when last looked up: a graph that grew may mean something else
+    std::uint64_t resumes = 0;   // of the session, when it was last bound
   };
   // Placeholders in the order of the program, whatever order they are given in.
   struct Feeding {
@@ -58,7 +61,7 @@ class Session::Impl {
     }
 
    private:
-    const std::unique_lock<std::mutex> lock_;
+    const std::lock_guard<detail::SessionMutex> lock_;
     const GraphState::Reading reading_;
     detail::SessionVariables& variables_;
     const int exceptions_ = std::uncaught_exceptions();
@@ -89,6 +92,9 @@ class Session::Impl {
 
   memory::Breakdown memory() const;
   memory::CloseReport close();
+  // The session's handle goes: closes, or inside a run of its own leaves that to the last of those
+  // who share it.
+  void end() noexcept;
   memory::CloseReport suspend(const std::string* file);
   void resume();
 
@@ -99,9 +105,10 @@ class Session::Impl {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  mutable std::mutex mutex;                      // guards what follows, and runs
+  mutable detail::SessionMutex mutex;            // guards what follows, and runs
   std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
-  bool closed = false;
+  std::atomic<bool> closed = false;              // these two are read without it too
+  std::atomic<bool> is_suspended = false;
 
   // Where the values are while the device has none of them.
   struct Suspended {
@@ -110,6 +117,7 @@ class Session::Impl {
     ~Suspended();                   // removes the file
   };
   std::unique_ptr<Suspended> suspended;
+  std::uint64_t resumes = 0;  // after one the variables may be elsewhere
 
  private:
   void require_open() const;

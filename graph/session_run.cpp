@@ -46,6 +46,17 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
   if (!limit) return std::nullopt;
   return limit->bytes_of(device.runtime().capacity_bytes());
 }
+
+// With what it reserves ahead: before the session takes a key of the thread's generator.
+std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options) {
+  memory::CachingAllocator& allocator = options.device.runtime().allocator();
+  auto pool = allocator.make_pool("session", bytes_of(options.memory_limit, options.device));
+  if (options.growth == memory::Growth::preallocate) {
+    const std::size_t page = allocator.profile().page_bytes;
+    pool->preallocate(std::min(allocator.room_bytes(), pool->stats().limit) / page * page);
+  }
+  return pool;
+}
 }  // namespace
 
 Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
@@ -53,14 +64,9 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       options(checked(options)),
       device(options.device),
       stream(device.runtime()),
-      pool(device.runtime().allocator().make_pool("session", bytes_of(options.memory_limit, device))),
+      pool(make_pool(options)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
-                detail::session_key(options.seed)) {
-  if (options.growth == memory::Growth::preallocate) {
-    const std::size_t room = device.runtime().allocator().room_bytes();
-    pool->preallocate(std::min(room, pool->stats().limit));
-  }
-}
+                detail::session_key(options.seed)) {}
 
 void Session::Impl::require_open() const {
   if (closed) throw SessionClosed("[Session] this session is closed");
@@ -186,6 +192,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
   try {
     if (!plan->has_variables) added = variables.allocate(program.variables);
     executable.check(variables);
+    if (std::exchange(plan->resumes, resumes) != resumes) executable.unbind();
     // The arena comes last: it is not made larger for a run that cannot be.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
@@ -259,7 +266,7 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
 }
 
 memory::Breakdown Session::Impl::memory() const {
-  const std::lock_guard lock(mutex);
+  const detail::SessionReading reading(mutex);
   const memory::Stats stats = pool->stats();
   memory::Breakdown breakdown;
   if (!suspended) {
@@ -275,6 +282,13 @@ memory::Breakdown Session::Impl::memory() const {
   return breakdown;
 }
 
+void Session::Impl::end() noexcept {
+  if (mutex.is_mine())
+    closed = true;
+  else
+    close();
+}
+
 memory::CloseReport Session::Impl::close() {
   const std::lock_guard lock(mutex);
   closed = true;
@@ -283,6 +297,7 @@ memory::CloseReport Session::Impl::close() {
   variables.forget();
   arena_ = nullptr;
   suspended.reset();
+  is_suspended = false;
   const memory::CloseReport report = pool->close();
   if (report.returned_bytes && detail::logs_debug())
     detail::log_debug("session: closed, " + memory::format_bytes(report.returned_bytes) +

@@ -31,6 +31,7 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
       if (!stream) throw FileError("[suspend] cannot write " + *file);
       kept->file = *file;
     }
+    if (!file) kept->values.reserve(variables.parameter_bytes() + variables.slot_bytes());
     for (const std::size_t index : variables_with_memory()) {
       const HostView view = variables.view(index);
       const std::size_t bytes = variables.declaration(index).spec.bytes();
@@ -43,6 +44,7 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
     if (file && !stream.flush()) throw FileError("[suspend] cannot write " + *file);
   }
   suspended = std::move(kept);
+  is_suspended = true;
   const memory::CloseReport report = pool->suspend();
   if (detail::logs_debug())
     detail::log_debug("session: suspended, " + memory::format_bytes(report.returned_bytes) +
@@ -81,7 +83,8 @@ void Session::Impl::resume() {
       throw;
     }
   }
-  variables.moved();  // where the device could not keep the addresses
+  ++resumes;
+  is_suspended = false;
   suspended.reset();
 }
 

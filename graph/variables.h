@@ -63,10 +63,6 @@ class SessionVariables {
     if (tears_) require_whole(indices);
   }
 
-  // How often all of them may have moved.
-  std::uint64_t moves() const noexcept { return moves_; }
-  void moved() noexcept { ++moves_; }
-
   // The rest is for variables that have memory, and happens in the order of the session's stream.
   std::byte* data(std::size_t index) const noexcept {
     const Value& value = values_[index];
@@ -112,7 +108,6 @@ class SessionVariables {
   std::size_t looked_at_ = 0;  // parameters declared before have memory
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
   std::size_t tears_ = 0;
-  std::uint64_t moves_ = 0;
 };
 
 }  // namespace ebb::detail

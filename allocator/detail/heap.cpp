@@ -263,7 +263,7 @@ void Heap::abandon(const Row& row) noexcept {
 BlockNode* Heap::claim_hole(std::size_t bytes) {
   nodes_.reserve(1);
   BlockNode* found = nullptr;
-  for (BlockNode* hole = holes_[false]; hole; hole = hole->right) {
+  for (BlockNode* hole = large_holes_.chain_of_at_least(bytes); hole; hole = hole->chain) {
     if (hole->bytes() < bytes) continue;
     if (!found || hole->segment->age < found->segment->age ||
         (hole->segment == found->segment && hole->data() < found->data()))

@@ -303,7 +303,14 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
   bool is_admitted = false;
   {
     const Guard guard(lock);
-    is_admitted = admit(more, &pool, refusal);
+    if (cushion - pool.cushion.pages >= more) {  // reserved already, whatever the limits are now
+      pool.ledger.reserve(more);
+      ledger.reserve(more);
+      refusal = {.reserve_bytes = more};
+      is_admitted = true;
+    } else {
+      is_admitted = admit(more, &pool, refusal);
+    }
   }
   if (is_admitted) {
     bool is_committed = false;
@@ -375,7 +382,7 @@ std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept
     {
       const Guard guard(lock);
       for (PoolState* pool : pools) {
-        if (only_of && pool != only_of) continue;
+        if (only_of ? pool != only_of : pool->reserves_ahead()) continue;
         for (auto& [age, holding] : pool->holdings) {
           auto resting = Holding::Presence::resting;
           if (holding.pages > 0 && holding.presence.compare_exchange_strong(

@@ -106,6 +106,17 @@ bool Relief::find(const Refusal& refusal) {
   using Reason = OutOfMemory::Reason;
   if (refusal.reason == Reason::injected) return false;
   const bool by_pool = refusal.reason == Reason::pool_limit;
+  // A device says no more than no: then as much goes back as was asked of it.
+  const std::size_t bytes = std::max(
+      refusal.reason == Reason::device_refused ? refusal.reserve_bytes : refusal.missing_bytes,
+      std::size_t{1});
+  if (stage_ == Stage::preallocated) {
+    stage_ = Stage::callbacks;
+    const Guard mapping(shared_.mapping);
+    if (pool_ && !by_pool && shared_.preallocated > 0 && shared_.trim(bytes).returned_bytes > 0) {
+      return true;
+    }
+  }
   if (stage_ == Stage::callbacks) {
     stage_ = Stage::arenas;
     std::vector<std::shared_ptr<Watcher>> told;
@@ -118,10 +129,6 @@ bool Relief::find(const Refusal& refusal) {
     }
     if (Watchers::tell(told, pressure)) return true;
   }
-  // A device says no more than no: then as much goes back as was asked of it.
-  const std::size_t bytes = std::max(
-      refusal.reason == Reason::device_refused ? refusal.reserve_bytes : refusal.missing_bytes,
-      std::size_t{1});
   if (stage_ == Stage::arenas) {
     const Guard mapping(shared_.mapping);
     if (shared_.take_resting(bytes, by_pool ? pool_ : nullptr) > 0) return true;

@@ -67,6 +67,11 @@ struct PoolState {
   std::uint64_t next_age = 0;
   Cushion cushion;
   bool closed = false, suspended = false;
+
+  /// What it has reserved ahead stays with it, whoever is short of memory.
+  bool reserves_ahead() const noexcept {
+    return cushion.target > 0 && ledger.published_reserved() <= cushion.target;
+  }
 };
 
 /// Who has refused a request, and what would have to come back for it.
@@ -167,7 +172,8 @@ struct Shared {
   ReleaseReport trim_segments(std::size_t bytes) noexcept;
 };
 
-/// The one path that every refused request takes: callbacks, then resting arenas, then the cache,
+/// The one path that every refused request takes: for a pool what the cache has reserved ahead of
+/// all, which nobody has to be short for; then callbacks, then resting arenas, then the cache,
 /// whose free pages go back and whose remains serve requests of either kind, then, on a simulated
 /// device, beyond the capacity.
 class Relief {
@@ -181,12 +187,12 @@ class Relief {
   bool searches_all() const noexcept { return stage_ >= Stage::capacity; }
 
  private:
-  enum class Stage { callbacks, arenas, cache, search, capacity, none };
+  enum class Stage { preallocated, callbacks, arenas, cache, search, capacity, none };
 
   Shared& shared_;
   PoolState* const pool_;
   const Request& request_;
-  Stage stage_ = Stage::callbacks;
+  Stage stage_ = Stage::preallocated;
 };
 
 }  // namespace ebb::memory::detail

@@ -19,12 +19,13 @@ class AllocatorFigures final : public DeviceFigures {
   std::int64_t max_bytes_in_use() const noexcept override {
     return figure(allocator_.stats().allocated.peak);
   }
-  std::int64_t bytes_limit() const noexcept override { return figure(allocator_.stats().limit); }
+  std::int64_t bytes_limit() const noexcept override {
+    return figure(std::min(allocator_.stats().limit, allocator_.capacity_bytes()));
+  }
 
  private:
-  // memory::kNoLimit is more than an i64 holds.
   static std::int64_t figure(std::size_t bytes) noexcept {
-    return static_cast<std::int64_t>(std::min(bytes, static_cast<std::size_t>(kNoBytesLimit)));
+    return static_cast<std::int64_t>(bytes);
   }
 
   const memory::CachingAllocator& allocator_;  // lives as long as the device that runs the kernel

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 
 #include "ebb/core/kernels/kernel.h"
 
@@ -12,11 +11,8 @@ class DeviceFigures : public Prepared {
  public:
   virtual std::int64_t bytes_in_use() const noexcept = 0;      // allocated, by sessions as well
   virtual std::int64_t max_bytes_in_use() const noexcept = 0;  // since the peaks were last reset
-  virtual std::int64_t bytes_limit() const noexcept = 0;       // kNoBytesLimit: there is none
+  virtual std::int64_t bytes_limit() const noexcept = 0;       // without one the capacity
 };
-
-// So that whatever is in use is below it.
-inline constexpr std::int64_t kNoBytesLimit = std::numeric_limits<std::int64_t>::max();
 
 namespace detail {
 // A prepare rule (core/device/device_figures.cpp): the figures of the query's allocator.

@@ -13,6 +13,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
+#include "ebb/tests/device/own_deferred.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -84,14 +85,17 @@ TEST_CASE("the most bytes in use are those since the peaks were reset") {
   CHECK(value(figure) == in_use());
 }
 
-TEST_CASE("the limit is the device's, and the largest i64 where there is none") {
+TEST_CASE("the limit is the device's, and its capacity where there is none or a higher one") {
   const Device device = tests::make_second_device();
   const Tensor x = Tensor::zeros({3}, DType::f32, device);
   memory::set_limit(device, 5_MiB);
   CHECK(value(memory::bytes_limit(x)) == 5 << 20);
   CHECK(value(memory::bytes_limit(device)) == 5 << 20);
   memory::set_limit(device, std::nullopt);
-  CHECK(value(memory::bytes_limit(x)) == std::numeric_limits<std::int64_t>::max());
+  const tests::OwnDeferred own;  // of 1 GiB
+  CHECK(value(memory::bytes_limit(*own.device)) == 1 << 30);
+  memory::set_limit(*own.device, 2_GiB);
+  CHECK(value(memory::bytes_limit(*own.device)) == 1 << 30);
 }
 
 TEST_CASE("figures of a graph count its session: variables, arena, slots and fetches") {

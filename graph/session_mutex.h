@@ -1,0 +1,60 @@
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "ebb/allocator/watch_call.h"
+#include "ebb/core/base/error.h"
+
+namespace ebb::detail {
+
+// A session's lock. What asks for memory calls those who watch it (allocator/watch.h), in the
+// middle of a run: whoever would wait there for ever is told so.
+class SessionMutex {
+ public:
+  // Throws Error where this thread is inside the session already, and where a call of a watch would
+  // wait for another thread, whose run may be waiting for that call.
+  void lock() {
+    if (is_mine())
+      throw Error(
+          "[Session] this session is in the middle of something on this thread; what is called "
+          "because memory is short may use other sessions, but not this one");
+    if (!mutex_.try_lock()) {
+      if (memory::is_in_watch_call())
+        throw Error(
+            "[Session] another thread is using this session, and what is called because memory "
+            "is short must not wait for it");
+      mutex_.lock();
+    }
+    owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  }
+  void unlock() noexcept {
+    owner_.store({}, std::memory_order_relaxed);
+    mutex_.unlock();
+  }
+  bool is_mine() const noexcept {
+    return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::thread::id> owner_;
+};
+
+// For what only looks: inside the session as well.
+class SessionReading {
+ public:
+  explicit SessionReading(SessionMutex& mutex) : mutex_(mutex.is_mine() ? nullptr : &mutex) {
+    if (mutex_) mutex_->lock();
+  }
+  ~SessionReading() {
+    if (mutex_) mutex_->unlock();
+  }
+  SessionReading(const SessionReading&) = delete;
+  SessionReading& operator=(const SessionReading&) = delete;
+
+ private:
+  SessionMutex* const mutex_;
+};
+
+}  // namespace ebb::detail

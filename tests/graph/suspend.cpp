@@ -1,0 +1,481 @@
+// A session that lends its memory to others for a while: MEMORY.md, row 25.
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/graph/models.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::Bytes;
+using ebb::tests::TemporaryFolder;
+
+namespace {
+
+constexpr std::int64_t kRows = 16;
+
+// With dropout and Adam: values, moments, counts and random state.
+struct Model {
+  Model()
+      : x(graph.placeholder("x", DType::f32, {-1, 16})),
+        y(graph.placeholder("y", DType::i32, {-1})),
+        parameters(graph, Seed{7}),
+        hidden(parameters.scope("hidden"), 16, 32, Activation::relu),
+        out(parameters.scope("out"), 32, 4),
+        loss(softmax_cross_entropy(out(dropout(hidden(x), 0.5, Phase::training)), y)),
+        train(optim::Adam({.learning_rate = 1e-2}).minimize(loss, parameters)) {}
+
+  memory::Plan plan(std::int64_t rows, const Device& device = Device::cpu()) const {
+    return graph.plan({train}, {{x, {rows, 16}}, {y, {rows}}}, device);
+  }
+  Feeds feeds(const tests::ClassifierData& data) const { return {{x, data.x}, {y, data.y}}; }
+
+  Graph graph;
+  Tensor x, y;
+  Parameters parameters;
+  models::Dense hidden, out;
+  Tensor loss, train;
+};
+
+// A device without addresses to reserve: what was given back comes back elsewhere.
+Device without_ranges() {
+  const auto memory = std::make_shared<tests::DeferredMemory>(std::size_t{1} << 30);
+  Runtime::Parts parts;
+  parts.name = "without ranges";
+  parts.profile.page_bytes = memory->page_bytes();
+  parts.profile.grows = false;
+  parts.profile.captures_programs = true;
+  parts.source = std::make_unique<tests::DeferredSource>(memory);
+  parts.backend = std::make_unique<tests::DeferredBackend>(memory, tests::deferred_seed());
+  return Runtime::make(std::move(parts));
+}
+
+std::vector<Device> devices() {
+  return {Device::cpu(), *tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,
+          without_ranges()};
+}
+
+Session make(const Model& model, const Device& device, SessionOptions options = {}) {
+  options.device = device;
+  options.seed = Seed{11};
+  Session session(model.graph, options);
+  session.initialize(model.parameters);
+  return session;
+}
+
+std::vector<float> losses(const Model& model, const Device& device, int steps) {
+  Session session = make(model, device);
+  const tests::ClassifierData data(kRows, device);
+  std::vector<float> values;
+  for (int i = 0; i < steps; ++i)
+    values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+  return values;
+}
+
+bool is_empty(const Session& session) {
+  const memory::Stats stats = session.stats();
+  const memory::Breakdown held = session.memory();
+  return stats.allocated.current == 0 && stats.reserved.current == 0 &&
+         stats.requested.current == 0 && held.total_bytes == 0 && held.reserved_bytes == 0 &&
+         held.arena_bytes == 0 && held.parameter_bytes == 0 && held.optimizer_state_bytes == 0;
+}
+
+}  // namespace
+
+TEST_CASE("a session that was suspended, to memory or a file, between any steps loses nothing",
+          "[row25]") {
+  const Model model;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("suspended");
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const std::vector<float> straight = losses(model, device, 8);
+    for (const bool to_file : {false, true})
+      for (const bool prepared : {false, true}) {
+        CAPTURE(to_file, prepared);
+        const tests::ClassifierData data(kRows, device);
+        const Bytes bytes(device);
+        memory::release_cached(device);
+        const std::size_t reserved = memory::stats(device).reserved.current;
+        std::vector<float> values;
+        Session session = make(model, device);
+        auto step = session.prepare(model.train, {model.x, model.y});
+        for (int i = 0; i < 8; ++i) {
+          values.push_back(prepared ? step(data.x, data.y).item<float>()
+                                    : session.run(model.train, model.feeds(data)).item<float>());
+          const memory::Stats held = session.stats();
+          const memory::CloseReport report = to_file ? session.suspend(file) : session.suspend();
+          CHECK(report.freed_bytes == held.allocated.current);
+          CHECK(report.freed_blocks == held.allocations);
+          CHECK(report.returned_bytes == held.reserved.current);
+          CHECK(session.suspended());
+          CHECK(is_empty(session));
+          CHECK(bytes.now() == 0);
+          CHECK(std::filesystem::exists(file) == to_file);
+          memory::release_cached(device);
+          CHECK(memory::stats(device).reserved.current == reserved);
+          CHECK((to_file ? session.suspend(file) : session.suspend()).freed_bytes == 0);
+          session.resume();
+          session.resume();
+          CHECK_FALSE(session.suspended());
+          CHECK_FALSE(std::filesystem::exists(file));
+        }
+        CHECK(values == straight);
+      }
+  }
+}
+
+TEST_CASE("a suspended session's variables come back at the addresses that they had", "[row25]") {
+  const Model model;
+  Session session = make(model, Device::cpu());
+  const tests::ClassifierData data(kRows);
+  session.run(model.train, model.feeds(data));
+  const memory::Plan plan = model.plan(kRows);
+  const std::size_t total = session.stats().allocated.total;
+  const memory::Breakdown before = session.memory();
+  session.suspend();
+  session.resume();
+  // The arena comes back with the next run.
+  CHECK(session.memory().total_bytes == before.total_bytes - plan.arena_bytes);
+  CHECK(session.memory().parameter_bytes == before.parameter_bytes);
+  CHECK(session.memory().optimizer_state_bytes == before.optimizer_state_bytes);
+  session.run(model.train, model.feeds(data));
+  CHECK(session.memory().total_bytes == before.total_bytes);
+  CHECK(session.memory().reserved_bytes == before.reserved_bytes);
+  CHECK(session.stats().allocated.total == total + plan.peak_bytes);
+  CHECK(session.plans() == 1);
+}
+
+TEST_CASE("a prepared step whose plan the session has dropped goes on after a resume elsewhere",
+          "[row25]") {
+  const Model model;
+  for (const Device& device : {without_ranges(), *tests::OwnDeferred().device}) {
+    const std::vector<float> straight = losses(model, device, 3);
+    Session session = make(model, device, {.max_plans = 1});
+    const tests::ClassifierData data(kRows, device), other(kRows / 2, device);
+    auto step = session.prepare(model.train, {model.x, model.y});
+    std::vector<float> values = {step(data.x, data.y).item<float>()};
+    session.run(model.parameters["out.bias"] * 2);  // the only plan kept now
+    session.suspend();
+    const Tensor taken = Tensor::zeros({1 << 16}, DType::f32, device);
+    session.resume();
+    for (int i = 0; i < 2; ++i) values.push_back(step(data.x, data.y).item<float>());
+    CHECK(values == straight);
+  }
+}
+
+TEST_CASE("what needs values of a suspended session says that it is suspended, and closing closes",
+          "[row25]") {
+  const Model model;
+  const TemporaryFolder folder;
+  const tests::ClassifierData data(kRows);
+  const Bytes bytes;
+  for (const bool to_file : {false, true}) {
+    const std::string file = folder.path("suspended");
+    Session session = make(model, Device::cpu()), other = make(model, Device::cpu());
+    auto step = session.prepare(model.train, {model.x, model.y});
+    step(data.x, data.y);
+    const Tensor bias = model.parameters["out.bias"];
+    session.save(folder.path("saved"));
+    to_file ? session.suspend(file) : session.suspend();
+    CHECK_ERROR(session.run(model.loss, model.feeds(data)), Error, "suspended; call resume()");
+    CHECK_ERROR(step(data.x, data.y), Error, "suspended; call resume()");
+    CHECK_ERROR(session.value(bias), Error, "suspended; call resume()");
+    CHECK_ERROR(session.assign(bias, Tensor::zeros({4})), Error, "suspended; call resume()");
+    CHECK_ERROR(session.initialize(), Error, "suspended; call resume()");
+    CHECK_ERROR(session.initialize(model.parameters), Error, "suspended; call resume()");
+    CHECK_ERROR(session.save(folder.path("never")), Error, "suspended; call resume()");
+    CHECK_ERROR(session.restore(folder.path("saved")), Error, "suspended; call resume()");
+    CHECK_ERROR(session.copy_from(other), Error, "suspended; call resume()");
+    CHECK_ERROR(other.copy_from(session), Error, "suspended; call resume()");
+    CHECK(is_empty(session));
+    CHECK_FALSE(std::filesystem::exists(folder.path("never")));
+    CHECK(session.close().returned_bytes == 0);
+    CHECK(session.closed());
+    CHECK_FALSE(session.suspended());
+    CHECK_FALSE(std::filesystem::exists(file));
+    CHECK_ERROR(session.resume(), SessionClosed, "closed");
+    CHECK_ERROR(session.suspend(), SessionClosed, "closed");
+    CHECK_ERROR(step(data.x, data.y), SessionClosed, "closed");
+  }
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("a session that ends suspended leaves neither memory nor file", "[row25]") {
+  const Model model;
+  const TemporaryFolder folder;
+  const Bytes bytes;
+  {
+    Session session = make(model, Device::cpu());
+    session.suspend(folder.path("suspended"));
+    Session moved = std::move(session);
+    CHECK(moved.suspended());
+    CHECK_FALSE(session.suspended());
+  }
+  CHECK(bytes.now() == 0);
+  CHECK_FALSE(std::filesystem::exists(folder.path("suspended")));
+}
+
+TEST_CASE("a resume that a limit refuses leaves the session suspended, and a later one succeeds",
+          "[row25]") {
+  const Model model;
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const std::vector<float> straight = losses(model, device, 4);
+    const tests::ClassifierData data(kRows, device);
+    for (const bool of_session : {false, true}) {
+      CAPTURE(of_session);
+      Session session = make(model, device);
+      std::vector<float> values;
+      for (int i = 0; i < 2; ++i)
+        values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+      const std::size_t held = session.stats().reserved.current;
+      session.suspend();
+      const std::size_t page = device.runtime().profile().page_bytes;
+      memory::release_cached(device);
+      const std::size_t others = memory::stats(device).reserved.current;
+      std::size_t refused = 0;
+      for (std::size_t limit = 0; session.suspended(); limit += page) {
+        if (of_session)
+          session.set_memory_limit(limit);
+        else
+          memory::set_limit(device, others + limit);
+        try {
+          session.resume();
+        } catch (const OutOfMemory& error) {
+          ++refused;
+          CHECK(session.suspended());
+          CHECK(is_empty(session));
+          CHECK(memory::stats(device).reserved.current == others);
+          CHECK(std::string(error.what()).find("suspended") != std::string::npos);
+        }
+      }
+      CHECK(refused > 2);
+      CHECK(session.stats().reserved.current <= refused * page);
+      session.set_memory_limit(held);
+      memory::set_limit(device, std::nullopt);
+      for (int i = 0; i < 2; ++i)
+        values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+      CHECK(values == straight);
+      CHECK(session.stats().reserved.current == held);
+    }
+  }
+}
+
+TEST_CASE("while a session is suspended its memory is what others run in", "[row25]") {
+  const Model model;
+  const tests::OwnDeferred own;
+  const Device& device = *own.device;
+  const std::vector<float> straight = losses(model, device, 4);
+  Session session = make(model, device), other = make(model, device);
+  const tests::ClassifierData data(kRows, device), large(64 * kRows, device);
+  std::vector<float> values;
+  for (int i = 0; i < 2; ++i)
+    values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+  other.run(model.train, model.feeds(data));
+  memory::release_cached(device);
+  const std::size_t before = memory::stats(device).reserved.current;
+  memory::set_limit(device, before);
+  const std::size_t reserved = session.stats().reserved.current;
+  const auto take = [&] {
+    return Tensor::zeros({static_cast<std::int64_t>(reserved / sizeof(float))}, DType::f32, device);
+  };
+  // Arenas give way before anything is refused, so that what is left is the variables' memory.
+  session.suspend();
+  Tensor taken = take();
+  CHECK_THROWS_AS(session.resume(), OutOfMemory);
+  CHECK(session.suspended());
+  taken = {};
+  session.resume();  // the cache gives way
+  memory::set_limit(device, std::nullopt);
+  for (int i = 0; i < 2; ++i)
+    values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+  CHECK(values == straight);
+  CHECK_NOTHROW(other.run(model.train, model.feeds(large)));
+}
+
+TEST_CASE("every allocation of a resume may fail once: it stays suspended and nothing is lost",
+          "[row25][row11]") {
+  const Model model;
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const std::vector<float> straight = losses(model, device, 4);
+    const tests::ClassifierData data(kRows, device);
+    memory::CachingAllocator& allocator = device.runtime().allocator();
+    int failures = 0;
+    for (std::size_t n = 0;; ++n) {
+      Session session = make(model, device);
+      std::vector<float> values;
+      for (int i = 0; i < 2; ++i)
+        values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+      session.suspend();
+      allocator.fail_allocation_after(n);
+      try {
+        session.resume();
+      } catch (const OutOfMemory&) {
+        ++failures;
+        CHECK(session.suspended());
+        CHECK(is_empty(session));
+      }
+      allocator.fail_allocation_after(~std::size_t{0});
+      if (!session.suspended()) break;
+      session.resume();
+      for (int i = 0; i < 2; ++i)
+        values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+      REQUIRE(values == straight);
+    }
+    CHECK(failures == 2);  // parameters, slots
+  }
+}
+
+TEST_CASE("a file that is gone, too short or cannot be written is said, and the values stay",
+          "[row25]") {
+  const Model model;
+  const TemporaryFolder folder;
+  const tests::ClassifierData data(kRows);
+  const std::vector<float> straight = losses(model, Device::cpu(), 3);
+  Session session = make(model, Device::cpu());
+  std::vector<float> values = {session.run(model.train, model.feeds(data)).item<float>()};
+  CHECK_ERROR(session.suspend(folder.path("nowhere/file")), FileError, "nowhere/file");
+  CHECK_FALSE(session.suspended());
+  values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+  const std::string file = folder.path("suspended"), copy = folder.path("copy");
+  session.suspend(file);
+  std::filesystem::rename(file, copy);
+  CHECK_ERROR(session.resume(), FileError, "suspended");
+  CHECK(session.suspended());
+  std::filesystem::copy_file(copy, file);
+  std::filesystem::resize_file(file, std::filesystem::file_size(copy) - 1);
+  CHECK_ERROR(session.resume(), FileError, "suspended");
+  CHECK(session.suspended());
+  CHECK(is_empty(session));
+  std::filesystem::remove(file);
+  std::filesystem::rename(copy, file);
+  session.resume();
+  values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+  CHECK(values == straight);
+}
+
+TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {
+  static const OpDef op{.name = "fails_late",
+                        .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
+                        .stateful = true,
+                        .cpu = {[](const KernelContext&) { return Status::fail("as it must"); }}};
+  const tests::AtOnce at_once;
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor w = parameters.declare("w", {8}, initializers::constant(3));
+  const Tensor failing = apply_one(op, {assign(w, w * 2)}, {}, CallSite::here());
+  Session session(graph);
+  session.initialize();
+  CHECK_ERROR(session.run(failing), Error, "as it must");
+  const std::string torn = ebb::tests::why_not_thrown<Error>([&] { session.value(w); }, "half a");
+  session.suspend();
+  session.resume();
+  CHECK(ebb::tests::why_not_thrown<Error>([&] { session.value(w); }, "half a") == torn);
+  session.initialize();
+  CHECK(session.value(w).to_vector<float>() == std::vector<float>(8, 3));
+}
+
+TEST_CASE("a variable without a value, and none at all, are suspended as they are", "[row25]") {
+  Graph graph;
+  const Parameters parameters(graph);
+  {
+    Session nothing(graph);
+    CHECK(nothing.suspend().freed_bytes == 0);
+    CHECK(nothing.suspended());
+    nothing.resume();
+    CHECK_FALSE(nothing.suspended());
+  }
+  const Tensor w = parameters.declare("w", {8}, initializers::constant(3));
+  Session session(graph);
+  CHECK_ERROR(session.value(w), Error, "has no value");
+  session.suspend();
+  session.resume();
+  CHECK_ERROR(session.value(w), Error, "has no value");
+  session.suspend();
+  const Tensor later = parameters.declare("later", {1000}, initializers::constant(4));
+  session.resume();
+  session.initialize();
+  CHECK(session.value(later).to_vector<float>()[999] == 4);
+  CHECK(session.value(w).to_vector<float>()[7] == 3);
+}
+
+TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
+  const Model model;
+  const auto figures = [&](const Device& device) {
+    const tests::ClassifierData data(kRows, device);
+    Session session = make(model, device);
+    std::vector<std::size_t> seen;
+    const auto look = [&] {
+      const memory::Stats stats = session.stats();
+      for (const memory::Figure& each : {stats.allocated, stats.reserved})
+        seen.insert(seen.end(), {each.current, each.peak, each.total});
+    };
+    for (int i = 0; i < 3; ++i) {
+      session.run(model.train, model.feeds(data));
+      look();
+      const memory::CloseReport report = session.suspend();
+      seen.insert(seen.end(), {report.freed_blocks, report.freed_bytes, report.returned_bytes});
+      look();
+      session.resume();
+      look();
+    }
+    return seen;
+  };
+  for (const Device& device : {Device::cpu(), *tests::OwnDeferred().device})
+    CHECK(figures(device) == figures(device.twin()));
+}
+
+TEST_CASE("runs on several threads meet a suspension as an Error or not at all",
+          "[row25][concurrent]") {
+  const Model model;
+  const tests::ClassifierData data(kRows);
+  for (int round = 0; round < 5; ++round) {
+    Session session = make(model, Device::cpu());
+    std::atomic<int> ran = 0, others = 0;
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&] {
+        while (!stop) try {
+            session.run(model.train, model.feeds(data)).item<float>();
+            ++ran;
+          } catch (const OutOfMemory&) {
+          } catch (const Error& error) {
+            others += std::string(error.what()).find("suspended") == std::string::npos;
+          }
+      });
+    threads.emplace_back([&] {  // somebody who is short of memory
+      while (!stop) {
+        memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current / 2);
+        memory::set_limit(Device::cpu(), std::nullopt);
+        std::this_thread::yield();
+      }
+    });
+    for (int i = 0; i < 20 || ran < 20; ++i) {
+      session.suspend();
+      while (session.suspended()) try {
+          session.resume();
+        } catch (const OutOfMemory&) {
+        }
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    memory::set_limit(Device::cpu(), std::nullopt);
+    CHECK(others == 0);
+    CHECK(session.run(model.loss, model.feeds(data)).item<float>() > 0);
+  }
+}

@@ -1,0 +1,257 @@
+// What those who watch a device's memory may do in the middle of a run: MEMORY.md, row 17.
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/graph/models.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::ClassifierData;
+using ebb::tests::ClassifierGraph;
+
+namespace {
+
+Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
+  return {{model.x, data.x}, {model.y, data.y}};
+}
+
+// At most so much more than is reserved now, for a scope.
+class Limit {
+ public:
+  explicit Limit(std::size_t more) {
+    memory::release_cached(Device::cpu());
+    memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current + more);
+  }
+  ~Limit() { memory::set_limit(Device::cpu(), std::nullopt); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+};
+
+Tensor mib(std::int64_t size) { return Tensor::zeros({size << 18}); }
+
+// A session that runs out of room for its first arena, and how one of the watches helps it.
+struct Short {
+  ClassifierGraph model;
+  ClassifierData data{1024};
+  Session session = Session(model.graph, {.seed = Seed{1}});
+  float wanted = 0;
+
+  Short() {
+    Session straight(model.graph, {.seed = Seed{1}});
+    straight.initialize(model.parameters);
+    wanted = straight.run(model.train, feeds(model, data)).item<float>();
+    session.initialize(model.parameters);
+  }
+  float run() { return session.run(model.train, feeds(model, data)).item<float>(); }
+};
+
+}  // namespace
+
+TEST_CASE("a watch that frees tensors lets the run that is short of memory go on", "[row17]") {
+  Short is_short;
+  Tensor held = mib(4);
+  const Limit limit(0);
+  CHECK_THROWS_AS(is_short.run(), OutOfMemory);
+  int calls = 0;
+  const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure& why) {
+    ++calls;
+    CHECK(why.missing_bytes > 0);
+    CHECK(why.requested_bytes > 0);
+    held = {};
+    memory::release_cached(Device::cpu());
+  });
+  CHECK(is_short.run() == is_short.wanted);
+  CHECK(calls >= 1);
+}
+
+TEST_CASE("a watch may close or suspend another session, plan the graph that runs, and allocate",
+          "[row17]") {
+  Short is_short;
+  const auto other = [&] {
+    Session session(is_short.model.graph);
+    session.initialize(is_short.model.parameters);
+    session.run(is_short.model.train, feeds(is_short.model, is_short.data));
+    return session;
+  };
+  for (const bool closes : {true, false}) {
+    CAPTURE(closes);
+    is_short.session = Session(is_short.model.graph, {.seed = Seed{1}});
+    is_short.session.initialize(is_short.model.parameters);
+    Session first = other(), second = other();
+    const Limit limit(0);
+    int calls = 0;
+    const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+      ++calls;
+      for (Session* each : {&first, &second}) closes ? each->close() : each->suspend();
+      CHECK(is_short.model.plan(64).peak_bytes > 0);
+      const Tensor small = Tensor::zeros({16});
+      CHECK(is_short.session.memory().parameter_bytes > 0);
+      CHECK_FALSE(is_short.session.closed());
+      CHECK_FALSE(is_short.session.suspended());
+      CHECK(is_short.session.plans() == 0);
+    });
+    CHECK(is_short.run() == is_short.wanted);
+    CHECK(calls >= 1);
+  }
+}
+
+TEST_CASE("a session that is used from within its own run says so, and the run goes on or fails",
+          "[row17]") {
+  Short is_short;
+  Session& session = is_short.session;
+  const Tensor bias = is_short.model.parameters["out.bias"];
+  auto step = session.prepare(is_short.model.train, {is_short.model.x, is_short.model.y});
+  const std::vector<std::function<void()>> uses = {
+      [&] { session.close(); },
+      [&] { session.suspend(); },
+      [&] { session.resume(); },
+      [&] { is_short.run(); },
+      [&] { step(is_short.data.x, is_short.data.y); },
+      [&] { session.value(bias); },
+      [&] { session.initialize(); },
+      [&] { session.copy_from(session); },
+  };
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    CAPTURE(i);
+    const Limit limit(0);
+    {
+      bool catches = true;
+      const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+        if (!catches) return uses[i]();
+        CHECK_ERROR(uses[i](), Error, "in the middle of something on this thread");
+      });
+      CHECK_THROWS_AS(is_short.run(), OutOfMemory);
+      catches = false;
+      CHECK_ERROR(is_short.run(), Error, "in the middle of something on this thread");
+    }
+    CHECK_FALSE(session.closed());
+    CHECK_FALSE(session.suspended());
+  }
+  CHECK(is_short.run() == is_short.wanted);  // no random number was drawn, nothing was updated
+}
+
+TEST_CASE("a session's handle may go within its own run, which ends as if it had not", "[row17]") {
+  const tests::Bytes bytes;
+  {
+    Short is_short;
+    const ClassifierGraph& model = is_short.model;
+    auto session = std::make_unique<Session>(model.graph, SessionOptions{.seed = Seed{1}});
+    session->initialize(model.parameters);
+    auto step = session->prepare(model.train, {model.x, model.y});
+    Tensor held = mib(4);
+    const Limit limit(0);
+    const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+      session.reset();
+      held = {};
+    });
+    CHECK(step(is_short.data.x, is_short.data.y).item<float>() == is_short.wanted);
+    CHECK_ERROR(step(is_short.data.x, is_short.data.y), SessionClosed, "closed");
+  }
+  {
+    Short is_short;
+    Tensor held = mib(4);
+    const Limit limit(0);
+    std::optional<Session> session(std::move(is_short.session));
+    const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+      session.reset();
+      held = {};
+    });
+    CHECK(session->run(is_short.model.train, feeds(is_short.model, is_short.data)).item<float>() ==
+          is_short.wanted);
+  }
+  memory::release_cached(Device::cpu());
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("what a watch throws is what the run throws, and nothing has changed", "[row17][row11]") {
+  Short is_short;
+  const memory::Stats before = is_short.session.stats();
+  {
+    const Limit limit(0);
+    const memory::Watch watch = memory::on_pressure(
+        Device::cpu(), [](const memory::Pressure&) { throw std::runtime_error("the user's own"); });
+    CHECK_ERROR(is_short.run(), std::runtime_error, "the user's own");
+    CHECK_ERROR(mib(1), std::runtime_error, "the user's own");
+  }
+  // A threshold is passed where the memory is there already: it goes back.
+  {
+    const memory::Watch watch = memory::on_threshold(
+        Device::cpu(), memory::stats(Device::cpu()).allocated.current + 1000,
+        [](const memory::Pressure&) { throw std::runtime_error("the user's own"); });
+    CHECK_ERROR(is_short.run(), std::runtime_error, "the user's own");
+  }
+  CHECK(is_short.session.stats().allocated.current == before.allocated.current);
+  CHECK(is_short.session.stats().reserved.current == before.reserved.current);
+  CHECK(is_short.session.plans() == 0);
+  CHECK(is_short.run() == is_short.wanted);
+}
+
+TEST_CASE("a threshold tells a training to take smaller batches, which it does from then on",
+          "[row17]") {
+  const ClassifierGraph model;
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  std::int64_t rows = 2048;
+  int calls = 0;
+  const std::size_t held = memory::stats(Device::cpu()).allocated.current;
+  const std::size_t threshold = held + model.plan(1400).peak_bytes;
+  const memory::Watch watch =
+      memory::on_threshold(Device::cpu(), threshold, [&](const memory::Pressure& why) {
+        ++calls;
+        CHECK(why.allocated_bytes > threshold);
+        while (held + model.plan(rows).peak_bytes > threshold) rows /= 2;
+      });
+  for (int i = 0; i < 6; ++i) {
+    const std::int64_t now = rows;
+    const ClassifierData data(now);
+    session.run(model.train, feeds(model, data));
+    CHECK(calls == 1);
+    if (i > 0) CHECK(now == 1024);
+    if (rows < now) {  // and what the larger ones took goes
+      session.suspend();
+      session.resume();
+    }
+  }
+}
+
+TEST_CASE("two threads whose watch closes the other's session do not wait for each other for ever",
+          "[row17][concurrent]") {
+  const ClassifierGraph model;
+  const ClassifierData data(256);
+  for (int round = 0; round < 10; ++round) {
+    Session a(model.graph), b(model.graph);
+    std::vector<Tensor> held;
+    for (Session* each : {&a, &b}) each->initialize(model.parameters);
+    std::atomic<int> errors = 0;
+    const Limit limit(0);
+    const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+      for (Session* each : {&a, &b}) try {
+          each->close();
+        } catch (const Error&) {
+          ++errors;
+        }
+    });
+    std::atomic<int> ready = 0;
+    const auto run = [&](Session& session) {
+      ++ready;
+      while (ready < 2) std::this_thread::yield();
+      for (int i = 0; i < 20; ++i) try {
+          session.run(model.train, feeds(model, data));
+        } catch (const Error&) {
+        }
+    };
+    std::thread other([&] { run(b); });
+    run(a);
+    other.join();
+    CHECK(errors > 0);
+  }
+}
