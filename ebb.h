@@ -12,6 +12,7 @@
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/core/memory/comparison.h"
+#include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/plan.h"
 #include "ebb/core/memory/predict.h"

@@ -1,35 +1,15 @@
 // The programs as a user meets them: arguments, exit codes, one line that says why, JSON.
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "ebb/tests/catch.h"
+#include "ebb/tests/examples/run.h"
+
+using ebb::tests::Ended;
+using ebb::tests::run;
 
 namespace {
-
-struct Ended {
-  int code;
-  std::string output;  // and what went to the standard error
-};
-
-Ended run(const std::string& arguments, const std::string& standard_output = "&1") {
-  // The standard error first: what it is read from is the pipe wherever the output goes.
-  const std::string command =
-      std::string(EBB_PROGRAMS) + "/" + arguments + " 2>&1 >" + standard_output;
-  Ended ended{-1, ""};
-  std::FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe);
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    ended.output.append(buffer.data(), count);
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
-  return ended;
-}
 
 bool holds(const Ended& ended, const std::string& text) {
   return ended.output.find(text) != std::string::npos;

@@ -1,0 +1,79 @@
+// How do I lend the device to another program for a while, and go on where I was?
+//
+// suspend() moves the session's values to the host, or to a file, and gives everything back; after
+// resume() prepared steps are valid, and the losses those of a session that nobody interrupted.
+#include <cstdio>
+
+#include "ebb/ebb.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+
+struct Model {
+  Graph graph;
+  Tensor x = graph.placeholder("x", DType::f32, {-1, 784});
+  Tensor y = graph.placeholder("y", DType::i32, {-1});
+  Parameters params{graph, Seed{7}};
+  models::Dense hidden{params.scope("hidden"), 784, 512, Activation::relu};
+  models::Dense out{params.scope("out"), 512, 10};
+  Tensor loss = softmax_cross_entropy(out(dropout(hidden(x), 0.2, Phase::training)), y);
+  Tensor train = optim::Adam().minimize(loss, params);
+};
+
+void show(const char* moment, const Device& device) {
+  std::printf("%-34s %10s reserved, %10s to be had\n", moment,
+              memory::figure(memory::stats(device).reserved.current).c_str(),
+              memory::figure(memory::available(device)).c_str());
+}
+
+// A step of an eager program, which takes some 22 MiB.
+void guest(const Device& device) {
+  try {
+    const Parameters params(device, Seed{8});
+    const models::Mlp model(params, {784, 1536, 784});
+    const Tensor x = Tensor::full({64, 784}, 0.5, DType::f32, device);
+    mse(model(x), x).backward();
+    show("a guest, at work", device);
+  } catch (const OutOfMemory&) {
+    std::printf("no room for a guest\n");
+  }
+  memory::release_cached(device);
+}
+
+// Losses of ten steps, of which the device may be lent in the middle.
+template <class Lend>
+std::vector<float> train(const Model& model, const Device& device, const Lend& lend) {
+  Session session(model.graph, {.device = device, .seed = Seed{1}});
+  session.initialize(model.params);
+  PreparedStep step = session.prepare(model.train, {model.x, model.y});
+  const Tensor images = Tensor::full({128, 784}, 0.5, DType::f32, device);
+  const Tensor labels = Tensor::zeros({128}, DType::i32, device);
+  std::vector<float> losses;
+  for (int i = 0; i < 10; ++i) {
+    if (i == 5) lend(session);
+    losses.push_back(step(images, labels).template item<float>());
+  }
+  return losses;
+}
+
+int main(int argc, char** argv) try {
+  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+  memory::set_limit(device, 24_MiB);
+  const Model model;
+  const std::vector<float> straight = train(model, device, [](Session&) {});
+  const std::vector<float> lent = train(model, device, [&](Session& session) {
+    show("the session has trained", device);
+    guest(device);
+    session.suspend();
+    show("suspended", device);
+    guest(device);
+    session.resume();
+    show("resumed", device);
+  });
+  const bool equal = lent == straight;
+  std::printf("losses as though nothing had been: %s\n", equal ? "yes" : "no");
+  return equal ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
