@@ -168,27 +168,20 @@ TEST_CASE(
 TEST_CASE("a growth that fails half way keeps on the books what the device does not take back") {
   Device device;
   CachingAllocator& allocator = device.allocator;
-  // Pages with memory, then a hole, then a free page, then a hole: a row that takes two commits.
-  Block* a = allocator.allocate({.bytes = 2 * kMiB});
-  Block* b = allocator.allocate({.bytes = 2 * kMiB});
-  Block* c = allocator.allocate({.bytes = 2 * kMiB + 4096 - 512});
-  allocator.free(a);
-  allocator.free(c);
+  std::vector<Block*> blocks;
+  for (const std::size_t bytes : {2 * kMiB, kMiB + 4096, 2 * kMiB, 2 * kMiB})
+    blocks.push_back(allocator.allocate({.bytes = bytes}));
+  allocator.free(blocks[0]);
+  allocator.free(blocks[2]);
   allocator.release_cached();
-  Block* d = allocator.allocate({.bytes = 1 * kMiB + 512});
   device.source->keep_all(true);
-  allocator.free(d);
-  allocator.free(b);
-  for (std::size_t fail = 0; fail < 4; ++fail) {
-    device.source->fail_commit_after(fail);
-    Block* block = allocator.allocate({.bytes = 9 * kMiB});
-    CHECK(allocator.reserved_bytes() == device.source->committed_bytes());
-    allocator.free(block);
-    device.source->keep_all(false);
-    allocator.release_cached();
-    device.source->keep_all(true);
-  }
+  allocator.free(blocks[1]);  // free between two holes: a block there takes two commits
+  device.source->fail_commit_after(1);
+  Block* block = allocator.allocate({.bytes = 4 * kMiB});
+  CHECK(allocator.reserved_bytes() == device.source->committed_bytes());
   device.source->keep_all(false);
+  allocator.free(block);
+  allocator.free(blocks[3]);
   allocator.release_cached();
   CHECK(device.source->committed_bytes() == 0);
 }
