@@ -76,7 +76,7 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
       node = shared.heap.take_any(bytes);
       if (node) shared.serve(node, request);
     }
-    if (!node) shared.refuse(request, refusal, nullptr);
+    if (!node && !relief.overdraw(refusal)) shared.refuse(request, refusal, nullptr);
   }
   if (shared.is_special()) {
     try {
@@ -125,7 +125,8 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const Guard guard(shared.lock);
   const detail::Heap::FreeBytes free = shared.heap.free_bytes();
   report.pinned_bytes = free.pinned;
-  if (kept > 0) report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
+  if (kept > 0)
+    report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
   return report;
 }
 
@@ -140,7 +141,11 @@ void CachingAllocator::set_limit(std::optional<std::size_t> reserved_bytes) noex
     const Guard guard(shared.lock);
     shared.limit = reserved_bytes.value_or(kNoLimit);
   }
-  if (excess() > 0) shared.trim(excess());
+  if (excess() > 0) {
+    shared.trim(excess());
+    const Guard guard(shared.lock);
+    shared.preallocated = std::min(shared.preallocated, shared.cache_reserved());
+  }
   if (excess() > 0) shared.take_resting(excess(), nullptr);
 }
 
@@ -156,7 +161,7 @@ void CachingAllocator::preallocate(std::size_t bytes) {
       const Guard mapping(shared.mapping);
       if (shared.preallocate(bytes, refusal)) return;
     }
-    if (relief.find(refusal)) continue;
+    if (relief.find(refusal) || relief.overdraw(refusal)) continue;
     {
       const Guard mapping(shared.mapping);
       shared.preallocated = 0;

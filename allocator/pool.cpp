@@ -45,8 +45,7 @@ Block* Pool::allocate(const Request& request) { return allocate(request, of_one(
 Block* Pool::allocate(const Request& request, Composition composition, bool may_grow) {
   {
     const Guard guard(shared_.lock);
-    if (state_->closed)
-      throw Error("pool " + state_->name + " is closed; allocate from a new one");
+    if (state_->closed) throw Error("pool " + state_->name + " is closed; allocate from a new one");
   }
   Holding& holding = add_holding(request, std::move(composition), may_grow);
   try {
@@ -79,9 +78,9 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   void* base = nullptr;
   const bool needs_addresses = shared_.profile.grows && pages > 0;
   if (needs_addresses)
-    addresses = may_grow ? std::max(pages, shared_.profile.in_pages(
-                                               shared_.source->capacity_bytes()))
-                         : pages;
+    addresses = may_grow
+                    ? std::max(pages, shared_.profile.in_pages(shared_.source->capacity_bytes()))
+                    : pages;
   const auto reserve = [&] {
     // A source's own lock, taken outside of this one, may be held while another thread forks.
     const Guard mapping(shared_.mapping);
@@ -117,6 +116,7 @@ void Pool::remove_holding(Holding& holding) noexcept {
     state_->holdings.erase(holding.age);
   }
   shared_.refill_cushion(*state_);
+  shared_.refill_preallocated();
 }
 
 // Pages for a block that is nobody else's meanwhile.
@@ -140,7 +140,8 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
         return;
       }
     }
-    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal) && !relief.overdraw(refusal))
+      shared_.refuse(request, refusal, state_.get());
   }
 }
 
@@ -222,8 +223,8 @@ CloseReport Pool::suspend() noexcept {
   for (auto& [age, holding] : state_->holdings) {
     const Presence presence = holding.presence.load(std::memory_order_acquire);
     if (presence != Presence::held && presence != Presence::resting) continue;
-    if (!shared_.take_away(*state_, holding, presence == Presence::held ? Presence::suspended
-                                                                       : Presence::away))
+    if (!shared_.take_away(*state_, holding,
+                           presence == Presence::held ? Presence::suspended : Presence::away))
       continue;
     ++report.freed_blocks;
     report.freed_bytes += holding.bytes();
@@ -243,8 +244,8 @@ void Pool::resume() {
     const Guard guard(shared_.lock);
     resumed.reserve(state_->holdings.size());
     for (auto& [age, holding] : state_->holdings)
-    if (holding.presence.load(std::memory_order_relaxed) == Presence::suspended)
-      resumed.push_back(&holding);
+      if (holding.presence.load(std::memory_order_relaxed) == Presence::suspended)
+        resumed.push_back(&holding);
   }
   std::size_t count = 0;
   try {
@@ -296,7 +297,8 @@ void Pool::preallocate(std::size_t bytes) {
         return;
       }
     }
-    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal) && !relief.overdraw(refusal))
+      shared_.refuse(request, refusal, state_.get());
   }
 }
 
@@ -327,6 +329,7 @@ CloseReport Pool::close() noexcept {
     cushion.addresses = 0;
   }
   report.returned_bytes = reserved - state_->ledger.published_reserved();
+  shared_.refill_preallocated();
   return report;
 }
 

@@ -23,9 +23,10 @@ void SimulatedSource::unreserve(void* base, std::size_t /*bytes*/) noexcept {
 }
 
 bool SimulatedSource::commit(void* /*at*/, std::size_t bytes) noexcept {
+  const bool may_overdraw = overdraws_.exchange(false, std::memory_order_relaxed);
   const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (bytes <= capacity_bytes_ && before <= capacity_bytes_ - bytes) return true;
-  if (overdraws_.load(std::memory_order_relaxed)) {
+  if (may_overdraw) {
     fits_.store(false, std::memory_order_relaxed);
     return true;
   }

@@ -112,6 +112,10 @@ Fragmentation Shared::fragmentation() const {
 
 void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
   constexpr std::size_t kHolders = 10;
+  {
+    const Guard guard(mapping);
+    refill_preallocated();
+  }
   OutOfMemory::Facts facts;
   facts.reason = refusal.reason;
   facts.request = request;

@@ -11,14 +11,14 @@ namespace {
 constexpr std::size_t kMostAtOnce = std::size_t{64} << 20;
 }  // namespace
 
-BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
+BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal, bool is_counted) {
   if (!profile.grows) return map_segment(request, refusal);
   const std::size_t bytes = profile.rounded(request.bytes);
   for (bool with_step = true;;) {
     Heap::Row row;
     {
       const Guard guard(lock);
-      if (BlockNode* node = heap.take(bytes)) return serve(node, request);
+      if (BlockNode* node = heap.take(bytes)) return serve(node, request, is_counted);
       row = heap.find_row(bytes);
       if (row.first) {
         heap.claim(row, with_step ? row.with_step : row.bytes);
@@ -41,7 +41,7 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
         if (!node->has_memory) record(EventKind::map, node->data(), node->bytes());
         if (node == row.last) break;
       }
-      return serve(heap.finish(row, bytes), request);
+      return serve(heap.finish(row, bytes), request, is_counted);
     }
     heap.abandon(row);
     discharge(row.bytes, nullptr);
@@ -50,8 +50,9 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
   }
 }
 
-BlockNode* Shared::serve(BlockNode* node, const Request& request) noexcept {
+BlockNode* Shared::serve(BlockNode* node, const Request& request, bool is_counted) noexcept {
   node->serve(request);
+  if (!is_counted) return node;
   ledger.add(request.bytes, node->bytes(), request.category);
   record(EventKind::allocate, *node);
   return node;
@@ -114,22 +115,51 @@ BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
   return nullptr;
 }
 
-// As a block that is taken and given back at once, and never counted.
+// As blocks that are taken and given back at once, and never counted: the first ones may be of what
+// is free already.
 bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
-  Request request;
-  {
+  std::vector<BlockNode*> taken;
+  const auto missing = [&] {
     const Guard guard(lock);
     const std::size_t reserved = cache_reserved();
-    preallocated = bytes;
-    if (bytes <= reserved) return true;
-    request.bytes = bytes - reserved;
+    return bytes - std::min(bytes, reserved);
+  };
+  const auto give_back = [&] {
+    const Guard guard(lock);
+    for (BlockNode* node : taken) heap.give(node);
+  };
+  preallocated = bytes;
+  try {
+    while (const std::size_t more = missing()) {
+      taken.reserve(taken.size() + 1);
+      BlockNode* node = grow_cache({.bytes = more}, refusal, false);
+      if (!node) break;
+      taken.push_back(node);
+    }
+  } catch (...) {
+    give_back();
+    throw;
   }
-  BlockNode* node = grow_cache(request, refusal);
-  if (!node) return false;
-  const Guard guard(lock);
-  ledger.remove(request.bytes, node->bytes(), request.category);
-  heap.give(node);
-  return true;
+  give_back();
+  return missing() == 0;
+}
+
+void Shared::refill_preallocated() noexcept {
+  if (preallocated == 0) return;
+  const std::size_t target = preallocated;
+  std::size_t most = 0;
+  {
+    const Guard guard(lock);
+    const std::size_t pools_have = ledger.reserved() - cache_reserved();
+    most = std::min(limit, source->capacity_bytes());
+    most = (most - std::min(most, pools_have)) / profile.page_bytes * profile.page_bytes;
+  }
+  try {
+    Refusal ignored;
+    preallocate(std::min(target, most), ignored);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it is as full as it can be
+  }
+  preallocated = target;
 }
 
 ReleaseReport Shared::trim(std::size_t bytes) noexcept {
@@ -206,9 +236,9 @@ ReleaseReport Shared::trim_segments(std::size_t bytes) noexcept {
 }
 
 bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
-  const bool is_gone = holding.pages == 0 ||
-                       (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
-                                              : source->unmap(holding.base, holding.pages));
+  const bool is_gone =
+      holding.pages == 0 || (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
+                                                   : source->unmap(holding.base, holding.pages));
   if (!is_gone) return false;
   const Guard guard(lock);
   uncount(pool, holding);
@@ -347,8 +377,8 @@ std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept
         for (auto& [age, holding] : pool->holdings) {
           auto resting = Holding::Presence::resting;
           if (holding.pages > 0 && holding.presence.compare_exchange_strong(
-                                       resting, Holding::Presence::away,
-                                       std::memory_order_acquire, std::memory_order_relaxed)) {
+                                       resting, Holding::Presence::away, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
             of = pool;
             found = &holding;
             break;

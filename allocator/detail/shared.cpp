@@ -101,14 +101,19 @@ void Shared::tell_passed(const Request& request) {
   Watchers::tell(passed, pressure);
 }
 
+// A twin and a device with a limit have to give back alike, to the byte, or one of them has room
+// where the other has none.
+std::size_t Relief::missing_bytes(const Refusal& refusal) const noexcept {
+  if (refusal.reason != OutOfMemory::Reason::device_refused) return refusal.missing_bytes;
+  const std::size_t free = shared_.source->device_memory().free;
+  return refusal.reserve_bytes > free ? refusal.reserve_bytes - free : refusal.reserve_bytes;
+}
+
 bool Relief::find(const Refusal& refusal) {
   using Reason = OutOfMemory::Reason;
   if (refusal.reason == Reason::injected) return false;
   const bool by_pool = refusal.reason == Reason::pool_limit;
-  // A device says no more than no: then as much goes back as was asked of it.
-  const std::size_t bytes = std::max(
-      refusal.reason == Reason::device_refused ? refusal.reserve_bytes : refusal.missing_bytes,
-      std::size_t{1});
+  const std::size_t bytes = std::max(missing_bytes(refusal), std::size_t{1});
   if (stage_ == Stage::preallocated) {
     stage_ = Stage::callbacks;
     const Guard mapping(shared_.mapping);
@@ -139,11 +144,14 @@ bool Relief::find(const Refusal& refusal) {
     if (shared_.trim(bytes).returned_bytes > 0) return true;
     stage_ = Stage::capacity;
   }
-  if (stage_ == Stage::capacity && refusal.reason == Reason::device_refused) {
-    stage_ = Stage::none;
-    return shared_.source->overdraw();
-  }
   return false;
+}
+
+bool Relief::overdraw(const Refusal& refusal) {
+  if (stage_ != Stage::capacity || refusal.reason != OutOfMemory::Reason::device_refused)
+    return false;
+  stage_ = Stage::none;
+  return shared_.source->overdraw();
 }
 
 }  // namespace ebb::memory::detail

@@ -42,9 +42,7 @@ struct Holding final : BlockNode {
   const char* purpose = "";
 
   /// Who asked, or what for, where it is not for one node.
-  Tag asked_by() const noexcept {
-    return *purpose ? Tag{purpose, tag().file, tag().line} : tag();
-  }
+  Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
   void serve(const Request& request) noexcept {
     BlockNode::serve(request);
     purpose = request.purpose;
@@ -105,7 +103,7 @@ struct Shared {
   Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
-  std::atomic<bool> special = false;  // something of what follows is set; read without it too
+  std::atomic<bool> special = false;      // something of what follows is set; read without it too
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
   std::shared_ptr<EventLog> recorder;
@@ -126,16 +124,18 @@ struct Shared {
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   std::size_t segments(const PoolState* pool) const noexcept;
   std::size_t cache_reserved() const noexcept;
-  BlockNode* serve(BlockNode* node, const Request& request) noexcept;
+  BlockNode* serve(BlockNode* node, const Request& request, bool is_counted = true) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;
   void uncount(PoolState& pool, const Holding& holding) noexcept;
 
   // Under `mapping`.
   /// A live node from the cache, which grows for it; it serves the request and is counted. Null
   /// where that was refused.
-  BlockNode* grow_cache(const Request& request, Refusal& refusal);
+  BlockNode* grow_cache(const Request& request, Refusal& refusal, bool is_counted = true);
   /// Memory for the cache, so that it has so many bytes at least; those are kept.
   bool preallocate(std::size_t bytes, Refusal& refusal);
+  /// As much of that again as there is room for, after some of it had to go elsewhere.
+  void refill_preallocated() noexcept;
   /// Returns free pages until at least so many bytes went back, or there are none.
   ReleaseReport trim(std::size_t bytes) noexcept;
   /// Takes the memory of resting blocks, oldest pool first, until so many bytes went back.
@@ -184,9 +184,14 @@ class Relief {
 
   /// Whether something has changed, so that it is worth another try. Without a lock.
   bool find(const Refusal& refusal);
+  /// When that has found nothing: whether a simulated device serves the request all the same.
+  bool overdraw(const Refusal& refusal);
 
  private:
   enum class Stage { preallocated, callbacks, arenas, cache, capacity, none };
+
+  /// What would have to go back for the request.
+  std::size_t missing_bytes(const Refusal& refusal) const noexcept;
 
   Shared& shared_;
   PoolState* const pool_;
