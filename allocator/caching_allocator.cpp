@@ -134,7 +134,11 @@ void CachingAllocator::set_limit(std::optional<std::size_t> reserved_bytes) noex
     const Guard guard(shared.lock);
     shared.limit = reserved_bytes.value_or(kNoLimit);
   }
-  if (excess() > 0) shared.trim(excess());
+  if (excess() > 0) {
+    shared.trim(excess());
+    const Guard guard(shared.lock);
+    shared.preallocated = std::min(shared.preallocated, shared.cache_reserved());
+  }
   if (excess() > 0) shared.take_resting(excess(), nullptr);
 }
 
@@ -163,6 +167,7 @@ std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexce
 }
 
 Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunction call) {
+  if (!call) throw Error("[watch] the function to be called is empty");
   auto watcher = std::make_shared<detail::Watcher>();
   watcher->call = std::move(call);
   watcher->threshold = threshold;
@@ -178,7 +183,7 @@ Stats CachingAllocator::stats() const {
   {
     const Guard guard(shared_->lock);
     stats = shared_->ledger.stats();
-    stats.segments = shared_->segments(nullptr);
+    stats.segments = shared_->heap.segments().size() + shared_->segments_of_pools;
     limit = shared_->limit;
   }
   return shared_->with_device(stats, limit);
@@ -197,11 +202,20 @@ std::size_t CachingAllocator::reserved_bytes() const noexcept {
   return shared_->ledger.published_reserved();
 }
 
-std::size_t CachingAllocator::room_bytes() const noexcept {
+std::size_t CachingAllocator::peak_bytes() const noexcept {
   const Guard guard(shared_->lock);
-  const std::size_t pinned = shared_->ledger.reserved() - shared_->heap.free_bytes().in_pages;
-  const std::size_t most = std::min(shared_->limit, shared_->source->capacity_bytes());
-  return most > pinned ? most - pinned : 0;
+  return shared_->ledger.stats().allocated.peak;
+}
+
+std::size_t CachingAllocator::limit_bytes() const noexcept {
+  const Guard guard(shared_->lock);
+  return shared_->limit;
+}
+
+std::size_t CachingAllocator::room_bytes() const noexcept {
+  const std::size_t capacity = shared_->source->capacity_bytes();
+  const Guard guard(shared_->lock);
+  return shared_->room_within(std::min(shared_->limit, capacity));
 }
 
 std::size_t CachingAllocator::capacity_bytes() const noexcept {

@@ -64,7 +64,10 @@ class CachingAllocator {
   void reset_peaks() noexcept;
   std::size_t allocated_bytes() const noexcept;  ///< without a lock: cheap, never torn
   std::size_t reserved_bytes() const noexcept;   ///< likewise
-  /// The most that could be reserved: capacity or limit, less what live blocks use. Looks at every
+  std::size_t peak_bytes() const noexcept;   ///< allocated
+  std::size_t limit_bytes() const noexcept;  ///< kNoLimit: none
+  /// The most that could be reserved: capacity or limit, less what live blocks use that do not rest. Looks
+  /// at every
   /// free block.
   std::size_t room_bytes() const noexcept;
   std::size_t capacity_bytes() const noexcept;  ///< the source's

@@ -44,9 +44,9 @@ std::string figures(const memory::Stats& stats) {
 
 std::string free_in(const memory::Fragmentation& parts) {
   if (parts.free_bytes == 0) return "nothing";
-  std::string text = format_bytes(parts.free_bytes) + " in " +
-                     counted(parts.free_pieces, " piece", " pieces") + ", the largest " +
-                     format_bytes(parts.largest_free_bytes);
+  std::string text =
+      format_bytes(parts.free_bytes) + " in " + counted(parts.free_pieces, " piece", " pieces");
+  if (parts.free_pieces > 1) text += ", the largest " + format_bytes(parts.largest_free_bytes);
   if (parts.pinned_bytes > 0)
     text += ", " + format_bytes(parts.pinned_bytes) + " of it in pages that live blocks use too";
   return text;
@@ -70,18 +70,26 @@ std::string why(const OutOfMemory::Facts& facts) {
 
 std::string way_out(const OutOfMemory::Facts& facts) {
   if (facts.reason == Reason::injected) return "nothing is wrong with the memory";
+  // No batch makes a model smaller.
+  const memory::Category category = facts.request.category;
   const std::string less =
-      "lower the peak (a smaller batch, optim::Accumulator over smaller micro-batches, recompute)";
+      category == memory::Category::parameter ? "take a smaller model"
+      : category == memory::Category::optimizer_state
+          ? "take a smaller model, or an optimizer that keeps less"
+          : "lower the peak (a smaller batch, optim::Accumulator over smaller micro-batches, "
+            "recompute)";
   const std::string close = ", or free what is held (close sessions, leave scopes)";
-  const auto raise = [&](const memory::Stats& stats) {
-    return std::to_string((stats.reserved.current + facts.reserve_bytes + (1 << 20) - 1) >> 20) +
-           " MiB";
+  // Where the device has so much.
+  const auto raise = [&](const char* what, const memory::Stats& stats) -> std::string {
+    const std::size_t bytes = stats.reserved.current + facts.reserve_bytes;
+    if (bytes > stats.device_total) return "";
+    return std::string("raise the ") + what + " to " +
+           std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB, ";
   };
   if (facts.reason == Reason::device_limit)
-    return "raise the limit (memory::set_limit) to " + raise(facts.stats) + ", " + less + close;
+    return raise("limit (memory::set_limit)", facts.stats) + less + close;
   if (facts.reason == Reason::pool_limit)
-    return "raise the session's limit (memory_limit) to " + raise(*facts.pool_stats) + ", or " +
-           less;
+    return raise("session's limit (set_memory_limit)", *facts.pool_stats) + "or " + less;
   return less + close;
 }
 
@@ -113,13 +121,13 @@ std::string message(const OutOfMemory::Facts& facts) {
               format_bytes(stats.device_free) + " free of " + format_bytes(stats.device_total));
   text += row("held", figures(stats));
   if (facts.pool_stats) text += row("by " + facts.pool, figures(*facts.pool_stats));
-  text += row("free", free_in(facts.fragmentation));
+  text += row("cached", free_in(facts.fragmentation));
   text += row("by category", categories(stats));
   const char* label = "by line";
   for (const memory::Holder& holder : facts.holders) {
-    text += row(label, format_bytes(holder.bytes) + " in " +
-                           counted(holder.blocks, " block by ", " blocks by ") +
-                           describe(holder.tag));
+    text +=
+        row(label, format_bytes(holder.bytes) + " in " +
+                       counted(holder.blocks, " block by ", " blocks by ") + describe(holder.tag));
     label = "";
   }
   if (facts.reason != Reason::injected)

@@ -43,7 +43,7 @@ EventLog::EventLog(std::size_t max_events)
 }
 
 void EventLog::begin(const Held& held) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Guard lock(mutex_);
   before_ = held;
 }
 
@@ -55,7 +55,7 @@ std::int64_t EventLog::now() const noexcept {
 
 void EventLog::append(EventKind kind, const void* address, std::size_t bytes, Category category,
                       Category before, const Tag& tag) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Guard lock(mutex_);
   append({now(), address, bytes, tag.operator_name, tag.file, tag.line, kind, category, before});
 }
 
@@ -67,14 +67,14 @@ void EventLog::add(EventKind kind, const void* address, const ByCategory& split,
 }
 
 void EventLog::mark(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const Guard lock(mutex_);
   auto place = names_.find(name);
   if (place == names_.end()) place = names_.emplace(name).first;
   append({.nanoseconds = now(), .operator_name = place->c_str(), .kind = EventKind::mark});
 }
 
 void EventLog::step() noexcept {
-  const std::lock_guard lock(mutex_);
+  const Guard lock(mutex_);
   append({.nanoseconds = now(), .kind = EventKind::step});
 }
 
@@ -118,7 +118,7 @@ EventLog::Reading EventLog::read() const {
   std::deque<std::shared_ptr<Chunk>> chunks;
   std::size_t first = 0, count = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const Guard lock(mutex_);
     reading.before = before_;
     reading.dropped = dropped_;
     chunks = chunks_;
@@ -136,7 +136,7 @@ EventLog::Reading EventLog::read() const {
 }
 
 std::size_t EventLog::dropped() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const Guard lock(mutex_);
   return dropped_;
 }
 

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ebb/allocator/category.h"
+#include "ebb/allocator/mutex.h"
 #include "ebb/allocator/statistics.h"
 
 namespace ebb::memory {
@@ -130,7 +130,7 @@ class EventLog {
   const std::size_t max_events_;
   const std::chrono::steady_clock::time_point start_;
 
-  mutable std::mutex mutex_;                   // guards what follows
+  mutable Mutex mutex_;                        // guards what follows
   std::deque<std::shared_ptr<Chunk>> chunks_;  // the oldest first; only the last has room
   std::size_t first_ = 0;                      // event, in the first chunk
   std::size_t used_ = kChunk;                  // of the last chunk

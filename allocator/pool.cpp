@@ -14,6 +14,10 @@ using Presence = detail::Holding::Presence;
 using Reason = OutOfMemory::Reason;
 
 namespace {
+// Addresses for a block that may grow: enough for any batch that is tried after the first, and few
+// enough that the page tables of thousands of sessions, which each range has its own of, stay small.
+constexpr std::size_t kRoomToGrow = std::size_t{64} << 20;
+
 Holding& holding_of(Block* block) noexcept {
   return static_cast<Holding&>(*detail::node_of(block));
 }
@@ -78,9 +82,7 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   void* base = nullptr;
   const bool needs_addresses = shared_.profile.grows && pages > 0;
   if (needs_addresses)
-    addresses = may_grow
-                    ? std::max(pages, shared_.profile.in_pages(shared_.source->capacity_bytes()))
-                    : pages;
+    addresses = may_grow ? shared_.profile.in_pages(std::max(kRoomToGrow, 64 * pages)) : pages;
   const auto reserve = [&] {
     // A source's own lock, taken outside of this one, may be held while another thread forks.
     const Guard mapping(shared_.mapping);
@@ -116,6 +118,7 @@ void Pool::remove_holding(Holding& holding) noexcept {
     state_->holdings.erase(holding.age);
   }
   shared_.refill_cushion(*state_);
+  shared_.refill_preallocated();
 }
 
 // Pages for a block that is nobody else's meanwhile.
@@ -139,7 +142,8 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
         return;
       }
     }
-    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal))
+      shared_.refuse(request, refusal, state_.get());
   }
 }
 
@@ -163,7 +167,13 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
     holding.presence.store(Presence::held, std::memory_order_relaxed);
     shared_.count(*state_, holding);
   }
-  shared_.tell_passed(request);
+  try {
+    shared_.tell_passed(request);
+  } catch (...) {  // what it obtained goes back; whoever needs it next asks again
+    const Guard mapping(shared_.mapping);
+    shared_.take_away(*state_, holding, Presence::away);
+    throw;
+  }
   return true;
 }
 
@@ -262,12 +272,15 @@ void Pool::resume() {
     while (count > 0) shared_.take_away(*state_, *resumed[--count], Presence::suspended);
     throw;
   }
-  const Guard mapping(shared_.mapping);
   {
-    const Guard guard(shared_.lock);
-    state_->suspended = false;
+    const Guard mapping(shared_.mapping);
+    {
+      const Guard guard(shared_.lock);
+      state_->suspended = false;
+    }
+    shared_.refill_cushion(*state_);
   }
-  shared_.refill_cushion(*state_);
+  shared_.tell_passed({.purpose = "a session that was suspended"});
 }
 
 void Pool::preallocate(std::size_t bytes) {
@@ -298,7 +311,8 @@ void Pool::preallocate(std::size_t bytes) {
         return;
       }
     }
-    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal))
+      shared_.refuse(request, refusal, state_.get());
   }
 }
 
@@ -313,13 +327,14 @@ CloseReport Pool::close() noexcept {
     report.freed_bytes = state_->ledger.allocated();
     reserved = state_->ledger.reserved();
   }
-  for (auto at = state_->holdings.begin(); at != state_->holdings.end();) {
-    if (!shared_.drop(*state_, at->second)) {
-      ++at;
-      continue;
-    }
+  // Others may close it too while a large block goes: each block is dropped by one.
+  for (std::uint64_t age = 0;;) {
+    const auto at = state_->holdings.lower_bound(age);
+    if (at == state_->holdings.end()) break;
+    age = at->first + 1;
+    if (at->second.is_closing || !shared_.drop(*state_, at->second)) continue;
     const Guard guard(shared_.lock);
-    at = state_->holdings.erase(at);
+    state_->holdings.erase(at);
   }
   detail::Cushion& cushion = state_->cushion;
   Refusal ignored;
@@ -329,6 +344,7 @@ CloseReport Pool::close() noexcept {
     cushion.addresses = 0;
   }
   report.returned_bytes = reserved - state_->ledger.published_reserved();
+  shared_.refill_preallocated();
   return report;
 }
 
@@ -345,7 +361,7 @@ Stats Pool::stats() const {
   {
     const Guard guard(shared_.lock);
     stats = state_->ledger.stats();
-    stats.segments = shared_.segments(&*state_);
+    stats.segments = state_->segments;
     limit = state_->limit;
   }
   return shared_.with_device(stats, limit);

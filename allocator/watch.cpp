@@ -9,10 +9,10 @@
 namespace ebb::memory {
 
 namespace {
-thread_local bool tells = false;
+thread_local const detail::Watcher* calling = nullptr;  // this thread
 }  // namespace
 
-bool is_in_watch_call() noexcept { return tells; }
+bool is_in_watch_call() noexcept { return calling != nullptr; }
 
 Watch::Watch(std::shared_ptr<detail::Watcher> watcher) noexcept : watcher_(std::move(watcher)) {}
 
@@ -27,16 +27,24 @@ Watch& Watch::operator=(Watch&& other) noexcept {
 Watch::~Watch() { end(); }
 
 void Watch::end() noexcept {
-  const auto watcher = std::exchange(watcher_, nullptr);  // outlives the lock
+  const auto watcher = std::exchange(watcher_, nullptr);
   if (!watcher) return;
-  WatchFunction call;  // may own memory, so it goes without a lock
-  const std::lock_guard lock(watcher->calling);
-  watcher->ended.store(true, std::memory_order_release);
+  watcher->ended.store(true);
   watcher->all_ended->fetch_add(1, std::memory_order_release);
-  if (!watcher->is_called) call.swap(watcher->call);
+  const std::uint32_t own = calling == watcher.get() ? 1 : 0;
+  for (std::uint32_t calls = watcher->calls.load(); calls > own; calls = watcher->calls.load())
+    watcher->calls.wait(calls);
+  watcher->empty_if_over();
 }
 
 namespace detail {
+
+// Nobody who comes now calls it: it has ended.
+void Watcher::empty_if_over() noexcept {
+  if (!ended.load() || calls.load() > 0 || emptied.exchange(true)) return;
+  WatchFunction owned;
+  owned.swap(call);
+}
 
 void Watchers::add(std::shared_ptr<Watcher> watcher) {
   watcher->all_ended = ended_;
@@ -89,27 +97,24 @@ void Watchers::rearm(std::size_t allocated) noexcept {
 
 bool Watchers::tell(const std::vector<std::shared_ptr<Watcher>>& watchers,
                     const Pressure& pressure) {
-  if (tells || watchers.empty()) return false;
-  struct Telling {
-    Telling() { tells = true; }
-    ~Telling() { tells = false; }
-  } const telling;
+  if (calling || watchers.empty()) return false;
+  struct Call {
+    explicit Call(Watcher& watcher) noexcept : watcher(watcher) {
+      calling = &watcher;
+      watcher.calls.fetch_add(1);
+    }
+    ~Call() {
+      calling = nullptr;
+      watcher.calls.fetch_sub(1);
+      watcher.calls.notify_all();
+      watcher.empty_if_over();
+    }
+    Watcher& watcher;
+  };
   bool told = false;
   for (const auto& each : watchers) {
-    WatchFunction ended;  // by the call itself
-    const std::lock_guard lock(each->calling);
-    if (each->ended.load(std::memory_order_acquire)) continue;
-    struct Calling {
-      explicit Calling(Watcher& watcher, WatchFunction& ended) : watcher(watcher), ended(ended) {
-        watcher.is_called = true;
-      }
-      ~Calling() {
-        watcher.is_called = false;
-        if (watcher.ended) ended.swap(watcher.call);
-      }
-      Watcher& watcher;
-      WatchFunction& ended;
-    } const calling(*each, ended);
+    const Call call(*each);
+    if (each->ended.load()) continue;
     told = true;
     each->call(pressure);
   }

@@ -38,7 +38,8 @@ class Emitter {
       const Place place = place_of(fetch.value);
       const bool is_there =
           place.kind == Place::fetch && place.offset == 0 && place.index == program_.fetches.size();
-      program_.fetches.push_back({form_.specs[fetch.spec], is_there ? Place{} : place});
+      program_.fetches.push_back(
+          {form_.specs[fetch.spec], is_there ? Place{} : place, tag("fetch", fetch.site)});
     }
     for (Index m = 0; m < form_.memories.size(); ++m)
       if (const Index feed = form_.memories[m].slot_of;

@@ -57,6 +57,7 @@ struct Fetch {
   Spec spec;
   // Where its value is at the end, unless a step writes it straight into the fetched tensor.
   Place copied_from;
+  memory::Tag tag = {};  // the line of the node that is fetched
 };
 
 // A graph cut down to some fetches, with all shapes known, all steps in order and all memory

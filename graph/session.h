@@ -135,10 +135,12 @@ class Session {
   std::size_t plans() const;
   const Device& device() const;
 
-  // Lends the device's memory to others for a while: moves the values of all variables to the
-  // host's memory, or to a file, and gives everything back to the device. Until resume() the
-  // session refuses what needs values, by an Error. Waits for a run in progress; a second call does
-  // nothing. Says what was freed and returned. Throws FileError, with nothing changed.
+  // Lends the device's memory to others for a while: moves the values of all variables to plain
+  // memory of the host, or to a new file, which resume() and close() remove, and gives everything
+  // back to the device. (On the CPU only a file frees memory: the host's is the same.) Until
+  // resume() the session refuses what needs values, by an Error. Waits for a run in progress; a
+  // second call does nothing. Says what was freed and returned. Throws FileError where the file is
+  // there already or cannot be written, with nothing changed.
   memory::CloseReport suspend();
   memory::CloseReport suspend(const std::string& file);
   // Brings everything back, at the same addresses where the device can: prepared steps go on as if

@@ -5,36 +5,43 @@ namespace ebb {
 
 void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& fetches,
                                       const Feeding& feeding, const std::vector<Shape>& shapes) {
-  std::int64_t batch = 0;
+  std::optional<std::int64_t> batch;
   if (error.reason() != OutOfMemory::Reason::injected) {
     try {
       batch = largest_batch(fetches, feeding, shapes);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then there is no hint
     }
   }
-  if (batch == 0) throw;
+  if (!batch) throw;
   OutOfMemory::Facts facts = error.facts();
-  facts.hints.push_back("with " + std::to_string(batch) + (batch == 1 ? " row" : " rows") +
-                        " in each feed this run would fit");
+  facts.hints.push_back(*batch == 0
+                            ? "not even with 1 row in each feed would this run fit"
+                            : "with " + std::to_string(*batch) + (*batch == 1 ? " row" : " rows") +
+                                  " in each feed this run would fit");
   throw OutOfMemory(std::move(facts));
 }
 
-// Of the rows that the feeds of open length have in common; 0: not even one fits, or that is not
+// Of the rows that the feeds of open length have in common; 0: not even one fits; none: that is not
 // how they are fed. Found by planning, under the lock.
-std::int64_t Session::Impl::largest_batch(const Tensors& fetches, const Feeding& feeding,
-                                          const std::vector<Shape>& shapes) {
+std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
+                                                         const Feeding& feeding,
+                                                         const std::vector<Shape>& shapes) {
   constexpr std::size_t kMostNodes = 20'000;  // more would take too long
-  if (graph.state().nodes().size() > kMostNodes) return 0;
+  if (graph.state().nodes().size() > kMostNodes) return std::nullopt;
   std::int64_t rows = 0;
   std::vector<bool> is_open(shapes.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const Shape& declared = feeding.placeholders[i].shape();
     is_open[i] = declared.rank() > 0 && declared.dim(0) == kOpen;
     if (!is_open[i]) continue;
-    if (rows != 0 && rows != shapes[i][0]) return 0;
+    if (rows != 0 && rows != shapes[i][0]) return std::nullopt;
     rows = shapes[i][0];
   }
+  if (rows == 0) return std::nullopt;
   const memory::Stats held = pool->stats();
+  const memory::Profile& profile = device.runtime().profile();
+  const std::size_t variables_held =
+      profile.in_pages(variables.parameter_bytes()) + profile.in_pages(variables.slot_bytes());
   const std::size_t room = device.runtime().allocator().room_bytes() + held.reserved.current;
   const auto fits = [&](std::int64_t batch) {
     FedShapes fed;
@@ -43,14 +50,16 @@ std::int64_t Session::Impl::largest_batch(const Tensors& fetches, const Feeding&
       if (is_open[i]) shape.set(0, batch);
       fed.push_back({feeding.placeholders[i], shape});
     }
-    const detail::Program program = detail::make_program(graph.state(), fetches, fed,
-                                                         device.runtime(),
-                                                         {.passes = options.passes});
+    const detail::Program program = detail::make_program(
+        graph.state(), fetches, fed, device.runtime(), {.passes = options.passes});
     std::size_t fetched = 0;
     for (const detail::Fetch& fetch : program.fetches)
-      fetched += device.runtime().profile().in_pages(fetch.spec.bytes());
-    return program.plan.reserved_bytes <= held.limit &&
-           program.plan.reserved_bytes + fetched <= room;
+      fetched += profile.in_pages(fetch.spec.bytes());
+    // Of what the session holds for other runs, the arena alone gives way.
+    const std::size_t arena = profile.in_pages(program.plan.arena_bytes);
+    const std::size_t reserved =
+        arena + std::max(program.plan.reserved_bytes - arena, variables_held);
+    return reserved <= held.limit && reserved + fetched <= room;
   };
   std::int64_t fitting = 0;
   for (std::int64_t refused = rows; refused - fitting > 1;) {

@@ -133,8 +133,8 @@ class Session::Impl {
   // Says which batch would have fitted, where that can be found out.
   [[noreturn]] void rethrow_with_hint(const OutOfMemory& error, const Tensors& fetches,
                                       const Feeding& feeding, const std::vector<Shape>& shapes);
-  std::int64_t largest_batch(const Tensors& fetches, const Feeding& feeding,
-                             const std::vector<Shape>& shapes);
+  std::optional<std::int64_t> largest_batch(const Tensors& fetches, const Feeding& feeding,
+                                            const std::vector<Shape>& shapes);
   std::vector<std::size_t> variables_with_memory() const;
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,

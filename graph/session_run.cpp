@@ -50,10 +50,11 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
 // With what it reserves ahead: before the session takes a key of the thread's generator.
 std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options) {
   memory::CachingAllocator& allocator = options.device.runtime().allocator();
-  auto pool = allocator.make_pool("session", bytes_of(options.memory_limit, options.device));
+  const std::optional<std::size_t> limit = bytes_of(options.memory_limit, options.device);
+  auto pool = allocator.make_pool("session", limit);
   if (options.growth == memory::Growth::preallocate) {
     const std::size_t page = allocator.profile().page_bytes;
-    pool->preallocate(std::min(allocator.room_bytes(), pool->stats().limit) / page * page);
+    pool->preallocate(limit.value_or(allocator.room_bytes()) / page * page);
   }
   return pool;
 }
@@ -195,7 +196,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
     if (std::exchange(plan->resumes, resumes) != resumes) executable.unbind();
     // The arena comes last: it is not made larger for a run that cannot be.
     for (const detail::Fetch& fetch : program.fetches)
-      results.push_back(detail::allocate(fetch.spec, device, Category::temporary, {"fetch"}));
+      results.push_back(detail::allocate(fetch.spec, device, Category::temporary, fetch.tag));
     provide_arena(program.plan);
     executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
     if (!plan->kept) keep(plan);

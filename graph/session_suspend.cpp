@@ -1,5 +1,6 @@
 // A session that lends its memory to others for a while.
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "ebb/core/base/error.h"
@@ -27,6 +28,8 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
   if (!device.is_simulated()) {
     std::ofstream stream;
     if (file) {
+      if (std::filesystem::exists(*file))
+        throw FileError("[suspend] " + *file + " is there already, and would be removed by resume()");
       stream.open(*file, std::ios::binary | std::ios::trunc);
       if (!stream) throw FileError("[suspend] cannot write " + *file);
       kept->file = *file;

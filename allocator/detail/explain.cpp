@@ -112,32 +112,36 @@ Fragmentation Shared::fragmentation() const {
 
 void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
   constexpr std::size_t kHolders = 10;
+  {
+    const Guard guard(mapping);
+    refill_preallocated();
+  }
   OutOfMemory::Facts facts;
   facts.reason = refusal.reason;
   facts.request = request;
   facts.reserve_bytes = refusal.reserve_bytes;
   facts.device = profile.name;
-  std::size_t its_limit = kNoLimit, pinned = 0;
+  std::size_t its_limit = kNoLimit;
+  const std::size_t capacity = source->capacity_bytes();
   {
     const Guard guard(lock);
     facts.stats = ledger.stats();
-    facts.stats.segments = segments(nullptr);
+    facts.stats.segments = heap.segments().size() + segments_of_pools;
     its_limit = limit;
     if (pool) {
       facts.pool = pool->name;
       facts.pool_stats = pool->ledger.stats();
-      facts.pool_stats->segments = segments(pool);
+      facts.pool_stats->segments = pool->segments;
       facts.pool_stats->limit = pool->limit;
     }
-    pinned = ledger.reserved() - heap.free_bytes().in_pages;
+    facts.room_bytes = room_within(std::min(limit, capacity));
   }
   facts.stats = with_device(facts.stats, its_limit);
   if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats, facts.pool_stats->limit);
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
   const auto room = [](std::size_t most, std::size_t used) { return most > used ? most - used : 0; };
-  facts.room_bytes = std::max(room(std::min(its_limit, source->capacity_bytes()), pinned),
-                              pool ? 0 : facts.fragmentation.largest_free_bytes);
+  if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
   if (facts.pool_stats)
     facts.room_bytes = std::min(
         facts.room_bytes, room(facts.pool_stats->limit, facts.pool_stats->reserved.current));

@@ -66,6 +66,12 @@ bool Shared::adopt_addresses(std::size_t bytes) {
     range = profile.in_pages(range / 2);
     base = source->reserve(range);
   }
+  // Where there are few addresses others need them too.
+  if (base && range < profile.range_bytes && range / 8 >= profile.in_pages(bytes)) {
+    source->unreserve(base, range);
+    range = profile.in_pages(range / 8);
+    base = source->reserve(range);
+  }
   if (!base) return false;
   try {
     const Guard guard(lock);
@@ -158,6 +164,24 @@ bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
   return true;
 }
 
+void Shared::refill_preallocated() noexcept {
+  if (preallocated == 0) return;
+  const std::size_t target = preallocated;
+  std::size_t most = 0;
+  {
+    const Guard guard(lock);
+    const std::size_t pools_have = ledger.reserved() - cache_reserved();
+    most = std::min(limit, source->capacity_bytes());
+    most = (most - std::min(most, pools_have)) / profile.page_bytes * profile.page_bytes;
+  }
+  try {
+    Refusal ignored;
+    preallocate(std::min(target, most), ignored);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it is as full as it can be
+  }
+  preallocated = target;
+}
+
 ReleaseReport Shared::trim(std::size_t bytes) noexcept {
   if (!profile.grows) return trim_segments(bytes);
   ReleaseReport report;
@@ -241,6 +265,10 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   watchers.sink_to(ledger.allocated());
   record(EventKind::unmap, holding.base, holding.pages);
   discharge(holding.pages, &pool);
+  if (holding.pages > 0) {
+    --pool.segments;
+    --segments_of_pools;
+  }
   holding.presence.store(then, std::memory_order_release);
   return true;
 }
@@ -249,6 +277,8 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
   const bool has_memory = holding.presence != Holding::Presence::away &&
                           holding.presence != Holding::Presence::suspended;
   std::size_t left = has_memory ? holding.pages : 0;
+  const bool had_pages = left > 0;
+  holding.is_closing = true;
   {
     const Guard guard(lock);
     if (has_memory && holding.presence != Holding::Presence::stuck) uncount(pool, holding);
@@ -271,9 +301,14 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
       mapping.lock();
     }
   }
+  holding.is_closing = false;
   {
     const Guard guard(lock);
     holding.pages = left;
+    if (had_pages && left == 0) {
+      --pool.segments;
+      --segments_of_pools;
+    }
   }
   if (left > 0) return false;
   if (holding.addresses > 0) source->unreserve(holding.base, holding.addresses);
@@ -304,8 +339,7 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
   {
     const Guard guard(lock);
     if (cushion - pool.cushion.pages >= more) {  // reserved already, whatever the limits are now
-      pool.ledger.reserve(more);
-      ledger.reserve(more);
+      charge(more, &pool);
       refusal = {.reserve_bytes = more};
       is_admitted = true;
     } else {
@@ -323,6 +357,10 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
     const Guard guard(lock);
     if (is_committed) {
       record(EventKind::map, holding.base + had, more);
+      if (had == 0) {
+        ++pool.segments;
+        ++segments_of_pools;
+      }
       return true;
     }
     discharge(more, &pool);
@@ -374,35 +412,36 @@ void Shared::refill_cushion(PoolState& pool) noexcept {
   set_cushion(pool, cushion.pages + more / profile.page_bytes * profile.page_bytes, ignored);
 }
 
+// Pools come and go between two turns of the lock: one that moves up is met next time.
 std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
   std::size_t taken = 0;
-  while (taken < bytes) {
+  for (std::size_t at = 0; taken < bytes;) {
     PoolState* of = nullptr;
     Holding* found = nullptr;
     {
       const Guard guard(lock);
-      for (PoolState* pool : pools) {
-        if (only_of ? pool != only_of : pool->reserves_ahead()) continue;
-        for (auto& [age, holding] : pool->holdings) {
+      for (; !found && at < pools.size(); at += found ? 0 : 1) {
+        of = pools[at];
+        if (only_of ? of != only_of : of->reserves_ahead()) continue;
+        for (auto& [age, holding] : of->holdings) {
           auto resting = Holding::Presence::resting;
           if (holding.pages > 0 && holding.presence.compare_exchange_strong(
                                        resting, Holding::Presence::away, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
-            of = pool;
             found = &holding;
             break;
           }
         }
-        if (found) break;
       }
     }
     if (!found) break;
     const std::size_t pages = found->pages;
-    if (!take_away(*of, *found, Holding::Presence::away)) {
+    if (take_away(*of, *found, Holding::Presence::away)) {
+      taken += pages;
+    } else {
       found->presence.store(Holding::Presence::resting, std::memory_order_release);
-      break;
+      ++at;  // the device keeps it
     }
-    taken += pages;
   }
   return taken;
 }

@@ -35,13 +35,23 @@ bool Shared::admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcep
   refusal.missing_bytes = missing(ledger.reserved(), limit);
   if (refusal.missing_bytes > 0) return false;
   refusal.reason = OutOfMemory::Reason::device_refused;
-  if (pool) pool->ledger.reserve(bytes);
-  ledger.reserve(bytes);
+  charge(bytes, pool);
   return true;
 }
 
+void Shared::charge(std::size_t bytes, PoolState* pool) noexcept {
+  if (pool) {
+    pool->ledger.reserve(bytes);
+    reserved_by_pools += bytes;
+  }
+  ledger.reserve(bytes);
+}
+
 void Shared::discharge(std::size_t bytes, PoolState* pool) noexcept {
-  if (pool) pool->ledger.give_back(bytes);
+  if (pool) {
+    pool->ledger.give_back(bytes);
+    reserved_by_pools -= bytes;
+  }
   ledger.give_back(bytes);
 }
 
@@ -67,24 +77,18 @@ bool Shared::fails_now() noexcept {
 }
 
 std::size_t Shared::cache_reserved() const noexcept {
-  std::size_t bytes = ledger.reserved();
-  for (const PoolState* pool : pools) bytes -= pool->ledger.reserved();
-  return bytes;
+  return ledger.reserved() - reserved_by_pools;
 }
 
-// Of a pool, or of all.
-std::size_t Shared::segments(const PoolState* pool) const noexcept {
-  using Presence = Holding::Presence;
-  if (pool)
-    return static_cast<std::size_t>(
-        std::count_if(pool->holdings.begin(), pool->holdings.end(), [](const auto& each) {
-          const Presence presence = each.second.presence.load(std::memory_order_relaxed);
-          return each.second.pages > 0 && presence != Presence::away &&
-                 presence != Presence::suspended;
-        }));
-  std::size_t count = heap.segments().size();
-  for (const PoolState* each : pools) count += segments(each);
-  return count;
+std::size_t Shared::room_within(std::size_t most) const noexcept {
+  std::size_t used = ledger.reserved() - heap.free_bytes().in_pages;
+  for (const PoolState* pool : pools) {
+    if (pool->reserves_ahead()) continue;
+    for (const auto& [age, holding] : pool->holdings)
+      if (holding.presence.load(std::memory_order_relaxed) == Holding::Presence::resting)
+        used -= holding.pages;
+  }
+  return most > used ? most - used : 0;
 }
 
 void Shared::tell_passed(const Request& request) {
@@ -102,14 +106,19 @@ void Shared::tell_passed(const Request& request) {
   Watchers::tell(passed, pressure);
 }
 
+// A twin and a device with a limit have to give back alike, to the byte, or one of them has room
+// where the other has none.
+std::size_t Relief::missing_bytes(const Refusal& refusal) const noexcept {
+  if (refusal.reason != OutOfMemory::Reason::device_refused) return refusal.missing_bytes;
+  const std::size_t free = shared_.source->device_memory().free;
+  return refusal.reserve_bytes > free ? refusal.reserve_bytes - free : refusal.reserve_bytes;
+}
+
 bool Relief::find(const Refusal& refusal) {
   using Reason = OutOfMemory::Reason;
   if (refusal.reason == Reason::injected) return false;
   const bool by_pool = refusal.reason == Reason::pool_limit;
-  // A device says no more than no: then as much goes back as was asked of it.
-  const std::size_t bytes = std::max(
-      refusal.reason == Reason::device_refused ? refusal.reserve_bytes : refusal.missing_bytes,
-      std::size_t{1});
+  const std::size_t bytes = std::max(missing_bytes(refusal), std::size_t{1});
   if (stage_ == Stage::preallocated) {
     stage_ = Stage::callbacks;
     const Guard mapping(shared_.mapping);

@@ -40,6 +40,7 @@ struct Holding final : BlockNode {
   std::size_t pages = 0;      // bytes of memory that it has, or had before it went away
   Composition composition;
   const char* purpose = "";
+  bool is_closing = false;  // some thread is at it; guarded by `mapping`
 
   /// Who asked, or what for, where it is not for one node.
   Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
@@ -66,6 +67,7 @@ struct PoolState {
   std::map<std::uint64_t, Holding> holdings;  // by age
   std::uint64_t next_age = 0;
   Cushion cushion;
+  std::size_t segments = 0;  // blocks that have memory
   bool closed = false, suspended = false;
 
   /// What it has reserved ahead stays with it, whoever is short of memory.
@@ -103,6 +105,8 @@ struct Shared {
   Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
+  std::size_t reserved_by_pools = 0;  // that of pools which are gone included, if any is left
+  std::size_t segments_of_pools = 0;
   std::atomic<bool> special = false;      // something of what follows is set; read without it too
   std::optional<std::size_t> fail_after;  // allocations that still pass before one fails
   Watchers watchers;
@@ -111,6 +115,7 @@ struct Shared {
   // Under the lock.
   /// Counts bytes as reserved where the limits allow it.
   bool admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept;
+  void charge(std::size_t bytes, PoolState* pool) noexcept;
   void discharge(std::size_t bytes, PoolState* pool) noexcept;
   /// Tells the recorder, if there is one.
   void record(EventKind kind, const Block& block) noexcept;
@@ -122,7 +127,9 @@ struct Shared {
                   std::memory_order_relaxed);
   }
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
-  std::size_t segments(const PoolState* pool) const noexcept;
+  /// What could be reserved for something new if so much were the limit: all but what live blocks
+  /// use that do not rest.
+  std::size_t room_within(std::size_t most) const noexcept;
   std::size_t cache_reserved() const noexcept;
   BlockNode* serve(BlockNode* node, const Request& request) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;
@@ -134,6 +141,8 @@ struct Shared {
   BlockNode* grow_cache(const Request& request, Refusal& refusal);
   /// Memory for the cache, so that it has so many bytes at least; those are kept.
   bool preallocate(std::size_t bytes, Refusal& refusal);
+  /// As much of that again as there is room for, after some of it had to go elsewhere.
+  void refill_preallocated() noexcept;
   /// Returns free pages until at least so many bytes went back, or there are none.
   ReleaseReport trim(std::size_t bytes) noexcept;
   /// Takes the memory of resting blocks, oldest pool first, until so many bytes went back.
@@ -188,6 +197,9 @@ class Relief {
 
  private:
   enum class Stage { preallocated, callbacks, arenas, cache, search, capacity, none };
+
+  /// What would have to go back for the request.
+  std::size_t missing_bytes(const Refusal& refusal) const noexcept;
 
   Shared& shared_;
   PoolState* const pool_;

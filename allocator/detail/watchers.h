@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -13,14 +13,19 @@
 
 namespace ebb::memory::detail {
 
+// Several threads may call it at once: to let one wait for another, which has locks of its own, would
+// be a deadlock.
 struct Watcher {
-  WatchFunction call;
+  WatchFunction call;                    // goes once the watch has ended and nobody calls it
   std::optional<std::size_t> threshold;  // of allocated bytes; none: told when a request is refused
   bool armed = true;                     // guarded by the allocator's lock
-  std::recursive_mutex calling;          // held during a call, which may end the watch itself
-  bool is_called = false;                // guarded by `calling`
+  std::atomic<std::uint32_t> calls = 0;  // that run, or are about to find out that it has ended
   std::atomic<bool> ended = false;
+  std::atomic<bool> emptied = false;
   std::shared_ptr<std::atomic<std::size_t>> all_ended;  // counts it, then
+
+  // What it owns goes, without a lock.
+  void empty_if_over() noexcept;
 };
 
 class Watchers {

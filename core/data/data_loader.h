@@ -75,8 +75,9 @@ class DataLoader::Iterator {
   struct Pass;
   explicit Iterator(std::shared_ptr<State> state);
   bool at_end() const noexcept;
-  std::shared_ptr<State> state_;
+  // In this order: an assignment ends the old pass, whose thread reads the old state, first.
   std::shared_ptr<Pass> pass_;  // shared by copies
+  std::shared_ptr<State> state_;
   std::int64_t position_ = 0;   // in batches
   mutable Batch batch_;         // at this position, once it was asked for
 };

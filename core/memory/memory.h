@@ -32,7 +32,7 @@ void set_growth(const Device& device, Growth growth);
 ReleaseReport release_cached(const Device& device);
 
 // The most that could still be reserved for something new: the limit or the capacity, less what
-// live blocks use. A session's arena counts as used, though it gives way when nothing else is left.
+// live blocks use. The arena of an idle session does not count: it gives way.
 std::size_t available(const Device& device);
 
 // Why more is reserved than was asked for. Looks at every free block.
@@ -42,7 +42,8 @@ Fragmentation fragmentation(const Device& device);
 // the watch ends: see WatchFunction for what may be done there.
 Watch on_pressure(const Device& device, WatchFunction call);
 // Calls each time that the device's allocated bytes rise above a threshold, for a block that has
-// just been allocated: bytes, or Limit::fraction(of the limit, or of the capacity without one).
+// just been allocated: bytes, or Limit::fraction(of the limit, or of the capacity without one, as
+// either is when the watch is made).
 Watch on_threshold(const Device& device, Limit threshold, WatchFunction call);
 
 // Every peak of stats() starts again from now. PeakScopes are not affected.

@@ -80,6 +80,7 @@ struct FormFetch {
   bool pinned = false;  // what a gradient read; otherwise the value at the end of the run
   FormValue value = {};
   Index spec = 0;
+  CallSite site = {};  // of the node that was fetched
 };
 
 // A graph cut down to some fetches, on its way from nodes to a Program. Each pass fills in what the

@@ -87,7 +87,9 @@ Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetch
     if (!graph.owns(fetch))
       throw Error("[run] a fetch is not a tensor of this graph: " + fetch.to_string());
     form.fetches.push_back(
-        {.source = source_of(fetch), .pinned = fetch.impl()->version != TensorImpl::kNewest});
+        {.source = source_of(fetch),
+         .pinned = fetch.impl()->version != TensorImpl::kNewest,
+         .site = fetch.impl()->node->site});
   }
   Pruner(form, graph).run();
   return form;

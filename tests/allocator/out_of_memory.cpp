@@ -36,7 +36,7 @@ TEST_CASE("an out-of-memory error says what was asked, what is held by whom, and
              "activation 56 MiB, parameter 12 MiB, workspace 3 MiB",
              "56 MiB in 2 blocks by lstm (train.cpp:41)",
              "12 MiB in 1 block by dense (model.cpp:7)",
-             "free         nothing",
+             "cached       nothing",
              "at most 25 MiB in one request",
              "raise the limit (memory::set_limit) to 135 MiB",
          }) {

@@ -1,5 +1,13 @@
-// Every epoch looks alike.
+// Every epoch looks alike: MEMORY.md, row 24.
+#include <functional>
+#include <numeric>
+
+#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/own_deferred.h"
@@ -51,6 +59,111 @@ TEST_CASE("from the second step of each shape on a device holds the same, epoch 
         }
         CHECK(device.runtime().allocator().stats().allocated.current == 0);
       }
+}
+
+// A training of inputs of some length each.
+using Step = std::function<void(std::int64_t length)>;
+
+Step lstm_step(const std::string& mode, const Device& device) {
+  struct Model {
+    explicit Model(const Parameters& parameters) : lstm(parameters, 4, {.hidden = 16}) {}
+    Tensor train(const Tensor& x, const Parameters& parameters) const {
+      return optim::Adam().minimize(mean(square(lstm(x).hidden)), parameters);
+    }
+    models::Lstm lstm;
+  };
+  const auto input = [device](std::int64_t length) {
+    return Tensor::zeros({8, length, 4}, DType::f32, device);
+  };
+  if (mode == "eager") {
+    const auto parameters = std::make_shared<Parameters>(device, Seed{7});
+    const auto model = std::make_shared<Model>(*parameters);
+    return [=](std::int64_t length) { model->train(input(length), *parameters); };
+  }
+  struct InGraph {
+    Graph graph;
+    Parameters parameters = Parameters(graph, Seed{7});
+    Model model = Model(parameters);
+    std::map<std::int64_t, std::pair<Tensor, Tensor>> of_length;
+    std::unique_ptr<Session> session;
+  };
+  const auto all = std::make_shared<InGraph>();
+  return [=](std::int64_t length) {
+    auto& [x, train] = all->of_length[length];
+    if (!x.defined()) {
+      x = all->graph.placeholder("x" + std::to_string(length), DType::f32, {8, length, 4});
+      train = all->model.train(x, all->parameters);
+    }
+    if (!all->session) {
+      all->session = std::make_unique<Session>(all->graph, SessionOptions{.device = device});
+      all->session->initialize();
+    }
+    all->session->run(train, {{x, input(length)}});
+  };
+}
+
+Step mlp_step(const std::string& mode, const Device& device) {
+  const std::shared_ptr<Training> training = make_training(mode, kColumns, device);
+  return [=](std::int64_t length) {
+    training->step({Tensor::zeros({length, kColumns}, DType::f32, device),
+                    Tensor::zeros({length}, DType::i32, device)});
+  };
+}
+
+// Reserved bytes after each step, or nothing where memory did not suffice.
+std::vector<std::size_t> reserved_after(const Step& step, const Device& device, int passes) {
+  std::vector<std::size_t> reserved;
+  try {
+    for (int pass = 0; pass < passes; ++pass)
+      for (std::int64_t length = 8; length <= 208; length += 20) {
+        step(length);
+        reserved.push_back(memory::stats(device).reserved.current);
+      }
+  } catch (const OutOfMemory&) {
+    return {};
+  }
+  return reserved;
+}
+
+TEST_CASE("inputs of many lengths reserve as much in the third pass as in the second, at any limit",
+          "[row24]") {
+  using Make = Step (*)(const std::string&, const Device&);
+  for (const Make make : {lstm_step, mlp_step})
+    for (const std::string mode : kModes) {
+      const bool is_lstm = make == Make(lstm_step);
+      CAPTURE(mode, is_lstm);
+      const auto device_with = [&](std::size_t limit) {
+        const Device device = OwnDeferred().device->twin();
+        memory::set_limit(device, limit);
+        return device;
+      };
+      const auto check = [&](std::size_t limit, const Device& device) {
+        CAPTURE(limit, device.name());
+        const std::vector<std::size_t> reserved = reserved_after(make(mode, device), device, 4);
+        if (reserved.empty()) return false;
+        const std::size_t each = reserved.size() / 4;
+        for (std::size_t i = 2 * each; i < reserved.size(); ++i)
+          if (limit == memory::kNoLimit)
+            CHECK(reserved[i] == reserved[2 * each - 1]);
+          else
+            CHECK(reserved[i] == reserved[i - each]);
+        CHECK(reserved.back() <= limit);
+        return true;
+      };
+      CHECK(check(memory::kNoLimit, device_with(memory::kNoLimit)));
+      const OwnDeferred real;
+      CHECK(check(memory::kNoLimit, *real.device));
+      std::size_t refused = 0, granted = 512;
+      while (granted - refused > 1) {
+        const std::size_t middle = refused + (granted - refused) / 2, limit = middle << 16;
+        (check(limit, device_with(limit)) ? granted : refused) = middle;
+      }
+      for (const std::size_t limit : {granted << 16, (granted << 16) + 1'000'000}) {
+        const OwnDeferred own;
+        memory::set_limit(*own.device, limit);
+        CHECK(check(limit, *own.device));
+      }
+    }
 }
 
 }  // namespace

@@ -49,18 +49,8 @@ struct Model {
   Tensor loss, train;
 };
 
-// A device without addresses to reserve: what was given back comes back elsewhere.
-Device without_ranges() {
-  const auto memory = std::make_shared<tests::DeferredMemory>(std::size_t{1} << 30);
-  Runtime::Parts parts;
-  parts.name = "without ranges";
-  parts.profile.page_bytes = memory->page_bytes();
-  parts.profile.grows = false;
-  parts.profile.captures_programs = true;
-  parts.source = std::make_unique<tests::DeferredSource>(memory);
-  parts.backend = std::make_unique<tests::DeferredBackend>(memory, tests::deferred_seed());
-  return Runtime::make(std::move(parts));
-}
+// One without addresses to reserve: what was given back comes back elsewhere.
+Device without_ranges() { return *tests::OwnDeferred(tests::deferred_seed(), true, false).device; }
 
 std::vector<Device> devices() {
   return {Device::cpu(), *tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,

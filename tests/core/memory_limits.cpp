@@ -1,0 +1,158 @@
+// Limits, growth and what goes back to a device: MEMORY.md, rows 8 to 10.
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/own_deferred.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+
+namespace {
+
+// Of 1 GiB each, real and simulated.
+std::vector<Device> devices() {
+  return {*tests::OwnDeferred().device, Device::simulated("cpu", 1_GiB),
+          tests::OwnDeferred().device->twin()};
+}
+
+Tensor kib(std::int64_t size, const Device& device) {
+  return Tensor::zeros({size * 256}, DType::f32, device);
+}
+
+std::size_t reserved(const Device& device) { return memory::stats(device).reserved.current; }
+
+}  // namespace
+
+TEST_CASE("release_cached says how much went and how much could not, and why", "[row8]") {
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    std::vector<Tensor> kept, gone;
+    for (int i = 0; i < 40; ++i) {
+      kept.push_back(kib(1, device));
+      gone.push_back(kib(i % 2 ? 1 : 300, device));
+    }
+    const Tensor large = kib(20'000, device);
+    gone.push_back(kib(30'000, device));
+    gone.clear();
+    const std::size_t before = reserved(device);
+    const memory::Fragmentation parts = memory::fragmentation(device);
+    CHECK(parts.free_bytes > parts.pinned_bytes);
+    const memory::ReleaseReport report = memory::release_cached(device);
+    CHECK(report.returned_bytes == parts.free_bytes - parts.pinned_bytes);
+    CHECK(report.pinned_bytes == parts.pinned_bytes);
+    CHECK(report.pinned_bytes > 0);
+    CHECK(report.refused_bytes == 0);
+    CHECK(report.preallocated_bytes == 0);
+    CHECK(reserved(device) == before - report.returned_bytes);
+    CHECK(reserved(device) == memory::stats(device).allocated.current + report.pinned_bytes);
+    const std::string line = memory::describe(report);
+    CHECK(line.find(memory::format_bytes(report.returned_bytes)) != std::string::npos);
+    CHECK(line.find(memory::format_bytes(report.pinned_bytes)) != std::string::npos);
+    CHECK(memory::release_cached(device).returned_bytes == 0);
+    kept.clear();
+    CHECK(memory::release_cached(device).pinned_bytes == 0);
+    CHECK(reserved(device) == memory::stats(device).allocated.current);
+  }
+}
+
+TEST_CASE("a device that preallocates holds its limit, whatever is freed, and no more", "[row9]") {
+  for (const Device& device : devices())
+    for (const bool with_limit : {true, false}) {
+      CAPTURE(device.name(), with_limit);
+      const Tensor before = kib(100, device);
+      const std::size_t most = with_limit ? 64_MiB : 1_GiB;
+      if (with_limit) memory::set_limit(device, most);
+      { const Tensor cached = kib(3000, device); }
+      const memory::Stats stats = memory::stats(device);
+      memory::set_growth(device, memory::Growth::preallocate);
+      CHECK(reserved(device) == most);
+      CHECK(memory::stats(device).allocated == stats.allocated);
+      {
+        const Tensor some = kib(static_cast<std::int64_t>(most / 2048), device);
+        CHECK(reserved(device) == most);
+        CHECK_THROWS_AS(device.is_simulated() && !with_limit
+                            ? throw OutOfMemory({})
+                            : kib(static_cast<std::int64_t>(most / 1024), device),
+                        OutOfMemory);
+        CHECK(reserved(device) == most);
+      }
+      const memory::ReleaseReport report = memory::release_cached(device);
+      CHECK(report.returned_bytes == 0);
+      CHECK(report.preallocated_bytes > 0);
+      CHECK(reserved(device) == most);
+      memory::set_growth(device, memory::Growth::on_demand);
+      memory::release_cached(device);
+      CHECK(reserved(device) <= 104_KiB);
+      memory::set_limit(device, std::nullopt);
+    }
+}
+
+TEST_CASE("a limit in fractions is one of the capacity", "[row10]") {
+  for (const Device& device : devices()) {
+    memory::set_limit(device, memory::Limit::fraction(0.25));
+    CHECK(memory::stats(device).limit == 256_MiB);
+    const Tensor most = kib(200 * 1024, device);
+    CHECK_THROWS_AS(kib(60 * 1024, device), OutOfMemory);
+    memory::set_limit(device, memory::Limit::fraction(7));
+    CHECK(memory::stats(device).limit == 1_GiB);
+    memory::set_limit(device, std::nullopt);
+  }
+}
+
+TEST_CASE("a limit lowered at run time returns what is cached and refuses only what is new",
+          "[row10]") {
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const Tensor kept = kib(10 * 1024, device);
+    { const Tensor gone = kib(50 * 1024, device); }
+    CHECK(reserved(device) >= 60_MiB);
+    memory::set_limit(device, 20_MiB);
+    CHECK(reserved(device) <= 20_MiB);
+    memory::set_limit(device, 1_MiB);
+    CHECK(reserved(device) == 10_MiB);
+    CHECK_THROWS_AS(kib(4, device), OutOfMemory);
+    CHECK(memory::available(device) == 0);
+    memory::set_limit(device, 10_MiB + 4_KiB);
+    CHECK_NOTHROW(kib(4, device));
+    memory::set_limit(device, std::nullopt);
+  }
+}
+
+TEST_CASE("reserved bytes stay below a limit that others change, with four threads allocating",
+          "[row10][concurrent]") {
+  const tests::OwnDeferred own;
+  const Device& device = *own.device;
+  constexpr std::size_t kHigh = 24_MiB, kLow = 8_MiB;
+  memory::set_limit(device, kHigh);
+  std::atomic<bool> stop = false;
+  std::atomic<int> refused = 0, served = 0, beyond = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      while (!stop) try {
+          const Tensor a = kib(1 + random() % 6000, device), b = a + 1;
+          ++served;
+          beyond += reserved(device) > kHigh;
+        } catch (const OutOfMemory&) {
+          ++refused;
+        }
+    });
+  for (int i = 0; i < 200 || served < 200 || refused < 20; ++i) {
+    memory::set_limit(device, i % 2 ? kHigh : kLow);
+    if (i % 8 == 0) memory::release_cached(device);
+    std::this_thread::yield();
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(beyond == 0);
+  CHECK(memory::stats(device).allocated.current == 0);
+  memory::release_cached(device);
+  CHECK(reserved(device) == 0);
+}

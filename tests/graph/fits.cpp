@@ -1,0 +1,153 @@
+// A prediction says that a program fits exactly when it then runs: MEMORY.md, rows 14 and 16.
+#include <functional>
+#include <random>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/predict.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/models/lstm.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/graph/models.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::ClassifierData;
+using ebb::tests::ClassifierGraph;
+
+namespace {
+
+using Program = std::function<void(const Device&)>;
+
+bool runs(const Program& program, const Device& device) {
+  bool ran = true;
+  try {
+    program(device);
+  } catch (const OutOfMemory&) {
+    ran = false;
+  }
+  REQUIRE(memory::stats(device).allocated.current == 0);
+  memory::release_cached(device);
+  REQUIRE(memory::stats(device).reserved.current == 0);
+  return ran;
+}
+
+bool fits(const Program& program, const Device& device) {
+  return memory::predict(device, program).fits;
+}
+
+// The least limit, in pages, under which it runs; at and around it the twin says the same.
+void check_border(const Program& program, const Device& device, std::mt19937& random) {
+  const std::size_t page = device.runtime().profile().page_bytes;
+  std::size_t refused = 0, granted = 1;
+  const auto agrees_at = [&](std::size_t limit) {
+    CAPTURE(limit);
+    memory::set_limit(device, limit);
+    const bool predicted = fits(program, device), ran = runs(program, device);
+    CHECK(predicted == ran);
+    return ran;
+  };
+  memory::set_limit(device, std::nullopt);
+  REQUIRE(fits(program, device));
+  REQUIRE(runs(program, device));
+  while (!agrees_at(granted * page)) granted *= 2;
+  while (granted - refused > 1) {
+    const std::size_t middle = refused + (granted - refused) / 2;
+    (agrees_at(middle * page) ? granted : refused) = middle;
+  }
+  for (const std::ptrdiff_t off : {-1, 1, 4095}) agrees_at(granted * page + std::size_t(off));
+  // It may be that less is enough, where what is in the way of a larger range is not there.
+  for (int i = 0; i < 6; ++i)
+    agrees_at((granted - std::min<std::size_t>(granted, random() % 16)) * page + random() % page);
+  memory::set_limit(device, std::nullopt);
+}
+
+Program eager_program(std::mt19937& random) {
+  const auto seed = static_cast<unsigned>(random());
+  return [seed](const Device& device) {
+    std::mt19937 draws(seed);
+    std::vector<Tensor> held;
+    for (int i = 0; i < 60; ++i) {
+      const auto size = static_cast<std::int64_t>(draws() % 3 ? 1 + draws() % 20'000
+                                                              : 100'000 + draws() % 900'000);
+      held.push_back(Tensor::zeros({size}, DType::f32, device));
+      if (draws() % 2) held.back() = held.back() * 2 + 1;
+      if (draws() % 3 == 0) held.erase(held.begin() + long(draws() % held.size()));
+      if (draws() % 16 == 0) memory::release_cached(device);
+    }
+  };
+}
+
+Program session_program(std::mt19937& random, bool preallocates) {
+  const auto rows = static_cast<std::int64_t>(1 + random() % 20'000);
+  const auto fewer = static_cast<std::int64_t>(1 + random() % 5000);
+  const std::size_t ahead = (random() % 8) << 20;
+  return [=](const Device& device) {
+    const ClassifierGraph model;
+    const ClassifierData data(rows, device), less(fewer, device);
+    SessionOptions options{.device = device};
+    if (preallocates) {
+      options.memory_limit = ahead + 3_MiB;
+      options.growth = memory::Growth::preallocate;
+    }
+    Session first(model.graph, options), second(model.graph, {.device = device});
+    for (Session* each : {&first, &second}) each->initialize(model.parameters);
+    for (int i = 0; i < 2; ++i) {
+      if (!preallocates) first.run(model.train, {{model.x, data.x}, {model.y, data.y}});
+      second.run(model.train, {{model.x, less.x}, {model.y, less.y}});
+      const Tensor scores = second.run(model.scores, {{model.x, data.x}});
+      first.suspend();
+      const Tensor eager = scores * 2;
+      second.close();
+      first.resume();
+      second = Session(model.graph, {.device = device});
+      second.initialize(model.parameters);
+    }
+  };
+}
+
+std::vector<Device> devices() {
+  return {*tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,
+          *tests::OwnDeferred(3, true, false).device};
+}
+
+}  // namespace
+
+TEST_CASE("an eager program fits by prediction exactly when it runs, at every limit",
+          "[row14][row16]") {
+  std::mt19937 random(11);
+  for (const Device& device : devices())
+    for (int i = 0; i < 4; ++i) {
+      CAPTURE(device.name(), i);
+      check_border(eager_program(random), device, random);
+    }
+}
+
+TEST_CASE("a program of sessions fits by prediction exactly when it runs, at every limit",
+          "[row14][row16]") {
+  std::mt19937 random(12);
+  for (const Device& device : devices())
+    for (int i = 0; i < 4; ++i) {
+      CAPTURE(device.name(), i);
+      const bool preallocates = i % 2 && device.runtime().profile().grows;
+      check_border(session_program(random, preallocates), device, random);
+    }
+}
+
+TEST_CASE("a prediction counts on past the capacity, with the peak of a device that has enough",
+          "[row14]") {
+  std::mt19937 random(13);
+  for (int i = 0; i < 6; ++i) {
+    const Program program = i % 2 ? session_program(random, false) : eager_program(random);
+    const memory::Prediction enough = memory::predict(Device::simulated("cpu", 1_GiB), program);
+    const memory::Prediction past = memory::predict(Device::simulated("cpu", 64_KiB), program);
+    CHECK(enough.fits);
+    CHECK_FALSE(past.fits);
+    CHECK(past.peak_bytes >= enough.peak_bytes - enough.peak_bytes / 2);
+    CHECK(past.peak_bytes <= enough.peak_bytes);  // arenas have given way
+    CHECK(past.reserved_peak_bytes <= enough.reserved_peak_bytes);
+    CHECK(past.capacity_bytes == 64_KiB);
+  }
+}

@@ -1,0 +1,184 @@
+// What a run that is out of memory says: MEMORY.md, row 12.
+#include <functional>
+#include <sstream>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/graph/models.h"
+
+using namespace ebb;
+using namespace ebb::literals;
+using ebb::tests::ClassifierData;
+using ebb::tests::ClassifierGraph;
+
+namespace {
+
+Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
+  return {{model.x, data.x}, {model.y, data.y}};
+}
+
+// The message, without its line breaks, having looked at it as a person would.
+std::string message(const std::function<void()>& call) {
+  std::string text;
+  try {
+    call();
+  } catch (const OutOfMemory& error) {
+    text = error.what();
+  }
+  INFO(text);
+  CHECK(text.find("out of memory on ") == 0);
+  std::istringstream lines(text);
+  std::string joined;
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 100);
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos) FAIL("an empty line");
+    joined += (joined.empty() ? "" : begin > 2 ? " " : "\n") + line.substr(begin);
+  }
+  return joined;
+}
+
+void check_says(const std::string& text, std::initializer_list<const char*> parts) {
+  INFO(text);
+  for (const char* part : parts) {
+    CAPTURE(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+}
+
+std::vector<Device> devices() {
+  return {*tests::OwnDeferred().device, Device::simulated("cpu", 1_GiB)};
+}
+
+// N of "with N rows in each feed".
+std::int64_t hinted_rows(const std::string& text) {
+  const std::string before = "with ";
+  for (std::size_t at = text.find(before); at != std::string::npos;
+       at = text.find(before, at + 1)) {
+    std::istringstream rest(text.substr(at + before.size()));
+    std::int64_t rows = 0;
+    if (rest >> rows && text.find("in each feed this run would fit", at) != std::string::npos)
+      return rows;
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("an operator at the device's limit names itself, its line, the holders and a limit",
+          "[row12]") {
+  for (const Device& device : devices()) {
+    memory::set_limit(device, 48_MiB);
+    const Tensor a = Tensor::zeros({4 << 20}, DType::f32, device), b = a + 1;
+    std::vector<Tensor> many(40);
+    for (Tensor& each : many) each = Tensor::zeros({16 << 10}, DType::f32, device);
+    const std::string text = message([&] { a* b* b + a; });
+    check_says(text, {"no room for 16 MiB", "asked by", "(../../tests/graph/out_of_memory.cpp:",
+                      "the device's limit leaves no room for", "(limit 48 MiB)", "by category",
+                      "16 MiB in 1 block by add", "2.5 MiB in 40 blocks by full",
+                      "raise the limit (memory::set_limit) to", "a smaller batch"});
+    memory::set_limit(device, std::nullopt);
+  }
+}
+
+TEST_CASE("a run beyond its session's limit says which line, what it holds and what would fit",
+          "[row12]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices()) {
+    const ClassifierData small(8, device), large(40'000, device);
+    Session session(model.graph, {.device = device, .memory_limit = 2_MiB});
+    session.initialize(model.parameters);
+    session.run(model.train, feeds(model, small));
+    const std::string text = message([&] { session.run(model.train, feeds(model, large)); });
+    check_says(text, {", session: no room for", "asked by", "models.h:", "session arena",
+                      "the session's limit leaves no room for", "by session   reserved",
+                      "(limit 2 MiB)", "raise the session's limit (set_memory_limit) to",
+                      "in each feed this run would fit"});
+  }
+}
+
+TEST_CASE("with so many rows as the message says the run fits, and with more it does not",
+          "[row12][row16]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices())
+    for (const bool of_session : {true, false})
+      for (const bool is_warm : {true, false})
+        for (const bool trains : {true, false}) {
+          CAPTURE(device.name(), of_session, is_warm, trains);
+          const ClassifierData small(8, device), large(40'000, device);
+          const Tensor fetch = trains ? model.train : model.loss;
+          Session session(model.graph, {.device = device});
+          session.initialize(model.parameters);
+          if (is_warm) session.run(model.train, feeds(model, small));
+          const auto others = [&] {
+            memory::release_cached(device);
+            return memory::stats(device).reserved.current - session.stats().reserved.current;
+          };
+          const std::size_t before = others(),
+                            limit = memory::stats(device).reserved.current + 2_MiB;
+          if (of_session)
+            session.set_memory_limit(2_MiB + 77);
+          else
+            memory::set_limit(device, limit + 77);
+          const auto run = [&](const ClassifierData& data) {
+            session.run(fetch, feeds(model, data));
+          };
+          const std::int64_t rows = hinted_rows(message([&] { run(large); }));
+          REQUIRE(rows > 8);
+          memory::set_limit(device, std::nullopt);
+          // A fetch may or may not need a page of its own there.
+          const ClassifierData fits(rows, device),
+              more(of_session ? rows + 1 : rows + rows / 20, device);
+          if (!of_session) memory::set_limit(device, limit + 77 + others() - before);
+          CHECK_THROWS_AS(run(more), OutOfMemory);
+          CHECK_NOTHROW(run(fits));
+        }
+}
+
+TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[row12]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices()) {
+    const ClassifierData data(8, device);
+    Session session(model.graph, {.device = device, .memory_limit = 6_KiB});
+    session.initialize(model.parameters);
+    const std::string slots = message([&] { session.run(model.train, feeds(model, data)); });
+    check_says(slots, {"optimizer_state", "not even with 1 row in each feed would this run fit",
+                       "take a smaller model, or an optimizer that keeps less"});
+    CHECK(slots.find("smaller batch") == std::string::npos);
+    Session none(model.graph, {.device = device, .memory_limit = 100});
+    const std::string parameters = message([&] { none.initialize(model.parameters); });
+    check_says(parameters, {"parameter (", "models.h:", "take a smaller model"});
+    CHECK(parameters.find("smaller batch") == std::string::npos);
+  }
+}
+
+TEST_CASE("what is more than the device has is not cured by a limit", "[row12]") {
+  const tests::OwnDeferred own;  // of 1 GiB
+  const Device& device = *own.device;
+  const auto zeros = [&] { Tensor::zeros({1 << 29}, DType::f32, device); };
+  const std::string without = message(zeros);
+  check_says(without, {"no room for 2 GiB", "the device refused to give 2 GiB more", "(no limit)",
+                       "at most 1 GiB in one request", "1 GiB free of 1 GiB"});
+  CHECK(without.find("raise") == std::string::npos);
+  memory::set_limit(device, 512_MiB);
+  const std::string with = message(zeros);
+  check_says(with, {"limit leaves no room", "at most 512 MiB in one request"});
+  CHECK(with.find("raise") == std::string::npos);
+}
+
+TEST_CASE("a preallocation that is refused says what it was for", "[row12][row9]") {
+  const ClassifierGraph model;
+  const tests::OwnDeferred own;
+  const Device& device = *own.device;
+  memory::set_limit(device, 8_MiB);
+  const std::string text = message([&] {
+    Session(model.graph,
+            {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate});
+  });
+  check_says(text, {"no room for 16 MiB", "what a session preallocates",
+                    "the device's limit leaves no room for 16 MiB more",
+                    "raise the limit (memory::set_limit) to 16 MiB"});
+}
