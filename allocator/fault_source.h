@@ -1,6 +1,7 @@
 // A source that refuses on demand: what production code meets once a year, in every test run.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -37,7 +38,9 @@ class FaultInjectingSource final : public MemorySource {
     return !refuse_all_ && !bound_ && upstream_->overdraw(bytes);
   }
   std::size_t page_bytes() const noexcept override { return upstream_->page_bytes(); }
-  std::size_t capacity_bytes() const noexcept override { return upstream_->capacity_bytes(); }
+  std::size_t capacity_bytes() const noexcept override {
+    return std::min(bound_.value_or(~std::size_t{0}), upstream_->capacity_bytes());
+  }
   DeviceMemory device_memory() const noexcept override { return upstream_->device_memory(); }
 
  private:

@@ -34,6 +34,7 @@ Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> 
 Pool::~Pool() {
   close();
   const Guard guard(shared_.lock);
+  shared_.segments_of_pools -= state_->segments;
   std::erase(shared_.pools, state_.get());
 }
 

@@ -42,7 +42,11 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
   const memory::Profile& profile = device.runtime().profile();
   const std::size_t variables_held =
       profile.in_pages(variables.parameter_bytes()) + profile.in_pages(variables.slot_bytes());
-  const std::size_t room = device.runtime().allocator().room_bytes() + held.reserved.current;
+  // The arena rests now, which is room already.
+  const std::size_t arena_held =
+      arena_ && pool->has_memory(arena_) ? profile.in_pages(arena_->allocated_bytes()) : 0;
+  const std::size_t room =
+      device.runtime().allocator().room_bytes() + held.reserved.current - arena_held;
   const auto fits = [&](std::int64_t batch) {
     FedShapes fed;
     for (std::size_t i = 0; i < shapes.size(); ++i) {

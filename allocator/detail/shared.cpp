@@ -106,12 +106,13 @@ void Shared::tell_passed(const Request& request) {
   Watchers::tell(passed, pressure);
 }
 
-// A twin and a device with a limit have to give back alike, to the byte, or one of them has room
-// where the other has none.
+// A twin and its device have to give back alike, to the byte, or one of them has room where the
+// other has none.
 std::size_t Relief::missing_bytes(const Refusal& refusal) const noexcept {
   if (refusal.reason != OutOfMemory::Reason::device_refused) return refusal.missing_bytes;
-  const std::size_t free = shared_.source->device_memory().free;
-  return refusal.reserve_bytes > free ? refusal.reserve_bytes - free : refusal.reserve_bytes;
+  const std::size_t capacity = shared_.source->capacity_bytes();
+  const std::size_t wanted = shared_.ledger.published_reserved() + refusal.reserve_bytes;
+  return wanted > capacity ? wanted - capacity : refusal.reserve_bytes;
 }
 
 bool Relief::find(const Refusal& refusal) {

@@ -50,7 +50,7 @@ struct Malloc {
 };
 
 // What any allocator with one lock takes at least: the lock, once for each half of a pair.
-struct Mutex {
+struct StandardMutex {
   using Handle = std::size_t;
   std::mutex mutex;
   std::size_t turns = 0;
@@ -218,7 +218,7 @@ BENCHMARK_TEMPLATE(last_in_first_out, Malloc);
 BENCHMARK_TEMPLATE(first_in_first_out, Ebb);
 BENCHMARK_TEMPLATE(first_in_first_out, Malloc);
 BENCHMARK_TEMPLATE(contended, Ebb)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
-BENCHMARK_TEMPLATE(contended, Mutex)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+BENCHMARK_TEMPLATE(contended, StandardMutex)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 BENCHMARK_TEMPLATE(contended, Malloc)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 BENCHMARK_TEMPLATE(stall, Ebb)->Iterations(10)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_TEMPLATE(stall, Malloc)->Iterations(10)->UseManualTime()->Unit(benchmark::kMillisecond);

@@ -58,26 +58,32 @@ struct Found {
   bool operator==(const Found&) const = default;
 };
 
-// By exhaustion: from the beginning of every free stretch and every hole, how many pages it takes.
+// By exhaustion: each hole with the free stretches beside it is a row. Of those that suffice the
+// smallest, or the largest of all where that takes fewer pages.
 std::optional<Found> best_row(const Heap& heap, const Picture& picture, std::size_t bytes) {
-  std::optional<std::tuple<std::size_t, std::uint64_t, std::size_t>> best;
+  using Order = std::tuple<std::size_t, std::uint64_t, std::size_t>;  // bytes, age, hole's offset
+  std::optional<std::pair<Order, Found>> smallest, largest;
   for (const auto& [age, units] : picture) {
     if (heap.segments().at(age).small != (bytes <= kSmall)) continue;
-    for (std::size_t begin = 0; begin < units.size(); ++begin) {
-      if (units[begin] > Kind::free || (begin > 0 && units[begin - 1] == units[begin])) continue;
-      std::set<std::size_t> pages;
-      std::size_t end = begin;
-      while (end < units.size() && units[end] <= Kind::free && (end - begin) * kUnit < bytes) {
-        if (units[end] == Kind::hole) pages.insert(end * kUnit / kPage);
-        ++end;
-      }
-      if ((end - begin) * kUnit < bytes || pages.empty()) continue;
-      const std::tuple candidate(pages.size() * kPage, age, begin * kUnit);
-      if (!best || candidate < *best) best = candidate;
+    for (std::size_t hole = 0; hole < units.size(); ++hole) {
+      if (units[hole] != Kind::hole || (hole > 0 && units[hole - 1] == Kind::hole)) continue;
+      std::size_t begin = hole, end = hole;
+      while (begin > 0 && units[begin - 1] == Kind::free) --begin;
+      while (end < units.size() && units[end] == Kind::hole) ++end;
+      const std::size_t hole_pages = (end - hole) * kUnit / kPage;
+      while (end < units.size() && units[end] == Kind::free) ++end;
+      const std::size_t row_bytes = (end - begin) * kUnit, ahead = (hole - begin) * kUnit;
+      if (row_bytes < bytes) continue;
+      const std::size_t missing = bytes > ahead ? bytes - ahead : 0;
+      const std::size_t pages = std::min(hole_pages, (missing + kPage - 1) / kPage);
+      const std::pair candidate(Order(row_bytes, age, hole * kUnit),
+                                Found{pages * kPage, age, begin * kUnit});
+      if (!smallest || candidate.first < smallest->first) smallest = candidate;
+      if (!largest || candidate.first > largest->first) largest = candidate;
     }
   }
-  if (!best) return {};
-  return Found{std::get<0>(*best), std::get<1>(*best), std::get<2>(*best)};
+  if (!smallest) return {};
+  return largest->second.bytes < smallest->second.bytes ? largest->second : smallest->second;
 }
 
 class Program {
