@@ -64,11 +64,10 @@ class CachingAllocator {
   void reset_peaks() noexcept;
   std::size_t allocated_bytes() const noexcept;  ///< without a lock: cheap, never torn
   std::size_t reserved_bytes() const noexcept;   ///< likewise
-  std::size_t peak_bytes() const noexcept;   ///< allocated
-  std::size_t limit_bytes() const noexcept;  ///< kNoLimit: none
-  /// The most that could be reserved: capacity or limit, less what live blocks use that do not rest. Looks
-  /// at every
-  /// free block.
+  std::size_t peak_bytes() const noexcept;       ///< allocated
+  std::size_t limit_bytes() const noexcept;      ///< kNoLimit: none
+  /// The most that could be reserved: capacity or limit, less what live blocks use that do not
+  /// rest. Looks at every free block.
   std::size_t room_bytes() const noexcept;
   std::size_t capacity_bytes() const noexcept;  ///< the source's
   /// The tags that hold most allocated bytes, largest first. Walks every block, not at one moment.

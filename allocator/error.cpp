@@ -11,7 +11,7 @@ using memory::format_bytes;
 using Reason = OutOfMemory::Reason;
 
 std::string describe(const memory::Tag& tag) {
-  std::string text = *tag.operator_name ? tag.operator_name : "an unnamed request";
+  std::string text = *tag.operator_name ? tag.operator_name : "a request without an operator";
   if (*tag.file) text += " (" + std::string(tag.file) + ":" + std::to_string(tag.line) + ")";
   return text;
 }
@@ -122,6 +122,8 @@ std::string message(const OutOfMemory::Facts& facts) {
   text += row("held", figures(stats));
   if (facts.pool_stats) text += row("by " + facts.pool, figures(*facts.pool_stats));
   text += row("cached", free_in(facts.fragmentation));
+  if (const std::size_t ahead = facts.fragmentation.reserved_ahead_bytes)
+    text += row("ahead", format_bytes(ahead) + " reserved by sessions that preallocate");
   text += row("by category", categories(stats));
   const char* label = "by line";
   for (const memory::Holder& holder : facts.holders) {

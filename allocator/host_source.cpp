@@ -59,8 +59,7 @@ std::size_t HostSource::capacity_bytes() const noexcept {
 std::size_t HostSource::capacity_with(std::size_t committed) const noexcept {
   if (fixed_capacity_) return *fixed_capacity_;
   const std::size_t resident = resident_bytes();
-  const std::size_t held =
-      std::min(committed, resident - std::min(resident, resident_before_));
+  const std::size_t held = std::min(committed, resident - std::min(resident, resident_before_));
   const std::size_t capacity = host_capacity(host_memory(), held);
   capacity_.store(capacity, std::memory_order_relaxed);
   read_again_at_.store(committed + kReadAgainAfter, std::memory_order_relaxed);

@@ -38,7 +38,7 @@ class HostSource final : public MemorySource {
   const std::optional<std::size_t> fixed_capacity_;
   const std::size_t resident_before_;  // of this process
   std::atomic<std::size_t> committed_bytes_ = 0;
-  mutable std::atomic<std::size_t> capacity_ = 0;     // as read last
+  mutable std::atomic<std::size_t> capacity_ = 0;       // as read last
   mutable std::atomic<std::size_t> read_again_at_ = 0;  // committed bytes
 };
 

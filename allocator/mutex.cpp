@@ -84,8 +84,7 @@ void Mutex::wait() noexcept {
       return;
     pause();
   }
-  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree)
-    sleep_while(word_, kAwaited);
+  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) sleep_while(word_, kAwaited);
 }
 
 void Mutex::wake() noexcept { wake_up(word_, 1); }

@@ -15,7 +15,8 @@ using Reason = OutOfMemory::Reason;
 
 namespace {
 // Addresses for a block that may grow: enough for any batch that is tried after the first, and few
-// enough that the page tables of thousands of sessions, which each range has its own of, stay small.
+// enough that the page tables of thousands of sessions, which each range has its own of, stay
+// small.
 constexpr std::size_t kRoomToGrow = std::size_t{64} << 20;
 
 Holding& holding_of(Block* block) noexcept {
@@ -143,8 +144,7 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
         return;
       }
     }
-    if (!relief.find(refusal))
-      shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
   }
 }
 
@@ -312,8 +312,7 @@ void Pool::preallocate(std::size_t bytes) {
         return;
       }
     }
-    if (!relief.find(refusal))
-      shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
   }
 }
 

@@ -14,17 +14,17 @@ namespace ebb::memory {
 /// it has none, they are segments of fixed size.
 struct Profile {
   std::string name = "cpu";
-  std::size_t rounding = 512;          ///< of every block; a power of two
-  std::size_t page_bytes = 4096;       ///< what the device maps in; a pool's blocks are exact to it
+  std::size_t rounding = 512;     ///< of every block; a power of two
+  std::size_t page_bytes = 4096;  ///< what the device maps in; a pool's blocks are exact to it
   std::size_t small_request = 1 << 20;  ///< requests up to this many bytes keep apart
   bool grows = true;
   std::size_t growth_step = 2 << 20;               ///< of a range, where limits allow it
   std::size_t range_bytes = std::size_t{1} << 40;  ///< addresses that are reserved for one
   std::size_t small_segment = 2 << 20;             ///< Without growth, small requests come from
                                                    ///< segments of this size,
-  std::size_t medium_request = 10 << 20;  ///< those up to this many bytes ...
-  std::size_t medium_segment = 20 << 20;  ///< ... from segments of this size,
-  std::size_t large_multiple = 2 << 20;   ///< larger ones from segments in multiples of this.
+  std::size_t medium_request = 10 << 20;           ///< those up to this many bytes ...
+  std::size_t medium_segment = 20 << 20;           ///< ... from segments of this size,
+  std::size_t large_multiple = 2 << 20;  ///< larger ones from segments in multiples of this.
   /// Programs are captured once and replayed: feeds and fetches go through places of their own in
   /// the arena, since the addresses that a program reads and writes must not move.
   bool captures_programs = false;

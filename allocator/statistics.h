@@ -35,7 +35,7 @@ struct Stats {
   std::size_t device_total = 0;
   std::size_t limit = kNoLimit;  ///< on `reserved`
   std::size_t allocations = 0;   ///< live blocks, those of zero bytes included
-  std::size_t segments = 0;  ///< ranges of addresses that have memory
+  std::size_t segments = 0;      ///< ranges of addresses that have memory
   bool operator==(const Stats&) const = default;
 };
 
@@ -52,14 +52,16 @@ struct Composition {
   std::vector<Holder> holders;  ///< the largest of those that ask for them, as far as known
 };
 
-/// Why more is reserved than was requested: reserved = requested + rounding + page_rounding + free.
+/// Why more is reserved than was requested: reserved = requested + rounding + page_rounding + free
+/// + reserved_ahead.
 struct Fragmentation {
-  std::size_t rounding_bytes = 0;       ///< allocated, beyond what was requested
-  std::size_t page_rounding_bytes = 0;  ///< ends of the last pages of pools' blocks
-  std::size_t free_bytes = 0;           ///< in the cache, kept for the next request
-  std::size_t pinned_bytes = 0;         ///< of the free ones: in pages that a live neighbour uses,
-                                        ///< so that they cannot go back
-  std::size_t largest_free_bytes = 0;   ///< in one piece
+  std::size_t rounding_bytes = 0;        ///< allocated, beyond what was requested
+  std::size_t page_rounding_bytes = 0;   ///< ends of the last pages of pools' blocks
+  std::size_t reserved_ahead_bytes = 0;  ///< by sessions that preallocate, and not in use
+  std::size_t free_bytes = 0;            ///< in the cache, kept for the next request
+  std::size_t pinned_bytes = 0;          ///< of the free ones: in pages that a live neighbour uses,
+                                         ///< so that they cannot go back
+  std::size_t largest_free_bytes = 0;    ///< in one piece
   std::size_t free_pieces = 0;
 };
 

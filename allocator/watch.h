@@ -13,8 +13,9 @@ struct Watcher;
 
 /// Why a watch is told.
 struct Pressure {
-  std::size_t requested_bytes = 0;  ///< by whoever is about to be refused, or has passed a threshold
-  std::size_t missing_bytes = 0;    ///< of the limit, where one is in the way; 0 for a threshold
+  std::size_t requested_bytes =
+      0;                          ///< by whoever is about to be refused, or has passed a threshold
+  std::size_t missing_bytes = 0;  ///< of the limit, where one is in the way; 0 for a threshold
   std::size_t allocated_bytes = 0;  ///< on the device
   std::size_t reserved_bytes = 0;
 };

@@ -32,7 +32,7 @@ struct SessionOptions {
   std::optional<memory::Limit> memory_limit = {};
   // Whether that is reserved at once (without a limit: all that the device has left) or as needed.
   memory::Growth growth = memory::Growth::on_demand;
-  std::size_t max_plans = 16;                    // kept; the least recently used goes first
+  std::size_t max_plans = 16;  // kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
   // runs as it was written and each result has memory of its own.
   bool passes = true;

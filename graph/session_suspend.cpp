@@ -29,7 +29,8 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
     std::ofstream stream;
     if (file) {
       if (std::filesystem::exists(*file))
-        throw FileError("[suspend] " + *file + " is there already, and would be removed by resume()");
+        throw FileError("[suspend] " + *file +
+                        " is there already, and would be removed by resume()");
       stream.open(*file, std::ios::binary | std::ios::trunc);
       if (!stream) throw FileError("[suspend] cannot write " + *file);
       kept->file = *file;

@@ -106,7 +106,9 @@ Fragmentation Shared::fragmentation() const {
   result.pinned_bytes = free.pinned;
   result.largest_free_bytes = free.largest;
   result.free_pieces = free.pieces;
-  result.page_rounding_bytes = ledger.reserved() - ledger.allocated() - result.free_bytes;
+  for (const PoolState* pool : pools) result.reserved_ahead_bytes += pool->cushion.pages;
+  result.page_rounding_bytes =
+      ledger.reserved() - ledger.allocated() - result.free_bytes - result.reserved_ahead_bytes;
   return result;
 }
 
@@ -140,11 +142,13 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
   if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats, facts.pool_stats->limit);
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
-  const auto room = [](std::size_t most, std::size_t used) { return most > used ? most - used : 0; };
+  const auto room = [](std::size_t most, std::size_t used) {
+    return most > used ? most - used : 0;
+  };
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
   if (facts.pool_stats)
-    facts.room_bytes = std::min(
-        facts.room_bytes, room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
+    facts.room_bytes = std::min(facts.room_bytes,
+                                room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
   const OutOfMemory error(std::move(facts));
   tell_observer(error);
   throw error;

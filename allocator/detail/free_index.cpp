@@ -113,7 +113,8 @@ BlockNode* FreeIndex::last() const noexcept {
 
 BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) const noexcept {
   BlockNode* chain = nullptr;
-  for (std::size_t bin = next_filled_bin(bin_of(bytes)); bin < kBins; bin = next_filled_bin(bin + 1))
+  for (std::size_t bin = next_filled_bin(bin_of(bytes)); bin < kBins;
+       bin = next_filled_bin(bin + 1))
     treap_chain(roots_[bin], bytes, chain);
   return chain;
 }

@@ -10,8 +10,8 @@
 
 namespace ebb::memory::detail {
 
-/// Nodes in the order (key, age of segment, offset), which is total and independent of addresses and
-/// history. A key stays what it is while its node is in the index.
+/// Nodes in the order (key, age of segment, offset), which is total and independent of addresses
+/// and history. A key stays what it is while its node is in the index.
 ///
 /// Bins split each power of two into 32, so that a bin rarely holds more than a few nodes; two
 /// levels of bitmap find the next bin that holds any. Within a bin a treap keeps the order, so that
@@ -20,12 +20,13 @@ class FreeIndex {
  public:
   void insert(BlockNode* node) noexcept;
   void erase(BlockNode* node) noexcept;
-  /// The first node, in the order above, whose key is at least so many bytes; null if there is none.
+  /// The first node, in the order above, whose key is at least so many bytes; null if there is
+  /// none.
   BlockNode* best_fit(std::size_t bytes) const noexcept;
   /// The last one; null if there is none.
   BlockNode* last() const noexcept;
-  /// Links every node whose key is at least so many bytes through `chain`, largest first, and returns the
-  /// first.
+  /// Links every node whose key is at least so many bytes through `chain`, largest first, and
+  /// returns the first.
   BlockNode* chain_of_at_least(std::size_t bytes) const noexcept;
 
  private:

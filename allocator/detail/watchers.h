@@ -13,8 +13,8 @@
 
 namespace ebb::memory::detail {
 
-// Several threads may call it at once: to let one wait for another, which has locks of its own, would
-// be a deadlock.
+// Several threads may call it at once: to let one wait for another, which has locks of its own,
+// would be a deadlock.
 struct Watcher {
   WatchFunction call;                    // goes once the watch has ended and nobody calls it
   std::optional<std::size_t> threshold;  // of allocated bytes; none: told when a request is refused

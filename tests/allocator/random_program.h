@@ -488,7 +488,8 @@ class RandomProgram {
       fail("more was reserved than the limit");
     const memory::Fragmentation parts = allocator_.fragmentation();
     if (stats.reserved.current != stats.requested.current + parts.rounding_bytes +
-                                      parts.page_rounding_bytes + parts.free_bytes)
+                                      parts.page_rounding_bytes + parts.free_bytes +
+                                      parts.reserved_ahead_bytes)
       fail("the parts of reserved do not add up");
     if (parts.pinned_bytes > parts.free_bytes || parts.largest_free_bytes > parts.free_bytes ||
         (parts.free_bytes > 0) != (parts.free_pieces > 0) ||
