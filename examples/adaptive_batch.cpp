@@ -26,11 +26,10 @@ struct Model {
 // The largest micro-batch, in steps of 256 rows, that leaves 2 MiB to others.
 std::int64_t fitting(const Model& model, const Session& session) {
   const Device& device = session.device();
-  const std::size_t room = memory::available(device) + session.stats().reserved.current;
   for (std::int64_t rows = kBatch; rows > 256; rows -= 256) {
     const memory::Plan plan =
         model.graph.plan({model.micro_step}, {{model.x, {rows, 256}}}, device);
-    if (plan.reserved_bytes + 2_MiB <= room) return rows;
+    if (plan.reserved_bytes + 2_MiB <= session.available()) return rows;
   }
   return 256;
 }

@@ -1,5 +1,6 @@
 #include "ebb/graph/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -34,6 +35,10 @@ Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
 }
 
 memory::Breakdown Session::memory() const { return impl_->memory(); }
+std::size_t Session::available() const {
+  const detail::SessionReading reading(impl_->mutex);
+  return std::min(impl_->room_of_device(), impl_->pool->stats().limit);
+}
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
 void Session::set_memory_limit(std::optional<memory::Limit> limit) {
   std::optional<std::size_t> bytes;

@@ -129,6 +129,9 @@ class Session {
   memory::Breakdown memory() const;
   // The figures of the session's pool.
   memory::Stats stats() const;
+  // The most that Plan::reserved_bytes of this session's next run may be: what its limit and the
+  // device leave, with what it has.
+  std::size_t available() const;
   // At any time; lowered below what is held, the arena gives way, which the next run needs again,
   // and only what is asked for anew is refused.
   void set_memory_limit(std::optional<memory::Limit> limit);

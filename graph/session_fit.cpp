@@ -21,6 +21,17 @@ void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& f
   throw OutOfMemory(std::move(facts));
 }
 
+// What the device leaves, with what the session has.
+std::size_t Session::Impl::room_of_device() const {
+  const memory::Stats held = pool->stats();
+  // An arena that rests is room already.
+  const bool has_arena =
+      options.growth == memory::Growth::on_demand && arena_ && pool->has_memory(arena_);
+  const std::size_t arena =
+      has_arena ? device.runtime().profile().in_pages(arena_->allocated_bytes()) : 0;
+  return device.runtime().allocator().room_bytes() + held.reserved.current - arena;
+}
+
 // Of the rows that the feeds of open length have in common; 0: not even one fits; none: that is not
 // how they are fed. Found by planning, under the lock.
 std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
@@ -42,11 +53,7 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
   const memory::Profile& profile = device.runtime().profile();
   const std::size_t variables_held =
       profile.in_pages(variables.parameter_bytes()) + profile.in_pages(variables.slot_bytes());
-  // The arena rests now, which is room already.
-  const std::size_t arena_held =
-      arena_ && pool->has_memory(arena_) ? profile.in_pages(arena_->allocated_bytes()) : 0;
-  const std::size_t room =
-      device.runtime().allocator().room_bytes() + held.reserved.current - arena_held;
+  const std::size_t room = room_of_device();
   const auto fits = [&](std::int64_t batch) {
     FedShapes fed;
     for (std::size_t i = 0; i < shapes.size(); ++i) {

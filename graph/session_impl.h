@@ -91,6 +91,7 @@ class Session::Impl {
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
   memory::Breakdown memory() const;
+  std::size_t room_of_device() const;  // with the lock held
   memory::CloseReport close();
   // The session's handle goes: closes, or inside a run of its own leaves that to the last of those
   // who share it.

@@ -10,7 +10,7 @@ namespace {
 class AllocatorFigures final : public DeviceFigures {
  public:
   explicit AllocatorFigures(const memory::CachingAllocator& allocator) noexcept
-      : allocator_(allocator), capacity_bytes_(allocator.capacity_bytes()) {}
+      : allocator_(allocator), total_bytes_(allocator.stats().device_total) {}
 
   std::size_t bytes() const noexcept override { return sizeof(*this); }
   std::int64_t bytes_in_use() const noexcept override {
@@ -20,7 +20,7 @@ class AllocatorFigures final : public DeviceFigures {
     return figure(allocator_.peak_bytes());
   }
   std::int64_t bytes_limit() const noexcept override {
-    return figure(std::min(allocator_.limit_bytes(), capacity_bytes_));
+    return figure(std::min(allocator_.limit_bytes(), total_bytes_));
   }
 
  private:
@@ -29,7 +29,7 @@ class AllocatorFigures final : public DeviceFigures {
   }
 
   const memory::CachingAllocator& allocator_;  // lives as long as the device that runs the kernel
-  const std::size_t capacity_bytes_;           // when the kernel was prepared: to read it takes long
+  const std::size_t total_bytes_;              // read once: to ask takes long
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/memory_figures.h"
 #include "ebb/tests/ops/reference.h"
@@ -22,7 +24,7 @@ void add_memory_figure_references(std::vector<Reference>& references) {
   references.push_back(
       figure(max_bytes_in_use_op, [](const memory::Stats& s) { return s.allocated.peak; }));
   references.push_back(figure(bytes_limit_op, [](const memory::Stats& s) {
-    return s.limit == memory::kNoLimit ? std::size_t{1} << 63 : s.limit;
+    return std::min(s.limit, s.device_total);
   }));
 }
 
