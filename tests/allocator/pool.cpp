@@ -1,5 +1,7 @@
 #include "ebb/allocator/pool.h"
 
+#include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -238,6 +240,32 @@ TEST_CASE("a block grows within the pages it has where the device has no address
   CHECK_FALSE(pool->grow(block, {4096}, {split_of(4096, 0), {}}));
   CHECK(pool->reserved_bytes() == 8192);
   CHECK(pool->allocated_bytes() == 8192);
+}
+
+TEST_CASE("two threads close a pool, and each of its blocks goes once", "[concurrent]") {
+  const auto allocator = simulated();
+  for (int round = 0; round < 20; ++round) {
+    const auto pool = allocator->make_pool("session");
+    for (int i = 0; i < 3; ++i) pool->allocate({.bytes = std::size_t{300} << 20});
+    std::thread other([&] { pool->close(); });
+    pool->close();
+    other.join();
+    CHECK(allocator->reserved_bytes() == 0);
+    CHECK(allocator->stats().segments == 0);
+  }
+}
+
+TEST_CASE("a call that throws after an arena has grown gives back what it had obtained") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session");
+  Block* arena = pool->allocate({.bytes = 8192}, {}, true);
+  const Watch watch = allocator->watch(std::size_t{1} << 20,
+                                       [](const Pressure&) { throw std::runtime_error("stop"); });
+  CHECK_THROWS_AS(pool->grow(arena, {.bytes = std::size_t{4} << 20}, {}), std::runtime_error);
+  CHECK(allocator->reserved_bytes() == 0);
+  CHECK_FALSE(pool->has_memory(arena));
+  CHECK(pool->grow(arena, {.bytes = 8192}, {}));
+  CHECK(allocator->reserved_bytes() == 8192);
 }
 
 }  // namespace

@@ -124,5 +124,23 @@ TEST_CASE("a profile that contradicts itself or its source is refused") {
   CHECK_ERROR(with(Profile{}, 65536), Error, "no multiple of the source's 65536");
 }
 
+// A process has 65,530 mappings, which malloc and threads need as well.
+TEST_CASE("pages that go back one by one leave the process's mappings to others") {
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);) ++count;
+    return count;
+  };
+  CachingAllocator allocator(std::make_unique<HostSource>(), Profile{});
+  std::vector<Block*> blocks(20'000);
+  for (Block*& block : blocks) block = allocator.allocate({.bytes = 4096});
+  const std::size_t before = mappings();
+  for (std::size_t i = 0; i < blocks.size(); i += 2) allocator.free(blocks[i]);
+  CHECK(allocator.release_cached().returned_bytes >= 9'999 * 4096);
+  CHECK(mappings() < before + 100);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) allocator.free(blocks[i]);
+}
+
 }  // namespace
 }  // namespace ebb::tests

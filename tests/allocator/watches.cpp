@@ -2,6 +2,7 @@
 #include "ebb/allocator/watch.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -227,6 +228,37 @@ TEST_CASE("a watch that ends has waited for a call on another thread", "[concurr
     if (inside % 2 != 0) FAIL_CHECK("ended in the middle of a call");
     other.join();
   }
+}
+
+TEST_CASE("a call of a watch never waits for one on another thread", "[concurrent]") {
+  Watched watched;
+  watched.allocator.set_limit(kMiB);
+  std::atomic<int> inside = 0;
+  std::atomic<bool> met = true;
+  const Watch watch = watched.allocator.watch({}, [&](const Pressure&) {
+    ++inside;
+    // The other one has to come in meanwhile; one that waited outside would never be seen here.
+    for (int i = 0; i < 20'000 && inside.load() < 2; ++i)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (inside.load() < 2) met = false;
+  });
+  const auto asks = [&] {
+    CHECK_THROWS_AS(watched.allocator.allocate({.bytes = 2 * kMiB}), OutOfMemory);
+  };
+  std::thread other([&] {
+    try {
+      watched.allocator.free(watched.allocator.allocate({.bytes = 2 * kMiB}));
+    } catch (const OutOfMemory&) {  // as it has to be
+    }
+  });
+  asks();
+  other.join();
+  CHECK(met.load());
+}
+
+TEST_CASE("a watch without a function is refused") {
+  Watched watched;
+  CHECK_ERROR(watched.allocator.watch({}, WatchFunction()), Error, "is empty");
 }
 
 }  // namespace

@@ -408,5 +408,15 @@ TEST_CASE("the child of a process that was forked within a pass goes on by itsel
   }
 }
 
+TEST_CASE("an iterator that takes over another's pass ends its own first", "[concurrent]") {
+  DataLoader second(wide(), {.batch = kBatch});
+  for (int round = 0; round < 20; ++round) {
+    DataLoader::Iterator it = [] { return DataLoader(wide(), {.batch = kBatch}).begin(); }();
+    CHECK((*it).target.shape()[0] == kBatch);  // its loader is gone, its thread is at work
+    it = second.begin();
+    CHECK((*it).target.shape()[0] == kBatch);
+  }
+}
+
 }  // namespace
 }  // namespace ebb::tests

@@ -429,6 +429,34 @@ TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
     CHECK(figures(device) == figures(device.twin()));
 }
 
+TEST_CASE("a file that is there already is not written over by a session that is suspended",
+          "[row25]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("values");
+  std::ofstream(file) << "somebody's";
+  const Model model;
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  CHECK_ERROR(session.suspend(file), FileError, "is there already");
+  CHECK_FALSE(session.suspended());
+  std::string text;
+  std::getline(std::ifstream(file), text);
+  CHECK(text == "somebody's");
+}
+
+TEST_CASE("what is fetched and kept is found by its line") {
+  const Model model;
+  const tests::ClassifierData data(kRows, Device::cpu());
+  Session session(model.graph);
+  session.initialize(model.parameters);
+  const Tensor kept = session.run(model.loss, model.feeds(data));
+  bool found = false;
+  for (const memory::Holder& holder : memory::holders(Device::cpu(), 1000))
+    found = found || (std::string(holder.tag.operator_name) == "fetch" && holder.tag.line > 0 &&
+                      std::string(holder.tag.file).find("suspend.cpp") != std::string::npos);
+  CHECK(found);
+}
+
 TEST_CASE("runs on several threads meet a suspension as an Error or not at all",
           "[row25][concurrent]") {
   const Model model;
