@@ -33,7 +33,7 @@ void choose_test_device() {
   Runtime::Parts parts;
   parts.name = "cpu";  // tests know it by this name
   parts.profile.page_bytes = memory->page_bytes();
-  parts.profile.range_bytes = std::size_t{64} << 30;
+  parts.profile.range_bytes = std::size_t{8} << 30;
   parts.profile.captures_programs = is_set("EBB_DEFERRED_CAPTURES", true);
   parts.source = std::make_unique<DeferredSource>(memory);
   parts.backend = std::move(backend);

@@ -13,7 +13,7 @@ namespace ebb::tests {
 namespace {
 
 // Of each range: many times what tests use, and little enough for the sanitizers' address spaces.
-constexpr std::size_t kRangeBytes = std::size_t{2} << 40;
+constexpr std::size_t kRangeBytes = std::size_t{128} << 30;
 // New memory holds NaNs up to here, since nobody may count on zeros; to touch more would take
 // the machine's memory for what no test writes.
 constexpr std::size_t kFilledBytes = std::size_t{32} << 20;
@@ -34,7 +34,7 @@ void* pointer(std::uintptr_t address) noexcept { return reinterpret_cast<void*>(
 
 DeferredMemory::DeferredMemory(std::size_t capacity_bytes)
     : page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
-      capacity_bytes_(std::min(capacity_bytes, kRangeBytes / 64)) {
+      capacity_bytes_(std::min(capacity_bytes, kRangeBytes / 4)) {
   begin_ = number(map_nothing(nullptr, kRangeBytes));
   backing_ = number(map_nothing(nullptr, kRangeBytes));
   if (begin_ == 0 || backing_ == 0) {
