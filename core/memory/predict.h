@@ -14,7 +14,9 @@ struct Prediction {
   std::size_t reserved_peak_bytes = 0;  // the most held from a device that held nothing before
   std::size_t held_bytes = 0;           // still allocated when the program had returned
   std::size_t capacity_bytes = 0;       // what the device had left when its twin was made
-  bool fits = true;                     // whether that was enough, all that can give way given way
+  bool fits =
+      true;  // whether that was enough, all that can give way given way; free pieces of pages
+             // that live blocks use do not count, where the device may find room for more
 };
 
 // Runs `program` on a fresh simulated twin of `device` (of its profile and capacity, if it is
