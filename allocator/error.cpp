@@ -8,17 +8,24 @@ namespace ebb {
 namespace {
 
 using memory::format_bytes;
+using memory::place;
 using Reason = OutOfMemory::Reason;
 
-std::string describe(const memory::Tag& tag) {
-  std::string text = *tag.operator_name ? tag.operator_name : "a request without an operator";
-  if (*tag.file) text += " (" + std::string(tag.file) + ":" + std::to_string(tag.line) + ")";
-  return text;
+constexpr std::size_t kIndent = 15, kColumns = 100;
+
+// A tag between two other parts of a row; a path that is too long for it loses its beginning.
+std::string by(const std::string& before, const memory::Tag& tag, const std::string& after) {
+  constexpr std::size_t kFewest = 20;
+  std::string text =
+      before + (*tag.operator_name ? tag.operator_name : "a request without an operator");
+  if (!*tag.file) return text + after;
+  const std::size_t taken = kIndent + text.size() + std::string(" ()").size() + after.size();
+  const std::size_t left = kColumns - std::min(kColumns, taken);
+  return text + " (" + place(tag, std::max(left, kFewest)) + ")" + after;
 }
 
 // A labelled row, broken at its commas where it would pass the last column.
 std::string row(const std::string& label, std::string text) {
-  constexpr std::size_t kIndent = 15, kColumns = 100;
   std::string rows = "\n  " + label;
   rows.resize(1 + kIndent, ' ');
   while (text.size() > kColumns - kIndent) {
@@ -114,7 +121,8 @@ std::string message(const OutOfMemory::Facts& facts) {
   std::string text = "out of memory on " + facts.device;
   if (!facts.pool.empty()) text += ", " + facts.pool;
   text += ": no room for " + format_bytes(facts.request.bytes);
-  text += row("asked by", describe(facts.request.tag) + " as " + name(facts.request.category));
+  text += row("asked by",
+              by("", facts.request.tag, std::string(" as ") + name(facts.request.category)));
   if (*facts.request.purpose) text += row("for", facts.request.purpose);
   text += row("why", why(facts));
   text += row("device",
@@ -127,9 +135,9 @@ std::string message(const OutOfMemory::Facts& facts) {
   text += row("by category", categories(stats));
   const char* label = "by line";
   for (const memory::Holder& holder : facts.holders) {
-    text +=
-        row(label, format_bytes(holder.bytes) + " in " +
-                       counted(holder.blocks, " block by ", " blocks by ") + describe(holder.tag));
+    const std::string held =
+        format_bytes(holder.bytes) + " in " + counted(holder.blocks, " block by ", " blocks by ");
+    text += row(label, by(held, holder.tag, ""));
     label = "";
   }
   if (facts.reason != Reason::injected)

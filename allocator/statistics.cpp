@@ -1,5 +1,6 @@
 #include "ebb/allocator/statistics.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace ebb::memory {
@@ -15,6 +16,14 @@ std::string format_bytes(std::size_t bytes) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), exact ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text.data();
+}
+
+std::string place(const Tag& tag, std::size_t columns) {
+  constexpr std::size_t kDots = 3;
+  const std::string text = std::string(tag.file) + ":" + std::to_string(tag.line);
+  if (text.size() <= columns) return text;
+  const std::size_t kept = columns - std::min(columns, kDots);
+  return "..." + text.substr(text.size() - kept);
 }
 
 std::string describe(const ReleaseReport& report) {

@@ -84,6 +84,9 @@ struct CloseReport {
 /// "512 bytes", "20 MiB", "1.5 KiB": a decimal says that the figure is rounded.
 std::string format_bytes(std::size_t bytes);
 
+/// "FILE:LINE" in at most `columns` characters: a path that is longer loses its beginning.
+std::string place(const Tag& tag, std::size_t columns);
+
 /// One line for people: how much went, how much stayed, and why.
 std::string describe(const ReleaseReport& report);
 

@@ -44,18 +44,12 @@ std::string categories(const Stats& stats) {
   return text;
 }
 
-// The end of it, where there is no room: of a path that is the file's name.
-std::string shortened(const std::string& text, std::size_t width) {
-  return text.size() <= width ? text : "..." + text.substr(text.size() - (width - 3));
-}
-
 std::string holder(const Holder& holder) {
   std::string text = right(figure(holder.bytes), kFigure) +
                      right(std::to_string(holder.blocks), 8) + "  " +
                      (*holder.tag.operator_name ? holder.tag.operator_name : "unnamed");
   if (*holder.tag.file && text.size() + 8 < kColumns)
-    text += "  " + shortened(std::string(holder.tag.file) + ":" + std::to_string(holder.tag.line),
-                             kColumns - 2 - text.size());
+    text += "  " + place(holder.tag, kColumns - 2 - text.size());
   return text.substr(0, kColumns) + "\n";
 }
 

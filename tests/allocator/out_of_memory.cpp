@@ -68,6 +68,35 @@ TEST_CASE("an out-of-memory message stays within 100 columns") {
   }
 }
 
+TEST_CASE("of a long path the message has the end, within 100 columns") {
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096),
+                             Profile{});
+  allocator.set_limit(64 << 20);
+  const std::string path = "/home/somebody/" + std::string(150, 'x') + "/models/classifier.cpp";
+  const std::string long_name(120, 'n');
+  const Tag tag{"softmax_cross_entropy_backward", path.c_str(), 1234},
+      named{long_name.c_str(), path.c_str(), 77};
+  for (const Tag& by : {tag, named}) {
+    Block* const block = allocator.allocate({1 << 20, Category::optimizer_state, by});
+    try {
+      allocator.allocate({std::size_t{2} << 30, Category::optimizer_state, by});
+      FAIL("nothing was thrown");
+    } catch (const OutOfMemory& error) {
+      const std::string message = error.what(), end = "classifier.cpp:" + std::to_string(by.line);
+      INFO(message);
+      CHECK(message.find(end + ") as optimizer_state\n") != std::string::npos);
+      CHECK(message.find(end + ")\n") != std::string::npos);
+      std::istringstream lines(message);
+      for (std::string line; std::getline(lines, line);)
+        CHECK((line.size() <= 100 || by.line == named.line));
+    }
+    allocator.free(block);
+  }
+  CHECK(place(tag, 18) == "...sifier.cpp:1234");
+  CHECK(place({"x", "a.cpp", 1}, 7) == "a.cpp:1");
+  CHECK(place({"x", "a.cpp", 1}, 6) == "...p:1");
+}
+
 TEST_CASE("holders are summed by tag over the cache and the pools, the largest first") {
   CachingAllocator allocator(std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096),
                              Profile{});

@@ -76,7 +76,7 @@ TEST_CASE("an operator at the device's limit names itself, its line, the holders
     std::vector<Tensor> many(40);
     for (Tensor& each : many) each = Tensor::zeros({16 << 10}, DType::f32, device);
     const std::string text = message([&] { a* b* b + a; });
-    check_says(text, {"no room for 16 MiB", "asked by", "(../../tests/graph/out_of_memory.cpp:",
+    check_says(text, {"no room for 16 MiB", "asked by", "graph/out_of_memory.cpp:",
                       "the device's limit leaves no room for", "(limit 48 MiB)", "by category",
                       "16 MiB in 1 block by add", "2.5 MiB in 40 blocks by full",
                       "raise the limit (memory::set_limit) to", "a smaller batch"});
