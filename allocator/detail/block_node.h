@@ -23,13 +23,14 @@ struct BlockNode : Block {
   Segment* segment = nullptr;
   BlockNode* before = nullptr;  // neighbours in the segment
   BlockNode* after = nullptr;
-  BlockNode* left = nullptr;  // children in an index, while idle
+  BlockNode* left = nullptr;  // children in an index or neighbours in a list, while idle
   BlockNode* right = nullptr;
   std::size_t key = 0;         // by which it is found there: bytes that could be had with it
   BlockNode* chain = nullptr;  // the next of those that some function has gathered
   std::uint32_t priority = 0;
   State state = State::live;
   bool has_memory = true;
+  bool is_aside = false;  // a hole that is in a list instead of an index
 
   bool is_free() const noexcept { return state == State::idle && has_memory; }
   bool is_hole() const noexcept { return state == State::idle && !has_memory; }

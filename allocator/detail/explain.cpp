@@ -97,7 +97,7 @@ std::vector<Holder> Shared::holders(std::size_t most) {
   return by_tag.largest(most);
 }
 
-Fragmentation Shared::fragmentation() const {
+Fragmentation Shared::fragmentation() {
   const Guard guard(lock);
   const Heap::FreeBytes free = heap.free_bytes();
   Fragmentation result;

@@ -78,7 +78,7 @@ void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept
 
 }  // namespace
 
-void FreeIndex::insert(BlockNode* node) noexcept {
+void FreeIndex::put_in(BlockNode* node) noexcept {
   const std::size_t bin = bin_of(node->key);
   random_ = random_ * 1664525u + 1013904223u;
   node->priority = random_;
@@ -87,7 +87,7 @@ void FreeIndex::insert(BlockNode* node) noexcept {
   filled_words_ |= std::uint64_t{1} << (bin / 64);
 }
 
-void FreeIndex::erase(BlockNode* node) noexcept {
+void FreeIndex::take_out(BlockNode* node) noexcept {
   const std::size_t bin = bin_of(node->key);
   treap_erase(roots_[bin], node);
   if (roots_[bin]) return;
@@ -97,12 +97,17 @@ void FreeIndex::erase(BlockNode* node) noexcept {
 
 BlockNode* FreeIndex::best_fit(std::size_t bytes) const noexcept {
   const std::size_t bin = bin_of(bytes);
-  if (BlockNode* found = treap_first_of_at_least(roots_[bin], bytes)) return found;
-  const std::size_t next = next_filled_bin(bin + 1);
-  return next < kBins ? treap_first_of_at_least(roots_[next], bytes) : nullptr;
+  BlockNode* found = treap_first_of_at_least(roots_[bin], bytes);
+  if (!found) {
+    const std::size_t next = next_filled_bin(bin + 1);
+    if (next < kBins) found = treap_first_of_at_least(roots_[next], bytes);
+  }
+  if (!in_hand_ || in_hand_->key < bytes) return found;
+  return !found || precedes(in_hand_, found) ? in_hand_ : found;
 }
 
-BlockNode* FreeIndex::last() const noexcept {
+BlockNode* FreeIndex::last() noexcept {
+  put_down();
   if (filled_words_ == 0) return nullptr;
   const auto word = static_cast<std::size_t>(63 - std::countl_zero(filled_words_));
   const auto bit = static_cast<std::size_t>(63 - std::countl_zero(filled_[word]));
@@ -111,7 +116,8 @@ BlockNode* FreeIndex::last() const noexcept {
   return node;
 }
 
-BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) const noexcept {
+BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) noexcept {
+  put_down();
   BlockNode* chain = nullptr;
   for (std::size_t bin = next_filled_bin(bin_of(bytes)); bin < kBins;
        bin = next_filled_bin(bin + 1))

@@ -17,52 +17,80 @@ std::size_t free_bytes_of(const BlockNode* node) noexcept {
   return node && node->is_free() ? node->bytes() : 0;
 }
 
-std::size_t key_of(const BlockNode& node) noexcept {
-  if (node.has_memory || node.bytes() >= kVastBytes) return node.bytes();
-  return free_bytes_of(node.before) + node.bytes() + free_bytes_of(node.after);
+// By which a hole is found: the bytes of the row that it is in.
+std::size_t row_bytes_of(const BlockNode& hole) noexcept {
+  return free_bytes_of(hole.before) + hole.bytes() + free_bytes_of(hole.after);
 }
 
-bool depends_on_neighbours(const BlockNode* node) noexcept {
-  return node && node->is_hole() && node->bytes() < kVastBytes;
+bool depends_on_neighbours(const BlockNode& node) noexcept {
+  return !node.has_memory && node.bytes() < kVastBytes;
 }
 
 }  // namespace
 
-// Every node enters and leaves the indices here. A hole's key counts its free neighbours.
-void Heap::list(BlockNode* node) noexcept {
-  node->state = State::idle;
-  node->key = key_of(*node);
+inline void Heap::insert(BlockNode* node) noexcept {
+  if (depends_on_neighbours(*node)) return set_aside(node);
+  node->key = node->bytes();
   index_of(*node).insert(node);
-  if (!node->has_memory) return;
-  if (depends_on_neighbours(node->before)) list_again(node->before);
-  if (depends_on_neighbours(node->after)) list_again(node->after);
 }
 
-// It is idle no more, which its neighbours have to know.
+void Heap::erase(BlockNode* node) noexcept {
+  if (!node->is_aside) return index_of(*node).erase(node);
+  node->is_aside = false;
+  (node->left ? node->left->right : aside_) = node->right;
+  if (node->right) node->right->left = node->left;
+}
+
+void Heap::set_aside(BlockNode* hole) noexcept {
+  hole->is_aside = true;
+  hole->left = nullptr;
+  hole->right = aside_;
+  if (aside_) aside_->left = hole;
+  aside_ = hole;
+}
+
+// Blocks that come and go beside a hole cost nothing here until the next row is looked for.
+inline void Heap::tell(BlockNode* neighbour) noexcept {
+  if (!neighbour || !depends_on_neighbours(*neighbour)) return;
+  if (!neighbour->is_hole() || neighbour->is_aside) return;
+  index_of(*neighbour).erase(neighbour);
+  set_aside(neighbour);
+}
+
+void Heap::index_holes() noexcept {
+  while (BlockNode* hole = aside_) {
+    erase(hole);
+    hole->key = row_bytes_of(*hole);
+    index_of(*hole).insert(hole);
+  }
+}
+
+inline void Heap::list(BlockNode* node) noexcept {
+  node->state = State::idle;
+  insert(node);
+  if (!node->has_memory) return;
+  tell(node->before);
+  tell(node->after);
+}
+
+// It is idle no more.
 void Heap::unlist(BlockNode* node) noexcept {
-  index_of(*node).erase(node);
+  erase(node);
   node->state = State::moving;
   if (!node->has_memory) return;
-  if (depends_on_neighbours(node->before)) list_again(node->before);
-  if (depends_on_neighbours(node->after)) list_again(node->after);
-}
-
-void Heap::list_again(BlockNode* hole) noexcept {
-  FreeIndex& index = index_of(*hole);
-  index.erase(hole);
-  hole->key = key_of(*hole);
-  index.insert(hole);
+  tell(node->before);
+  tell(node->after);
 }
 
 // Whoever walks there goes on from the node that has taken it in.
-void Heap::retire(BlockNode* node, BlockNode* into) noexcept {
+inline void Heap::retire(BlockNode* node, BlockNode* into) noexcept {
   for (Walk* walk = walks_; walk; walk = walk->other_)
     if (walk->at_ == node) walk->at_ = into;
   nodes_.give(node);
 }
 
 // A node takes in the one behind it.
-void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
+inline void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
   node->cover(node->data(), node->bytes() + after->bytes());
   node->add_last_user(after->last_user());
   node->after = after->after;
@@ -72,7 +100,7 @@ void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
 
 // Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no
 // index.
-void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
+inline void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
   rest->cover(node->data() + bytes, node->bytes() - bytes);
   rest->segment = node->segment;
   rest->state = node->state;
@@ -87,15 +115,19 @@ void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
 
 BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
   nodes_.reserve(1);  // for the remainder
-  BlockNode* node = index.best_fit(bytes);
+  BlockNode* const node = index.best_fit(bytes);
   if (!node) return nullptr;
-  unlist(node);
-  node->state = State::live;
+  index.erase(node);
+  BlockNode* last = node;
   if (node->bytes() > bytes) {
-    BlockNode* rest = nodes_.take();
-    cut(node, bytes, rest);
-    list(rest);
+    last = nodes_.take();
+    cut(node, bytes, last);
+    last->key = last->bytes();
+    index.insert(last);
   }
+  node->state = State::live;
+  tell(node->before);
+  tell(last->after);
   return node;
 }
 
@@ -111,11 +143,11 @@ BlockNode* Heap::take_any(std::size_t bytes) {
 void Heap::settle(BlockNode* node) noexcept {
   node->state = State::idle;
   if (BlockNode* after = node->after; after && after->is_kin(*node)) {
-    unlist(after);
+    erase(after);
     absorb(node, after);
   }
   if (BlockNode* before = node->before; before && before->is_kin(*node)) {
-    unlist(before);
+    erase(before);
     absorb(before, node);
     node = before;
   }
@@ -184,8 +216,9 @@ std::size_t Heap::page_after(const BlockNode& node, std::size_t offset) const no
   return profile_.in_pages(before + offset) - before;
 }
 
-Heap::Row Heap::find_row(std::size_t bytes) const noexcept {
-  const FreeIndex& holes = is_small(bytes) ? small_holes_ : large_holes_;
+Heap::Row Heap::find_row(std::size_t bytes) noexcept {
+  index_holes();
+  FreeIndex& holes = is_small(bytes) ? small_holes_ : large_holes_;
   BlockNode* const fitting = holes.best_fit(bytes);
   if (!fitting) return {};
   const Row best = row_at(fitting, bytes), largest = row_at(holes.last(), bytes);
@@ -262,6 +295,7 @@ void Heap::abandon(const Row& row) noexcept {
 
 BlockNode* Heap::claim_hole(std::size_t bytes) {
   nodes_.reserve(1);
+  index_holes();
   BlockNode* found = nullptr;
   for (BlockNode* hole = large_holes_.chain_of_at_least(bytes); hole; hole = hole->chain) {
     if (hole->bytes() < bytes) continue;
@@ -282,14 +316,13 @@ BlockNode* Heap::claim_hole(std::size_t bytes) {
 
 BlockNode* Heap::claim_pages(std::size_t most) noexcept {
   BlockNode* claimed = nullptr;
-  for (const FreeIndex* index : {&large_, &small_})
+  for (FreeIndex* index : {&large_, &small_})
     most -= std::min(most, claim_pages_of(*index, most, claimed));
   return claimed;
 }
 
 // Puts them in front of `chain`; says how many bytes they are.
-std::size_t Heap::claim_pages_of(const FreeIndex& index, std::size_t most,
-                                 BlockNode*& chain) noexcept {
+std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept {
   std::size_t claimed = 0;
   BlockNode* node = index.chain_of_at_least(profile_.page_bytes);
   while (node && claimed < most) {
@@ -329,9 +362,9 @@ std::size_t Heap::claim_pages_of(const FreeIndex& index, std::size_t most,
   return claimed;
 }
 
-Heap::FreeBytes Heap::free_bytes() const noexcept {
+Heap::FreeBytes Heap::free_bytes() noexcept {
   FreeBytes sum;
-  for (const FreeIndex* index : {&small_, &large_}) {
+  for (FreeIndex* index : {&small_, &large_}) {
     for (const BlockNode* node = index->chain_of_at_least(1); node; node = node->chain) {
       const auto begin = static_cast<std::size_t>(node->data() - node->segment->base);
       const std::size_t first = profile_.in_pages(begin);

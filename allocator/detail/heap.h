@@ -46,7 +46,7 @@ class Heap {
   };
   /// A hole with its free neighbours: the smallest such row that suffices or the largest there is,
   /// whichever has fewer bytes to commit.
-  Row find_row(std::size_t bytes) const noexcept;
+  Row find_row(std::size_t bytes) noexcept;
   /// Takes it out of everybody's reach, to commit `bytes` or `with_step` of it.
   void claim(Row& row, std::size_t commit_bytes);
   /// Its holes have memory now: a live node of exactly so many bytes.
@@ -69,7 +69,7 @@ class Heap {
   struct FreeBytes {
     std::size_t in_pages = 0, pinned = 0, largest = 0, pieces = 0;
   };
-  FreeBytes free_bytes() const noexcept;
+  FreeBytes free_bytes() noexcept;
 
   Segments& segments() noexcept { return segments_; }
   const Segments& segments() const noexcept { return segments_; }
@@ -103,11 +103,16 @@ class Heap {
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
   Segment& add_segment(void* base, std::size_t bytes, bool small);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
-  std::size_t claim_pages_of(const FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
+  std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
   void list(BlockNode* node) noexcept;    // puts an idle node where it is found
   void unlist(BlockNode* node) noexcept;  // and takes it out
-  void list_again(BlockNode* hole) noexcept;
+  void insert(BlockNode* node) noexcept;  // the same, but for what holes beside it know of it
+  void erase(BlockNode* node) noexcept;
+  // A free node beside this one, if it is a hole, has come, gone or changed its size.
+  void tell(BlockNode* neighbour) noexcept;
+  void set_aside(BlockNode* hole) noexcept;
+  void index_holes() noexcept;  // those that were set aside
   Row row_at(BlockNode* hole, std::size_t bytes) const noexcept;
   void absorb(BlockNode* node, BlockNode* after) noexcept;
   void retire(BlockNode* node, BlockNode* into) noexcept;
@@ -117,6 +122,7 @@ class Heap {
   FreeIndex large_;
   FreeIndex small_holes_;  // by the bytes of the row that each is in
   FreeIndex large_holes_;
+  BlockNode* aside_ = nullptr;  // holes whose keys are not known, until someone looks for one
   Segments segments_;
   std::uint64_t next_age_ = 0;
   Slab<BlockNode> nodes_;

@@ -14,30 +14,26 @@ class Slab {
  public:
   /// Makes sure that the next `count` takes succeed.
   void reserve(std::size_t count) {
-    if (spare_.size() < count) [[unlikely]]
+    if (spares_ < count) [[unlikely]]
       grow();
   }
-  T* take() noexcept {
-    T* object = spare_.back();
-    spare_.pop_back();
-    return object;
-  }
-  void give(T* object) noexcept { spare_.push_back(object); }  // within capacity: see grow()
+  T* take() noexcept { return spare_[--spares_]; }
+  void give(T* object) noexcept { spare_[spares_++] = object; }
 
  private:
   static constexpr std::size_t kChunk = 64;
 
   void grow() {
     chunks_.reserve(chunks_.size() + 1);
-    if (chunks_.capacity() * kChunk > spare_.capacity())
-      spare_.reserve(chunks_.capacity() * kChunk);
+    spare_.resize(chunks_.capacity() * kChunk);
     auto chunk = std::make_unique<T[]>(kChunk);
-    for (std::size_t i = kChunk; i-- > 0;) spare_.push_back(&chunk[i]);
+    for (std::size_t i = kChunk; i-- > 0;) give(&chunk[i]);
     chunks_.push_back(std::move(chunk));
   }
 
   std::vector<std::unique_ptr<T[]>> chunks_;
-  std::vector<T*> spare_;  // has room for every object there is
+  std::vector<T*> spare_;  // has room for every object there is; the first `spares_` are to be had
+  std::size_t spares_ = 0;
 };
 
 }  // namespace ebb::memory::detail
