@@ -228,6 +228,7 @@ Heap::Row Heap::find_row(std::size_t bytes) noexcept {
 // With the free node before it, if there is one, and as much as is needed of it and what follows.
 Heap::Row Heap::row_at(BlockNode* hole, std::size_t bytes) const noexcept {
   Row row;
+  row.hole = hole;
   row.first = hole->before && hole->before->is_free() ? hole->before : hole;
   std::size_t missing = bytes - std::min(bytes, free_bytes_of(hole->before));
   if (hole->bytes() < missing) {
@@ -249,29 +250,22 @@ void Heap::claim(Row& row, std::size_t commit_bytes) {
   row.bytes = commit_bytes;
   for (BlockNode* node = row.first;; node = node->after) {
     unlist(node);
-    if (!node->has_memory) {
-      if (node->bytes() > commit_bytes) {
-        BlockNode* rest = nodes_.take();
-        cut(node, commit_bytes, rest);
-        list(rest);
-      }
-      commit_bytes -= node->bytes();
-    }
-    node->state = State::moving;
     if (node == row.last) break;
   }
+  if (row.hole->bytes() == commit_bytes) return;
+  BlockNode* rest = nodes_.take();
+  cut(row.hole, commit_bytes, rest);
+  list(rest);
 }
 
 BlockNode* Heap::finish(const Row& row, std::size_t bytes) noexcept {
-  BlockNode* node = row.first;
-  if (!node->has_memory) node->set_last_user(nullptr);
+  row.hole->set_last_user(nullptr);
+  row.hole->has_memory = true;
+  BlockNode* const node = row.first;
   for (const BlockNode* last = row.last; node != last;) {
-    BlockNode* after = node->after;
-    if (!after->has_memory) after->set_last_user(nullptr);
-    if (after == last) last = node;
-    absorb(node, after);
+    if (node->after == last) last = node;
+    absorb(node, node->after);
   }
-  node->has_memory = true;
   node->state = State::live;
   if (node->bytes() == bytes) {
     nodes_.give(row.spare);

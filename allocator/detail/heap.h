@@ -36,22 +36,22 @@ class Heap {
   /// Drops a segment that is one idle node; its range is the caller's again.
   Segments::iterator drop(Segments::iterator segment) noexcept;
 
-  /// A row of neighbours that are not live, where a block would fit once its holes have memory.
+  /// A hole and what is free beside it, where a block would fit once the hole has memory.
   struct Row {
-    BlockNode* first = nullptr;  // null: no addresses are left
+    BlockNode* hole = nullptr;  // null: no addresses are left
+    BlockNode* first = nullptr;
     BlockNode* last = nullptr;
     std::size_t bytes = 0;       // that have to be committed, in whole pages,
     std::size_t with_step = 0;   // and rounded up to the end of a step of growth
     BlockNode* spare = nullptr;  // for what remains
   };
-  /// A hole with its free neighbours: the smallest such row that suffices or the largest there is,
-  /// whichever has fewer bytes to commit.
+  /// The smallest row that suffices or the largest there is, whichever has fewer bytes to commit.
   Row find_row(std::size_t bytes) noexcept;
   /// Takes it out of everybody's reach, to commit `bytes` or `with_step` of it.
   void claim(Row& row, std::size_t commit_bytes);
-  /// Its holes have memory now: a live node of exactly so many bytes.
+  /// It has memory now: a live node of exactly so many bytes.
   BlockNode* finish(const Row& row, std::size_t bytes) noexcept;
-  /// They have none: everything is what it was.
+  /// It has none: everything is what it was.
   void abandon(const Row& row) noexcept;
 
   /// Takes so many bytes, whole pages, out of everybody's reach, to commit them: of the oldest hole

@@ -22,6 +22,8 @@ namespace ebb::memory::detail {
 
 // Larger requests are refused before any arithmetic on them can wrap.
 inline constexpr std::size_t kMostBytes = std::size_t{1} << 61;
+// At most so much is on its way to the device at a time: whoever else needs it gets his turn.
+inline constexpr std::size_t kMostAtOnce = std::size_t{64} << 20;
 
 /// A pool's block, with a range of addresses that is all its own.
 struct Holding final : BlockNode {
@@ -176,7 +178,6 @@ struct Shared {
  private:
   BlockNode* map_segment(const Request& request, Refusal& refusal);
   bool adopt_addresses(std::size_t bytes);
-  bool commit_row(const Heap::Row& row, std::size_t& kept) noexcept;
   void drop_empty() noexcept;
   ReleaseReport trim_segments(std::size_t bytes) noexcept;
 };

@@ -165,27 +165,6 @@ TEST_CASE(
   allocator.free(live);
 }
 
-TEST_CASE("a growth that fails half way keeps on the books what the device does not take back") {
-  Device device;
-  CachingAllocator& allocator = device.allocator;
-  std::vector<Block*> blocks;
-  for (const std::size_t bytes : {2 * kMiB, kMiB + 4096, 2 * kMiB, 2 * kMiB})
-    blocks.push_back(allocator.allocate({.bytes = bytes}));
-  allocator.free(blocks[0]);
-  allocator.free(blocks[2]);
-  allocator.release_cached();
-  device.source->keep_all(true);
-  allocator.free(blocks[1]);  // free between two holes: a block there takes two commits
-  device.source->fail_commit_after(1);
-  Block* block = allocator.allocate({.bytes = 4 * kMiB});
-  CHECK(allocator.reserved_bytes() == device.source->committed_bytes());
-  device.source->keep_all(false);
-  allocator.free(block);
-  allocator.free(blocks[3]);
-  allocator.release_cached();
-  CHECK(device.source->committed_bytes() == 0);
-}
-
 TEST_CASE("a fraction is of the capacity, and of 0 to 1") {
   CHECK(Limit::fraction(0.5).bytes_of(1000) == 500);
   CHECK(Limit::fraction(2).bytes_of(1000) == 1000);

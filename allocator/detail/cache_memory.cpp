@@ -1,0 +1,232 @@
+// Memory on its way between the device and the cache.
+#include <algorithm>
+#include <utility>
+
+#include "ebb/allocator/detail/shared.h"
+
+namespace ebb::memory::detail {
+
+BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
+  if (!profile.grows) return map_segment(request, refusal);
+  const std::size_t bytes = profile.rounded(request.bytes);
+  for (bool with_step = true;;) {
+    Heap::Row row;
+    {
+      const Guard guard(lock);
+      if (BlockNode* node = heap.take(bytes)) return serve(node, request);
+      row = heap.find_row(bytes);
+      if (row.hole) {
+        heap.claim(row, with_step ? row.with_step : row.bytes);
+        if (!admit(row.bytes, nullptr, refusal)) {
+          heap.abandon(row);
+          if (!std::exchange(with_step, false)) return nullptr;
+          continue;
+        }
+      }
+    }
+    if (!row.hole) {
+      if (adopt_addresses(bytes)) continue;
+      refusal = {.reserve_bytes = profile.in_pages(bytes)};
+      return nullptr;
+    }
+    const bool is_committed = source->commit(row.hole->data(), row.bytes);
+    const Guard guard(lock);
+    if (is_committed) {
+      record(EventKind::map, row.hole->data(), row.bytes);
+      return serve(heap.finish(row, bytes), request);
+    }
+    heap.abandon(row);
+    discharge(row.bytes, nullptr);
+    refusal = {.reserve_bytes = row.bytes};
+    if (!std::exchange(with_step, false)) return nullptr;
+  }
+}
+
+BlockNode* Shared::serve(BlockNode* node, const Request& request) noexcept {
+  node->serve(request);
+  ledger.add(request.bytes, node->bytes(), request.category);
+  record(EventKind::allocate, *node);
+  return node;
+}
+
+// Another range for the cache: as many addresses as the profile wants, or as there are.
+bool Shared::adopt_addresses(std::size_t bytes) {
+  std::size_t range = std::max(profile.range_bytes, profile.in_pages(bytes));
+  void* base = source->reserve(range);
+  while (!base && range / 2 >= profile.in_pages(bytes)) {
+    range = profile.in_pages(range / 2);
+    base = source->reserve(range);
+  }
+  // Where there are few addresses others need them too.
+  if (base && range < profile.range_bytes && range / 8 >= profile.in_pages(bytes)) {
+    source->unreserve(base, range);
+    range = profile.in_pages(range / 8);
+    base = source->reserve(range);
+  }
+  if (!base) return false;
+  try {
+    const Guard guard(lock);
+    heap.adopt_addresses(base, range, bytes);
+  } catch (...) {
+    source->unreserve(base, range);
+    throw;
+  }
+  return true;
+}
+
+BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
+  const std::size_t bytes = profile.rounded(request.bytes);
+  for (const std::size_t segment_bytes : {profile.segment_bytes(bytes), profile.in_pages(bytes)}) {
+    {
+      const Guard guard(lock);
+      if (BlockNode* node = heap.take(bytes)) return serve(node, request);
+      if (!admit(segment_bytes, nullptr, refusal)) continue;
+    }
+    void* base = source->map(segment_bytes);
+    const Guard guard(lock);
+    if (base) {
+      try {
+        heap.adopt(base, segment_bytes, bytes);
+        record(EventKind::map, base, segment_bytes);
+        return serve(heap.take(bytes), request);
+      } catch (...) {
+        source->unmap(base, segment_bytes);
+        discharge(segment_bytes, nullptr);
+        throw;
+      }
+    }
+    discharge(segment_bytes, nullptr);
+  }
+  return nullptr;
+}
+
+// In one piece, as memory that was freed.
+bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
+  const std::size_t target = profile.in_pages(bytes);
+  for (;;) {
+    BlockNode* node = nullptr;
+    std::size_t more = 0;
+    {
+      const Guard guard(lock);
+      const std::size_t reserved = cache_reserved();
+      if (reserved >= target) break;
+      more = target - reserved;
+      node = heap.claim_hole(more);
+      if (node && !admit(more, nullptr, refusal)) {
+        heap.settle(node);
+        return false;
+      }
+    }
+    if (!node) {
+      if (adopt_addresses(std::max(more, profile.small_request + 1))) continue;
+      refusal = {.reserve_bytes = more};
+      return false;
+    }
+    const bool is_committed = source->commit(node->data(), more);
+    const Guard guard(lock);
+    if (is_committed)
+      record(EventKind::map, node->data(), more);
+    else
+      discharge(more, nullptr);
+    node->has_memory = is_committed;
+    node->set_last_user(nullptr);
+    heap.settle(node);
+    if (!is_committed) return false;
+    break;
+  }
+  preallocated = target;
+  return true;
+}
+
+void Shared::refill_preallocated() noexcept {
+  if (preallocated == 0) return;
+  const std::size_t target = preallocated;
+  std::size_t most = 0;
+  {
+    const Guard guard(lock);
+    const std::size_t pools_have = ledger.reserved() - cache_reserved();
+    most = std::min(limit, source->capacity_bytes());
+    most = (most - std::min(most, pools_have)) / profile.page_bytes * profile.page_bytes;
+  }
+  try {
+    Refusal ignored;
+    preallocate(std::min(target, most), ignored);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): it is as full as it can be
+  }
+  preallocated = target;
+}
+
+ReleaseReport Shared::trim(std::size_t bytes) noexcept {
+  if (!profile.grows) return trim_segments(bytes);
+  ReleaseReport report;
+  while (report.returned_bytes < bytes) {
+    BlockNode* claimed = nullptr;
+    {
+      const Guard guard(lock);
+      claimed = heap.claim_pages(std::min(bytes - report.returned_bytes, kMostAtOnce));
+    }
+    if (!claimed) break;
+    std::size_t returned = 0;
+    for (BlockNode* node = claimed; node; node = node->chain) {
+      node->has_memory = !source->decommit(node->data(), node->bytes());
+      (node->has_memory ? report.refused_bytes : returned) += node->bytes();
+    }
+    {
+      const Guard guard(lock);
+      for (BlockNode *node = claimed, *next = nullptr; node; node = next) {
+        next = node->chain;
+        if (!node->has_memory) record(EventKind::unmap, node->data(), node->bytes());
+        heap.settle(node);
+      }
+      discharge(returned, nullptr);
+    }
+    report.returned_bytes += returned;
+    if (report.refused_bytes > 0) break;
+    mapping.unlock();  // for whoever waits
+    mapping.lock();
+  }
+  drop_empty();
+  return report;
+}
+
+// Ranges without any memory: their addresses go back too.
+void Shared::drop_empty() noexcept {
+  for (;;) {
+    Segment empty;
+    {
+      const Guard guard(lock);
+      Segments& segments = heap.segments();
+      const auto found = std::find_if(segments.begin(), segments.end(), [](const auto& each) {
+        return each.second.is_idle() && !each.second.first->has_memory;
+      });
+      if (found == segments.end()) return;
+      empty = found->second;
+      heap.drop(found);
+    }
+    source->unreserve(empty.base, empty.bytes);
+  }
+}
+
+// Whole ones, oldest first.
+ReleaseReport Shared::trim_segments(std::size_t bytes) noexcept {
+  ReleaseReport report;
+  const Guard guard(lock);
+  Segments& segments = heap.segments();
+  for (auto at = segments.begin(); at != segments.end() && report.returned_bytes < bytes;) {
+    const Segment segment = at->second;
+    if (!segment.is_idle()) {
+      ++at;
+    } else if (!source->unmap(segment.base, segment.bytes)) {
+      report.refused_bytes += segment.bytes;
+      ++at;
+    } else {
+      at = heap.drop(at);
+      record(EventKind::unmap, segment.base, segment.bytes);
+      discharge(segment.bytes, nullptr);
+      report.returned_bytes += segment.bytes;
+    }
+  }
+  return report;
+}
+
+}  // namespace ebb::memory::detail

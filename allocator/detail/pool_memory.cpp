@@ -1,0 +1,199 @@
+// Memory on its way between the device and pools.
+#include <algorithm>
+
+#include "ebb/allocator/detail/shared.h"
+
+namespace ebb::memory::detail {
+
+bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
+  const bool is_gone =
+      holding.pages == 0 || (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
+                                                   : source->unmap(holding.base, holding.pages));
+  if (!is_gone) return false;
+  const Guard guard(lock);
+  uncount(pool, holding);
+  watchers.sink_to(ledger.allocated());
+  record(EventKind::unmap, holding.base, holding.pages);
+  discharge(holding.pages, &pool);
+  if (holding.pages > 0) {
+    --pool.segments;
+    --segments_of_pools;
+  }
+  holding.presence.store(then, std::memory_order_release);
+  return true;
+}
+
+bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
+  const bool has_memory = holding.presence != Holding::Presence::away &&
+                          holding.presence != Holding::Presence::suspended;
+  std::size_t left = has_memory ? holding.pages : 0;
+  const bool had_pages = left > 0;
+  holding.is_closing = true;
+  {
+    const Guard guard(lock);
+    if (has_memory && holding.presence != Holding::Presence::stuck) uncount(pool, holding);
+    watchers.sink_to(ledger.allocated());
+    holding.presence.store(Holding::Presence::stuck, std::memory_order_relaxed);
+  }
+  while (left > 0) {
+    const std::size_t piece = holding.addresses > 0 ? std::min(left, kMostAtOnce) : left;
+    if (!(holding.addresses > 0 ? source->decommit(holding.base + left - piece, piece)
+                                : source->unmap(holding.base, piece)))
+      break;
+    left -= piece;
+    {
+      const Guard guard(lock);
+      record(EventKind::unmap, holding.base + left, piece);
+      discharge(piece, &pool);
+    }
+    if (left > 0) {
+      mapping.unlock();  // for whoever waits
+      mapping.lock();
+    }
+  }
+  holding.is_closing = false;
+  {
+    const Guard guard(lock);
+    holding.pages = left;
+    if (had_pages && left == 0) {
+      --pool.segments;
+      --segments_of_pools;
+    }
+  }
+  if (left > 0) return false;
+  if (holding.addresses > 0) source->unreserve(holding.base, holding.addresses);
+  return true;
+}
+
+// Of what its pool and the device have allocated.
+void Shared::uncount(PoolState& pool, const Holding& holding) noexcept {
+  record(EventKind::free, holding);
+  for (Ledger* each : {&pool.ledger, &ledger})
+    each->remove(holding.requested_bytes(), holding.bytes(), holding.composition.split);
+}
+
+void Shared::count(PoolState& pool, const Holding& holding) noexcept {
+  for (Ledger* each : {&pool.ledger, &ledger})
+    each->add(holding.requested_bytes(), holding.bytes(), holding.composition.split);
+  record(EventKind::allocate, holding);
+}
+
+bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, std::size_t bytes,
+                          Refusal& refusal) noexcept {
+  if (bytes == had) return true;
+  const std::size_t more = bytes - had;
+  const std::size_t cushion = pool.cushion.pages;
+  Refusal ignored;
+  if (cushion > 0) set_cushion(pool, cushion - std::min(cushion, more), ignored);
+  bool is_admitted = false;
+  {
+    const Guard guard(lock);
+    if (cushion - pool.cushion.pages >= more) {  // reserved already, whatever the limits are now
+      charge(more, &pool);
+      refusal = {.reserve_bytes = more};
+      is_admitted = true;
+    } else {
+      is_admitted = admit(more, &pool, refusal);
+    }
+  }
+  if (is_admitted) {
+    bool is_committed = false;
+    if (holding.addresses > 0) {
+      is_committed = source->commit(holding.base + had, more);
+    } else if (void* base = source->map(more)) {
+      holding.base = static_cast<std::byte*>(base);
+      is_committed = true;
+    }
+    const Guard guard(lock);
+    if (is_committed) {
+      record(EventKind::map, holding.base + had, more);
+      if (had == 0) {
+        ++pool.segments;
+        ++segments_of_pools;
+      }
+      return true;
+    }
+    discharge(more, &pool);
+  }
+  if (cushion > 0) set_cushion(pool, cushion, ignored);
+  return false;
+}
+
+bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept {
+  Cushion& cushion = pool.cushion;
+  if (pages < cushion.pages) {
+    if (!source->decommit(cushion.base + pages, cushion.pages - pages)) return false;
+    const Guard guard(lock);
+    record(EventKind::unmap, cushion.base + pages, cushion.pages - pages);
+    discharge(cushion.pages - pages, &pool);
+    cushion.pages = pages;
+  } else if (pages > cushion.pages) {
+    const std::size_t more = pages - cushion.pages;
+    {
+      const Guard guard(lock);
+      if (!admit(more, &pool, refusal)) return false;
+    }
+    const bool is_committed = source->commit(cushion.base + cushion.pages, more);
+    const Guard guard(lock);
+    if (!is_committed) {
+      discharge(more, &pool);
+      return false;
+    }
+    record(EventKind::map, cushion.base + cushion.pages, more);
+    cushion.pages = pages;
+  }
+  return true;
+}
+
+void Shared::refill_cushion(PoolState& pool) noexcept {
+  const Cushion& cushion = pool.cushion;
+  std::size_t more = 0;
+  {
+    const Guard guard(lock);
+    const std::size_t reserved = pool.ledger.reserved();
+    if (pool.suspended || reserved >= cushion.target) return;
+    const auto room = [](std::size_t its_limit, std::size_t used) {
+      return its_limit > used ? its_limit - used : 0;
+    };
+    more = std::min({cushion.target - reserved, room(pool.limit, reserved),
+                     room(limit, ledger.reserved()), cushion.addresses - cushion.pages});
+  }
+  Refusal ignored;
+  set_cushion(pool, cushion.pages + more / profile.page_bytes * profile.page_bytes, ignored);
+}
+
+// Pools come and go between two turns of the lock: one that moves up is met next time.
+std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
+  std::size_t taken = 0;
+  for (std::size_t at = 0; taken < bytes;) {
+    PoolState* of = nullptr;
+    Holding* found = nullptr;
+    {
+      const Guard guard(lock);
+      for (; !found && at < pools.size(); at += found ? 0 : 1) {
+        of = pools[at];
+        if (only_of ? of != only_of : of->reserves_ahead()) continue;
+        for (auto& [age, holding] : of->holdings) {
+          auto resting = Holding::Presence::resting;
+          if (holding.pages > 0 && holding.presence.compare_exchange_strong(
+                                       resting, Holding::Presence::away, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+            found = &holding;
+            break;
+          }
+        }
+      }
+    }
+    if (!found) break;
+    const std::size_t pages = found->pages;
+    if (take_away(*of, *found, Holding::Presence::away)) {
+      taken += pages;
+    } else {
+      found->presence.store(Holding::Presence::resting, std::memory_order_release);
+      ++at;  // the device keeps it
+    }
+  }
+  return taken;
+}
+
+}  // namespace ebb::memory::detail
