@@ -159,7 +159,7 @@ void Shared::refill_cushion(PoolState& pool) noexcept {
                      room(limit, ledger.reserved()), cushion.addresses - cushion.pages});
   }
   Refusal ignored;
-  set_cushion(pool, cushion.pages + more / profile.page_bytes * profile.page_bytes, ignored);
+  set_cushion(pool, cushion.pages + profile.whole_pages(more), ignored);
 }
 
 // Pools come and go between two turns of the lock: one that moves up is met next time.

@@ -131,7 +131,7 @@ struct Shared {
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   /// What could be reserved for something new if so much were the limit: all but what live blocks
   /// use that do not rest.
-  std::size_t room_within(std::size_t most) noexcept;
+  std::size_t room_within(std::size_t most) const noexcept;
   std::size_t cache_reserved() const noexcept;
   BlockNode* serve(BlockNode* node, const Request& request) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;
