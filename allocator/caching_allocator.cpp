@@ -228,7 +228,10 @@ std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
 
 Fragmentation CachingAllocator::fragmentation() const { return shared_->fragmentation(); }
 
+// Not while memory is on its way: it is on the books before it is mapped, and the log would hear of
+// it twice.
 bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
+  const Guard mapping(shared_->mapping);
   const Guard guard(shared_->lock);
   if (log && shared_->recorder) return false;
   if (log) {

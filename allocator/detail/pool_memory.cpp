@@ -23,7 +23,7 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   return true;
 }
 
-bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
+bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
   const bool has_memory = holding.presence != Holding::Presence::away &&
                           holding.presence != Holding::Presence::suspended;
   std::size_t left = has_memory ? holding.pages : 0;
@@ -41,6 +41,7 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
                                 : source->unmap(holding.base, piece)))
       break;
     left -= piece;
+    returned += piece;
     {
       const Guard guard(lock);
       record(EventKind::unmap, holding.base + left, piece);

@@ -152,8 +152,9 @@ struct Shared {
   /// Takes the memory of one of a pool's blocks; false, with nothing changed, where the device
   /// leaves it there.
   bool take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept;
-  /// The same for good, addresses and all; false where the device leaves some of it there.
-  bool drop(PoolState& pool, Holding& holding) noexcept;
+  /// The same for good, addresses and all; false where the device leaves some of it there. Adds
+  /// what went back to `returned`.
+  bool drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept;
   /// Memory for a block that had `had` bytes of it and is to have `bytes`, in whole pages. What
   /// the pool holds ahead is used up first.
   bool commit_pages(PoolState& pool, Holding& holding, std::size_t had, std::size_t bytes,
