@@ -2,9 +2,7 @@
 #include <new>
 #include <vector>
 
-#include "ebb/allocator/caching_allocator.h"
-#include "ebb/allocator/fault_source.h"
-#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/allocator/simulated_with.h"
@@ -14,23 +12,6 @@ namespace ebb::tests {
 namespace {
 
 using namespace memory;
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-// An allocator whose source can be told to fail.
-struct Faulty {
-  FaultInjectingSource* source;
-  CachingAllocator allocator;
-
-  explicit Faulty(Profile profile = {})
-      : Faulty(std::make_unique<FaultInjectingSource>(
-                   std::make_unique<SimulatedSource>(1024 * kMiB, 4096)),
-               std::move(profile)) {}
-
- private:
-  Faulty(std::unique_ptr<FaultInjectingSource> faults, Profile profile)
-      : source(faults.get()), allocator(std::move(faults), std::move(profile)) {}
-};
 
 Stats without_reserved(Stats stats) {
   stats.reserved = {};

@@ -2,10 +2,8 @@
 #include <memory>
 #include <vector>
 
-#include "ebb/allocator/caching_allocator.h"
-#include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/limit.h"
-#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -14,23 +12,10 @@ namespace {
 
 using namespace memory;
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-struct Device {
-  FaultInjectingSource* source;
-  CachingAllocator allocator;
-
-  Device()
-      : Device(std::make_unique<FaultInjectingSource>(
-            std::make_unique<SimulatedSource>(1024 * kMiB, 4096))) {}
-  explicit Device(std::unique_ptr<FaultInjectingSource> faults)
-      : source(faults.get()), allocator(std::move(faults), Profile{}) {}
-};
-
 TEST_CASE("callbacks come first, then idle arenas, then the cache, then OutOfMemory") {
   const bool by_limit = GENERATE(true, false);
   CAPTURE(by_limit);
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto session = allocator.make_pool("session"), idle = allocator.make_pool("idle");
   Block* const arena = idle->allocate({.bytes = 4 * kMiB});
@@ -73,7 +58,7 @@ TEST_CASE("callbacks come first, then idle arenas, then the cache, then OutOfMem
 
 TEST_CASE(
     "before OutOfMemory, requests of either size are served from what was kept for the other") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   device.source->keep_all(true);  // so that nothing can be given back
   Block* large = allocator.allocate({.bytes = 18 * kMiB});
@@ -87,7 +72,7 @@ TEST_CASE(
 }
 
 TEST_CASE("at the limit a request of 4 bytes is served beside 18 free MiB") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   Block* live = allocator.allocate({.bytes = 2 * kMiB});
   allocator.free(allocator.allocate({.bytes = 18 * kMiB}));
@@ -101,7 +86,7 @@ TEST_CASE("at the limit a request of 4 bytes is served beside 18 free MiB") {
 }
 
 TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   std::vector<std::unique_ptr<Pool>> pools;
   std::vector<Block*> arenas;
@@ -125,7 +110,7 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
 }
 
 TEST_CASE("at a pool's own limit only its own idle blocks give way") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto other = allocator.make_pool("other"), own = allocator.make_pool("own", 8 * kMiB);
   Block* const of_other = other->allocate({.bytes = 4 * kMiB});
@@ -142,7 +127,7 @@ TEST_CASE("at a pool's own limit only its own idle blocks give way") {
 
 TEST_CASE(
     "a limit lowered at run time trims the cache, then takes idle arenas, and spares the rest") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto running = allocator.make_pool("running"), idle = allocator.make_pool("idle");
   running->allocate({.bytes = 4 * kMiB});
