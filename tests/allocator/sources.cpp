@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -52,6 +55,47 @@ TEST_CASE("the host knows how much memory it has") {
   CHECK(memory.total > 0);
   CHECK(memory.free > 0);
   CHECK(memory.free <= memory.total);
+}
+
+std::size_t resident_pages(void* at, std::size_t pages) {
+  std::vector<unsigned char> is_resident(pages);
+  REQUIRE(::mincore(at, pages * 4096, is_resident.data()) == 0);
+  return static_cast<std::size_t>(
+      std::count_if(is_resident.begin(), is_resident.end(), [](auto each) { return each & 1; }));
+}
+
+TEST_CASE("what the host has committed is resident, zero, and its own; what it took back is not") {
+  HostSource source;
+  constexpr std::size_t kPages = 1000, kBytes = kPages * 4096;
+  auto* const base = static_cast<std::byte*>(source.reserve(4 * kBytes));
+  CHECK(resident_pages(base, 4 * kPages) == 0);
+  REQUIRE(source.commit(base + kBytes, kBytes));
+  CHECK(resident_pages(base, 4 * kPages) == kPages);
+  CHECK(
+      std::all_of(base + kBytes, base + 2 * kBytes, [](std::byte b) { return b == std::byte{}; }));
+  base[kBytes] = std::byte{1};
+  const std::size_t small = 100 * 4096;  // stays part of its mapping
+  REQUIRE(source.decommit(base + kBytes, small));
+  CHECK(resident_pages(base, 4 * kPages) == kPages - 100);
+  REQUIRE(source.commit(base + kBytes, small));
+  CHECK(resident_pages(base, 4 * kPages) == kPages);
+  CHECK(base[kBytes] == std::byte{0});
+  REQUIRE(source.decommit(base + kBytes, kBytes));
+  CHECK(resident_pages(base, 4 * kPages) == 0);
+  source.unreserve(base, 4 * kBytes);
+}
+
+TEST_CASE("a source of given capacity says what it has of that, whatever the machine has") {
+  HostSource source(1 << 20);
+  CHECK(source.device_memory().total == 1 << 20);
+  void* const base = source.reserve(2 << 20);
+  REQUIRE(source.commit(base, 1 << 18));
+  CHECK(source.device_memory().free == (1 << 20) - (1 << 18));
+  CHECK_FALSE(source.commit(static_cast<std::byte*>(base) + (1 << 18), 1 << 20));
+  CHECK(source.device_memory().free == (1 << 20) - (1 << 18));
+  CHECK(source.capacity_bytes() == 1 << 20);
+  REQUIRE(source.decommit(base, 1 << 18));
+  source.unreserve(base, 2 << 20);
 }
 
 TEST_CASE("a simulated device refuses what is beyond its capacity, unless asked, and remembers") {
