@@ -215,5 +215,23 @@ TEST_CASE("reserved is requested and rounding and the ends of pages and what is 
   allocator.free(a);
 }
 
+TEST_CASE("what a device takes none of is in the report to the byte, beside what is to stay") {
+  for (const std::size_t kept : {std::size_t{0}, 100 * kMiB}) {
+    CAPTURE(kept);
+    Faulty device;
+    if (kept > 0) device.allocator.preallocate(kept);
+    device.allocator.free(device.allocator.allocate({.bytes = 640 * kMiB}));
+    device.source->keep_all(true);
+    const std::size_t reserved = device.allocator.reserved_bytes();
+    const ReleaseReport report = device.allocator.release_cached();
+    CHECK(report.returned_bytes == 0);
+    CHECK(report.refused_bytes == reserved - kept);
+    CHECK(report.preallocated_bytes == kept);
+    CHECK(report.pinned_bytes == 0);
+    device.source->keep_all(false);
+    CHECK(device.allocator.release_cached().returned_bytes == reserved - kept);
+  }
+}
+
 }  // namespace
 }  // namespace ebb::tests

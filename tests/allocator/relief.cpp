@@ -150,6 +150,56 @@ TEST_CASE(
   allocator.free(live);
 }
 
+TEST_CASE("what the device refuses has never been reserved, in no figure") {
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  device.source->bound(3 * kMiB);
+  Block* const block = allocator.allocate({.bytes = 2 * kMiB + 4096});  // a whole step is refused
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 2 * kMiB}), OutOfMemory);
+  const auto pool = allocator.make_pool("session");
+  CHECK_THROWS_AS(pool->allocate({.bytes = 2 * kMiB}), OutOfMemory);
+  const Figure reserved = allocator.stats().reserved;
+  CHECK(reserved.current == device.source->committed_bytes());
+  CHECK(reserved.peak == reserved.current);
+  CHECK(reserved.total == reserved.current);
+  CHECK(pool->stats().reserved == Figure{});
+  allocator.free(block);
+}
+
+TEST_CASE("the largest request that would have been served is served, and no larger one") {
+  for (const std::size_t limit :
+       {std::size_t{1000}, std::size_t{4097}, kMiB + 100, 10 * kMiB + 7}) {
+    CAPTURE(limit);
+    Faulty device;
+    CachingAllocator& allocator = device.allocator;
+    allocator.set_limit(limit);
+    const auto room_of = [](const auto& call) {
+      try {
+        call();
+      } catch (const OutOfMemory& error) {
+        return error.facts().room_bytes;
+      }
+      return ~std::size_t{0};
+    };
+    const std::size_t room = room_of([&] { allocator.allocate({.bytes = 64 * kMiB}); });
+    CHECK(room == limit / 4096 * 4096);
+    CHECK(allocator.room_bytes() == room);
+    if (room == 0) continue;
+    Block* const block = allocator.allocate({.bytes = room});
+    CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
+    allocator.free(block);
+    allocator.release_cached();
+    // An arena grows into it, and what its pool holds ahead counts.
+    const auto pool = allocator.make_pool("session");
+    if (room >= 8192) pool->preallocate(4096);
+    Block* const arena = pool->allocate({.bytes = 4096}, {}, true);
+    if (room >= 8192) pool->preallocate(8192);
+    const std::size_t grown = room_of([&] { pool->grow(arena, {.bytes = 60 * kMiB}, {}); });
+    CHECK(grown == room);
+    CHECK(pool->grow(arena, {.bytes = grown}, {}));
+  }
+}
+
 TEST_CASE("a fraction is of the capacity, and of 0 to 1") {
   CHECK(Limit::fraction(0.5).bytes_of(1000) == 500);
   CHECK(Limit::fraction(2).bytes_of(1000) == 1000);
