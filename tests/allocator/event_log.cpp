@@ -146,6 +146,33 @@ TEST_CASE("what is held after all events of a log is what the figures say, pools
   CHECK(log->read().events.size() > 4000);
 }
 
+TEST_CASE("whatever way memory of a pool comes and goes, the log adds up to what is held") {
+  const auto allocator = simulated();
+  const auto log = std::make_shared<EventLog>(1000);
+  REQUIRE(allocator->set_recorder(log));
+  const auto adds_up = [&] { return after(log->read()) == held_now(*allocator); };
+  const auto pool = allocator->make_pool("session");
+  pool->preallocate(8 << 20);
+  CHECK(adds_up());
+  Block* const arena = pool->allocate({.bytes = 6 << 20});  // out of what was there ahead
+  CHECK(adds_up());
+  pool->rest(arena);
+  pool->set_limit(4 << 20);  // takes it
+  CHECK_FALSE(pool->has_memory(arena));
+  CHECK(adds_up());
+  pool->set_limit({});
+  Block* const block = pool->allocate({.bytes = 4 << 20});
+  pool->suspend();
+  CHECK(adds_up());
+  pool->resume();
+  CHECK(adds_up());
+  pool->free(block);
+  CHECK(adds_up());
+  pool->close();
+  CHECK(adds_up());
+  CHECK(held_now(*allocator).reserved == 0);
+}
+
 TEST_CASE("a full log keeps its last events, counts those that went, and still adds up") {
   for (const std::size_t most : {1, 7, 1023, 1024, 1025, 3000}) {
     const auto allocator = simulated();

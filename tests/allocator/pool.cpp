@@ -222,6 +222,17 @@ TEST_CASE("a block that a limit keeps from growing stays as it was") {
   CHECK(pool->grow(block, {8192}, {split_of(8192, 0), {}}));
 }
 
+TEST_CASE("a block that cannot grow leaves its pool what it has reserved ahead") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session", 8 << 20);
+  pool->preallocate(8 << 20);
+  Block* const block = pool->allocate({2 << 20}, {split_of(2 << 20, 0), {}}, true);
+  CHECK_THROWS_AS(pool->grow(block, {12 << 20}, {split_of(12 << 20, 0), {}}), OutOfMemory);
+  CHECK(pool->reserved_bytes() == 8 << 20);
+  CHECK(pool->grow(block, {8 << 20}, {split_of(8 << 20, 0), {}}));
+  CHECK(pool->reserved_bytes() == 8 << 20);
+}
+
 TEST_CASE("a block of zero bytes has no addresses to grow at, so that none moves") {
   const auto allocator = simulated();
   const auto pool = allocator->make_pool("session");

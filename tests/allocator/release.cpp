@@ -192,6 +192,21 @@ TEST_CASE("a pool's limit lowered below what it keeps ahead gives that back, as 
   CHECK(pool->reserved_bytes() == 8 * kMiB);
 }
 
+TEST_CASE(
+    "what a pool keeps ahead is its own to the last byte, whatever the device's limit is then") {
+  Device device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(8 * kMiB);
+  device.allocator.set_limit(4 * kMiB);
+  Block* block = pool->allocate({.bytes = 8 * kMiB});
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+  pool->free(block);
+  CHECK(pool->reserved_bytes() == 4 * kMiB);  // as much again as the limit allows by now
+  device.allocator.set_limit(7 * kMiB);
+  pool->free(pool->allocate({.bytes = 4096}));
+  CHECK(pool->reserved_bytes() == 7 * kMiB);
+}
+
 TEST_CASE("a preallocation that is refused throws, and changes nothing that is in use") {
   Device device;
   CachingAllocator& allocator = device.allocator;

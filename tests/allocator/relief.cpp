@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/event_log.h"
 #include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/limit.h"
 #include "ebb/allocator/simulated_source.h"
@@ -122,6 +123,90 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
   CHECK(pools[1]->has_memory(arenas[1]));
   CHECK(pools[3]->has_memory(arenas[3]));
   allocator.free(block);
+}
+
+// A device that does not take back what lies at one address.
+class KeepingSource final : public MemorySource {
+ public:
+  void* reserve(std::size_t bytes) noexcept override { return upstream_.reserve(bytes); }
+  void unreserve(void* base, std::size_t bytes) noexcept override {
+    upstream_.unreserve(base, bytes);
+  }
+  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    return at != kept && upstream_.decommit(at, bytes);
+  }
+  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
+  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
+  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
+
+  const void* kept = nullptr;
+
+ private:
+  SimulatedSource upstream_{1024 * kMiB, 4096};
+};
+
+TEST_CASE("an idle arena that the device does not take back stays idle, and the others go") {
+  auto owned = std::make_unique<KeepingSource>();
+  KeepingSource& source = *owned;
+  CachingAllocator allocator(std::move(owned), Profile{});
+  const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
+  Block* const of_a = a->allocate({.bytes = 4 * kMiB});
+  Block* const of_b = b->allocate({.bytes = 4 * kMiB});
+  a->rest(of_a);
+  b->rest(of_b);
+  source.kept = of_a->data();
+  allocator.set_limit(8 * kMiB);
+  Block* block = allocator.allocate({.bytes = 4 * kMiB});
+  CHECK(a->has_memory(of_a));
+  CHECK_FALSE(b->has_memory(of_b));
+  CHECK(allocator.reserved_bytes() == 8 * kMiB);
+  source.kept = nullptr;
+  Block* another = allocator.allocate({.bytes = 4 * kMiB});
+  CHECK_FALSE(a->wake(of_a));
+  allocator.free(block);
+  allocator.free(another);
+}
+
+TEST_CASE("a pool at its own limit leaves the cache alone, and what the device preallocates") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.preallocate(8 * kMiB);
+  const auto pool = allocator.make_pool("session", 4 * kMiB);
+  int calls = 0;
+  const Watch watch = allocator.watch({}, [&](const Pressure& pressure) {
+    ++calls;
+    CHECK(pressure.reserved_bytes == 8 * kMiB);
+    CHECK(pressure.missing_bytes == 4 * kMiB);
+  });
+  const auto log = std::make_shared<EventLog>(100);
+  allocator.set_recorder(log);
+  CHECK_THROWS_AS(pool->allocate({.bytes = 8 * kMiB}), OutOfMemory);
+  CHECK(calls == 1);
+  CHECK(log->read().events.empty());
+  allocator.set_recorder(nullptr);
+}
+
+TEST_CASE("room is what nobody uses: cached pages and idle arenas, not what a pool keeps ahead") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.set_limit(32 * kMiB);
+  Block* live = allocator.allocate({.bytes = 2 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 6 * kMiB}));
+  CHECK(allocator.reserved_bytes() == 8 * kMiB);
+  CHECK(allocator.room_bytes() == 30 * kMiB);
+  const auto idle = allocator.make_pool("idle"), ahead = allocator.make_pool("ahead");
+  idle->rest(idle->allocate({.bytes = 4 * kMiB}));
+  CHECK(allocator.room_bytes() == 30 * kMiB);
+  ahead->preallocate(8 * kMiB);
+  Block* const arena = ahead->allocate({.bytes = 3 * kMiB});
+  ahead->rest(arena);
+  CHECK(allocator.room_bytes() == 22 * kMiB);
+  Block* block = allocator.allocate({.bytes = 22 * kMiB});  // and that much is to be had
+  CHECK(allocator.room_bytes() == 0);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
+  CHECK(ahead->has_memory(arena));
+  for (Block* each : {live, block}) allocator.free(each);
 }
 
 TEST_CASE("at a pool's own limit only its own idle blocks give way") {

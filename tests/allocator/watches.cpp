@@ -90,6 +90,33 @@ TEST_CASE("a block that grows above a threshold that was passed before is not to
   CHECK(watched.told == 1);
 }
 
+TEST_CASE("a block that grows past a threshold is told of, with what was asked for") {
+  Watched watched;
+  const Watch watch = watched.over(2 * kMiB);
+  const auto pool = watched.allocator.make_pool("session");
+  ByCategory split{};
+  split[0] = kMiB;
+  Block* block = pool->allocate({.bytes = kMiB}, {split, {}}, true);
+  CHECK(watched.told == 0);
+  split[0] = 3 * kMiB;
+  CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split, {}}));
+  CHECK(watched.told == 1);
+  CHECK(watched.last.requested_bytes == 3 * kMiB);
+  CHECK(watched.last.allocated_bytes == 3 * kMiB);
+}
+
+TEST_CASE("a pool that is resumed past a threshold is told of") {
+  Watched watched;
+  const Watch watch = watched.over(2 * kMiB);
+  const auto pool = watched.allocator.make_pool("session");
+  pool->allocate({.bytes = 3 * kMiB});
+  CHECK(watched.told == 1);
+  pool->suspend();
+  pool->resume();
+  CHECK(watched.told == 2);
+  CHECK(watched.last.allocated_bytes == 3 * kMiB);
+}
+
 TEST_CASE("several thresholds are each told of when they are passed") {
   Watched watched;
   std::vector<Watch> watches;
@@ -191,6 +218,20 @@ TEST_CASE("a watch that has ended is not told, and keeps nothing that its functi
   CHECK(allocator.stats().allocations == 1);
   watch.end();
   const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // which forgets the others
+}
+
+TEST_CASE("a watch that is assigned to ends, and what is assigned goes on") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  int others = 0;
+  Watch watch = watched.over(kMiB);
+  watch = allocator.watch(kMiB, [&](const Pressure&) { ++others; });
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  CHECK(watched.told == 0);
+  CHECK(others == 1);
+  watch = {};
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  CHECK(others == 1);
 }
 
 TEST_CASE("a watch may end itself during a call, with all that its function holds") {
