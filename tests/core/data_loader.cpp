@@ -296,6 +296,25 @@ TEST_CASE("a loader's position is what follows the batches given out in its last
         (*last).target.to_vector<std::int32_t>());
 }
 
+TEST_CASE("an iterator's copy that is behind the others does not take its loader's position back") {
+  for (const std::int64_t ahead : {0, 1, 3}) {
+    DataLoader loader(counting(12), {.batch = 2, .shuffle = Seed{1}, .ahead = ahead});
+    auto first = loader.begin();
+    auto behind = first;
+    std::vector<Order> batches;
+    for (int i = 0; i < 3; ++i, ++first)
+      batches.push_back((*first).target.to_vector<std::int32_t>());
+    const Resumable::Position position = loader.position();
+    CHECK(position.at("position") == "3");
+    for (int i = 0; i < 3; ++i, ++behind) {
+      CHECK((*behind).target.to_vector<std::int32_t>() == batches[static_cast<std::size_t>(i)]);
+      CHECK(loader.position() == position);
+    }
+    CHECK((*behind).target.to_vector<std::int32_t>() == (*first).target.to_vector<std::int32_t>());
+    CHECK(loader.position().at("position") == "4");
+  }
+}
+
 TEST_CASE("a position brings the seed of its shuffle along") {
   DataLoader first(counting(50), {.batch = 7, .shuffle = Seed{1}});
   DataLoader second(counting(50), {.batch = 7, .shuffle = Seed{2}});
