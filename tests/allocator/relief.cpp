@@ -250,6 +250,32 @@ TEST_CASE(
   allocator.free(live);
 }
 
+TEST_CASE(
+    "trimming takes the largest free stretch first, from its end, and no more than it has to") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  std::vector<Block*> freed, live;
+  for (const std::size_t size : {4, 16, 8}) {
+    freed.push_back(allocator.allocate({.bytes = size * kMiB}));
+    live.push_back(allocator.allocate({.bytes = 2 * kMiB}));
+  }
+  const void* const of_16 = freed[1]->data();
+  for (Block* block : freed) allocator.free(block);
+  const auto largest = [&] { return allocator.fragmentation().largest_free_bytes; };
+  const auto pieces = [&] { return allocator.fragmentation().free_pieces; };
+  REQUIRE(allocator.reserved_bytes() == 34 * kMiB);
+  allocator.set_limit(24 * kMiB);  // 10 of the 16
+  CHECK(allocator.reserved_bytes() == 24 * kMiB);
+  CHECK(largest() == 8 * kMiB);
+  CHECK(pieces() == 3);
+  allocator.set_limit(16 * kMiB);  // the 8
+  CHECK(largest() == 6 * kMiB);
+  CHECK(pieces() == 2);
+  live.push_back(allocator.allocate({.bytes = 6 * kMiB}));
+  CHECK(live.back()->data() == of_16);
+  for (Block* block : live) allocator.free(block);
+}
+
 TEST_CASE("a fraction is of the capacity, and of 0 to 1") {
   CHECK(Limit::fraction(0.5).bytes_of(1000) == 500);
   CHECK(Limit::fraction(2).bytes_of(1000) == 1000);
