@@ -165,6 +165,24 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "what pools took of the device's preallocation is there again when they free it or close") {
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.set_limit(20 * kMiB);
+  allocator.preallocate(20 * kMiB);
+  const auto pool = allocator.make_pool("session");
+  Block* block = pool->allocate({.bytes = 12 * kMiB});
+  CHECK(allocator.fragmentation().free_bytes == 8 * kMiB);
+  pool->free(block);
+  CHECK(allocator.fragmentation().free_bytes == 20 * kMiB);
+  pool->allocate({.bytes = 12 * kMiB});
+  CHECK(allocator.fragmentation().free_bytes == 8 * kMiB);
+  pool->close();
+  CHECK(allocator.fragmentation().free_bytes == 20 * kMiB);
+  CHECK(allocator.reserved_bytes() == 20 * kMiB);
+}
+
+TEST_CASE(
     "a suspended pool keeps nothing ahead, whatever is freed meanwhile, until it is resumed") {
   Device device;
   const auto pool = device.allocator.make_pool("session");

@@ -251,6 +251,23 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "a pool's limit lowered at run time takes its oldest idle block, and no more than it has to") {
+  Device device;
+  const auto pool = device.allocator.make_pool("session");
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 3; ++i) blocks.push_back(pool->allocate({.bytes = 4 * kMiB}));
+  for (const std::size_t i : {2, 0, 1}) pool->rest(blocks[i]);
+  pool->set_limit(8 * kMiB);
+  CHECK_FALSE(pool->has_memory(blocks[0]));
+  CHECK(pool->has_memory(blocks[1]));
+  CHECK(pool->has_memory(blocks[2]));
+  CHECK(pool->wake(blocks[1]));
+  pool->set_limit(kMiB);
+  CHECK(pool->has_memory(blocks[1]));  // it does not rest
+  CHECK(pool->reserved_bytes() == 4 * kMiB);
+}
+
+TEST_CASE(
     "trimming takes the largest free stretch first, from its end, and no more than it has to") {
   Device device;
   CachingAllocator& allocator = device.allocator;

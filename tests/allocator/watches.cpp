@@ -129,6 +129,28 @@ TEST_CASE("several thresholds are each told of when they are passed") {
   watched.allocator.free(more);
 }
 
+TEST_CASE(
+    "of several thresholds those that are no longer passed are told of again, and no others") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  std::vector<Watch> watches;
+  for (const std::size_t threshold : {4, 1}) watches.push_back(watched.over(threshold * kMiB));
+  Block* block = allocator.allocate({.bytes = 3 * kMiB});
+  Block* more = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 2);
+  allocator.free(more);  // 3 MiB are left: above the one, below the other
+  more = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 3);
+  allocator.free(more);
+  more = allocator.allocate({.bytes = kMiB});
+  CHECK(watched.told == 3);
+  allocator.free(more);
+  allocator.free(block);
+  more = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 4);
+  allocator.free(more);
+}
+
 TEST_CASE("a callback may free, release, allocate, change limits and close pools") {
   CachingAllocator allocator(std::make_unique<SimulatedSource>(64 * kMiB, 4096), Profile{});
   Block* held = allocator.allocate({.bytes = 8 * kMiB});
