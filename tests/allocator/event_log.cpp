@@ -20,9 +20,9 @@ using namespace memory;
 
 constexpr Tag kTag{"matmul", "model.cpp", 12};
 
-std::unique_ptr<CachingAllocator> simulated() {
+std::unique_ptr<CachingAllocator> simulated(Profile profile = {}) {
   return std::make_unique<CachingAllocator>(
-      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
+      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), std::move(profile));
 }
 
 Held held_now(const CachingAllocator& allocator) {
@@ -129,7 +129,9 @@ TEST_CASE("a log says who asked for what, when, and when it went") {
 }
 
 TEST_CASE("what is held after all events of a log is what the figures say, pools included") {
-  const auto allocator = simulated();
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  const auto allocator = simulated(grows ? Profile{} : in_segments());
   Program before(*allocator, 1), then(*allocator, 2);
   before.run(500);
   const Held held = held_now(*allocator);

@@ -166,19 +166,30 @@ TEST_CASE(
 
 TEST_CASE(
     "what pools took of the device's preallocation is there again when they free it or close") {
+  const bool by_limit = GENERATE(true, false);
+  CAPTURE(by_limit);
   Device device;
   CachingAllocator& allocator = device.allocator;
-  allocator.set_limit(20 * kMiB);
+  if (by_limit)
+    allocator.set_limit(20 * kMiB);
+  else
+    device.source->bound(20 * kMiB);
   allocator.preallocate(20 * kMiB);
   const auto pool = allocator.make_pool("session");
-  Block* block = pool->allocate({.bytes = 12 * kMiB});
-  CHECK(allocator.fragmentation().free_bytes == 8 * kMiB);
-  pool->free(block);
-  CHECK(allocator.fragmentation().free_bytes == 20 * kMiB);
+  const auto in_cache = [&] { return allocator.fragmentation().free_bytes; };
+  Block* first = pool->allocate({.bytes = 6 * kMiB});
+  Block* second = pool->allocate({.bytes = 6 * kMiB});
+  CHECK(in_cache() == 8 * kMiB);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 9 * kMiB}), OutOfMemory);
+  CHECK(in_cache() == 8 * kMiB);
+  pool->free(first);
+  CHECK(in_cache() == 14 * kMiB);
+  pool->free(second);
+  CHECK(in_cache() == 20 * kMiB);
   pool->allocate({.bytes = 12 * kMiB});
-  CHECK(allocator.fragmentation().free_bytes == 8 * kMiB);
+  CHECK(in_cache() == 8 * kMiB);
   pool->close();
-  CHECK(allocator.fragmentation().free_bytes == 20 * kMiB);
+  CHECK(in_cache() == 20 * kMiB);
   CHECK(allocator.reserved_bytes() == 20 * kMiB);
 }
 
