@@ -125,6 +125,28 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
   allocator.free(block);
 }
 
+TEST_CASE(
+    "as much gives way as a limit or the device is short of, which is less than the request") {
+  const bool by_limit = GENERATE(true, false);
+  CAPTURE(by_limit);
+  Device device;
+  CachingAllocator& allocator = device.allocator;
+  const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
+  Block* const of_a = a->allocate({.bytes = 4 * kMiB});
+  Block* const of_b = b->allocate({.bytes = 4 * kMiB});
+  a->rest(of_a);
+  b->rest(of_b);
+  if (by_limit)
+    allocator.set_limit(11 * kMiB);
+  else
+    device.source->bound(11 * kMiB);
+  const auto own = allocator.make_pool("own");
+  own->allocate({.bytes = 6 * kMiB});
+  CHECK_FALSE(a->has_memory(of_a));
+  CHECK(b->has_memory(of_b));
+  CHECK(allocator.reserved_bytes() == 10 * kMiB);
+}
+
 // A device that does not take back what lies at one address.
 class KeepingSource final : public MemorySource {
  public:
