@@ -85,9 +85,7 @@ void HostSource::unreserve(void* base, std::size_t bytes) noexcept { ::munmap(ba
 
 bool HostSource::commit(void* at, std::size_t bytes) noexcept {
   const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes >= bytes && admits(before, bytes) &&
-      ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0)
-    return true;
+  if (admits(before, bytes) && ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0) return true;
   committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
 }

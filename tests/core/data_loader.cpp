@@ -191,6 +191,18 @@ TEST_CASE("a batch that nobody holds gives its memory to the next, at a new vers
   }
 }
 
+TEST_CASE("of a batch whose targets alone are held the inputs give their memory to the next") {
+  DataLoader loader(counting(8), {.batch = 4, .ahead = 0});
+  auto position = loader.begin();
+  const void* const inputs = detail::data((*position).input);
+  const Tensor held = (*position).target;
+  ++position;
+  CHECK(detail::data((*position).input) == inputs);
+  CHECK(detail::data((*position).target) != detail::data(held));
+  CHECK(held.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
+  CHECK((*position).target.to_vector<std::int32_t>() == Order{4, 5, 6, 7});
+}
+
 TEST_CASE("an iterator gives the same batch however often it is asked, after its loader too") {
   auto position = DataLoader(counting(8), {.batch = 4}).begin();
   const Batch a = *position, b = *position;
