@@ -98,6 +98,18 @@ TEST_CASE("a session has available what it holds and what the rest leaves, withi
     }
 }
 
+TEST_CASE("an arena that cannot grow where it is goes before a larger one comes", "[row14]") {
+  const ClassifierGraph model;
+  for (const bool captures : {true, false}) {
+    const tests::OwnDeferred own(3, captures, false);
+    const Device& device = *own.device;
+    const ClassifierData small(kRows / 2, device), large(kRows, device);
+    Session session = trained(model, small, {.device = device});
+    session.run(model.train, feeds(model, large));
+    CHECK(session.stats().allocated.peak == model.plan(kRows, device).peak_bytes);
+  }
+}
+
 TEST_CASE("a session that cannot preallocate its limit is not made, and takes nothing", "[row9]") {
   const ClassifierGraph model;
   const tests::OwnDeferred own;
