@@ -116,8 +116,8 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   ReleaseReport report;
   if (reserved > kept) report = shared.trim(kept > 0 ? reserved - kept : kNoLimit);
   const Guard guard(shared.lock);
-  const detail::Heap::FreeBytes free = shared.heap.free_bytes();
-  report.pinned_bytes = free.pinned;
+  const detail::Heap::FreeBytes& free = shared.heap.free_bytes();
+  report.pinned_bytes = free.all - free.in_pages;
   if (kept > 0)
     report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
   return report;
@@ -163,7 +163,7 @@ std::size_t CachingAllocator::cache_bytes_within(std::size_t limit) const noexce
   const Guard guard(shared_->lock);
   const std::size_t pools = shared_->ledger.reserved() - shared_->cache_reserved();
   const std::size_t most = limit > pools ? limit - pools : 0;
-  return most / shared_->profile.page_bytes * shared_->profile.page_bytes;
+  return shared_->profile.whole_pages(most);
 }
 
 Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunction call) {
@@ -228,7 +228,10 @@ std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
 
 Fragmentation CachingAllocator::fragmentation() const { return shared_->fragmentation(); }
 
+// Not while memory is on its way: it is on the books before it is mapped, and the log would hear of
+// it twice.
 bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
+  const Guard mapping(shared_->mapping);
   const Guard guard(shared_->lock);
   if (log && shared_->recorder) return false;
   if (log) {

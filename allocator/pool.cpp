@@ -114,8 +114,8 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
 
 void Pool::remove_holding(Holding& holding) noexcept {
   const Guard mapping(shared_.mapping);
-  const bool is_gone = shared_.drop(*state_, holding);
-  if (is_gone) {
+  std::size_t returned = 0;
+  if (shared_.drop(*state_, holding, returned)) {
     const Guard guard(shared_.lock);
     state_->holdings.erase(holding.age);
   }
@@ -319,31 +319,32 @@ void Pool::preallocate(std::size_t bytes) {
 CloseReport Pool::close() noexcept {
   const Guard mapping(shared_.mapping);
   CloseReport report;
-  std::size_t reserved = 0;
   {
     const Guard guard(shared_.lock);
-    state_->closed = true;
-    report.freed_blocks = state_->ledger.allocations();
-    report.freed_bytes = state_->ledger.allocated();
-    reserved = state_->ledger.reserved();
+    if (!std::exchange(state_->closed, true)) {
+      report.freed_blocks = state_->ledger.allocations();
+      report.freed_bytes = state_->ledger.allocated();
+    }
   }
-  // Others may close it too while a large block goes: each block is dropped by one.
+  // Others may close it too while a large block goes: each block is dropped, and told of, by one.
   for (std::uint64_t age = 0;;) {
     const auto at = state_->holdings.lower_bound(age);
     if (at == state_->holdings.end()) break;
     age = at->first + 1;
-    if (at->second.is_closing || !shared_.drop(*state_, at->second)) continue;
+    if (at->second.is_closing || !shared_.drop(*state_, at->second, report.returned_bytes))
+      continue;
     const Guard guard(shared_.lock);
     state_->holdings.erase(at);
   }
   detail::Cushion& cushion = state_->cushion;
+  const std::size_t ahead = cushion.pages;
   Refusal ignored;
   cushion.target = 0;
   if (shared_.set_cushion(*state_, 0, ignored) && cushion.addresses > 0) {
     shared_.source->unreserve(cushion.base, cushion.addresses);
     cushion.addresses = 0;
   }
-  report.returned_bytes = reserved - state_->ledger.published_reserved();
+  report.returned_bytes += ahead - cushion.pages;
   shared_.refill_preallocated();
   return report;
 }

@@ -24,8 +24,8 @@ void Profile::check() const {
     if (!holds) throw Error("profile " + name + ": " + what);
   };
   require(std::has_single_bit(rounding), "rounding has to be a power of two");
-  require(page_bytes > 0 && page_bytes % rounding == 0,
-          "page_bytes has to be a multiple of the rounding");
+  require(std::has_single_bit(page_bytes) && page_bytes >= rounding,
+          "page_bytes has to be a power of two and at least the rounding");
   require(growth_step > 0 && growth_step % page_bytes == 0 && range_bytes >= growth_step &&
               range_bytes % page_bytes == 0,
           "growth_step and range_bytes have to be multiples of page_bytes");

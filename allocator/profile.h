@@ -15,7 +15,8 @@ namespace ebb::memory {
 struct Profile {
   std::string name = "cpu";
   std::size_t rounding = 512;     ///< of every block; a power of two
-  std::size_t page_bytes = 4096;  ///< what the device maps in; a pool's blocks are exact to it
+  std::size_t page_bytes = 4096;  ///< what the device maps in, a power of two; a pool's blocks are
+                                  ///< exact to it
   std::size_t small_request = 1 << 20;  ///< requests up to this many bytes keep apart
   bool grows = true;
   std::size_t growth_step = 2 << 20;               ///< of a range, where limits allow it
@@ -35,8 +36,10 @@ struct Profile {
   }
   /// Whole pages for so many bytes.
   std::size_t in_pages(std::size_t bytes) const noexcept {
-    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    return whole_pages(bytes + page_bytes - 1);
   }
+  /// As many whole pages as there are in so many bytes.
+  std::size_t whole_pages(std::size_t bytes) const noexcept { return bytes & ~(page_bytes - 1); }
   /// The segment of fixed size that is mapped for a block of so many (rounded) bytes. Where it is
   /// refused, one of in_pages() is tried.
   std::size_t segment_bytes(std::size_t bytes) const noexcept;

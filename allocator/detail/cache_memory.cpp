@@ -146,7 +146,7 @@ void Shared::refill_preallocated() noexcept {
     const Guard guard(lock);
     const std::size_t pools_have = ledger.reserved() - cache_reserved();
     most = std::min(limit, source->capacity_bytes());
-    most = (most - std::min(most, pools_have)) / profile.page_bytes * profile.page_bytes;
+    most = profile.whole_pages(most - std::min(most, pools_have));
   }
   try {
     Refusal ignored;

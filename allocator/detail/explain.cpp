@@ -99,12 +99,12 @@ std::vector<Holder> Shared::holders(std::size_t most) {
 
 Fragmentation Shared::fragmentation() {
   const Guard guard(lock);
-  const Heap::FreeBytes free = heap.free_bytes();
+  const Heap::FreeBytes& free = heap.free_bytes();
   Fragmentation result;
   result.rounding_bytes = ledger.allocated() - ledger.requested();
-  result.free_bytes = free.in_pages + free.pinned;
-  result.pinned_bytes = free.pinned;
-  result.largest_free_bytes = free.largest;
+  result.free_bytes = free.all;
+  result.pinned_bytes = free.all - free.in_pages;
+  result.largest_free_bytes = heap.largest_free_bytes();
   result.free_pieces = free.pieces;
   for (const PoolState* pool : pools) result.reserved_ahead_bytes += pool->cushion.pages;
   result.page_rounding_bytes =

@@ -28,14 +28,46 @@ bool depends_on_neighbours(const BlockNode& node) noexcept {
 
 }  // namespace
 
+// Of a segment's pages, the end of the one in which this offset of a node lies.
+std::size_t Heap::page_after(const BlockNode& node, std::size_t offset) const noexcept {
+  const auto before = static_cast<std::size_t>(node.data() - node.segment->base);
+  return profile_.in_pages(before + offset) - before;
+}
+
+// What could go back to the device. Without pages of its own a segment goes as a whole.
+inline std::size_t Heap::bytes_in_pages(const BlockNode& free) const noexcept {
+  if (!profile_.grows) return free.bytes() == free.segment->bytes ? free.bytes() : 0;
+  const auto begin = static_cast<std::size_t>(free.data() - free.segment->base);
+  const std::size_t first = profile_.in_pages(begin);
+  const std::size_t last = profile_.whole_pages(begin + free.bytes());
+  return last > first ? last - first : 0;
+}
+
+inline void Heap::insert_free(BlockNode* node, FreeIndex& index) noexcept {
+  node->key = node->bytes();
+  index.insert(node);
+  free_bytes_.all += node->bytes();
+  free_bytes_.in_pages += bytes_in_pages(*node);
+  ++free_bytes_.pieces;
+}
+
+inline void Heap::erase_free(BlockNode* node, FreeIndex& index) noexcept {
+  index.erase(node);
+  free_bytes_.all -= node->bytes();
+  free_bytes_.in_pages -= bytes_in_pages(*node);
+  --free_bytes_.pieces;
+}
+
 inline void Heap::insert(BlockNode* node) noexcept {
+  if (node->has_memory) return insert_free(node, free_index(*node));
   if (depends_on_neighbours(*node)) return set_aside(node);
   node->key = node->bytes();
-  index_of(*node).insert(node);
+  hole_index(*node).insert(node);
 }
 
 void Heap::erase(BlockNode* node) noexcept {
-  if (!node->is_aside) return index_of(*node).erase(node);
+  if (node->has_memory) return erase_free(node, free_index(*node));
+  if (!node->is_aside) return hole_index(*node).erase(node);
   node->is_aside = false;
   (node->left ? node->left->right : aside_) = node->right;
   if (node->right) node->right->left = node->left;
@@ -53,7 +85,7 @@ void Heap::set_aside(BlockNode* hole) noexcept {
 inline void Heap::tell(BlockNode* neighbour) noexcept {
   if (!neighbour || !depends_on_neighbours(*neighbour)) return;
   if (!neighbour->is_hole() || neighbour->is_aside) return;
-  index_of(*neighbour).erase(neighbour);
+  hole_index(*neighbour).erase(neighbour);
   set_aside(neighbour);
 }
 
@@ -61,7 +93,7 @@ void Heap::index_holes() noexcept {
   while (BlockNode* hole = aside_) {
     erase(hole);
     hole->key = row_bytes_of(*hole);
-    index_of(*hole).insert(hole);
+    hole_index(*hole).insert(hole);
   }
 }
 
@@ -117,13 +149,12 @@ BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
   nodes_.reserve(1);  // for the remainder
   BlockNode* const node = index.best_fit(bytes);
   if (!node) return nullptr;
-  index.erase(node);
+  erase_free(node, index);
   BlockNode* last = node;
   if (node->bytes() > bytes) {
     last = nodes_.take();
     cut(node, bytes, last);
-    last->key = last->bytes();
-    index.insert(last);
+    insert_free(last, index);
   }
   node->state = State::live;
   tell(node->before);
@@ -208,12 +239,6 @@ Segments::iterator Heap::drop(Segments::iterator segment) noexcept {
   const auto next = segments_.erase(segment);
   retire(node, next == segments_.end() ? nullptr : next->second.first);
   return next;
-}
-
-// Of a segment's pages, the end of the one in which this offset of a node lies.
-std::size_t Heap::page_after(const BlockNode& node, std::size_t offset) const noexcept {
-  const auto before = static_cast<std::size_t>(node.data() - node.segment->base);
-  return profile_.in_pages(before + offset) - before;
 }
 
 Heap::Row Heap::find_row(std::size_t bytes) noexcept {
@@ -356,23 +381,9 @@ std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*&
   return claimed;
 }
 
-Heap::FreeBytes Heap::free_bytes() noexcept {
-  FreeBytes sum;
-  for (FreeIndex* index : {&small_, &large_}) {
-    for (const BlockNode* node = index->chain_of_at_least(1); node; node = node->chain) {
-      const auto begin = static_cast<std::size_t>(node->data() - node->segment->base);
-      const std::size_t first = profile_.in_pages(begin);
-      const std::size_t last = (begin + node->bytes()) / profile_.page_bytes * profile_.page_bytes;
-      const std::size_t whole = last > first ? last - first : 0;
-      const std::size_t in_pages =
-          profile_.grows ? whole : (node->segment->is_idle() ? node->bytes() : 0);
-      sum.in_pages += in_pages;
-      sum.pinned += node->bytes() - in_pages;
-      sum.largest = std::max(sum.largest, node->bytes());
-      ++sum.pieces;
-    }
-  }
-  return sum;
+std::size_t Heap::largest_free_bytes() noexcept {
+  const BlockNode *small = small_.last(), *large = large_.last();
+  return std::max(small ? small->bytes() : 0, large ? large->bytes() : 0);
 }
 
 Heap::Walk::Walk(Heap& heap) noexcept : heap_(heap), other_(std::exchange(heap.walks_, this)) {

@@ -65,11 +65,12 @@ class Heap {
   /// They, or nodes of a row, are idle again, with memory or without.
   void settle(BlockNode* node) noexcept;
 
-  /// Free bytes in whole pages, and the rest: in pages that a neighbour uses.
+  /// Free bytes in whole pages, and all of them: the others are in pages that a neighbour uses.
   struct FreeBytes {
-    std::size_t in_pages = 0, pinned = 0, largest = 0, pieces = 0;
+    std::size_t in_pages = 0, all = 0, pieces = 0;
   };
-  FreeBytes free_bytes() noexcept;
+  const FreeBytes& free_bytes() const noexcept { return free_bytes_; }
+  std::size_t largest_free_bytes() noexcept;
 
   Segments& segments() noexcept { return segments_; }
   const Segments& segments() const noexcept { return segments_; }
@@ -95,12 +96,15 @@ class Heap {
   };
 
  private:
-  FreeIndex& index_of(const BlockNode& node) noexcept {
-    if (node.has_memory) return node.segment->small ? small_ : large_;
+  FreeIndex& free_index(const BlockNode& node) noexcept {
+    return node.segment->small ? small_ : large_;
+  }
+  FreeIndex& hole_index(const BlockNode& node) noexcept {
     return node.segment->small ? small_holes_ : large_holes_;
   }
   bool is_small(std::size_t bytes) const noexcept { return bytes <= profile_.small_request; }
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
+  std::size_t bytes_in_pages(const BlockNode& free) const noexcept;
   Segment& add_segment(void* base, std::size_t bytes, bool small);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
   std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
@@ -109,6 +113,8 @@ class Heap {
   void unlist(BlockNode* node) noexcept;  // and takes it out
   void insert(BlockNode* node) noexcept;  // the same, but for what holes beside it know of it
   void erase(BlockNode* node) noexcept;
+  void insert_free(BlockNode* node, FreeIndex& index) noexcept;
+  void erase_free(BlockNode* node, FreeIndex& index) noexcept;
   // A free node beside this one, if it is a hole, has come, gone or changed its size.
   void tell(BlockNode* neighbour) noexcept;
   void set_aside(BlockNode* hole) noexcept;
@@ -122,6 +128,7 @@ class Heap {
   FreeIndex large_;
   FreeIndex small_holes_;  // by the bytes of the row that each is in
   FreeIndex large_holes_;
+  FreeBytes free_bytes_;        // of what is in the first two
   BlockNode* aside_ = nullptr;  // holes whose keys are not known, until someone looks for one
   Segments segments_;
   std::uint64_t next_age_ = 0;

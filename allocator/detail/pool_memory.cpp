@@ -23,7 +23,7 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   return true;
 }
 
-bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
+bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
   const bool has_memory = holding.presence != Holding::Presence::away &&
                           holding.presence != Holding::Presence::suspended;
   std::size_t left = has_memory ? holding.pages : 0;
@@ -41,6 +41,7 @@ bool Shared::drop(PoolState& pool, Holding& holding) noexcept {
                                 : source->unmap(holding.base, piece)))
       break;
     left -= piece;
+    returned += piece;
     {
       const Guard guard(lock);
       record(EventKind::unmap, holding.base + left, piece);
@@ -159,7 +160,7 @@ void Shared::refill_cushion(PoolState& pool) noexcept {
                      room(limit, ledger.reserved()), cushion.addresses - cushion.pages});
   }
   Refusal ignored;
-  set_cushion(pool, cushion.pages + more / profile.page_bytes * profile.page_bytes, ignored);
+  set_cushion(pool, cushion.pages + profile.whole_pages(more), ignored);
 }
 
 // Pools come and go between two turns of the lock: one that moves up is met next time.

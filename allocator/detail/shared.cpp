@@ -80,7 +80,7 @@ std::size_t Shared::cache_reserved() const noexcept {
   return ledger.reserved() - reserved_by_pools;
 }
 
-std::size_t Shared::room_within(std::size_t most) noexcept {
+std::size_t Shared::room_within(std::size_t most) const noexcept {
   std::size_t used = ledger.reserved() - heap.free_bytes().in_pages;
   for (const PoolState* pool : pools) {
     if (pool->reserves_ahead()) continue;

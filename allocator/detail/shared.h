@@ -131,7 +131,7 @@ struct Shared {
   bool is_special() const noexcept { return special.load(std::memory_order_relaxed); }
   /// What could be reserved for something new if so much were the limit: all but what live blocks
   /// use that do not rest.
-  std::size_t room_within(std::size_t most) noexcept;
+  std::size_t room_within(std::size_t most) const noexcept;
   std::size_t cache_reserved() const noexcept;
   BlockNode* serve(BlockNode* node, const Request& request) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;
@@ -152,8 +152,9 @@ struct Shared {
   /// Takes the memory of one of a pool's blocks; false, with nothing changed, where the device
   /// leaves it there.
   bool take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept;
-  /// The same for good, addresses and all; false where the device leaves some of it there.
-  bool drop(PoolState& pool, Holding& holding) noexcept;
+  /// The same for good, addresses and all; false where the device leaves some of it there. Adds
+  /// what went back to `returned`.
+  bool drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept;
   /// Memory for a block that had `had` bytes of it and is to have `bytes`, in whole pages. What
   /// the pool holds ahead is used up first.
   bool commit_pages(PoolState& pool, Holding& holding, std::size_t had, std::size_t bytes,

@@ -1,6 +1,8 @@
 #include "ebb/allocator/event_log.h"
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -8,9 +10,9 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/out_of_memory_observer.h"
-#include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
+#include "ebb/tests/allocator/simulated_with.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -266,6 +268,54 @@ TEST_CASE("a device is recorded by one log at a time, and by none in the end") {
   CHECK(allocator->set_recorder(nullptr));
   CHECK(allocator->recorder() == nullptr);
   CHECK(allocator->set_recorder(other));
+}
+
+// Does something of a test's while memory is on its way.
+class MeanwhileSource final : public SimulatedWith {
+ public:
+  MeanwhileSource(SimulatedSource& upstream, std::function<void()> call)
+      : SimulatedWith(upstream), call_(std::move(call)) {}
+  bool commit(void* at, std::size_t bytes) noexcept override {
+    call_();
+    return SimulatedWith::commit(at, bytes);
+  }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    call_();
+    return SimulatedWith::decommit(at, bytes);
+  }
+
+ private:
+  std::function<void()> call_;
+};
+
+TEST_CASE("a log that begins while memory is on its way adds up", "[concurrent]") {
+  SimulatedSource simulated(std::size_t{1} << 30, 4096);
+  const auto log = std::make_shared<EventLog>(1000);
+  CachingAllocator* recorded = nullptr;
+  std::vector<std::thread> threads;
+  const auto begin_elsewhere = [&] {
+    if (!recorded) return;
+    threads.emplace_back([&log, recorded] { recorded->set_recorder(log); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // it may begin now, or wait
+    recorded = nullptr;
+  };
+  CachingAllocator allocator(std::make_unique<MeanwhileSource>(simulated, begin_elsewhere),
+                             Profile{});
+  const auto pool = allocator.make_pool("session");
+  const auto check = [&](const std::function<void()>& maps) {
+    recorded = &allocator;
+    maps();
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    CHECK(after(log->read()) == held_now(allocator));
+    allocator.set_recorder(nullptr);
+  };
+  Block* block = nullptr;
+  check([&] { block = allocator.allocate({.bytes = 3 << 20}); });
+  check([&] { pool->allocate({.bytes = 5 << 20}); });
+  allocator.free(block);
+  check([&] { allocator.release_cached(); });
+  check([&] { pool->close(); });
 }
 
 TEST_CASE("an observer hears of each OutOfMemory before it is thrown, outside the lock") {

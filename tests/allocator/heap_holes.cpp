@@ -230,16 +230,25 @@ class Program {
 
   void check_free() {
     const Picture picture = picture_of(heap_);
-    std::size_t free = 0, whole = 0;
-    for (const auto& [age, units] : picture)
+    std::size_t free = 0, whole = 0, pieces = 0, largest = 0;
+    for (const auto& [age, units] : picture) {
+      std::size_t piece = 0;
+      for (const Kind kind : units) {
+        piece = kind == Kind::free ? piece + kUnit : 0;
+        if (piece == kUnit) ++pieces;
+        largest = std::max(largest, piece);
+      }
       for (std::size_t page = 0; page < units.size(); page += kPage / kUnit) {
         std::size_t here = 0;
         for (std::size_t i = 0; i < kPage / kUnit; ++i) here += units[page + i] == Kind::free;
         free += here * kUnit;
         if (here == kPage / kUnit) whole += kPage;
       }
+    }
     const Heap::FreeBytes bytes = heap_.free_bytes();
-    if (bytes.in_pages != whole || bytes.pinned != free - whole) FAIL("free bytes are miscounted");
+    if (bytes.in_pages != whole || bytes.all != free || bytes.pieces != pieces ||
+        heap_.largest_free_bytes() != largest)
+      FAIL("free bytes are miscounted");
   }
 
   Random random_;

@@ -2,34 +2,16 @@
 #include <new>
 #include <vector>
 
-#include "ebb/allocator/caching_allocator.h"
-#include "ebb/allocator/fault_source.h"
-#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
+#include "ebb/tests/allocator/simulated_with.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
 namespace {
 
 using namespace memory;
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-// An allocator whose source can be told to fail.
-struct Faulty {
-  FaultInjectingSource* source;
-  CachingAllocator allocator;
-
-  explicit Faulty(Profile profile = {})
-      : Faulty(std::make_unique<FaultInjectingSource>(
-                   std::make_unique<SimulatedSource>(1024 * kMiB, 4096)),
-               std::move(profile)) {}
-
- private:
-  Faulty(std::unique_ptr<FaultInjectingSource> faults, Profile profile)
-      : source(faults.get()), allocator(std::move(faults), std::move(profile)) {}
-};
 
 Stats without_reserved(Stats stats) {
   stats.reserved = {};
@@ -232,21 +214,15 @@ TEST_CASE("every allocation of a step fails once, throws, and leaves the figures
 }
 
 // What it hands out is followed by a heap that refuses once.
-class ExhaustingSource final : public MemorySource {
+class ExhaustingSource final : public SimulatedWith {
  public:
-  void* reserve(std::size_t bytes) noexcept override { return arm(upstream_.reserve(bytes)); }
-  void* map(std::size_t bytes) noexcept override { return arm(upstream_.map(bytes)); }
+  using SimulatedWith::SimulatedWith;
+  void* reserve(std::size_t bytes) noexcept override { return arm(SimulatedWith::reserve(bytes)); }
+  void* map(std::size_t bytes) noexcept override { return arm(SimulatedWith::map(bytes)); }
   void unreserve(void* base, std::size_t bytes) noexcept override {
     ++unreserved;
-    upstream_.unreserve(base, bytes);
+    SimulatedWith::unreserve(base, bytes);
   }
-  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
-  bool decommit(void* at, std::size_t bytes) noexcept override {
-    return upstream_.decommit(at, bytes);
-  }
-  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
-  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
-  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
 
   int unreserved = 0;
 
@@ -255,14 +231,13 @@ class ExhaustingSource final : public MemorySource {
     HeapFault::arm();
     return base;
   }
-
-  SimulatedSource upstream_{1024 * kMiB, 4096};
 };
 
 TEST_CASE("what the device gave goes back where the host has no memory left to adopt it") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  auto owned = std::make_unique<ExhaustingSource>();
+  SimulatedSource simulated(1024 * kMiB, 4096);
+  auto owned = std::make_unique<ExhaustingSource>(simulated);
   const ExhaustingSource& source = *owned;
   CachingAllocator allocator(std::move(owned), grows ? Profile{} : in_segments());
   const std::size_t free_bytes = source.device_memory().free;

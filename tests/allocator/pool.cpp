@@ -287,9 +287,13 @@ TEST_CASE("two threads close a pool, and each of its blocks goes once", "[concur
   for (int round = 0; round < 20; ++round) {
     const auto pool = allocator->make_pool("session");
     for (int i = 0; i < 3; ++i) pool->allocate({.bytes = std::size_t{300} << 20});
-    std::thread other([&] { pool->close(); });
-    pool->close();
+    CloseReport one, two;
+    std::thread other([&] { one = pool->close(); });
+    two = pool->close();
     other.join();
+    CHECK(one.returned_bytes + two.returned_bytes == std::size_t{900} << 20);
+    CHECK(one.freed_bytes + two.freed_bytes == std::size_t{900} << 20);
+    CHECK(one.freed_blocks + two.freed_blocks == 3);
     CHECK(allocator->reserved_bytes() == 0);
     CHECK(allocator->stats().segments == 0);
   }

@@ -3,11 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/event_log.h"
-#include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/host_source.h"
-#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -15,20 +13,6 @@ namespace ebb::tests {
 namespace {
 
 using namespace memory;
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-struct Device {
-  FaultInjectingSource* source;
-  CachingAllocator allocator;
-
-  explicit Device(Profile profile = {})
-      : Device(std::make_unique<FaultInjectingSource>(
-                   std::make_unique<SimulatedSource>(1024 * kMiB, 4096)),
-               std::move(profile)) {}
-  Device(std::unique_ptr<FaultInjectingSource> faults, Profile profile)
-      : source(faults.get()), allocator(std::move(faults), std::move(profile)) {}
-};
 
 TEST_CASE("with one live block in each of ten stretches, all but the pages they share goes back") {
   CachingAllocator allocator(std::make_unique<HostSource>(1024 * kMiB), Profile{});
@@ -62,7 +46,7 @@ TEST_CASE("with one live block in each of ten stretches, all but the pages they 
 }
 
 TEST_CASE("a release says what a live block keeps in segments of fixed size") {
-  Device device(in_segments());
+  Faulty device(in_segments());
   Block* live = device.allocator.allocate({.bytes = 512});
   device.allocator.free(device.allocator.allocate({.bytes = 5 * kMiB}));
   const ReleaseReport report = device.allocator.release_cached();
@@ -76,7 +60,7 @@ TEST_CASE("a release says what a live block keeps in segments of fixed size") {
 TEST_CASE("what a device does not take back is reported, stays reserved, and goes the next time") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  Device device(grows ? Profile{} : in_segments());
+  Faulty device(grows ? Profile{} : in_segments());
   CachingAllocator& allocator = device.allocator;
   const auto pool = allocator.make_pool("session");
   Block* pooled = pool->allocate({.bytes = 4 * kMiB});
@@ -104,7 +88,7 @@ TEST_CASE("what a device does not take back is reported, stays reserved, and goe
 }
 
 TEST_CASE("what is preallocated is added to what is in use, and counts as nothing else") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   Block* live = allocator.allocate({.bytes = 10 * kMiB});
   allocator.free(allocator.allocate({.bytes = 20 * kMiB}));
@@ -131,7 +115,7 @@ TEST_CASE("what is preallocated is added to what is in use, and counts as nothin
 TEST_CASE(
     "what is preallocated stays through a release, to the byte, until it is asked for no more") {
   const std::size_t bytes = GENERATE(10 * kMiB, 10 * kMiB + 100, 100);
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   allocator.preallocate(bytes);
   allocator.free(allocator.allocate({.bytes = 40 * kMiB}));
@@ -145,7 +129,7 @@ TEST_CASE(
 
 TEST_CASE(
     "the device's preallocation gives way to a pool under pressure, a pool's to nobody else") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   allocator.set_limit(20 * kMiB);
   allocator.preallocate(20 * kMiB);
@@ -168,7 +152,7 @@ TEST_CASE(
     "what pools took of the device's preallocation is there again when they free it or close") {
   const bool by_limit = GENERATE(true, false);
   CAPTURE(by_limit);
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   if (by_limit)
     allocator.set_limit(20 * kMiB);
@@ -195,7 +179,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a suspended pool keeps nothing ahead, whatever is freed meanwhile, until it is resumed") {
-  Device device;
+  Faulty device;
   const auto pool = device.allocator.make_pool("session");
   pool->preallocate(8 * kMiB);
   Block* block = pool->allocate({.bytes = 4 * kMiB});
@@ -208,7 +192,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a pool's limit lowered below what it keeps ahead gives that back, as far as it has to") {
-  Device device;
+  Faulty device;
   const auto pool = device.allocator.make_pool("session");
   pool->preallocate(8 * kMiB);
   Block* block = pool->allocate({.bytes = 4 * kMiB});
@@ -223,7 +207,7 @@ TEST_CASE("a pool's limit lowered below what it keeps ahead gives that back, as 
 
 TEST_CASE(
     "what a pool keeps ahead is its own to the last byte, whatever the device's limit is then") {
-  Device device;
+  Faulty device;
   const auto pool = device.allocator.make_pool("session");
   pool->preallocate(8 * kMiB);
   device.allocator.set_limit(4 * kMiB);
@@ -237,7 +221,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a preallocation that is refused throws, and changes nothing that is in use") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   device.source->bound(1024 * kMiB);  // a real one: a twin would count on
   Block* live = allocator.allocate({.bytes = 4 * kMiB});
@@ -252,12 +236,12 @@ TEST_CASE("a preallocation that is refused throws, and changes nothing that is i
   allocator.free(live);
   allocator.release_cached();
   CHECK(device.source->committed_bytes() == 0);
-  Device fixed(in_segments());
+  Faulty fixed(in_segments());
   CHECK_ERROR(fixed.allocator.preallocate(kMiB), Error, "no range to preallocate");
 }
 
 TEST_CASE("reserved is requested and rounding and the ends of pages and what is free, each told") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto pool = allocator.make_pool("session");
   pool->allocate({.bytes = 5000});                         // 5120 of 8192

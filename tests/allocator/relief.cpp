@@ -2,11 +2,9 @@
 #include <memory>
 #include <vector>
 
-#include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/event_log.h"
-#include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/limit.h"
-#include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -15,23 +13,10 @@ namespace {
 
 using namespace memory;
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-struct Device {
-  FaultInjectingSource* source;
-  CachingAllocator allocator;
-
-  Device()
-      : Device(std::make_unique<FaultInjectingSource>(
-            std::make_unique<SimulatedSource>(1024 * kMiB, 4096))) {}
-  explicit Device(std::unique_ptr<FaultInjectingSource> faults)
-      : source(faults.get()), allocator(std::move(faults), Profile{}) {}
-};
-
 TEST_CASE("callbacks come first, then idle arenas, then the cache, then OutOfMemory") {
   const bool by_limit = GENERATE(true, false);
   CAPTURE(by_limit);
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto session = allocator.make_pool("session"), idle = allocator.make_pool("idle");
   Block* const arena = idle->allocate({.bytes = 4 * kMiB});
@@ -74,7 +59,7 @@ TEST_CASE("callbacks come first, then idle arenas, then the cache, then OutOfMem
 
 TEST_CASE(
     "before OutOfMemory, requests of either size are served from what was kept for the other") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   device.source->keep_all(true);  // so that nothing can be given back
   Block* large = allocator.allocate({.bytes = 18 * kMiB});
@@ -88,7 +73,7 @@ TEST_CASE(
 }
 
 TEST_CASE("at the limit a request of 4 bytes is served beside 18 free MiB") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   Block* live = allocator.allocate({.bytes = 2 * kMiB});
   allocator.free(allocator.allocate({.bytes = 18 * kMiB}));
@@ -102,7 +87,7 @@ TEST_CASE("at the limit a request of 4 bytes is served beside 18 free MiB") {
 }
 
 TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   std::vector<std::unique_ptr<Pool>> pools;
   std::vector<Block*> arenas;
@@ -129,7 +114,7 @@ TEST_CASE(
     "as much gives way as a limit or the device is short of, which is less than the request") {
   const bool by_limit = GENERATE(true, false);
   CAPTURE(by_limit);
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
   Block* const of_a = a->allocate({.bytes = 4 * kMiB});
@@ -191,7 +176,7 @@ TEST_CASE("an idle arena that the device does not take back stays idle, and the 
 }
 
 TEST_CASE("a pool at its own limit leaves the cache alone, and what the device preallocates") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   allocator.preallocate(8 * kMiB);
   const auto pool = allocator.make_pool("session", 4 * kMiB);
@@ -210,7 +195,7 @@ TEST_CASE("a pool at its own limit leaves the cache alone, and what the device p
 }
 
 TEST_CASE("room is what nobody uses: cached pages and idle arenas, not what a pool keeps ahead") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   allocator.set_limit(32 * kMiB);
   Block* live = allocator.allocate({.bytes = 2 * kMiB});
@@ -232,7 +217,7 @@ TEST_CASE("room is what nobody uses: cached pages and idle arenas, not what a po
 }
 
 TEST_CASE("at a pool's own limit only its own idle blocks give way") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto other = allocator.make_pool("other"), own = allocator.make_pool("own", 8 * kMiB);
   Block* const of_other = other->allocate({.bytes = 4 * kMiB});
@@ -249,7 +234,7 @@ TEST_CASE("at a pool's own limit only its own idle blocks give way") {
 
 TEST_CASE(
     "a limit lowered at run time trims the cache, then takes idle arenas, and spares the rest") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   const auto running = allocator.make_pool("running"), idle = allocator.make_pool("idle");
   running->allocate({.bytes = 4 * kMiB});
@@ -274,7 +259,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a pool's limit lowered at run time takes its oldest idle block, and no more than it has to") {
-  Device device;
+  Faulty device;
   const auto pool = device.allocator.make_pool("session");
   std::vector<Block*> blocks;
   for (int i = 0; i < 3; ++i) blocks.push_back(pool->allocate({.bytes = 4 * kMiB}));
@@ -291,7 +276,7 @@ TEST_CASE(
 
 TEST_CASE(
     "trimming takes the largest free stretch first, from its end, and no more than it has to") {
-  Device device;
+  Faulty device;
   CachingAllocator& allocator = device.allocator;
   std::vector<Block*> freed, live;
   for (const std::size_t size : {4, 16, 8}) {

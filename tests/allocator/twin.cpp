@@ -1,6 +1,6 @@
 // The twin says that a program fits exactly when it runs on a device of that capacity.
-#include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/random_program.h"
+#include "ebb/tests/allocator/simulated_with.h"
 
 namespace ebb::tests {
 namespace {
@@ -25,26 +25,10 @@ bool runs(std::size_t capacity, bool grows, std::uint64_t seed) {
   return ran;
 }
 
-// FaultInjectingSource hides that there is something to overdraw, so this is a source of its own.
-class Twin final : public MemorySource {
- public:
-  Twin(SimulatedSource& twin) noexcept : twin_(twin) {}
-  void* reserve(std::size_t bytes) noexcept override { return twin_.reserve(bytes); }
-  void unreserve(void* base, std::size_t bytes) noexcept override { twin_.unreserve(base, bytes); }
-  bool commit(void* at, std::size_t bytes) noexcept override { return twin_.commit(at, bytes); }
-  bool decommit(void* at, std::size_t bytes) noexcept override { return twin_.decommit(at, bytes); }
-  bool overdraw(std::size_t bytes) noexcept override { return twin_.overdraw(bytes); }
-  std::size_t page_bytes() const noexcept override { return twin_.page_bytes(); }
-  std::size_t capacity_bytes() const noexcept override { return twin_.capacity_bytes(); }
-  DeviceMemory device_memory() const noexcept override { return twin_.device_memory(); }
-
- private:
-  SimulatedSource& twin_;
-};
-
 bool fits(std::size_t capacity, bool grows, std::uint64_t seed) {
   SimulatedSource twin(capacity, 4096);
-  RandomProgram program(std::make_unique<Twin>(twin), make_profile(grows), seed);
+  // FaultInjectingSource would hide that there is something to overdraw.
+  RandomProgram program(std::make_unique<SimulatedWith>(twin), make_profile(grows), seed);
   for (int i = 0; i < kSteps; ++i) program.step();
   CHECK(program.refused_by_device() == 0);  // it counts on past its capacity
   return twin.fits();

@@ -7,18 +7,16 @@
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
+#include "ebb/tests/graph/room.h"
 
 using namespace ebb;
 using namespace ebb::literals;
 using ebb::tests::Bytes;
 using ebb::tests::ClassifierData;
 using ebb::tests::ClassifierGraph;
+using ebb::tests::Room;
 
 namespace {
-
-Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
-  return {{model.x, data.x}, {model.y, data.y}};
-}
 
 // What a session holds, and its plans.
 struct Holding {
@@ -30,19 +28,6 @@ struct Holding {
         plans(session.plans()) {}
   std::size_t total_bytes, reserved_bytes, optimizer_state_bytes, arena_bytes, plans;
   friend bool operator==(const Holding&, const Holding&) = default;
-};
-
-// The device's limit, for a scope.
-class Limit {
- public:
-  explicit Limit(std::size_t more_than_reserved) {
-    memory::release_cached(Device::cpu());
-    memory::set_limit(Device::cpu(),
-                      memory::stats(Device::cpu()).reserved.current + more_than_reserved);
-  }
-  ~Limit() { memory::set_limit(Device::cpu(), std::nullopt); }
-  Limit(const Limit&) = delete;
-  Limit& operator=(const Limit&) = delete;
 };
 
 }  // namespace
@@ -61,7 +46,7 @@ TEST_CASE("a larger batch that a limit refuses leaves the smaller one's memory w
     const Holding before(session);
     if (!of_the_device) session.set_memory_limit(before.reserved_bytes);
     {
-      const Limit limit(of_the_device ? 0 : 1_GiB);
+      const Room room(of_the_device ? 0 : 1_GiB);
       for (int i = 0; i < 3; ++i) {
         CHECK_THROWS_AS(session.run(model.train, feeds(model, large)), OutOfMemory);
         CHECK(Holding(session) == before);
@@ -90,7 +75,7 @@ TEST_CASE("an arena that grew for a run whose fetch is refused is as small as be
   const Holding before(session);
   const Bytes bytes;
   {
-    const Limit limit(arena + many.bytes() / 2);
+    const Room room(arena + many.bytes() / 2);
     CHECK_THROWS_AS(session.run(y, {{x, many}}), OutOfMemory);
     // It may have been taken for the fetch: nothing was in it.
     CHECK((session.memory().arena_bytes == 0 || (Holding(session) == before && bytes.now() == 0)));

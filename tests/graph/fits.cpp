@@ -151,3 +151,53 @@ TEST_CASE("a prediction counts on past the capacity, with the peak of a device t
     CHECK(past.capacity_bytes == 64_KiB);
   }
 }
+
+TEST_CASE("what an idle session's arena holds counts as room, and what a run uses does not",
+          "[row14][row16]") {
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const ClassifierGraph model;
+    const ClassifierData data(20'000, device);
+    Session idle(model.graph, {.device = device});
+    idle.initialize(model.parameters);
+    const auto train = [&] { idle.run(model.train, feeds(model, data)); };
+    train();
+    const std::size_t arena = idle.memory().arena_bytes;
+    REQUIRE(arena > 2_MiB);
+    const Program program = [](const Device& on) {
+      std::vector<Tensor> held;
+      for (int i = 0; i < 3; ++i) held.push_back(Tensor::zeros({1 << 18}, DType::f32, on));
+    };
+    memory::release_cached(device);
+    const std::size_t reserved = memory::stats(device).reserved.current;
+    int ran_in_its_place = 0, refused = 0;
+    for (std::size_t limit = reserved - arena; limit < reserved + 4_MiB; limit += 256_KiB) {
+      CAPTURE(limit, reserved, arena);
+      memory::set_limit(device, std::nullopt);
+      memory::release_cached(device);
+      train();
+      memory::release_cached(device);
+      REQUIRE(memory::stats(device).reserved.current == reserved);
+      REQUIRE(idle.memory().arena_bytes == arena);
+      // Not set_limit: lowering it takes the arena away at once.
+      const Tensor others = Tensor::zeros({static_cast<std::int64_t>(reserved + 4_MiB - limit) / 4},
+                                          DType::f32, device);
+      memory::set_limit(device, reserved + 4_MiB);
+      const bool predicted = fits(program, device);
+      bool ran = true;
+      try {
+        program(device);
+      } catch (const OutOfMemory&) {
+        ran = false;
+      }
+      CHECK(predicted == ran);
+      ran_in_its_place += ran && idle.memory().arena_bytes < arena;
+      refused += !ran;
+    }
+    if (device.runtime().profile().grows) {  // segments of fixed size have room of their own
+      CHECK(ran_in_its_place > 0);
+      CHECK(refused > 0);
+    }
+    memory::set_limit(device, std::nullopt);
+  }
+}

@@ -26,10 +26,6 @@ std::vector<Device> devices() {
           Device::simulated("cpu", 1_GiB)};
 }
 
-Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
-  return {{model.x, data.x}, {model.y, data.y}};
-}
-
 std::size_t reserved(const Device& device) {
   memory::release_cached(device);
   return memory::stats(device).reserved.current;

@@ -33,10 +33,6 @@ std::size_t mapped_kib() {
   return 0;
 }
 
-Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
-  return {{model.x, data.x}, {model.y, data.y}};
-}
-
 }  // namespace
 
 TEST_CASE("close() returns every byte of the session, and says how many") {

@@ -45,4 +45,8 @@ struct ClassifierData {
   Tensor x, y;
 };
 
+inline Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
+  return {{model.x, data.x}, {model.y, data.y}};
+}
+
 }  // namespace ebb::tests

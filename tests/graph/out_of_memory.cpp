@@ -19,10 +19,6 @@ using ebb::tests::ClassifierGraph;
 
 namespace {
 
-Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
-  return {{model.x, data.x}, {model.y, data.y}};
-}
-
 // The message, without its line breaks, having looked at it as a person would.
 std::string message(const std::function<void()>& call) {
   std::string text;

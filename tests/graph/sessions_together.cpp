@@ -25,10 +25,6 @@ namespace {
 
 constexpr std::int64_t kRows = 8;
 
-Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
-  return {{model.x, data.x}, {model.y, data.y}};
-}
-
 // Reserved bytes that are in use, or that no cache can give back.
 std::size_t reserved(const Device& device) {
   memory::release_cached(device);

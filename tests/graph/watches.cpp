@@ -12,29 +12,15 @@
 #include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
+#include "ebb/tests/graph/room.h"
 
 using namespace ebb;
 using namespace ebb::literals;
 using ebb::tests::ClassifierData;
 using ebb::tests::ClassifierGraph;
+using ebb::tests::Room;
 
 namespace {
-
-Feeds feeds(const ClassifierGraph& model, const ClassifierData& data) {
-  return {{model.x, data.x}, {model.y, data.y}};
-}
-
-// At most so much more than is reserved now, for a scope.
-class Limit {
- public:
-  explicit Limit(std::size_t more) {
-    memory::release_cached(Device::cpu());
-    memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current + more);
-  }
-  ~Limit() { memory::set_limit(Device::cpu(), std::nullopt); }
-  Limit(const Limit&) = delete;
-  Limit& operator=(const Limit&) = delete;
-};
 
 Tensor mib(std::int64_t size) { return Tensor::zeros({size << 18}); }
 
@@ -59,7 +45,7 @@ struct Short {
 TEST_CASE("a watch that frees tensors lets the run that is short of memory go on", "[row17]") {
   Short is_short;
   Tensor held = mib(4);
-  const Limit limit(0);
+  const Room room(0);
   CHECK_THROWS_AS(is_short.run(), OutOfMemory);
   int calls = 0;
   const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure& why) {
@@ -87,7 +73,7 @@ TEST_CASE("a watch may close or suspend another session, plan the graph that run
     is_short.session = Session(is_short.model.graph, {.seed = Seed{1}});
     is_short.session.initialize(is_short.model.parameters);
     Session first = other(), second = other();
-    const Limit limit(0);
+    const Room room(0);
     int calls = 0;
     const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
       ++calls;
@@ -122,7 +108,7 @@ TEST_CASE("a session that is used from within its own run says so, and the run g
   };
   for (std::size_t i = 0; i < uses.size(); ++i) {
     CAPTURE(i);
-    const Limit limit(0);
+    const Room room(0);
     {
       bool catches = true;
       const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
@@ -148,7 +134,7 @@ TEST_CASE("a session's handle may go within its own run, which ends as if it had
     session->initialize(model.parameters);
     auto step = session->prepare(model.train, {model.x, model.y});
     Tensor held = mib(4);
-    const Limit limit(0);
+    const Room room(0);
     const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
       session.reset();
       held = {};
@@ -159,7 +145,7 @@ TEST_CASE("a session's handle may go within its own run, which ends as if it had
   {
     Short is_short;
     Tensor held = mib(4);
-    const Limit limit(0);
+    const Room room(0);
     std::optional<Session> session(std::move(is_short.session));
     const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
       session.reset();
@@ -176,7 +162,7 @@ TEST_CASE("what a watch throws is what the run throws, and nothing has changed",
   Short is_short;
   const memory::Stats before = is_short.session.stats();
   {
-    const Limit limit(0);
+    const Room room(0);
     const memory::Watch watch = memory::on_pressure(
         Device::cpu(), [](const memory::Pressure&) { throw std::runtime_error("the user's own"); });
     CHECK_ERROR(is_short.run(), std::runtime_error, "the user's own");
@@ -232,7 +218,7 @@ TEST_CASE("two threads whose watch closes the other's session do not wait for ea
     std::vector<Tensor> held;
     for (Session* each : {&a, &b}) each->initialize(model.parameters);
     std::atomic<int> errors = 0;
-    const Limit limit(0);
+    const Room room(0);
     const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
       for (Session* each : {&a, &b}) try {
           each->close();

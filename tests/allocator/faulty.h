@@ -1,0 +1,29 @@
+// An allocator on a simulated device whose source can be told to fail.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/fault_source.h"
+#include "ebb/allocator/simulated_source.h"
+
+namespace ebb::tests {
+
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+struct Faulty {
+  memory::FaultInjectingSource* source;
+  memory::CachingAllocator allocator;
+
+  explicit Faulty(memory::Profile profile = {})
+      : Faulty(std::make_unique<memory::FaultInjectingSource>(
+                   std::make_unique<memory::SimulatedSource>(1024 * kMiB, 4096)),
+               std::move(profile)) {}
+
+ private:
+  Faulty(std::unique_ptr<memory::FaultInjectingSource> faults, memory::Profile profile)
+      : source(faults.get()), allocator(std::move(faults), std::move(profile)) {}
+};
+
+}  // namespace ebb::tests
