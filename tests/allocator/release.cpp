@@ -149,6 +149,35 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "what pools took of the device's preallocation is there again when they free it or close") {
+  const bool by_limit = GENERATE(true, false);
+  CAPTURE(by_limit);
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  if (by_limit)
+    allocator.set_limit(20 * kMiB);
+  else
+    device.source->bound(20 * kMiB);
+  allocator.preallocate(20 * kMiB);
+  const auto pool = allocator.make_pool("session");
+  const auto in_cache = [&] { return allocator.fragmentation().free_bytes; };
+  Block* first = pool->allocate({.bytes = 6 * kMiB});
+  Block* second = pool->allocate({.bytes = 6 * kMiB});
+  CHECK(in_cache() == 8 * kMiB);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 9 * kMiB}), OutOfMemory);
+  CHECK(in_cache() == 8 * kMiB);
+  pool->free(first);
+  CHECK(in_cache() == 14 * kMiB);
+  pool->free(second);
+  CHECK(in_cache() == 20 * kMiB);
+  pool->allocate({.bytes = 12 * kMiB});
+  CHECK(in_cache() == 8 * kMiB);
+  pool->close();
+  CHECK(in_cache() == 20 * kMiB);
+  CHECK(allocator.reserved_bytes() == 20 * kMiB);
+}
+
+TEST_CASE(
     "a suspended pool keeps nothing ahead, whatever is freed meanwhile, until it is resumed") {
   Faulty device;
   const auto pool = device.allocator.make_pool("session");
@@ -174,6 +203,21 @@ TEST_CASE("a pool's limit lowered below what it keeps ahead gives that back, as 
   pool->set_limit({});
   pool->free(pool->allocate({.bytes = 4096}));
   CHECK(pool->reserved_bytes() == 8 * kMiB);
+}
+
+TEST_CASE(
+    "what a pool keeps ahead is its own to the last byte, whatever the device's limit is then") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(8 * kMiB);
+  device.allocator.set_limit(4 * kMiB);
+  Block* block = pool->allocate({.bytes = 8 * kMiB});
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+  pool->free(block);
+  CHECK(pool->reserved_bytes() == 4 * kMiB);  // as much again as the limit allows by now
+  device.allocator.set_limit(7 * kMiB);
+  pool->free(pool->allocate({.bytes = 4096}));
+  CHECK(pool->reserved_bytes() == 7 * kMiB);
 }
 
 TEST_CASE("a preallocation that is refused throws, and changes nothing that is in use") {
