@@ -14,6 +14,7 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
     {
       const Guard guard(lock);
       if (BlockNode* node = heap.take(bytes)) return serve(node, request);
+      if (BlockNode* node = heap.take_spare(bytes)) return serve(node, request);
       row = heap.find_row(bytes);
       if (row.hole) {
         heap.claim(row, with_step ? row.with_step : row.bytes);

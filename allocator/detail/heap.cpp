@@ -146,9 +146,12 @@ inline void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexc
 }
 
 BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
-  nodes_.reserve(1);  // for the remainder
   BlockNode* const node = index.best_fit(bytes);
-  if (!node) return nullptr;
+  return node ? cut_from(index, node, bytes) : nullptr;
+}
+
+inline BlockNode* Heap::cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes) {
+  nodes_.reserve(1);  // for the remainder
   erase_free(node, index);
   BlockNode* last = node;
   if (node->bytes() > bytes) {
@@ -164,6 +167,13 @@ BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
 
 BlockNode* Heap::take(std::size_t bytes) {
   return take_from(is_small(bytes) ? small_ : large_, bytes);
+}
+
+BlockNode* Heap::take_spare(std::size_t bytes) {
+  constexpr std::size_t kShare = 4;
+  if (is_small(bytes)) return nullptr;
+  BlockNode* const largest = small_.last();
+  return largest && largest->bytes() / kShare >= bytes ? cut_from(small_, largest, bytes) : nullptr;
 }
 
 BlockNode* Heap::take_any(std::size_t bytes) {

@@ -23,7 +23,10 @@ class Heap {
   /// A live node of exactly so many bytes (rounded, positive) from the best free one; null on a
   /// miss.
   BlockNode* take(std::size_t bytes);
-  /// The same, of either kind of segments.
+  /// For a large request, before more memory is asked for: of what small ones have left over, where
+  /// it takes no more than a quarter of the largest stretch.
+  BlockNode* take_spare(std::size_t bytes);
+  /// A node of either kind of segments.
   BlockNode* take_any(std::size_t bytes);
   void give(BlockNode* node) noexcept;
 
@@ -107,6 +110,7 @@ class Heap {
   std::size_t bytes_in_pages(const BlockNode& free) const noexcept;
   Segment& add_segment(void* base, std::size_t bytes, bool small);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
+  BlockNode* cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes);
   std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
   void list(BlockNode* node) noexcept;    // puts an idle node where it is found

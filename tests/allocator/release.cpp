@@ -277,5 +277,32 @@ TEST_CASE("what a device takes none of is in the report to the byte, beside what
   }
 }
 
+TEST_CASE("large requests use what small ones have left over, before more memory is asked for") {
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  std::vector<Block*> blocks;
+  const auto allocate = [&](int count, std::size_t bytes) {
+    for (int i = 0; i < count; ++i) blocks.push_back(allocator.allocate({.bytes = bytes}));
+  };
+  const auto free_all = [&] {
+    for (Block* block : blocks) allocator.free(block);
+    blocks.clear();
+  };
+  allocate(800, kMiB / 4);
+  free_all();
+  allocate(50, 4 * kMiB);
+  CHECK(allocator.reserved_bytes() <= 216 * kMiB);
+  CHECK(allocator.reserved_bytes() >= 200 * kMiB);
+  free_all();
+  // Small ones stay out of what large ones left: those that live long would cut it up.
+  allocator.release_cached();
+  allocate(1, 64 * kMiB);
+  free_all();
+  allocate(1, kMiB / 4);
+  CHECK(allocator.reserved_bytes() == 66 * kMiB);
+  CHECK(allocator.fragmentation().largest_free_bytes == 64 * kMiB);
+  free_all();
+}
+
 }  // namespace
 }  // namespace ebb::tests
