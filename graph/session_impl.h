@@ -2,7 +2,6 @@
 #include <atomic>
 #include <exception>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 
 #include "ebb/core/device/lent_stream.h"
@@ -14,10 +13,36 @@
 namespace ebb {
 
 // What Session and its prepared steps share. Functions without a lock argument take the lock.
-class Session::Impl {
+class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
  public:
   Impl(const Graph& graph, const SessionOptions& options);
-  ~Impl() { close(); }
+  ~Impl() { close_now(); }
+
+  // The session's lock, for a scope. Where the handle went meanwhile, the session is closed at its
+  // end.
+  class Lock {
+   public:
+    explicit Lock(Impl& session) : Lock(&session) {}
+    ~Lock() {
+      if (!session_) return;
+      session_->mutex.unlock();
+      session_->close_if_left();
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   protected:
+    explicit Lock(Impl* session) : session_(session) {
+      if (session_) session_->mutex.lock();
+    }
+
+   private:
+    Impl* const session_;
+  };
+  // The same for what only looks: inside the session as well.
+  struct Look : Lock {
+    explicit Look(Impl& session) : Lock(session.mutex.is_mine() ? nullptr : &session) {}
+  };
 
   // What a plan was made for: fetches and their versions, then placeholders and their shapes.
   using PlanKey = std::vector<std::int64_t>;
@@ -61,7 +86,8 @@ class Session::Impl {
     }
 
    private:
-    const std::lock_guard<detail::SessionMutex> lock_;
+    const std::shared_ptr<Impl> session_;  // its handle may go meanwhile, in the call of a watch
+    const Lock lock_;
     const GraphState::Reading reading_;
     detail::SessionVariables& variables_;
     const int exceptions_ = std::uncaught_exceptions();
@@ -90,11 +116,11 @@ class Session::Impl {
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
-  memory::Breakdown memory() const;
+  memory::Breakdown memory();
   std::size_t room_of_device() const;  // with the lock held
   memory::CloseReport close();
-  // The session's handle goes: closes, or inside a run of its own leaves that to the last of those
-  // who share it.
+  // The session's handle goes: closes. Inside a run of its own, and where waiting for another's is
+  // forbidden, that is left to whoever has the lock.
   void end() noexcept;
   memory::CloseReport suspend(const std::string* file);
   void resume();
@@ -106,7 +132,7 @@ class Session::Impl {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  mutable detail::SessionMutex mutex;            // guards what follows, and runs
+  detail::SessionMutex mutex;                    // guards what follows, and runs
   std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
   std::atomic<bool> closed = false;              // these two are read without it too
   std::atomic<bool> is_suspended = false;
@@ -121,6 +147,8 @@ class Session::Impl {
   std::uint64_t resumes = 0;  // after one the variables may be elsewhere
 
  private:
+  void close_if_left() noexcept;
+  memory::CloseReport close_now() noexcept;  // with the lock held
   void require_open() const;
   // A new one is not among the session's plans before there was memory for a run of it.
   std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
@@ -146,6 +174,7 @@ class Session::Impl {
   };
   std::unordered_map<PlanKey, std::list<std::shared_ptr<CachedPlan>>::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
+  std::atomic<unsigned> left_ = 0;  // 1: the handle has gone, and the lock was not to be had
 };
 
 namespace detail {

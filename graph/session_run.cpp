@@ -211,7 +211,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
 }
 
 Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   require_open();
   const GraphState::Reading reading(graph.state());
   InlineVector<const Tensor*, 8> placeholders, values;
@@ -235,7 +235,7 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
 Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
                                    std::span<const Tensor* const> given,
                                    std::shared_ptr<CachedPlan>& plan) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   require_open();
   if (given.size() != feeding.sources.size())
     throw Error("[prepare] this step takes " + std::to_string(feeding.sources.size()) +
@@ -266,8 +266,8 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
   return std::move(results[0]);
 }
 
-memory::Breakdown Session::Impl::memory() const {
-  const detail::SessionReading reading(mutex);
+memory::Breakdown Session::Impl::memory() {
+  const Look look(*this);
   const memory::Stats stats = pool->stats();
   memory::Breakdown breakdown;
   if (!suspended) {
@@ -284,14 +284,29 @@ memory::Breakdown Session::Impl::memory() const {
 }
 
 void Session::Impl::end() noexcept {
-  if (mutex.is_mine())
-    closed = true;
-  else
+  if (!mutex.is_mine() && !memory::is_in_watch_call()) {
     close();
+    return;
+  }
+  closed = true;
+  left_.exchange(1);
+  close_if_left();
+}
+
+// Of end() and whoever gives the lock back just then, one gets it: the second of the two changes of
+// `left_` comes after all that the first thread did before its own.
+void Session::Impl::close_if_left() noexcept {
+  if (left_.fetch_add(0) == 0 || !mutex.try_lock()) return;
+  close_now();
+  mutex.unlock();
 }
 
 memory::CloseReport Session::Impl::close() {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
+  return close_now();
+}
+
+memory::CloseReport Session::Impl::close_now() noexcept {
   closed = true;
   plans.clear();
   plan_of_.clear();

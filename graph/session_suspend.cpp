@@ -21,7 +21,7 @@ std::vector<std::size_t> Session::Impl::variables_with_memory() const {
 }
 
 memory::CloseReport Session::Impl::suspend(const std::string* file) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   if (suspended) return {};
   require_open();
   auto kept = std::make_unique<Suspended>();
@@ -57,7 +57,7 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
 }
 
 void Session::Impl::resume() {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   if (closed) throw SessionClosed("[Session] this session is closed");
   if (!suspended) return;
   std::ifstream stream;
