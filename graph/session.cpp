@@ -37,7 +37,7 @@ Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
 memory::Breakdown Session::memory() const { return impl_->memory(); }
 std::size_t Session::available() const {
   const Impl::Look look(*impl_);
-  return std::min(impl_->room_of_device(), impl_->pool->stats().limit);
+  return impl_->available();
 }
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
 void Session::set_memory_limit(std::optional<memory::Limit> limit) {

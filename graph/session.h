@@ -30,7 +30,9 @@ struct SessionOptions {
   Device device = Device::cpu();
   // On what the session's pool reserves: bytes, or memory::Limit::fraction(of the capacity).
   std::optional<memory::Limit> memory_limit = {};
-  // Whether that is reserved at once (without a limit: all that the device has left) or as needed.
+  // Whether that is reserved at once or as needed. Without a limit, all that the device has left
+  // but a sixteenth, which is 256 MiB at most: fetches come from the device's shared memory, never
+  // from what a session has reserved.
   memory::Growth growth = memory::Growth::on_demand;
   std::size_t max_plans = 16;  // kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
@@ -130,7 +132,7 @@ class Session {
   // The figures of the session's pool.
   memory::Stats stats() const;
   // The most that Plan::reserved_bytes of this session's next run may be: what its limit and the
-  // device leave, with what it has.
+  // device leave, with what it has. Fetches need room on the device besides.
   std::size_t available() const;
   // At any time; lowered below what is held, the arena gives way, which the next run needs again,
   // and only what is asked for anew is refused.

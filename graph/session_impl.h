@@ -117,7 +117,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
   memory::Breakdown memory();
-  std::size_t room_of_device() const;  // with the lock held
+  std::size_t available() const;  // with the lock held
   memory::CloseReport close();
   // The session's handle goes: closes. Inside a run of its own, and where waiting for another's is
   // forbidden, that is left to whoever has the lock.
@@ -129,6 +129,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   const SessionOptions options;
   Device device;
   const LentStream stream;
+  std::size_t preallocated = 0;  // constant after construction, like all up to `mutex`
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
@@ -164,6 +165,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
                                       const Feeding& feeding, const std::vector<Shape>& shapes);
   std::optional<std::int64_t> largest_batch(const Tensors& fetches, const Feeding& feeding,
                                             const std::vector<Shape>& shapes);
+  std::size_t room_of_device() const;
   std::vector<std::size_t> variables_with_memory() const;
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,

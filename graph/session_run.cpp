@@ -47,14 +47,26 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
   return limit->bytes_of(device.runtime().capacity_bytes());
 }
 
+// All that the device has left but for fetches, which are in its shared memory: not even a loss
+// could leave a session that took everything.
+std::size_t most_ahead(const memory::CachingAllocator& allocator) {
+  constexpr std::size_t kMostForFetches = std::size_t{256} << 20;
+  const memory::Profile& profile = allocator.profile();
+  const std::size_t room = allocator.room_bytes();
+  const std::size_t fetches = profile.in_pages(std::min(room / 16, kMostForFetches));
+  return profile.whole_pages(room - std::min(room, fetches));
+}
+
 // With what it reserves ahead: before the session takes a key of the thread's generator.
-std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options) {
+std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options, std::size_t& preallocated) {
   memory::CachingAllocator& allocator = options.device.runtime().allocator();
   const std::optional<std::size_t> limit = bytes_of(options.memory_limit, options.device);
   auto pool = allocator.make_pool("session", limit);
   if (options.growth == memory::Growth::preallocate) {
-    const std::size_t page = allocator.profile().page_bytes;
-    pool->preallocate(limit.value_or(allocator.room_bytes()) / page * page);
+    const std::size_t bytes =
+        limit ? allocator.profile().whole_pages(*limit) : most_ahead(allocator);
+    pool->preallocate(bytes);
+    preallocated = bytes;
   }
   return pool;
 }
@@ -65,7 +77,7 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       options(checked(options)),
       device(options.device),
       stream(device.runtime()),
-      pool(make_pool(options)),
+      pool(make_pool(options, preallocated)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
                 detail::session_key(options.seed)) {}
 
