@@ -157,6 +157,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   void keep(const std::shared_ptr<CachedPlan>& plan);
   // An arena that is large enough, and has memory. Throws OutOfMemory; what was there stays usable.
   void provide_arena(const memory::Plan& plan);
+  void restore_arena() noexcept;  // the one before
   // Everything is allocated and checked before the first kernel, and goes back where that fails.
   // `values` as the plan's feeds.
   Tensors execute(const std::shared_ptr<CachedPlan>& plan, std::span<const Tensor* const> values);
@@ -176,6 +177,8 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   };
   std::unordered_map<PlanKey, std::list<std::shared_ptr<CachedPlan>>::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
+  memory::Request arena_request_;  // what it was allocated for
+  memory::Composition arena_composition_;
   std::atomic<unsigned> left_ = 0;  // 1: the handle has gone, and the lock was not to be had
 };
 

@@ -161,11 +161,27 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
   const memory::Composition composition{plan.arena_by_category, plan.arena_holders};
   if (!arena_ || !pool->grow(arena_, request, composition)) {
     // Elsewhere, and not beside the old one, so that the peak is what the plan says.
+    const bool had_memory = arena_ && pool->has_memory(arena_);
     pool->free(std::exchange(arena_, nullptr));
-    arena_ = pool->allocate(request, composition, true);
+    try {
+      arena_ = pool->allocate(request, composition, true);
+    } catch (...) {
+      if (had_memory) restore_arena();
+      throw;
+    }
   }
+  arena_request_ = request;
+  arena_composition_ = composition;
   if (detail::logs_debug())
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
+}
+
+// Nobody else has had the time to take what it had. Where one did, the next run asks again.
+void Session::Impl::restore_arena() noexcept {
+  try {
+    arena_ = pool->allocate(arena_request_, arena_composition_, true);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
 }
 
 void Session::Impl::copy_updated_feeds(const detail::Program& program,

@@ -65,9 +65,9 @@ void Session::Impl::resume() {
     stream.open(suspended->file, std::ios::binary);
     if (!stream) throw FileError("[resume] cannot read " + suspended->file);
   }
-  pool->resume();
-  if (!device.is_simulated()) {
-    try {
+  try {
+    pool->resume();  // and calls those who watch: where one throws, the memory is there already
+    if (!device.is_simulated()) {
       std::vector<std::byte> read;
       const std::byte* at = suspended->values.data();
       for (const std::size_t index : variables_with_memory()) {
@@ -82,10 +82,10 @@ void Session::Impl::resume() {
         device.runtime().copy_in(this->stream.get(), variables.data(index), at, bytes);
         if (!stream.is_open()) at += bytes;
       }
-    } catch (...) {
-      pool->suspend();
-      throw;
     }
+  } catch (...) {
+    pool->suspend();
+    throw;
   }
   ++resumes;
   is_suspended = false;

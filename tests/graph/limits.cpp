@@ -291,6 +291,36 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a refused larger batch leaves the arena that was there, however much larger it is",
+          "[row11]") {
+  const ClassifierGraph model;
+  const Tensor average = mean(model.scores);
+  std::vector<Device> all = devices();
+  all.push_back(*tests::OwnDeferred(6, true, false).device);  // where none grows in place
+  for (const Device& device : all) {
+    CAPTURE(device.name());
+    const ClassifierData small(kRows, device);
+    Session session = trained(model, small, {.device = device});
+    const memory::Breakdown before = session.memory();
+    const Tensor larger[] = {Tensor::zeros({64 * kRows, 16}, DType::f32, device),
+                             Tensor::zeros({1200 * kRows, 16}, DType::f32, device)};
+    for (const bool of_session : {true, false})
+      for (const Tensor& x : larger) {
+        CAPTURE(of_session, x.shape()[0]);
+        if (of_session)
+          session.set_memory_limit(before.reserved_bytes + 64_KiB);
+        else
+          memory::set_limit(device, reserved(device) + 64_KiB);
+        CHECK_THROWS_AS(session.run(average, {{model.x, x}}), OutOfMemory);
+        CHECK(session.memory().arena_bytes == before.arena_bytes);
+        CHECK(session.memory().reserved_bytes == before.reserved_bytes);
+        CHECK_NOTHROW(session.run(model.train, feeds(model, small)));
+        session.set_memory_limit(std::nullopt);
+        memory::set_limit(device, std::nullopt);
+      }
+  }
+}
+
 TEST_CASE("an arena in use is left alone, whatever another thread needs", "[row11][concurrent]") {
   const ClassifierGraph model;
   const tests::OwnDeferred own;

@@ -358,6 +358,32 @@ TEST_CASE("a file that is gone, too short or cannot be written is said, and the 
   CHECK(values == straight);
 }
 
+TEST_CASE("a resume in which a watch throws leaves the session suspended, and holding nothing",
+          "[row25][row17]") {
+  const Model model;
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const std::vector<float> straight = losses(model, device, 4);
+    const tests::ClassifierData data(kRows, device);
+    Session session = make(model, device);
+    std::vector<float> values;
+    for (int i = 0; i < 4; ++i) {
+      session.suspend();
+      {
+        const memory::Watch watch = memory::on_threshold(
+            device, memory::stats(device).allocated.current + 1000,
+            [](const memory::Pressure&) { throw std::runtime_error("not now"); });
+        CHECK_ERROR(session.resume(), std::runtime_error, "not now");
+      }
+      CHECK(session.suspended());
+      CHECK(is_empty(session));
+      session.resume();
+      values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+    }
+    CHECK(values == straight);
+  }
+}
+
 TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {
   static const OpDef op{.name = "fails_late",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
