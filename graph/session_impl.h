@@ -4,6 +4,7 @@
 #include <list>
 #include <unordered_map>
 
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/executable.h"
@@ -11,6 +12,10 @@
 #include "ebb/graph/session_mutex.h"
 
 namespace ebb {
+
+namespace detail {
+class InputFile;
+}
 
 // What Session and its prepared steps share. Functions without a lock argument take the lock.
 class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
@@ -140,9 +145,10 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
 
   // Where the values are while the device has none of them.
   struct Suspended {
-    std::string file;               // else:
-    std::vector<std::byte> values;  // one after the other
-    ~Suspended();                   // removes the file
+    std::string file;          // else:
+    HostBytes values;          // one after the other
+    std::uint64_t digest = 0;  // of what was written to the file
+    ~Suspended();              // removes it
   };
   std::unique_ptr<Suspended> suspended;
   std::uint64_t resumes = 0;  // after one the variables may be elsewhere
@@ -167,7 +173,11 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   std::optional<std::int64_t> largest_batch(const Tensors& fetches, const Feeding& feeding,
                                             const std::vector<Shape>& shapes);
   std::size_t room_of_device() const;
-  std::vector<std::size_t> variables_with_memory() const;
+  // Calls call(memory of the device, bytes) for every value, in pieces of at most so many bytes.
+  template <class Call>
+  void for_each_piece(std::size_t most, const Call& call) const;
+  void write_values(Suspended& to) const;
+  void read_values(const Suspended& from, const detail::InputFile* file) const;
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
                           Tensors& copies) const;

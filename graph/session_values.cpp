@@ -136,12 +136,13 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
   open.provide(needed);
   // Everything is read before anything is written, so that a file that fails half-way changes
   // nothing. Slots that it lacks stay zero here.
-  std::vector<std::byte> values(device.is_simulated() ? 0 : total);
+  HostBytes values(device.is_simulated() ? 0 : total, "restore",
+                   "a copy of a checkpoint's values, before any is written");
   const auto for_each = [&](const auto& what) {
     std::byte* at = values.data();
     for (const std::size_t index : indices) {
       what(index, at);
-      if (!values.empty()) at += variables.declaration(index).spec.bytes();
+      if (at) at += variables.declaration(index).spec.bytes();
     }
   };
   if (!device.is_simulated())
