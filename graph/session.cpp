@@ -36,8 +36,8 @@ Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
 
 memory::Breakdown Session::memory() const { return impl_->memory(); }
 std::size_t Session::available() const {
-  const detail::SessionReading reading(impl_->mutex);
-  return std::min(impl_->room_of_device(), impl_->pool->stats().limit);
+  const Impl::Look look(*impl_);
+  return impl_->available();
 }
 memory::Stats Session::stats() const { return impl_->pool->stats(); }
 void Session::set_memory_limit(std::optional<memory::Limit> limit) {
@@ -45,15 +45,20 @@ void Session::set_memory_limit(std::optional<memory::Limit> limit) {
   if (limit) bytes = limit->bytes_of(impl_->device.runtime().capacity_bytes());
   impl_->pool->set_limit(bytes);
 }
-memory::CloseReport Session::suspend() { return impl_->suspend(nullptr); }
-memory::CloseReport Session::suspend(const std::string& file) { return impl_->suspend(&file); }
-void Session::resume() { impl_->resume(); }
+memory::CloseReport Session::suspend() { return impl_.shared()->suspend(nullptr); }
+memory::CloseReport Session::suspend(const std::string& file) {
+  return impl_.shared()->suspend(&file);
+}
+void Session::resume() {
+  const std::shared_ptr<Impl> impl = impl_.shared();  // this handle may go meanwhile
+  impl->resume();
+}
 bool Session::suspended() const noexcept { return impl_ && impl_->is_suspended; }
 const Device& Session::device() const { return impl_->device; }
 memory::CloseReport Session::close() { return impl_ ? impl_->close() : memory::CloseReport{}; }
 
 std::size_t Session::plans() const {
-  const detail::SessionReading reading(impl_->mutex);
+  const Impl::Look look(*impl_);
   return impl_->plans.size();
 }
 bool Session::closed() const noexcept { return !impl_ || impl_->closed; }

@@ -30,7 +30,9 @@ struct SessionOptions {
   Device device = Device::cpu();
   // On what the session's pool reserves: bytes, or memory::Limit::fraction(of the capacity).
   std::optional<memory::Limit> memory_limit = {};
-  // Whether that is reserved at once (without a limit: all that the device has left) or as needed.
+  // Whether that is reserved at once or as needed. Without a limit, all that the device has left
+  // but a sixteenth, which is 256 MiB at most: fetches come from the device's shared memory, never
+  // from what a session has reserved.
   memory::Growth growth = memory::Growth::on_demand;
   std::size_t max_plans = 16;  // kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
@@ -112,8 +114,8 @@ class Session {
   // and the calling thread's, is taken from the file, so that a session of the same graph goes on
   // bit for bit, dropout included, and two restored from one file draw alike; from a file without
   // one nothing changes in it. Throws FileError naming the first parameter that is missing or
-  // differs; then nothing has changed. Takes memory of the host for a second copy of the values
-  // meanwhile.
+  // differs, and OutOfMemory where the host has no room for a second copy of the values, which it
+  // takes meanwhile; then nothing has changed.
   void restore(const std::string& file);
   // The same with the position of a DataLoader, which goes on where it was: with a session of the
   // same graph the losses that come are those that would have come, bit for bit, in the middle of
@@ -130,7 +132,7 @@ class Session {
   // The figures of the session's pool.
   memory::Stats stats() const;
   // The most that Plan::reserved_bytes of this session's next run may be: what its limit and the
-  // device leave, with what it has.
+  // device leave, with what it has. Fetches need room on the device besides.
   std::size_t available() const;
   // At any time; lowered below what is held, the arena gives way, which the next run needs again,
   // and only what is asked for anew is refused.
@@ -143,11 +145,13 @@ class Session {
   // back to the device. (On the CPU only a file frees memory: the host's is the same.) Until
   // resume() the session refuses what needs values, by an Error. Waits for a run in progress; a
   // second call does nothing. Says what was freed and returned. Throws FileError where the file is
-  // there already or cannot be written, with nothing changed.
+  // there already or cannot be written, and OutOfMemory where the host has no room for the values,
+  // with nothing changed.
   memory::CloseReport suspend();
   memory::CloseReport suspend(const std::string& file);
   // Brings everything back, at the same addresses where the device can: prepared steps go on as if
-  // nothing had been. Throws OutOfMemory and FileError; the session stays suspended then.
+  // nothing had been. Throws OutOfMemory, and FileError also where the file does not hold what
+  // suspend() has written; the session stays suspended then, and holds nothing of the device.
   void resume();
   bool suspended() const noexcept;
 

@@ -78,30 +78,33 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
 }
 
 void Session::copy_from(const Parameters& from, const Parameters& to) {
+  const std::shared_ptr<Impl> impl = impl_.shared();
   detail::require_any(to, "copy_from");
-  if (!from.is_symbolic() && from.device().is_simulated() && !impl_->device.is_simulated())
+  if (!from.is_symbolic() && from.device().is_simulated() && !impl->device.is_simulated())
     throw SimulatedRead("[copy_from] the parameters are on " + from.device().name() +
                         " and have no values");
-  const Impl::OpenVariables open(*impl_);
-  impl_->copy_values(from.is_symbolic() ? &*impl_ : nullptr, from, to);
+  const Impl::OpenVariables open(*impl);
+  impl->copy_values(from.is_symbolic() ? &*impl : nullptr, from, to);
 }
 
 void Session::copy_from(const Session& other, const Parameters& from, const Parameters& to) {
+  const std::shared_ptr<Impl> impl = impl_.shared(), theirs = other.impl_.shared();
   detail::require_any(to, "copy_from");
-  const Impl::OpenBoth open(*impl_, *other.impl_);
-  impl_->require_values_of(*other.impl_);
-  impl_->copy_values(&*other.impl_, from, to);
+  const Impl::OpenBoth open(*impl, *theirs);
+  impl->require_values_of(*theirs);
+  impl->copy_values(&*theirs, from, to);
 }
 
 void Session::copy_from(const Session& other) {
-  const Impl::OpenBoth open(*impl_, *other.impl_);
-  impl_->require_values_of(*other.impl_);
-  const detail::SessionVariables& theirs = other.impl_->variables;
+  const std::shared_ptr<Impl> impl = impl_.shared(), from = other.impl_.shared();
+  const Impl::OpenBoth open(*impl, *from);
+  impl->require_values_of(*from);
+  const detail::SessionVariables& theirs = from->variables;
   std::vector<Source> values;
-  for (std::size_t i = 0; i < impl_->variables.size(); ++i) {
-    const VariableDeclaration& here = impl_->variables.declaration(i);
+  for (std::size_t i = 0; i < impl->variables.size(); ++i) {
+    const VariableDeclaration& here = impl->variables.declaration(i);
     if (here.category != memory::Category::parameter) continue;
-    const std::int64_t found = other.impl_->graph.state().find_variable(here.name);
+    const std::int64_t found = from->graph.state().find_variable(here.name);
     if (found < 0) throw Error("[copy_from] the other session has no '" + here.name + "'");
     const auto index = static_cast<std::size_t>(found);
     if (!(theirs.declaration(index).spec == here.spec))
@@ -111,7 +114,7 @@ void Session::copy_from(const Session& other) {
     theirs.require_whole(index);
     values.push_back({i, {}, index});
   }
-  for (const Source& value : values) impl_->variables.write(value.index, theirs, value.variable);
+  for (const Source& value : values) impl->variables.write(value.index, theirs, value.variable);
 }
 
 }  // namespace ebb

@@ -23,13 +23,18 @@ void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& f
 
 // What the device leaves, with what the session has.
 std::size_t Session::Impl::room_of_device() const {
-  const memory::Stats held = pool->stats();
-  // An arena that rests is room already.
-  const bool has_arena =
-      options.growth == memory::Growth::on_demand && arena_ && pool->has_memory(arena_);
+  const std::size_t held = pool->reserved_bytes();
+  // An arena that rests is room already, unless it is part of what the session reserves ahead.
+  const bool is_room = held > preallocated && arena_ && pool->has_memory(arena_);
   const std::size_t arena =
-      has_arena ? device.runtime().profile().in_pages(arena_->allocated_bytes()) : 0;
-  return device.runtime().allocator().room_bytes() + held.reserved.current - arena;
+      is_room ? device.runtime().profile().in_pages(arena_->allocated_bytes()) : 0;
+  return device.runtime().allocator().room_bytes() + held - arena;
+}
+
+std::size_t Session::Impl::available() const {
+  const GraphState::Reading reading(graph.state());
+  const std::size_t most = std::min(room_of_device(), pool->stats().limit);
+  return most - std::min(most, variables.bytes_beyond_plans());
 }
 
 // Of the rows that the feeds of open length have in common; 0: not even one fits; none: that is not
@@ -51,9 +56,9 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
   if (rows == 0) return std::nullopt;
   const memory::Stats held = pool->stats();
   const memory::Profile& profile = device.runtime().profile();
-  const std::size_t variables_held =
-      profile.in_pages(variables.parameter_bytes()) + profile.in_pages(variables.slot_bytes());
   const std::size_t room = room_of_device();
+  // Fetches get nothing of what the session reserves ahead.
+  const std::size_t ahead = held.reserved.current <= preallocated ? held.reserved.current : 0;
   const auto fits = [&](std::int64_t batch) {
     FedShapes fed;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -67,10 +72,9 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
     for (const detail::Fetch& fetch : program.fetches)
       fetched += profile.in_pages(fetch.spec.bytes());
     // Of what the session holds for other runs, the arena alone gives way.
-    const std::size_t arena = profile.in_pages(program.plan.arena_bytes);
-    const std::size_t reserved =
-        arena + std::max(program.plan.reserved_bytes - arena, variables_held);
-    return reserved <= held.limit && reserved + fetched <= room;
+    const std::size_t reserved = profile.in_pages(program.plan.arena_bytes) +
+                                 variables.reserved_bytes_with(program.variables);
+    return reserved <= held.limit && std::max(reserved, ahead) + fetched <= room;
   };
   std::int64_t fitting = 0;
   for (std::int64_t refused = rows; refused - fitting > 1;) {

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <exception>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/executable.h"
@@ -13,11 +13,41 @@
 
 namespace ebb {
 
+namespace detail {
+class InputFile;
+}
+
 // What Session and its prepared steps share. Functions without a lock argument take the lock.
-class Session::Impl {
+class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
  public:
   Impl(const Graph& graph, const SessionOptions& options);
-  ~Impl() { close(); }
+  ~Impl() { close_now(); }
+
+  // The session's lock, for a scope. Where the handle went meanwhile, the session is closed at its
+  // end.
+  class Lock {
+   public:
+    explicit Lock(Impl& session) : Lock(&session) {}
+    ~Lock() {
+      if (!session_) return;
+      session_->mutex.unlock();
+      session_->close_if_left();
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   protected:
+    explicit Lock(Impl* session) : session_(session) {
+      if (session_) session_->mutex.lock();
+    }
+
+   private:
+    Impl* const session_;
+  };
+  // The same for what only looks: inside the session as well.
+  struct Look : Lock {
+    explicit Look(Impl& session) : Lock(session.mutex.is_mine() ? nullptr : &session) {}
+  };
 
   // What a plan was made for: fetches and their versions, then placeholders and their shapes.
   using PlanKey = std::vector<std::int64_t>;
@@ -61,7 +91,8 @@ class Session::Impl {
     }
 
    private:
-    const std::lock_guard<detail::SessionMutex> lock_;
+    const std::shared_ptr<Impl> session_;  // its handle may go meanwhile, in the call of a watch
+    const Lock lock_;
     const GraphState::Reading reading_;
     detail::SessionVariables& variables_;
     const int exceptions_ = std::uncaught_exceptions();
@@ -90,11 +121,11 @@ class Session::Impl {
   void require_values_of(const Impl& other) const;
   void copy_values(const Impl* source, const Parameters& from, const Parameters& to);
 
-  memory::Breakdown memory() const;
-  std::size_t room_of_device() const;  // with the lock held
+  memory::Breakdown memory();
+  std::size_t available() const;  // with the lock held
   memory::CloseReport close();
-  // The session's handle goes: closes, or inside a run of its own leaves that to the last of those
-  // who share it.
+  // The session's handle goes: closes. Inside a run of its own, and where waiting for another's is
+  // forbidden, that is left to whoever has the lock.
   void end() noexcept;
   memory::CloseReport suspend(const std::string* file);
   void resume();
@@ -103,24 +134,28 @@ class Session::Impl {
   const SessionOptions options;
   Device device;
   const LentStream stream;
+  std::size_t preallocated = 0;  // constant after construction, like all up to `mutex`
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  mutable detail::SessionMutex mutex;            // guards what follows, and runs
+  detail::SessionMutex mutex;                    // guards what follows, and runs
   std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
   std::atomic<bool> closed = false;              // these two are read without it too
   std::atomic<bool> is_suspended = false;
 
   // Where the values are while the device has none of them.
   struct Suspended {
-    std::string file;               // else:
-    std::vector<std::byte> values;  // one after the other
-    ~Suspended();                   // removes the file
+    std::string file;          // else:
+    HostBytes values;          // one after the other
+    std::uint64_t digest = 0;  // of what was written to the file
+    ~Suspended();              // removes it
   };
   std::unique_ptr<Suspended> suspended;
   std::uint64_t resumes = 0;  // after one the variables may be elsewhere
 
  private:
+  void close_if_left() noexcept;
+  memory::CloseReport close_now() noexcept;  // with the lock held
   void require_open() const;
   // A new one is not among the session's plans before there was memory for a run of it.
   std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
@@ -128,6 +163,7 @@ class Session::Impl {
   void keep(const std::shared_ptr<CachedPlan>& plan);
   // An arena that is large enough, and has memory. Throws OutOfMemory; what was there stays usable.
   void provide_arena(const memory::Plan& plan);
+  void restore_arena() noexcept;  // the one before
   // Everything is allocated and checked before the first kernel, and goes back where that fails.
   // `values` as the plan's feeds.
   Tensors execute(const std::shared_ptr<CachedPlan>& plan, std::span<const Tensor* const> values);
@@ -136,7 +172,12 @@ class Session::Impl {
                                       const Feeding& feeding, const std::vector<Shape>& shapes);
   std::optional<std::int64_t> largest_batch(const Tensors& fetches, const Feeding& feeding,
                                             const std::vector<Shape>& shapes);
-  std::vector<std::size_t> variables_with_memory() const;
+  std::size_t room_of_device() const;
+  // Calls call(memory of the device, bytes) for every value, in pieces of at most so many bytes.
+  template <class Call>
+  void for_each_piece(std::size_t most, const Call& call) const;
+  void write_values(Suspended& to) const;
+  void read_values(const Suspended& from, const detail::InputFile* file) const;
   // The feeds, or copies of those whose memory the program updates as a captured tensor.
   void copy_updated_feeds(const detail::Program& program, std::span<const Tensor*> feeds,
                           Tensors& copies) const;
@@ -146,6 +187,9 @@ class Session::Impl {
   };
   std::unordered_map<PlanKey, std::list<std::shared_ptr<CachedPlan>>::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
+  memory::Request arena_request_;  // what it was allocated for
+  memory::Composition arena_composition_;
+  std::atomic<unsigned> left_ = 0;  // 1: the handle has gone, and the lock was not to be had
 };
 
 namespace detail {

@@ -28,6 +28,12 @@ class SessionMutex {
     }
     owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
+  // Without waiting.
+  bool try_lock() noexcept {
+    if (is_mine() || !mutex_.try_lock()) return false;
+    owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    return true;
+  }
   void unlock() noexcept {
     owner_.store({}, std::memory_order_relaxed);
     mutex_.unlock();
@@ -39,22 +45,6 @@ class SessionMutex {
  private:
   std::mutex mutex_;
   std::atomic<std::thread::id> owner_;
-};
-
-// For what only looks: inside the session as well.
-class SessionReading {
- public:
-  explicit SessionReading(SessionMutex& mutex) : mutex_(mutex.is_mine() ? nullptr : &mutex) {
-    if (mutex_) mutex_->lock();
-  }
-  ~SessionReading() {
-    if (mutex_) mutex_->unlock();
-  }
-  SessionReading(const SessionReading&) = delete;
-  SessionReading& operator=(const SessionReading&) = delete;
-
- private:
-  SessionMutex* const mutex_;
 };
 
 }  // namespace ebb::detail

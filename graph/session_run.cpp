@@ -47,14 +47,26 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
   return limit->bytes_of(device.runtime().capacity_bytes());
 }
 
+// All that the device has left but for fetches, which are in its shared memory: not even a loss
+// could leave a session that took everything.
+std::size_t most_ahead(const memory::CachingAllocator& allocator) {
+  constexpr std::size_t kMostForFetches = std::size_t{256} << 20;
+  const memory::Profile& profile = allocator.profile();
+  const std::size_t room = allocator.room_bytes();
+  const std::size_t fetches = profile.in_pages(std::min(room / 16, kMostForFetches));
+  return profile.whole_pages(room - std::min(room, fetches));
+}
+
 // With what it reserves ahead: before the session takes a key of the thread's generator.
-std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options) {
+std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options, std::size_t& preallocated) {
   memory::CachingAllocator& allocator = options.device.runtime().allocator();
   const std::optional<std::size_t> limit = bytes_of(options.memory_limit, options.device);
   auto pool = allocator.make_pool("session", limit);
   if (options.growth == memory::Growth::preallocate) {
-    const std::size_t page = allocator.profile().page_bytes;
-    pool->preallocate(limit.value_or(allocator.room_bytes()) / page * page);
+    const std::size_t bytes =
+        limit ? allocator.profile().whole_pages(*limit) : most_ahead(allocator);
+    pool->preallocate(bytes);
+    preallocated = bytes;
   }
   return pool;
 }
@@ -65,7 +77,7 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
       options(checked(options)),
       device(options.device),
       stream(device.runtime()),
-      pool(make_pool(options)),
+      pool(make_pool(options, preallocated)),
       variables(graph.state(), device.runtime(), stream.get(), *pool,
                 detail::session_key(options.seed)) {}
 
@@ -149,11 +161,27 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
   const memory::Composition composition{plan.arena_by_category, plan.arena_holders};
   if (!arena_ || !pool->grow(arena_, request, composition)) {
     // Elsewhere, and not beside the old one, so that the peak is what the plan says.
+    const bool had_memory = arena_ && pool->has_memory(arena_);
     pool->free(std::exchange(arena_, nullptr));
-    arena_ = pool->allocate(request, composition, true);
+    try {
+      arena_ = pool->allocate(request, composition, true);
+    } catch (...) {
+      if (had_memory) restore_arena();
+      throw;
+    }
   }
+  arena_request_ = request;
+  arena_composition_ = composition;
   if (detail::logs_debug())
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
+}
+
+// Nobody else has had the time to take what it had. Where one did, the next run asks again.
+void Session::Impl::restore_arena() noexcept {
+  try {
+    arena_ = pool->allocate(arena_request_, arena_composition_, true);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
 }
 
 void Session::Impl::copy_updated_feeds(const detail::Program& program,
@@ -211,7 +239,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
 }
 
 Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   require_open();
   const GraphState::Reading reading(graph.state());
   InlineVector<const Tensor*, 8> placeholders, values;
@@ -235,7 +263,7 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
 Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
                                    std::span<const Tensor* const> given,
                                    std::shared_ptr<CachedPlan>& plan) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   require_open();
   if (given.size() != feeding.sources.size())
     throw Error("[prepare] this step takes " + std::to_string(feeding.sources.size()) +
@@ -266,8 +294,8 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
   return std::move(results[0]);
 }
 
-memory::Breakdown Session::Impl::memory() const {
-  const detail::SessionReading reading(mutex);
+memory::Breakdown Session::Impl::memory() {
+  const Look look(*this);
   const memory::Stats stats = pool->stats();
   memory::Breakdown breakdown;
   if (!suspended) {
@@ -284,14 +312,29 @@ memory::Breakdown Session::Impl::memory() const {
 }
 
 void Session::Impl::end() noexcept {
-  if (mutex.is_mine())
-    closed = true;
-  else
+  if (!mutex.is_mine() && !memory::is_in_watch_call()) {
     close();
+    return;
+  }
+  closed = true;
+  left_.exchange(1);
+  close_if_left();
+}
+
+// Of end() and whoever gives the lock back just then, one gets it: the second of the two changes of
+// `left_` comes after all that the first thread did before its own.
+void Session::Impl::close_if_left() noexcept {
+  if (left_.fetch_add(0) == 0 || !mutex.try_lock()) return;
+  close_now();
+  mutex.unlock();
 }
 
 memory::CloseReport Session::Impl::close() {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
+  return close_now();
+}
+
+memory::CloseReport Session::Impl::close_now() noexcept {
   closed = true;
   plans.clear();
   plan_of_.clear();

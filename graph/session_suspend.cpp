@@ -1,51 +1,117 @@
 // A session that lends its memory to others for a while.
+#include <algorithm>
+#include <bit>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstring>
+#include <limits>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
+#include "ebb/core/files/input_file.h"
+#include "ebb/core/files/output_file.h"
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
+
+namespace {
+
+// What passes through the host on its way to or from a file: little enough to be had always.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+// Goes on from one piece to the next. Every step can be undone, so that two texts that differ in
+// one word have different digests, and others with a chance of 2^-64 the same.
+std::uint64_t digest_of(std::uint64_t digest, const std::byte* from, std::size_t bytes) noexcept {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  digest += bytes;
+  while (bytes > 0) {
+    std::uint64_t word = 0;
+    const std::size_t taken = std::min(bytes, sizeof word);
+    std::memcpy(&word, from, taken);
+    digest = std::rotl((digest ^ word) * kFactor, 29);
+    from += taken;
+    bytes -= taken;
+  }
+  return digest;
+}
+
+}  // namespace
 
 Session::Impl::Suspended::~Suspended() {
   if (!file.empty()) std::remove(file.c_str());
 }
 
-std::vector<std::size_t> Session::Impl::variables_with_memory() const {
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < variables.size(); ++i)
-    if (variables.has_memory(i)) indices.push_back(i);
-  return indices;
+template <class Call>
+void Session::Impl::for_each_piece(std::size_t most, const Call& call) const {
+  for (std::size_t index = 0; index < variables.size(); ++index) {
+    if (!variables.has_memory(index)) continue;
+    const std::size_t bytes = variables.declaration(index).spec.bytes();
+    for (std::size_t at = 0; at < bytes; at += std::min(most, bytes - at))
+      call(variables.data(index) + at, std::min(most, bytes - at));
+  }
+}
+
+void Session::Impl::write_values(Suspended& to) const {
+  Runtime& runtime = device.runtime();
+  constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
+  if (to.file.empty()) {
+    std::size_t total = 0;
+    for_each_piece(kWhole, [&](const std::byte*, std::size_t bytes) { total += bytes; });
+    to.values = HostBytes(total, "suspend", "the values of a session that is suspended",
+                          "suspend(file) needs no memory of the host");
+    std::byte* at = to.values.data();
+    for_each_piece(kWhole, [&](const std::byte* from, std::size_t bytes) {
+      runtime.copy_out(stream.get(), at, from, bytes);
+      at += bytes;
+    });
+    return;
+  }
+  const std::string file = std::exchange(to.file, {});  // removed only if it is ours
+  detail::ScratchFile out(file);
+  to.file = file;
+  HostBytes piece(runtime.is_host() ? 0 : kPieceBytes, "suspend", "a piece of a value");
+  for_each_piece(kPieceBytes, [&](const std::byte* from, std::size_t bytes) {
+    if (!runtime.is_host()) {
+      runtime.copy_out(stream.get(), piece.data(), from, bytes);
+      from = piece.data();
+    }
+    out.write(from, bytes);
+    to.digest = digest_of(to.digest, from, bytes);
+  });
+  out.close();
+}
+
+void Session::Impl::read_values(const Suspended& from, const detail::InputFile* file) const {
+  Runtime& runtime = device.runtime();
+  if (!file) {
+    const std::byte* at = from.values.data();
+    for_each_piece(std::numeric_limits<std::size_t>::max(), [&](std::byte* to, std::size_t bytes) {
+      runtime.copy_in(stream.get(), to, at, bytes);
+      at += bytes;
+    });
+    return;
+  }
+  HostBytes piece(runtime.is_host() ? 0 : kPieceBytes, "resume", "a piece of a value");
+  std::uint64_t offset = 0, digest = 0;
+  for_each_piece(kPieceBytes, [&](std::byte* to, std::size_t bytes) {
+    std::byte* const read = runtime.is_host() ? to : piece.data();
+    file->read(offset, read, bytes);
+    digest = digest_of(digest, read, bytes);
+    offset += bytes;
+    if (!runtime.is_host()) runtime.copy_in(stream.get(), to, read, bytes);
+  });
+  if (digest != from.digest)
+    throw FileError("[resume] " + from.file +
+                    " does not hold what suspend() has written: somebody has changed it since");
 }
 
 memory::CloseReport Session::Impl::suspend(const std::string* file) {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   if (suspended) return {};
   require_open();
   auto kept = std::make_unique<Suspended>();
   if (!device.is_simulated()) {
-    std::ofstream stream;
-    if (file) {
-      if (std::filesystem::exists(*file))
-        throw FileError("[suspend] " + *file +
-                        " is there already, and would be removed by resume()");
-      stream.open(*file, std::ios::binary | std::ios::trunc);
-      if (!stream) throw FileError("[suspend] cannot write " + *file);
-      kept->file = *file;
-    }
-    if (!file) kept->values.reserve(variables.parameter_bytes() + variables.slot_bytes());
-    for (const std::size_t index : variables_with_memory()) {
-      const HostView view = variables.view(index);
-      const std::size_t bytes = variables.declaration(index).spec.bytes();
-      if (file)
-        stream.write(reinterpret_cast<const char*>(view.data()),
-                     static_cast<std::streamsize>(bytes));
-      else
-        kept->values.insert(kept->values.end(), view.data(), view.data() + bytes);
-    }
-    if (file && !stream.flush()) throw FileError("[suspend] cannot write " + *file);
+    if (file) kept->file = *file;
+    write_values(*kept);
   }
   suspended = std::move(kept);
   is_suspended = true;
@@ -57,35 +123,17 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
 }
 
 void Session::Impl::resume() {
-  const std::lock_guard lock(mutex);
+  const Lock lock(*this);
   if (closed) throw SessionClosed("[Session] this session is closed");
   if (!suspended) return;
-  std::ifstream stream;
-  if (!suspended->file.empty()) {
-    stream.open(suspended->file, std::ios::binary);
-    if (!stream) throw FileError("[resume] cannot read " + suspended->file);
-  }
-  pool->resume();
-  if (!device.is_simulated()) {
-    try {
-      std::vector<std::byte> read;
-      const std::byte* at = suspended->values.data();
-      for (const std::size_t index : variables_with_memory()) {
-        const std::size_t bytes = variables.declaration(index).spec.bytes();
-        if (stream.is_open()) {
-          read.resize(bytes);
-          if (!stream.read(reinterpret_cast<char*>(read.data()),
-                           static_cast<std::streamsize>(bytes)))
-            throw FileError("[resume] " + suspended->file + " ends too early");
-          at = read.data();
-        }
-        device.runtime().copy_in(this->stream.get(), variables.data(index), at, bytes);
-        if (!stream.is_open()) at += bytes;
-      }
-    } catch (...) {
-      pool->suspend();
-      throw;
-    }
+  std::optional<detail::InputFile> file;
+  if (!suspended->file.empty()) file.emplace(suspended->file);
+  try {
+    pool->resume();  // and calls those who watch: where one throws, the memory is there already
+    if (!device.is_simulated()) read_values(*suspended, file ? &*file : nullptr);
+  } catch (...) {
+    pool->suspend();
+    throw;
   }
   ++resumes;
   is_suspended = false;

@@ -10,7 +10,10 @@
 namespace ebb {
 
 Session::Impl::OpenVariables::OpenVariables(Impl& session)
-    : lock_(session.mutex), reading_(session.graph.state()), variables_(session.variables) {
+    : session_(session.shared_from_this()),
+      lock_(session),
+      reading_(session.graph.state()),
+      variables_(session.variables) {
   session.require_open();
   provide();
 }
@@ -42,48 +45,52 @@ std::vector<std::size_t> Session::Impl::variable_indices(EntryLists lists, const
 }
 
 void Session::initialize(const Parameters& parameters) {
-  const Impl::OpenVariables open(*impl_);
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  const Impl::OpenVariables open(*impl);
   detail::require_any(parameters, "initialize");
-  for (const std::size_t index : impl_->variable_indices(
+  for (const std::size_t index : impl->variable_indices(
            {&parameters.entries(), &parameters.states(), &parameters.slots()}, "initialize"))
-    if (impl_->variables.has_memory(index)) impl_->variables.draw_initial(index);
+    if (impl->variables.has_memory(index)) impl->variables.draw_initial(index);
 }
 
 void Session::initialize() {
-  const Impl::OpenVariables open(*impl_);
-  for (std::size_t i = 0; i < impl_->variables.size(); ++i)
-    if (impl_->variables.has_memory(i)) impl_->variables.draw_initial(i);
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  const Impl::OpenVariables open(*impl);
+  for (std::size_t i = 0; i < impl->variables.size(); ++i)
+    if (impl->variables.has_memory(i)) impl->variables.draw_initial(i);
 }
 
 Tensor Session::value(const Tensor& variable) {
-  Impl::OpenVariables open(*impl_);
-  const std::size_t index = impl_->variable_index(variable, "value");
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  Impl::OpenVariables open(*impl);
+  const std::size_t index = impl->variable_index(variable, "value");
   open.provide(index);
-  const VariableDeclaration& declaration = impl_->variables.declaration(index);
-  if (!impl_->variables.is_initialized(index))
+  const VariableDeclaration& declaration = impl->variables.declaration(index);
+  if (!impl->variables.is_initialized(index))
     throw Error("[value] variable '" + declaration.name + "' has no value");
-  impl_->variables.require_whole(index);
-  Tensor copy = detail::allocate(declaration.spec, impl_->device, memory::Category::temporary,
+  impl->variables.require_whole(index);
+  Tensor copy = detail::allocate(declaration.spec, impl->device, memory::Category::temporary,
                                  {"session value"});
-  copy.impl()->storage->use_on(impl_->stream.get());
-  impl_->device.runtime().copy(impl_->stream.get(), detail::data(copy),
-                               impl_->variables.data(index), copy.bytes());
+  copy.impl()->storage->use_on(impl->stream.get());
+  impl->device.runtime().copy(impl->stream.get(), detail::data(copy), impl->variables.data(index),
+                              copy.bytes());
   return copy;
 }
 
 void Session::assign(const Tensor& variable, const Tensor& value) {
-  Impl::OpenVariables open(*impl_);
-  const std::size_t index = impl_->variable_index(variable, "assign");
-  const VariableDeclaration& declaration = impl_->variables.declaration(index);
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  Impl::OpenVariables open(*impl);
+  const std::size_t index = impl->variable_index(variable, "assign");
+  const VariableDeclaration& declaration = impl->variables.declaration(index);
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
     throw ShapeError("[assign] variable '" + declaration.name + "' is " +
                      declaration.spec.to_string() + " and cannot be set to " + value.to_string());
-  if (value.device().is_simulated() && !impl_->device.is_simulated())
+  if (value.device().is_simulated() && !impl->device.is_simulated())
     throw SimulatedRead("[assign] variable '" + declaration.name + "' cannot be set to " +
                         value.to_string() + ", which has no values: the device is simulated");
   open.provide(index);
   detail::require_whole(*value.impl()->storage, "assign", {});
-  impl_->variables.write(index, value);
+  impl->variables.write(index, value);
 }
 
 void Session::Impl::save(const std::string& file, const std::vector<std::size_t>& indices,
@@ -129,12 +136,13 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
   open.provide(needed);
   // Everything is read before anything is written, so that a file that fails half-way changes
   // nothing. Slots that it lacks stay zero here.
-  std::vector<std::byte> values(device.is_simulated() ? 0 : total);
+  HostBytes values(device.is_simulated() ? 0 : total, "restore",
+                   "a copy of a checkpoint's values, before any is written");
   const auto for_each = [&](const auto& what) {
     std::byte* at = values.data();
     for (const std::size_t index : indices) {
       what(index, at);
-      if (!values.empty()) at += variables.declaration(index).spec.bytes();
+      if (at) at += variables.declaration(index).spec.bytes();
     }
   };
   if (!device.is_simulated())
@@ -168,19 +176,20 @@ void Session::Impl::restore_all(const std::string& file, Resumable* loader) {
   restore(open, file, all, detail::RandomState::saved, loader);
 }
 
-void Session::save(const std::string& file) { impl_->save_all(file, nullptr); }
+void Session::save(const std::string& file) { impl_.shared()->save_all(file, nullptr); }
 
 void Session::save(const std::string& file, const Resumable& loader) {
   impl_->save_all(file, &loader);
 }
 
 void Session::save(const std::string& file, const Parameters& parameters) {
-  const Impl::OpenVariables open(*impl_);
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  const Impl::OpenVariables open(*impl);
   detail::require_any(parameters, "save");
-  impl_->save(file,
-              impl_->variable_indices(
-                  {&parameters.entries(), &parameters.states(), &parameters.slots()}, "save"),
-              detail::RandomState::left_out);
+  impl->save(file,
+             impl->variable_indices(
+                 {&parameters.entries(), &parameters.states(), &parameters.slots()}, "save"),
+             detail::RandomState::left_out);
 }
 
 void Session::restore(const std::string& file) { impl_->restore_all(file, nullptr); }
@@ -191,14 +200,15 @@ void Session::restore(const std::string& file, Resumable& loader) {
 
 void Session::restore(const std::string& file, const Parameters& parameters,
                       const RestoreOptions& options) {
-  Impl::OpenVariables open(*impl_);
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  Impl::OpenVariables open(*impl);
   detail::require_any(parameters, "restore");
   static const std::vector<Parameters::Entry> kNone;
-  impl_->restore(open, file,
-                 impl_->variable_indices({&parameters.entries(), &parameters.states(),
-                                          options.slots ? &parameters.slots() : &kNone},
-                                         "restore"),
-                 detail::RandomState::left_out);
+  impl->restore(open, file,
+                impl->variable_indices({&parameters.entries(), &parameters.states(),
+                                        options.slots ? &parameters.slots() : &kNone},
+                                       "restore"),
+                detail::RandomState::left_out);
 }
 
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #include "ebb/graph/variables.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -10,15 +11,44 @@ namespace ebb::detail {
 
 using memory::Category;
 
-SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t> others) {
+SessionVariables::Missing SessionVariables::missing(std::span<const std::uint32_t> others) const {
   const auto& declared = graph_.variables();
-  std::vector<std::uint32_t> parameters, slots;
+  Missing missing;
   for (std::size_t i = looked_at_; i < declared.size(); ++i)
     if (declared[i].category == Category::parameter && !has_memory(i))
-      parameters.push_back(static_cast<std::uint32_t>(i));
+      missing.parameters.push_back(static_cast<std::uint32_t>(i));
   for (const std::uint32_t index : others)
     if (declared[index].category != Category::parameter && !has_memory(index))
-      slots.push_back(index);
+      missing.slots.push_back(index);
+  return missing;
+}
+
+std::size_t SessionVariables::rounded_bytes(std::span<const std::uint32_t> indices) const noexcept {
+  std::size_t bytes = 0;
+  for (const std::uint32_t index : indices) bytes += rounded_bytes(declaration(index));
+  return bytes;
+}
+
+std::size_t SessionVariables::reserved_bytes_with(std::span<const std::uint32_t> others) const {
+  const Missing added = missing(others);
+  const memory::Profile& profile = runtime_.profile();
+  return reserved_bytes_ + profile.in_pages(rounded_bytes(added.parameters)) +
+         profile.in_pages(rounded_bytes(added.slots));
+}
+
+std::size_t SessionVariables::bytes_beyond_plans() const {
+  std::vector<std::uint32_t> all(size());
+  std::iota(all.begin(), all.end(), 0U);
+  const Missing added = missing(all);
+  const memory::Profile& profile = runtime_.profile();
+  return reserved_bytes_with(all) -
+         profile.in_pages(parameter_bytes_ + rounded_bytes(added.parameters)) -
+         profile.in_pages(slot_bytes_ + rounded_bytes(added.slots));
+}
+
+SessionVariables::Added SessionVariables::allocate(std::span<const std::uint32_t> others) {
+  const auto& declared = graph_.variables();
+  const auto [parameters, slots] = missing(others);
   Added added{.indices = parameters};
   added.indices.insert(added.indices.end(), slots.begin(), slots.end());
   added.parameters = segment(parameters, "session parameters");
@@ -50,8 +80,10 @@ void SessionVariables::release(const Added& added) noexcept {
     values_[index] = {};
     if (is_parameter) looked_at_ = std::min<std::size_t>(looked_at_, index);
   }
-  pool_.free(added.slots);
-  pool_.free(added.parameters);
+  for (memory::Block* block : {added.slots, added.parameters}) {
+    if (block) reserved_bytes_ -= runtime_.profile().in_pages(block->allocated_bytes());
+    pool_.free(block);
+  }
 }
 
 memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
@@ -79,6 +111,7 @@ memory::Block* SessionVariables::segment(std::span<const std::uint32_t> indices,
 void SessionVariables::lay_out(std::span<const std::uint32_t> indices,
                                const memory::Block* block) noexcept {
   if (!block) return;
+  reserved_bytes_ += runtime_.profile().in_pages(block->allocated_bytes());
   std::size_t offset = 0;
   for (const std::uint32_t index : indices) {
     values_[index] = {block, offset, true, false};

@@ -34,10 +34,16 @@ class SessionVariables {
   void forget() noexcept {
     values_.clear();
     looked_at_ = tears_ = 0;
-    parameter_bytes_ = slot_bytes_ = 0;
+    parameter_bytes_ = slot_bytes_ = reserved_bytes_ = 0;
   }
   std::size_t parameter_bytes() const noexcept { return parameter_bytes_; }
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  // What the pool has reserved for all of them once these others have memory: whole pages for each
+  // segment.
+  std::size_t reserved_bytes_with(std::span<const std::uint32_t> others) const;
+  // How much more that is, once all that is declared has memory, than a plan of all of it counts,
+  // which knows of two segments.
+  std::size_t bytes_beyond_plans() const;
 
   // Of all declared, whether they have memory or not.
   std::size_t size() const noexcept { return graph_.variables().size(); }
@@ -80,6 +86,12 @@ class SessionVariables {
   void zero(std::size_t index);
 
  private:
+  // Those without memory.
+  struct Missing {
+    std::vector<std::uint32_t> parameters, slots;
+  };
+  Missing missing(std::span<const std::uint32_t> others) const;
+  std::size_t rounded_bytes(std::span<const std::uint32_t> indices) const noexcept;
   struct Value {
     const memory::Block* block = nullptr;
     std::size_t offset = 0;
@@ -107,6 +119,7 @@ class SessionVariables {
   std::vector<Value> values_;  // by index; as far as looked at
   std::size_t looked_at_ = 0;  // parameters declared before have memory
   std::size_t parameter_bytes_ = 0, slot_bytes_ = 0;
+  std::size_t reserved_bytes_ = 0;  // of their segments, also while the pool is suspended
   std::size_t tears_ = 0;
 };
 

@@ -37,6 +37,24 @@ void sync_folder_of(const std::string& name) noexcept {
   ::close(descriptor);
 }
 
+[[noreturn]] void fail_for(const std::string& name, const char* what) {
+  const std::string cause = std::generic_category().message(errno);  // before anything changes it
+  throw FileError(name + ": " + what + ": " + cause);
+}
+
+void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {
+  const auto* in = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(descriptor, in, std::min(bytes, kMostAtOnce));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      fail_for(name, "cannot be written");
+    }
+    in += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+}
+
 }  // namespace
 
 OutputFile::OutputFile(std::string name) : name_(std::move(name)) {
@@ -56,16 +74,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(const void* from, std::size_t bytes) {
-  const auto* in = static_cast<const char*>(from);
-  while (bytes > 0) {
-    const ssize_t put = ::write(descriptor_, in, std::min(bytes, kMostAtOnce));
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      fail("cannot be written");
-    }
-    in += put;
-    bytes -= static_cast<std::size_t>(put);
-  }
+  write_all(descriptor_, name_, from, bytes);
 }
 
 void OutputFile::commit() {
@@ -77,9 +86,24 @@ void OutputFile::commit() {
   sync_folder_of(name_);
 }
 
-void OutputFile::fail(const char* what) const {
-  const std::string cause = std::generic_category().message(errno);  // before anything changes it
-  throw FileError(name_ + ": " + what + ": " + cause);
+void OutputFile::fail(const char* what) const { fail_for(name_, what); }
+
+ScratchFile::ScratchFile(std::string name)
+    : name_(std::move(name)),
+      descriptor_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
+  if (descriptor_ < 0) fail_for(name_, errno == EEXIST ? "is there already" : "cannot be made");
+}
+
+ScratchFile::~ScratchFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void ScratchFile::write(const void* from, std::size_t bytes) {
+  write_all(descriptor_, name_, from, bytes);
+}
+
+void ScratchFile::close() {
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_for(name_, "cannot be closed");
 }
 
 }  // namespace ebb::detail

@@ -28,4 +28,22 @@ class OutputFile {
   int descriptor_ = -1;
 };
 
+// A file that nobody else is meant to read or keep: written in place, and not synced.
+class ScratchFile {
+ public:
+  // Throws FileError with the system's cause; also where `name` is there.
+  explicit ScratchFile(std::string name);
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile();
+
+  // These throw FileError.
+  void write(const void* from, std::size_t bytes);
+  void close();
+
+ private:
+  const std::string name_;
+  int descriptor_ = -1;
+};
+
 }  // namespace ebb::detail

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/host_bytes.h"
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/core/parameters/parameters_state.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -100,14 +101,18 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
     }
   }
 
-  std::vector<std::byte> bytes;
+  HostBytes bytes;
   if (!state_->device->is_simulated()) {
-    std::size_t total = 0, at = 0;
+    std::size_t total = 0;
     for (const SlotRequest& value : values) total += value.spec.bytes();
-    bytes.resize(total);  // zero, which is what slots are that the file lacks
+    bytes = HostBytes(total, "load", "a copy of a checkpoint's values, before any is written");
+    std::byte* to = bytes.data();
     for (const SlotRequest& value : values) {
-      if (checkpoint.find(value.name)) checkpoint.read(value.name, bytes.data() + at);
-      at += value.spec.bytes();
+      if (checkpoint.find(value.name))
+        checkpoint.read(value.name, to);
+      else
+        std::fill_n(to, value.spec.bytes(), std::byte{});  // as a slot is that the file lacks
+      to += value.spec.bytes();
     }
   }
   find_or_make_slots(missing, {});

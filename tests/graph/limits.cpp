@@ -40,7 +40,7 @@ Session trained(const ClassifierGraph& model, const ClassifierData& data, Sessio
 
 }  // namespace
 
-TEST_CASE("a session preallocates its limit, or all that is left, and keeps it until it closes",
+TEST_CASE("a session preallocates its limit, or nearly all that is left, and keeps it until closed",
           "[row9]") {
   const ClassifierGraph model;
   for (const Device& device : devices())
@@ -50,12 +50,16 @@ TEST_CASE("a session preallocates its limit, or all that is left, and keeps it u
       const std::size_t before = reserved(device);
       SessionOptions options{.device = device, .growth = memory::Growth::preallocate};
       if (limit) options.memory_limit = limit;
-      const std::size_t most = limit ? 16_MiB : memory::available(device);
+      const std::size_t left = memory::available(device);
       Session session(model.graph, options);
+      const std::size_t most = limit ? 16_MiB : session.stats().reserved.current;
+      CHECK(most <= left);
+      if (!limit) CHECK(most >= left / 8 * 7);
       CHECK(session.stats().reserved.current == most);
       CHECK(reserved(device) == before + most);
       session.initialize(model.parameters);
-      if (limit) session.run(model.train, feeds(model, data));
+      session.run(model.train, feeds(model, data));  // there is room for what it fetches
+      memory::release_cached(device);
       CHECK(session.stats().reserved.current == most);
       CHECK(session.close().returned_bytes == most);
       CHECK(reserved(device) == before);
@@ -330,6 +334,36 @@ TEST_CASE(
       }
       memory::set_limit(device, std::nullopt);
     }
+}
+
+TEST_CASE("a refused larger batch leaves the arena that was there, however much larger it is",
+          "[row11]") {
+  const ClassifierGraph model;
+  const Tensor average = mean(model.scores);
+  std::vector<Device> all = devices();
+  all.push_back(*tests::OwnDeferred(6, true, false).device);  // where none grows in place
+  for (const Device& device : all) {
+    CAPTURE(device.name());
+    const ClassifierData small(kRows, device);
+    Session session = trained(model, small, {.device = device});
+    const memory::Breakdown before = session.memory();
+    const Tensor larger[] = {Tensor::zeros({64 * kRows, 16}, DType::f32, device),
+                             Tensor::zeros({1200 * kRows, 16}, DType::f32, device)};
+    for (const bool of_session : {true, false})
+      for (const Tensor& x : larger) {
+        CAPTURE(of_session, x.shape()[0]);
+        if (of_session)
+          session.set_memory_limit(before.reserved_bytes + 64_KiB);
+        else
+          memory::set_limit(device, reserved(device) + 64_KiB);
+        CHECK_THROWS_AS(session.run(average, {{model.x, x}}), OutOfMemory);
+        CHECK(session.memory().arena_bytes == before.arena_bytes);
+        CHECK(session.memory().reserved_bytes == before.reserved_bytes);
+        CHECK_NOTHROW(session.run(model.train, feeds(model, small)));
+        session.set_memory_limit(std::nullopt);
+        memory::set_limit(device, std::nullopt);
+      }
+  }
 }
 
 TEST_CASE("an arena in use is left alone, whatever another thread needs", "[row11][concurrent]") {

@@ -7,6 +7,7 @@
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
@@ -205,6 +206,92 @@ TEST_CASE("where one row fits and no second, the message says with 1 row", "[row
                  session.run(total, {{x, rows}});
                }),
                {"with 1 row in each feed this run would fit"});
+  }
+}
+
+TEST_CASE("the rows of the message and available() count slots that came at different times",
+          "[row12][row16]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 64});
+  const Tensor y = graph.placeholder("y", DType::i32, {-1});
+  const Parameters parameters(graph, Seed{7});
+  const models::Dense hidden(parameters.scope("hidden"), 64, 256, Activation::relu);
+  const models::Dense out(parameters.scope("out"), 256, 32);
+  const Tensor loss = softmax_cross_entropy(out(dropout(hidden(x), 0.5, Phase::training)), y);
+  const Tensor train = optim::Adam().minimize(loss, parameters);
+  const Device device = Device::simulated("cpu", 1_GiB);
+  const auto feeds = [&](std::int64_t rows) -> Feeds {
+    return {{x, Tensor::zeros({rows, 64})}, {y, Tensor::zeros({rows}, DType::i32)}};
+  };
+  const std::size_t page = device.runtime().profile().page_bytes;
+  for (int i = 0; i < 8; ++i) {
+    const std::size_t limit = 8_MiB + static_cast<std::size_t>(i) * page;
+    CAPTURE(limit);
+    Session session(graph, {.device = device, .memory_limit = limit});
+    session.initialize();
+    session.run(loss, feeds(1));  // the random state has a segment of its own
+    const std::size_t before = session.available();
+    session.run(train, feeds(1));
+    const std::size_t available = session.available();
+    CHECK(available == before);
+    const std::int64_t rows = hinted_rows(message([&] { session.run(train, feeds(40'000)); }));
+    REQUIRE(rows > 0);
+    CHECK_THROWS_AS(session.run(train, feeds(rows + 1)), OutOfMemory);
+    CHECK_NOTHROW(session.run(train, feeds(rows)));
+    const auto planned = [&](std::int64_t count) {
+      return graph.plan({train}, {{x, {count, 64}}, {y, {count}}}, device).reserved_bytes;
+    };
+    CHECK(planned(rows) <= available);
+    CHECK(planned(rows + 1) > available);
+  }
+}
+
+TEST_CASE("what a session has reserved ahead is counted once, below its target and beyond",
+          "[row9][row12][row16]") {
+  const ClassifierGraph model;
+  const Device device = Device::simulated("cpu", 1_GiB);
+  memory::set_limit(device, 40_MiB);
+  Session session(model.graph,
+                  {.device = device, .memory_limit = 4_MiB, .growth = memory::Growth::preallocate});
+  session.initialize(model.parameters);
+  const auto run = [&](std::int64_t rows) {
+    const ClassifierData data(rows);
+    session.run(model.loss, feeds(model, data));
+  };
+  run(100);
+  CHECK(session.available() == 4_MiB);
+  session.set_memory_limit(std::nullopt);
+  CHECK(session.available() <= 40_MiB);
+  run(100'000);
+  REQUIRE(session.stats().reserved.current > 4_MiB);
+  CHECK(session.available() <= 40_MiB);
+  const std::int64_t rows = hinted_rows(message([&] { run(400'000); }));
+  REQUIRE(rows > 100'000);
+  CHECK_THROWS_AS(run(rows + rows / 20), OutOfMemory);
+  CHECK_NOTHROW(run(rows));
+}
+
+TEST_CASE("nothing that a session has reserved ahead is promised to what it fetches",
+          "[row9][row12][row16]") {
+  const ClassifierGraph model;
+  for (const bool limited : {false, true}) {
+    CAPTURE(limited);
+    const Device device = Device::simulated("cpu", 1_GiB);
+    memory::set_limit(device, 16_MiB);
+    SessionOptions options{.device = device, .growth = memory::Growth::preallocate};
+    if (limited) options.memory_limit = memory::available(device) - 8_KiB;
+    Session session(model.graph, options);
+    session.initialize(model.parameters);
+    const auto run = [&](std::int64_t rows) {
+      const ClassifierData data(rows);
+      session.run(model.scores, {{model.x, data.x}});
+    };
+    CHECK_NOTHROW(run(1));
+    memory::release_cached(device);
+    const std::int64_t rows = hinted_rows(message([&] { run(80'000); }));
+    REQUIRE(rows > 0);
+    CHECK_THROWS_AS(run(rows + 1), OutOfMemory);
+    CHECK_NOTHROW(run(rows));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "ebb/core/files/safetensors.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/graph/data_limit.h"
 #include "ebb/tests/graph/models.h"
 
 namespace ebb::tests {
@@ -107,6 +108,31 @@ TEST_CASE("restore changes nothing, whichever read of the file fails") {
       CHECK(values_of(session, model) == std::vector<Values>{{7, 7, 7}, {7, 7}, {7, 7, 7}, {7, 7}});
   }
   CHECK(failures > 4);  // the header's reads, and one for each tensor at least
+}
+
+TEST_CASE("a checkpoint that the host has no room to copy is refused in either mode, by its type") {
+  if (!DataLimit::can_be_tried()) return;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("file");
+  const Shape shape{8 << 20};
+  Graph graph;
+  const Parameters symbolic(graph), eager(Device::cpu());
+  const Tensor here = symbolic.declare("w", shape, initializers::constant(1));
+  const Tensor there = eager.declare("w", shape, initializers::constant(2));
+  Session session(graph);
+  session.initialize();
+  eager.save(file);
+  const auto last = [&](const Tensor& tensor) { return tensor.to_vector<float>().back(); };
+  eager.load(file);
+  {
+    const DataLimit limit(24u << 20);
+    CHECK_ERROR(session.restore(file), OutOfMemory, "a copy of a checkpoint's values");
+    CHECK_ERROR(eager.load(file), OutOfMemory, "a copy of a checkpoint's values");
+  }
+  CHECK(last(session.value(here)) == 1);
+  CHECK(last(there) == 2);
+  session.restore(file);
+  CHECK(last(session.value(here)) == 2);
 }
 
 TEST_CASE("a refused initialize changes nothing") {

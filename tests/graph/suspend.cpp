@@ -19,6 +19,7 @@
 #include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
+#include "ebb/tests/graph/data_limit.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -367,7 +368,10 @@ TEST_CASE("a file that is gone, too short or cannot be written is said, and the 
   const std::vector<float> straight = losses(model, Device::cpu(), 3);
   Session session = make(model, Device::cpu());
   std::vector<float> values = {session.run(model.train, model.feeds(data)).item<float>()};
-  CHECK_ERROR(session.suspend(folder.path("nowhere/file")), FileError, "nowhere/file");
+  CHECK_ERROR(session.suspend(folder.path("nowhere/file")), FileError,
+              "nowhere/file: cannot be made: No such file or directory");
+  CHECK_ERROR(session.suspend(folder.path(std::string(5000, 'x'))), FileError,
+              "File name too long");
   CHECK_FALSE(session.suspended());
   values.push_back(session.run(model.train, model.feeds(data)).item<float>());
   const std::string file = folder.path("suspended"), copy = folder.path("copy");
@@ -407,6 +411,85 @@ TEST_CASE("a file that has no room for the values is said, and the values stay",
   CHECK_FALSE(session.suspended());
   CHECK_FALSE(std::filesystem::exists(folder.path("full")));
   CHECK(session.value(w).to_vector<float>() == std::vector<float>(1 << 16, 3));
+}
+
+TEST_CASE("a file that another has changed is not taken for the values of the session", "[row25]") {
+  const Model model;
+  const TemporaryFolder folder;
+  const std::string file = folder.path("suspended");
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const tests::ClassifierData data(kRows, device);
+    Session session = make(model, device);
+    session.suspend(file);
+    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+    const auto size = static_cast<std::streamoff>(std::filesystem::file_size(file));
+    for (const std::streamoff at : {std::streamoff{0}, size / 2, size - 1}) {
+      const auto flip = [&] {
+        stream.seekg(at);
+        const auto byte = static_cast<char>(stream.get());
+        stream.seekp(at);
+        stream.put(static_cast<char>(byte ^ 1)).flush();
+      };
+      flip();
+      CHECK_ERROR(session.resume(), FileError, file + " does not hold what suspend() has written");
+      CHECK(session.suspended());
+      CHECK(is_empty(session));
+      flip();
+    }
+    session.resume();
+    CHECK(session.run(model.train, model.feeds(data)).item<float>() == losses(model, device, 1)[0]);
+  }
+}
+
+TEST_CASE("a suspension that the host has no room for is refused, and a file needs none",
+          "[row25][row11]") {
+  if (!tests::DataLimit::can_be_tried()) return;
+  const TemporaryFolder folder;
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor w = parameters.declare("w", {8 << 20}, initializers::constant(3));
+  Session session(graph);
+  session.initialize();
+  const std::size_t held = session.stats().reserved.current;
+  {
+    const tests::DataLimit limit(8_MiB);
+    CHECK_ERROR(session.suspend(), OutOfMemory, "the values of a session that is suspended");
+    CHECK_ERROR(session.suspend(), OutOfMemory, "suspend(file) needs no memory of the host");
+    CHECK_FALSE(session.suspended());
+    CHECK(session.stats().reserved.current == held);
+    CHECK_NOTHROW(session.suspend(folder.path("suspended")));
+  }
+  session.resume();
+  session.suspend();
+  session.resume();
+  CHECK(session.value(w).to_vector<float>()[(8 << 20) - 1] == 3);
+}
+
+TEST_CASE("a resume in which a watch throws leaves the session suspended, and holding nothing",
+          "[row25][row17]") {
+  const Model model;
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const std::vector<float> straight = losses(model, device, 4);
+    const tests::ClassifierData data(kRows, device);
+    Session session = make(model, device);
+    std::vector<float> values;
+    for (int i = 0; i < 4; ++i) {
+      session.suspend();
+      {
+        const memory::Watch watch = memory::on_threshold(
+            device, memory::stats(device).allocated.current + 1000,
+            [](const memory::Pressure&) { throw std::runtime_error("not now"); });
+        CHECK_ERROR(session.resume(), std::runtime_error, "not now");
+      }
+      CHECK(session.suspended());
+      CHECK(is_empty(session));
+      session.resume();
+      values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+    }
+    CHECK(values == straight);
+  }
 }
 
 TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {

@@ -158,6 +158,74 @@ TEST_CASE("a session's handle may go within its own run, which ends as if it had
   CHECK(bytes.now() == 0);
 }
 
+TEST_CASE("a session's handle may go within what else it does, which ends as if it had not",
+          "[row17]") {
+  const tests::Bytes bytes;
+  {
+    const ClassifierGraph model;
+    for (const bool copies : {false, true}) {
+      CAPTURE(copies);
+      auto session = std::make_unique<Session>(model.graph);
+      Session other(model.graph);
+      other.initialize();
+      Tensor held = mib(4);
+      const Room room(0);
+      int calls = 0;
+      const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+        ++calls;
+        session.reset();
+        held = {};
+        memory::release_cached(Device::cpu());
+      });
+      copies ? session->copy_from(other) : session->initialize();
+      CHECK(calls == 1);
+    }
+  }
+  memory::release_cached(Device::cpu());
+  CHECK(bytes.now() == 0);
+}
+
+TEST_CASE("a session's handle may go in a watch while another thread runs it: it closes with that",
+          "[row17][concurrent]") {
+  const ClassifierGraph model;
+  const ClassifierData data(1024);
+  for (const bool moves : {false, true}) {
+    CAPTURE(moves);
+    std::optional<Session> session(model.graph);
+    session->initialize(model.parameters);
+    auto step = session->prepare(model.train, {model.x, model.y});
+    const tests::Bytes others;
+    const std::size_t before = others.now() - session->stats().allocated.current;
+    std::atomic<bool> is_inside = false, is_gone = false;
+    std::string why;
+    {
+      const Room room(0);
+      const std::thread::id mine = std::this_thread::get_id();
+      const memory::Watch watch = memory::on_pressure(Device::cpu(), [&](const memory::Pressure&) {
+        if (std::this_thread::get_id() == mine) {
+          if (moves)
+            *session = Session(model.graph);
+          else
+            session.reset();
+          is_gone = true;
+        } else {
+          is_inside = true;
+          while (!is_gone) std::this_thread::yield();
+        }
+      });
+      std::thread runs([&] {
+        why = ebb::tests::why_not_thrown<OutOfMemory>([&] { step(data.x, data.y); }, "no room");
+      });
+      while (!is_inside) std::this_thread::yield();
+      CHECK_THROWS_AS(mib(4), OutOfMemory);
+      runs.join();
+    }
+    CHECK(why == "");
+    CHECK(others.now() == before);  // though the step is still there
+    CHECK_ERROR(step(data.x, data.y), SessionClosed, "closed");
+  }
+}
+
 TEST_CASE("what a watch throws is what the run throws, and nothing has changed", "[row17][row11]") {
   Short is_short;
   const memory::Stats before = is_short.session.stats();

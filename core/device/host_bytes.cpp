@@ -1,0 +1,49 @@
+#include "ebb/core/device/host_bytes.h"
+
+#include <algorithm>
+#include <new>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+
+namespace ebb {
+
+namespace {
+
+// What the device leaves of its capacity is meant for programs as well.
+constexpr std::size_t kAlwaysThere = std::size_t{1} << 20;
+
+// A limit bounds what the device reserves, not this.
+std::size_t room(const memory::CachingAllocator& cpu) noexcept {
+  const std::size_t capacity = cpu.capacity_bytes();
+  return capacity - std::min(capacity, cpu.reserved_bytes());
+}
+
+[[noreturn]] void refuse(const memory::CachingAllocator& cpu, const memory::Request& request,
+                         const std::string& hint) {
+  constexpr std::size_t kHolders = 10;
+  OutOfMemory::Facts facts;
+  facts.request = request;
+  facts.reserve_bytes = request.bytes;
+  facts.device = cpu.profile().name;
+  facts.stats = cpu.stats();
+  facts.fragmentation = cpu.fragmentation();
+  facts.room_bytes = std::min(room(cpu), request.bytes - 1);
+  facts.holders = cpu.holders(kHolders);
+  if (!hint.empty()) facts.hints.push_back(hint);
+  throw OutOfMemory(std::move(facts));
+}
+
+}  // namespace
+
+HostBytes::HostBytes(std::size_t bytes, const char* by, const char* purpose,
+                     const std::string& hint) {
+  if (bytes == 0) return;
+  memory::CachingAllocator& cpu = Device::cpu().runtime().allocator();
+  const auto fits = [&] { return bytes <= kAlwaysThere || bytes <= room(cpu); };
+  if (!fits()) cpu.release_cached();
+  if (fits()) data_.reset(new (std::nothrow) std::byte[bytes]);
+  if (!data_) refuse(cpu, {.bytes = bytes, .tag = {by}, .purpose = purpose}, hint);
+}
+
+}  // namespace ebb
