@@ -65,6 +65,7 @@ class DataLoader::Iterator {
 
   // The batch at this position, made at the first call unless it was made ahead. What goes wrong
   // while a batch is made is thrown here, when it is the batch's turn; another call tries again.
+  // Throws Error past the end of the pass.
   Batch operator*() const;
   Iterator& operator++();
   void operator++(int) { ++*this; }
@@ -73,11 +74,9 @@ class DataLoader::Iterator {
  private:
   friend class DataLoader;
   struct Pass;
-  explicit Iterator(std::shared_ptr<State> state);
+  explicit Iterator(const std::shared_ptr<State>& state);
   bool at_end() const noexcept;
-  // In this order: an assignment ends the old pass, whose thread reads the old state, first.
   std::shared_ptr<Pass> pass_;  // shared by copies
-  std::shared_ptr<State> state_;
   std::int64_t position_ = 0;   // in batches
   mutable Batch batch_;         // at this position, once it was asked for
 };

@@ -202,6 +202,18 @@ TEST_CASE("an iterator gives the same batch however often it is asked, after its
   CHECK((*position).target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
 }
 
+TEST_CASE("past the end of a pass there is no batch, and the loader's position stays in the pass") {
+  for (const std::int64_t ahead : {0, 1}) {
+    DataLoader loader(counting(8), {.batch = 4, .ahead = ahead});
+    auto position = loader.begin();
+    for (int i = 0; i < 2; ++i, ++position) static_cast<void>(*position);
+    for (int i = 0; i < 2; ++i, ++position)
+      CHECK_ERROR(*position, Error, "[DataLoader] past the end of the pass, which has 2 batches");
+    CHECK(loader.position().at("pass") == "1");
+    CHECK(loader.position().at("position") == "0");
+  }
+}
+
 TEST_CASE(
     "a loader refuses a batch below 1, less than nothing ahead and an empty data set, and says "
     "where") {
