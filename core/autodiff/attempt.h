@@ -67,7 +67,8 @@ class Attempt {
 //   dropout of the one that failed, and so its loss. Who keeps what was drawn in a step that failed
 //   (a tensor, a session and its key) meets those numbers again;
 // - gradients that backward() has made are free, and those that it has added to are marked, as
-//   after a backward() that fails: Optimizer::step refuses them until zero_grad().
+//   after a backward() that fails: Optimizer::step and apply refuse them until zero_grad(). What
+//   was computed from them is not marked.
 //
 // An optimizer's step that was made stays made, and what was drawn before it stays drawn; what else
 // the step has written stays written. A session's run needs no attempt(): one that fails has not
