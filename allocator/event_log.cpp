@@ -68,15 +68,15 @@ void EventLog::add(EventKind kind, const void* address, const ByCategory& split,
 
 void EventLog::mark(std::string_view name) {
   const Guard lock(mutex_);
-  Event event{.nanoseconds = now(), .kind = EventKind::mark};
-  if (has_room()) {
-    std::list<Names>& names = chunks_.back()->names;
-    if (names.empty()) names.emplace_back();
-    auto place = names.front().find(name);
-    if (place == names.front().end()) place = names.front().emplace(name).first;
-    event.operator_name = place->c_str();
+  if (!has_room()) {
+    ++dropped_;
+    return;
   }
-  append(event);
+  std::list<Names>& names = chunks_.back()->names;
+  if (names.empty()) names.emplace_back();
+  auto place = names.front().find(name);
+  if (place == names.front().end()) place = names.front().emplace(name).first;
+  append({.nanoseconds = now(), .operator_name = place->c_str(), .kind = EventKind::mark});
 }
 
 void EventLog::step() noexcept {

@@ -33,6 +33,11 @@ struct DataLoaderOptions {
 //   session.save("run.safetensors", loader);     // or Parameters::save
 //   session.restore("run.safetensors", loader);  // a loader of the same data and options
 //   for (auto [x, y] : loader)                   // begins with the batch that was to come next
+//
+// That is the next batch of the pass that began last, also where `break` has left the loop:
+// resumed, the first loop has the rest of that pass, while in the program that was not interrupted
+// the next loop is a new pass. Where `break` ends an epoch, the two are the same if the resumed
+// program calls loader.begin() once, which takes up the rest and leaves it.
 class DataLoader final : public Resumable {
  public:
   // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.

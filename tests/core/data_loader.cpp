@@ -276,6 +276,32 @@ TEST_CASE("a loader goes on where another one was, wherever that is") {
       }
 }
 
+TEST_CASE(
+    "a loop that was left by break goes on once resumed, unless begin() leaves its rest out") {
+  const DataLoaderOptions options = {.batch = 3, .shuffle = Seed{1}};
+  const auto epoch = [](DataLoader& loader) {  // of two batches of the four in a pass
+    Order order;
+    for (auto [x, y] : loader) {
+      const Order targets = y.to_vector<std::int32_t>();
+      order.insert(order.end(), targets.begin(), targets.end());
+      if (order.size() == 6) break;
+    }
+    return order;
+  };
+  DataLoader straight(counting(12), options);
+  const Order first = epoch(straight), second = epoch(straight);
+  DataLoader left(counting(12), options);
+  CHECK(epoch(left) == first);
+  DataLoader goes_on(counting(12), options), begins(counting(12), options);
+  goes_on.resume(left.position());
+  Order both = first;
+  for (const std::int32_t target : epoch(goes_on)) both.push_back(target);
+  CHECK(sorted(both) == in_order(12));
+  begins.resume(left.position());
+  static_cast<void>(begins.begin());
+  CHECK(epoch(begins) == second);
+}
+
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
   DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
   const auto where = [&] {
