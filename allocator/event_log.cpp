@@ -68,8 +68,14 @@ void EventLog::add(EventKind kind, const void* address, const ByCategory& split,
 
 void EventLog::mark(std::string_view name) {
   const Guard lock(mutex_);
-  auto place = names_.find(name);
-  if (place == names_.end()) place = names_.emplace(name).first;
+  if (!has_room()) {
+    ++dropped_;
+    return;
+  }
+  std::list<Names>& names = chunks_.back()->names;
+  if (names.empty()) names.emplace_back();
+  auto place = names.front().find(name);
+  if (place == names.front().end()) place = names.front().emplace(name).first;
   append({.nanoseconds = now(), .operator_name = place->c_str(), .kind = EventKind::mark});
 }
 
@@ -79,21 +85,25 @@ void EventLog::step() noexcept {
 }
 
 void EventLog::append(const Event& event) noexcept {
-  if (count_ == max_events_) drop_oldest();
-  if (used_ == kChunk && !make_room()) {
+  if (!has_room()) {
     before_.apply(event);  // there is no event before it
     ++dropped_;
     return;
   }
-  chunks_.back()[used_++] = event;
+  chunks_.back()->events[used_++] = event;
   ++count_;
+}
+
+bool EventLog::has_room() noexcept {
+  if (count_ == max_events_) drop_oldest();
+  return used_ < kChunk || make_room();
 }
 
 // Where the host refuses, old events make room, so that those that are left have no gap.
 bool EventLog::make_room() noexcept {
   while (true) {
     try {
-      chunks_.push_back(std::make_shared<Chunk>(kChunk));
+      chunks_.push_back(std::make_shared<Chunk>());
       used_ = 0;
       return true;
     } catch (const std::bad_alloc&) {
@@ -105,10 +115,12 @@ bool EventLog::make_room() noexcept {
 }
 
 void EventLog::drop_oldest() noexcept {
-  before_.apply(chunks_.front()[first_++]);
+  Chunk& oldest = *chunks_.front();
+  before_.apply(oldest.events[first_++]);
   --count_;
   ++dropped_;
   if (first_ < kChunk) return;
+  if (oldest.was_read) names_.splice(names_.end(), oldest.names);
   chunks_.pop_front();
   first_ = 0;
 }
@@ -122,13 +134,15 @@ EventLog::Reading EventLog::read() const {
     reading.before = before_;
     reading.dropped = dropped_;
     chunks = chunks_;
+    for (const auto& chunk : chunks) chunk->was_read = true;
     first = first_;
     count = count_;
   }
   reading.events.reserve(count);
   for (const auto& chunk : chunks) {
     const std::size_t here = std::min(count, kChunk - first);
-    reading.events.insert(reading.events.end(), &chunk[first], &chunk[first] + here);
+    const Event* from = chunk->events.data() + first;
+    reading.events.insert(reading.events.end(), from, from + here);
     count -= here;
     first = 0;
   }

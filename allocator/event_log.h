@@ -1,10 +1,12 @@
 // What happened to a device's memory, in order: what a recording is made of.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <set>
 #include <string>
@@ -50,11 +52,11 @@ constexpr const char* name(EventKind kind) noexcept {
 }
 
 struct Event {
-  std::int64_t nanoseconds = 0;   ///< since the log was made, by a clock that never goes back
-  const void* address = nullptr;  ///< on the device; null for a mark, a step and zero bytes
-  std::size_t bytes = 0;          ///< allocated ones (rounded), or of the segment
-  const char* operator_name =
-      "";  ///< who asked; of a mark its name, which lives as long as the log
+  std::int64_t nanoseconds = 0;    ///< since the log was made, by a clock that never goes back
+  const void* address = nullptr;   ///< on the device; null for a mark, a step and zero bytes
+  std::size_t bytes = 0;           ///< allocated ones (rounded), or of the segment
+  const char* operator_name = "";  ///< who asked; of a mark its name, which a log keeps for as long
+                                   ///< as it lives once it was read
   const char* file = "";
   std::uint32_t line = 0;
   EventKind kind = EventKind::mark;
@@ -117,12 +119,18 @@ class EventLog {
 
  private:
   static constexpr std::size_t kChunk = 1024;
-  using Chunk = Event[];
+  using Names = std::set<std::string, std::less<>>;
+  struct Chunk {
+    std::array<Event, kChunk> events;
+    std::list<Names> names;  // of its marks: none, or one set. They go with it, unless it was read
+    bool was_read = false;
+  };
 
   void append(EventKind kind, const void* address, std::size_t bytes, Category category,
               Category before, const Tag& tag) noexcept;
   // Under the lock.
   void append(const Event& event) noexcept;
+  bool has_room() noexcept;  // makes it
   bool make_room() noexcept;
   void drop_oldest() noexcept;
   std::int64_t now() const noexcept;
@@ -137,7 +145,7 @@ class EventLog {
   std::size_t count_ = 0;
   Held before_;  // the first event
   std::size_t dropped_ = 0;
-  std::set<std::string, std::less<>> names_;  // of marks
+  std::list<Names> names_;  // of marks that are gone, and were read
 };
 
 }  // namespace ebb::memory

@@ -2,6 +2,8 @@
 //
 // Close the session: all it held goes back to the device. save and restore carry what the training
 // is, also in the middle of an epoch: values, moments, counts, random state, the loader's position.
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 
@@ -32,8 +34,8 @@ void train(const Model& model, Session& session, DataLoader& batches, std::size_
 
 int main(int argc, char** argv) try {
   const std::string digits_csv = argc > 1 ? argv[1] : EBB_EXAMPLES_DATA "/digits.csv";
-  const std::string file =
-      (std::filesystem::temp_directory_path() / "ebb_close_and_resume.safetensors").string();
+  const std::string name = "ebb_close_and_resume." + std::to_string(getpid()) + ".safetensors";
+  const std::string file = (std::filesystem::temp_directory_path() / name).string();
   const DataSet digits = DataSet::csv(digits_csv, {.label = "digit"}).scaled(1. / 16);
   const Device device = Device::best();
   const DataLoaderOptions options = {.batch = 64, .shuffle = Seed{1}, .device = device};

@@ -19,6 +19,7 @@ void say_why(const Device& device) {
   line("  requested", now.requested.current);
   line("  rounding, of blocks to 512 bytes", parts.rounding_bytes);
   line("  rounding, of sessions' blocks to pages", parts.page_rounding_bytes);
+  line("  reserved ahead, by sessions that preallocate", parts.reserved_ahead_bytes);
   line("  free in the cache", parts.free_bytes);
   line("    of which pinned, in pages that live blocks use", parts.pinned_bytes);
 }

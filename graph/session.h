@@ -119,7 +119,8 @@ class Session {
   void restore(const std::string& file);
   // The same with the position of a DataLoader, which goes on where it was: with a session of the
   // same graph the losses that come are those that would have come, bit for bit, in the middle of
-  // an epoch too. restore throws FileError where the file has no position, or that of a loader of
+  // an epoch too; a loop that `break` has left is gone on with (see DataLoader). save throws Error
+  // where the position is empty, restore FileError where the file has none, or that of a loader of
   // other data or batches; then nothing has changed.
   void save(const std::string& file, const Resumable& loader);
   void restore(const std::string& file, Resumable& loader);

@@ -6,6 +6,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/random/random.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/written_memory.h"
 
@@ -30,6 +31,21 @@ void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
   if (!fits)
     fail("apply", gradient.to_string() + " is no gradient of '" + entry.name + "', which is " +
                       parameter.to_string());
+}
+
+// Throws where a backward pass that failed left a parameter's own gradient behind.
+void refuse_partial(const char* what, const Parameters::Entry& entry) {
+  if (ebb::detail::has_partial_gradient(entry.tensor))
+    fail(what,
+         "the gradient of '" + entry.name +
+             "' is incomplete, since a backward pass failed half-way; call zero_grad() and repeat "
+             "the passes that were to be accumulated");
+}
+
+// Whether it is the .grad() of this parameter, or a view of it.
+bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
+  if (entry.tensor.is_symbolic() || !entry.tensor.grad().defined()) return false;
+  return entry.tensor.grad().impl()->storage == gradient.impl()->storage;
 }
 
 }  // namespace
@@ -70,6 +86,7 @@ Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!gradients[i].defined()) continue;
     check_gradient_of(entries[i], gradients[i]);
+    if (is_own_gradient(entries[i], gradients[i])) refuse_partial("apply", entries[i]);
     targets.push_back(i);
     written.add(entries[i].tensor);
   }
@@ -98,12 +115,7 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Tensor& gradient = entries[i].tensor.grad();
     if (!gradient.defined()) continue;
-    if (ebb::detail::has_partial_gradient(entries[i].tensor))
-      fail(
-          "step",
-          "the gradient of '" + entries[i].name +
-              "' is incomplete, since a backward pass failed half-way; call zero_grad() and repeat "
-              "the passes that were to be accumulated");
+    refuse_partial("step", entries[i]);
     targets.push_back(i);
     gradients.push_back(gradient);
   }

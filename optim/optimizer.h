@@ -35,13 +35,15 @@ class Optimizer {
   // for each of parameters.entries(), of its shape and dtype; where one is not defined(), that
   // parameter and its slots stay. Eager: the step is made now. In a graph: a run that fetches the
   // result makes it. Returns the count of steps, i64[] (eager: the slot itself, which goes on
-  // counting). Throws Error for another number of gradients, none that is defined, or one that does
-  // not fit its parameter; OutOfMemory.
+  // counting). Throws Error for another number of gradients, none that is defined, one that does
+  // not fit its parameter, or a parameter's own .grad() after a backward() that failed half-way
+  // (what was computed from that, clipped out of place for one, nobody can tell); OutOfMemory.
   Tensor apply(const Tensors& gradients, const Parameters& parameters,
                CallSite site = CallSite::here()) const;
 
   // Eager: updates every parameter below this handle that has a .grad(), which stays. Throws Error
-  // where none has, and for a graph's parameters (use minimize); OutOfMemory.
+  // where none has, where one is of a backward() that failed half-way, and for a graph's parameters
+  // (use minimize); OutOfMemory.
   void step(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
   const Rule& rule() const noexcept { return *rule_; }

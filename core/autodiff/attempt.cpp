@@ -6,7 +6,9 @@ namespace ebb::detail {
 
 Attempt::~Attempt() {
   current() = outer_;
-  if (draws_.fails()) take_back_gradients();
+  if (!draws_.fails()) return;
+  take_back_gradients();
+  for (const auto& [set, take_back] : declarations_) take_back();
 }
 
 // Between two of these the program may have called zero_grad(): what was made then is of this

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <unordered_map>
 
 #include "ebb/core/base/reference.h"
@@ -24,9 +25,17 @@ class Attempt {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->note(leaf, made);
   }
-  // An optimizer begins to write: what was drawn for its step stays drawn.
-  static void keep_draws() noexcept {
-    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) attempt->draws_.keep();
+  // A set of parameters begins to declare one: take_back() makes it what it is now.
+  static void note_declaration(const void* set, const std::function<void()>& take_back) {
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
+      attempt->declarations_.try_emplace(set, take_back);
+  }
+  // An optimizer begins to write: what was drawn and declared for its step stays.
+  static void keep() noexcept {
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) {
+      attempt->draws_.keep();
+      attempt->declarations_.clear();
+    }
   }
 
  private:
@@ -44,6 +53,7 @@ class Attempt {
   Attempt* const outer_;
   GeneratorTrial draws_;
   std::unordered_map<const Node*, Change> gradients_;
+  std::unordered_map<const void*, std::function<void()>> declarations_;
 };
 
 }  // namespace detail
@@ -67,11 +77,14 @@ class Attempt {
 //   dropout of the one that failed, and so its loss. Who keeps what was drawn in a step that failed
 //   (a tensor, a session and its key) meets those numbers again;
 // - gradients that backward() has made are free, and those that it has added to are marked, as
-//   after a backward() that fails: Optimizer::step refuses them until zero_grad().
+//   after a backward() that fails: Optimizer::step and apply refuse them until zero_grad(). What
+//   was computed from them is not marked;
+// - parameters that were declared are gone, and their names free. So a model of several layers that
+//   does not fit leaves nothing: attempt([&] { return Classifier(params); }). A graph's stay.
 //
-// An optimizer's step that was made stays made, and what was drawn before it stays drawn; what else
-// the step has written stays written. A session's run needs no attempt(): one that fails has not
-// happened. Attempts nest.
+// An optimizer's step that was made stays made, and what was drawn and declared before it stays;
+// what else the step has written stays written. A session's run needs no attempt(): one that fails
+// has not happened. Attempts nest.
 template <class Step>
 decltype(auto) attempt(Step&& step) {
   detail::Attempt scope;

@@ -132,6 +132,7 @@ class RegionScope {
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   CallSite site) {
   if (!function) throw Error(message("recompute", "the function is empty", site));
+  const detail::GeneratorTrial trial;
   for (const Tensor& input : inputs) {
     if (!input.is_symbolic()) continue;
     const detail::Ref<Recorder> recorder = input.impl()->recorder;

@@ -19,6 +19,10 @@ namespace ebb {
 // captures by reference must live until then; the backward pass throws Error where something that
 // it reads has been updated in place since, by the function itself too, and a function that takes
 // gradients is refused. A graph makes updates of state once and takes either.
+//
+// backward({.create_graph = true}) gives a leaf a gradient with a history, which may hold
+// `function` too. Where that has captured the leaf, or a model of it, by value, the leaf holds
+// itself: capture by reference, or call zero_grad() before the last handle goes.
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   CallSite site = CallSite::here());
 // The form for one tensor in and one out.

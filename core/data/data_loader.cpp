@@ -51,8 +51,11 @@ struct DataLoader::State {
 };
 
 struct DataLoader::Iterator::Pass {
-  Pass(State& state, std::uint64_t number)
-      : batches(state.data, state.options, state.memory, state.order_of(number)) {}
+  Pass(std::shared_ptr<State> of, std::uint64_t number)
+      : state(std::move(of)),
+        batches(state->data, state->options, state->memory, state->order_of(number)) {}
+  // In this order: whoever lets go of the pass last, its thread, which reads the state, ends first.
+  const std::shared_ptr<State> state;
   detail::LoaderPass batches;
 };
 
@@ -90,21 +93,25 @@ void DataLoader::resume(const Position& position) noexcept {
   state_->current = nullptr;
 }
 
-DataLoader::Iterator::Iterator(std::shared_ptr<State> state) : state_(std::move(state)) {
-  const detail::LoaderPosition start = state_->current ? state_->here.next_pass() : state_->here;
-  pass_ = std::make_shared<Pass>(*state_, start.pass);
+DataLoader::Iterator::Iterator(const std::shared_ptr<State>& state) {
+  const detail::LoaderPosition start = state->current ? state->here.next_pass() : state->here;
+  pass_ = std::make_shared<Pass>(state, start.pass);
   position_ = start.position;
-  state_->here = start;
-  state_->current = pass_.get();
+  state->here = start;
+  state->current = pass_.get();
 }
 
-bool DataLoader::Iterator::at_end() const noexcept { return position_ >= state_->batches(); }
+bool DataLoader::Iterator::at_end() const noexcept { return position_ >= pass_->state->batches(); }
 
 Batch DataLoader::Iterator::operator*() const {
   if (!batch_.input.defined()) {
+    State& state = *pass_->state;
+    if (at_end())
+      throw Error(std::string("[") + kWhat + "] past the end of the pass, which has " +
+                  std::to_string(state.batches()) + " batches");
     batch_ = pass_->batches.take(position_);
-    if (state_->current == pass_.get())
-      state_->here.position = std::max(state_->here.position, position_ + 1);
+    if (state.current == pass_.get())
+      state.here.position = std::max(state.here.position, position_ + 1);
   }
   return batch_;
 }

@@ -33,6 +33,11 @@ struct DataLoaderOptions {
 //   session.save("run.safetensors", loader);     // or Parameters::save
 //   session.restore("run.safetensors", loader);  // a loader of the same data and options
 //   for (auto [x, y] : loader)                   // begins with the batch that was to come next
+//
+// That is the next batch of the pass that began last, also where `break` has left the loop:
+// resumed, the first loop has the rest of that pass, while in the program that was not interrupted
+// the next loop is a new pass. Where `break` ends an epoch, the two are the same if the resumed
+// program calls loader.begin() once, which takes up the rest and leaves it.
 class DataLoader final : public Resumable {
  public:
   // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.
@@ -65,6 +70,7 @@ class DataLoader::Iterator {
 
   // The batch at this position, made at the first call unless it was made ahead. What goes wrong
   // while a batch is made is thrown here, when it is the batch's turn; another call tries again.
+  // Throws Error past the end of the pass.
   Batch operator*() const;
   Iterator& operator++();
   void operator++(int) { ++*this; }
@@ -73,11 +79,9 @@ class DataLoader::Iterator {
  private:
   friend class DataLoader;
   struct Pass;
-  explicit Iterator(std::shared_ptr<State> state);
+  explicit Iterator(const std::shared_ptr<State>& state);
   bool at_end() const noexcept;
-  // In this order: an assignment ends the old pass, whose thread reads the old state, first.
   std::shared_ptr<Pass> pass_;  // shared by copies
-  std::shared_ptr<State> state_;
   std::int64_t position_ = 0;   // in batches
   mutable Batch batch_;         // at this position, once it was asked for
 };

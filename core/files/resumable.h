@@ -10,6 +10,7 @@ class Resumable {
  public:
   using Position = std::map<std::string, std::string>;
 
+  // At least one entry: an empty one is refused when it is saved.
   virtual Position position() const = 0;
   // Whether it can go on from there. Throws FileError, which names the file that the position was
   // read from and says what differs.

@@ -19,8 +19,9 @@ Stats after_release(const Device& device) {
   return stats(device);
 }
 
-double read(const Tensor& loss) {
-  return loss.dtype() == DType::f64 ? loss.item<double>() : static_cast<double>(loss.item<float>());
+double read(const Tensor& loss, CallSite site) {
+  return loss.dtype() == DType::f64 ? loss.item<double>({}, site)
+                                    : static_cast<double>(loss.item<float>({}, site));
 }
 }  // namespace
 
@@ -49,9 +50,9 @@ void Marks::operator()(std::string_view moment) {
   since_mark_.emplace(device_);
 }
 
-void Marks::step(const Tensor& loss) {
+void Marks::step(const Tensor& loss, CallSite site) {
   if (loss.defined() && !loss.is_symbolic() && !loss.device().is_simulated())
-    losses_.push_back(read(loss));
+    losses_.push_back(read(loss, site));
   ++footprint_.steps;
   footprint_.step_peak_bytes =
       std::max(footprint_.step_peak_bytes, above(since_mark_->bytes(), before_.allocated.current));

@@ -21,8 +21,8 @@ class Marks {
   void operator()(std::string_view moment);
   // A training step is over; it began at the mark before. Reads the loss, one f32 or f64 element,
   // unless it is on a simulated device or not defined. Throws ShapeError, Error as Tensor::item
-  // does.
-  void step(const Tensor& loss);
+  // does, which name the caller's line.
+  void step(const Tensor& loss, CallSite site = CallSite::here());
 
   // Of the steps so far; none on a simulated device.
   const std::vector<double>& losses() const noexcept { return losses_; }

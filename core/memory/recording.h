@@ -11,11 +11,12 @@
 namespace ebb::memory {
 
 struct RecordingOptions {
-  std::size_t max_events = 1'000'000;  // 48 bytes each; beyond, the oldest go and are counted
+  std::size_t max_events = 1'000'000;  // 48 bytes each; beyond, the oldest go and are counted, and
+                                       // the names of their marks go, unless events() gave them
 };
 
-// An event, and what was held after it on the device as a whole. The names of marks live as long as
-// the recording.
+// An event, and what was held after it on the device as a whole. The names of its marks live as
+// long as the recording.
 struct RecordedEvent : Event {
   std::size_t allocated_bytes = 0;
   std::size_t reserved_bytes = 0;

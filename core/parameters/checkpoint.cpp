@@ -31,9 +31,13 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
     metadata.emplace(kKey, std::to_string(generator().key));
     metadata.emplace(kCounter, std::to_string(generator().counter));
   }
-  if (loader)
-    for (const auto& [name, text] : loader->position())
-      metadata.emplace(std::string(kLoader) + name, text);
+  if (loader) {
+    const Resumable::Position position = loader->position();
+    if (position.empty())
+      throw Error("[save] the loader's position() is empty, and " + file +
+                  " could not be told from one that was saved without a loader");
+    for (const auto& [name, text] : position) metadata.emplace(std::string(kLoader) + name, text);
+  }
   safetensors::write(file, values, metadata);
 }
 

@@ -12,9 +12,7 @@ Declaring::Declaring(const Parameters& parameters, CallSite site) noexcept
 
 Declaring::~Declaring() {
   Parameters::State& state = *parameters_.state_;
-  if (state.graph || std::uncaught_exceptions() <= exceptions_) return;
-  state.parameters.shrink(parameters_before_);
-  state.states.shrink(states_before_);
+  if (std::uncaught_exceptions() > exceptions_) state.shrink(parameters_before_, states_before_);
 }
 
 }  // namespace ebb::detail

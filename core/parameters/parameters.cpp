@@ -1,5 +1,6 @@
 #include "ebb/core/parameters/parameters.h"
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/parameters_state.h"
@@ -11,6 +12,14 @@ using detail::in_double_quotes;
 using detail::is_slot;
 using detail::message;
 using detail::NamedTensors;
+
+void Parameters::State::shrink(std::size_t parameter_count, std::size_t state_count) noexcept {
+  if (graph) return;
+  parameters.shrink(parameter_count);
+  states.shrink(state_count);
+  for (auto& [name, places] : slots_beside)
+    if (places.size() > parameter_count) places.resize(parameter_count);
+}
 
 void Parameters::State::require_concrete(const char* what) const {
   if (graph)
@@ -123,6 +132,11 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
                                    .category = memory::Category::parameter,
                                    .site = site});
   } else {
+    const std::weak_ptr<State> set = state_;  // which may go before the attempt ends
+    detail::Attempt::note_declaration(&state, [set, parameters = state.parameters.all().size(),
+                                               states = state.states.all().size()] {
+      if (const auto still = set.lock()) still->shrink(parameters, states);
+    });
     tensor = detail::allocate(spec, *state.device, memory::Category::parameter,
                               detail::tag(trained ? "parameter" : "state", site));
     tensor.impl()->storage->make_state();

@@ -149,9 +149,10 @@ class Parameters {
   // naming the first parameter that is missing or has another shape or dtype, OutOfMemory; then
   // nothing has changed. Takes memory of the host for a second copy of the values meanwhile.
   void load(const std::string& file, const RestoreOptions& options = {}) const;
-  // The same with the position of a DataLoader, which goes on where it was: the batches that come
-  // are those that would have come. Throws FileError where the file has no position, or that of a
-  // loader of other data or batches; then nothing has changed.
+  // The same with the position of a DataLoader, which goes on where it was, with the next batch of
+  // that pass, also where `break` has left its loop (see DataLoader). save throws Error where the
+  // position is empty, load FileError where the file has none, or that of a loader of other data or
+  // batches; then nothing has changed.
   void save(const std::string& file, const Resumable& loader) const;
   void load(const std::string& file, Resumable& loader, const RestoreOptions& options = {}) const;
 

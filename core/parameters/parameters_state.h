@@ -31,6 +31,8 @@ struct Parameters::State {
   // kNone: optimizers find thousands of slots in each step without making their names.
   detail::ByName<std::vector<std::size_t>> slots_beside;
 
+  // Takes back what was declared after the first so many; a graph's declarations stay.
+  void shrink(std::size_t parameter_count, std::size_t state_count) noexcept;
   void require_concrete(const char* what) const;
   void require_values(const char* what) const;  // concrete, and not simulated
   // A parameter or state of that full name, or null.

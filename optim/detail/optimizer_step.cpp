@@ -117,7 +117,7 @@ OptimizerStep::~OptimizerStep() {
 
 void OptimizerStep::begin_writing() noexcept {
   writes_ = true;
-  ebb::detail::Attempt::keep_draws();
+  ebb::detail::Attempt::keep();
 }
 
 // An in-place update of a leaf is no part of its history.

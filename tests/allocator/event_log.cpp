@@ -1,5 +1,7 @@
 #include "ebb/allocator/event_log.h"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -206,6 +208,28 @@ TEST_CASE("a log's events are the last ones in their order, across chunks") {
   CHECK(reading.dropped == 7500);
   CHECK(reading.before.reserved == std::size_t{7500} * 7499 / 2);
   for (std::size_t i = 0; i < 2500; ++i) REQUIRE(reading.events[i].bytes == 7500 + i);
+}
+
+TEST_CASE("the names of marks that a log has dropped go, and those that were read stay") {
+  EventLog log(1000);
+  const auto mark = [&](int count) {
+    for (int i = 0; i < count; ++i) log.mark("a moment of its own: " + std::to_string(i));
+  };
+  mark(3000);
+  const std::size_t before = mallinfo2().uordblks;
+  mark(100'000);
+  CHECK(mallinfo2().uordblks < before + (std::size_t{1} << 20));
+
+  log.mark("repeated");
+  log.mark("repeated");
+  const EventLog::Reading reading = log.read();
+  mark(100'000);
+  REQUIRE(reading.events.size() == 1000);
+  for (int i = 0; i < 998; ++i)
+    REQUIRE(reading.events[static_cast<std::size_t>(i)].operator_name ==
+            "a moment of its own: " + std::to_string(99'002 + i));
+  CHECK(reading.events[998].operator_name == std::string("repeated"));
+  CHECK(reading.events[999].operator_name == std::string("repeated"));
 }
 
 TEST_CASE("where the host has no memory for an event, the log loses events and says how many") {

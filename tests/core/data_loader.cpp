@@ -214,6 +214,18 @@ TEST_CASE("an iterator gives the same batch however often it is asked, after its
   CHECK((*position).target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
 }
 
+TEST_CASE("past the end of a pass there is no batch, and the loader's position stays in the pass") {
+  for (const std::int64_t ahead : {0, 1}) {
+    DataLoader loader(counting(8), {.batch = 4, .ahead = ahead});
+    auto position = loader.begin();
+    for (int i = 0; i < 2; ++i, ++position) static_cast<void>(*position);
+    for (int i = 0; i < 2; ++i, ++position)
+      CHECK_ERROR(*position, Error, "[DataLoader] past the end of the pass, which has 2 batches");
+    CHECK(loader.position().at("pass") == "1");
+    CHECK(loader.position().at("position") == "0");
+  }
+}
+
 TEST_CASE(
     "a loader refuses a batch below 1, less than nothing ahead and an empty data set, and says "
     "where") {
@@ -274,6 +286,32 @@ TEST_CASE("a loader goes on where another one was, wherever that is") {
                                            expected.end()));
         }
       }
+}
+
+TEST_CASE(
+    "a loop that was left by break goes on once resumed, unless begin() leaves its rest out") {
+  const DataLoaderOptions options = {.batch = 3, .shuffle = Seed{1}};
+  const auto epoch = [](DataLoader& loader) {  // of two batches of the four in a pass
+    Order order;
+    for (auto [x, y] : loader) {
+      const Order targets = y.to_vector<std::int32_t>();
+      order.insert(order.end(), targets.begin(), targets.end());
+      if (order.size() == 6) break;
+    }
+    return order;
+  };
+  DataLoader straight(counting(12), options);
+  const Order first = epoch(straight), second = epoch(straight);
+  DataLoader left(counting(12), options);
+  CHECK(epoch(left) == first);
+  DataLoader goes_on(counting(12), options), begins(counting(12), options);
+  goes_on.resume(left.position());
+  Order both = first;
+  for (const std::int32_t target : epoch(goes_on)) both.push_back(target);
+  CHECK(sorted(both) == in_order(12));
+  begins.resume(left.position());
+  static_cast<void>(begins.begin());
+  CHECK(epoch(begins) == second);
 }
 
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {

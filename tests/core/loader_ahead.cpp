@@ -300,6 +300,31 @@ TEST_CASE("a pass that is left ends its thread, however it is left", "[concurren
   }
 }
 
+TEST_CASE("an iterator that is the last to go ends its thread before it lets go of the rest",
+          "[concurrent]") {
+  const std::ptrdiff_t before = threads();
+  std::ptrdiff_t left = -1;  // threads, when the loader's device goes
+  std::optional<DataLoader::Iterator> last;
+  {
+    const std::shared_ptr<DeferredMemory> memory(new DeferredMemory(std::size_t{1} << 30),
+                                                 [&](const DeferredMemory* going) {
+                                                   left = threads(before);
+                                                   delete going;
+                                                 });
+    Runtime::Parts parts;
+    parts.name = "short-lived";
+    parts.profile.page_bytes = memory->page_bytes();
+    parts.source = std::make_unique<DeferredSource>(memory);
+    parts.backend = std::make_unique<DeferredBackend>(memory);
+    last = DataLoader(wide(), options(Runtime::make(std::move(parts)), 2)).begin();
+  }
+  static_cast<void>(**last);
+  CHECK(threads(before + 1) == before + 1);
+  CHECK(left == -1);
+  last.reset();
+  CHECK(left == before);
+}
+
 TEST_CASE("there is a thread only where it serves") {
   const DataSet data = wide();
   const auto extra_threads = [](const DataSet& set, const DataLoaderOptions& options) {

@@ -140,6 +140,13 @@ TEST_CASE("a program that fails leaves the comparison as it was") {
   CHECK(comparison.results().size() == 1);
 }
 
+TEST_CASE("a step whose loss cannot be read names the line of the program that marked it") {
+  memory::Marks marks(Device::cpu());
+  for (const Tensor& loss : {Tensor::zeros({2}), Tensor::zeros({}, DType::i32)})
+    CHECK_ERROR(marks.step(loss), Error, "memory_comparison.cpp:");
+  CHECK(marks.losses().empty());
+}
+
 TEST_CASE(
     "the table is 80 columns wide however many programs there are and however much they take") {
   const auto takes = [](std::int64_t gib) {

@@ -237,6 +237,19 @@ TEST_CASE("a file that does not fit changes nothing", "[parameters]") {
   CHECK(values_of(b) == std::vector<double>{1, 2});
 }
 
+TEST_CASE("a loader without a position is refused when it is saved", "[parameters]") {
+  struct Nowhere final : Resumable {
+    Position position() const override { return {}; }
+    void check(const Position&, const std::string&) const override {}
+    void resume(const Position&) noexcept override {}
+  };
+  const TemporaryFolder folder;
+  const Parameters parameters(Device::cpu());
+  parameters.declare("w", {2}, kUniform);
+  CHECK_ERROR(parameters.save(folder.path("file"), Nowhere()), Error, "position() is empty");
+  CHECK(folder.count() == 0);
+}
+
 TEST_CASE("load changes nothing, whichever read of the file fails", "[parameters]") {
   const TemporaryFolder folder;
   const auto build = [](Seed seed) {

@@ -1,12 +1,15 @@
 // An eager step that fails is made again as though it had not been tried: MEMORY.md, row 11.
+#include <optional>
 #include <stdexcept>
 
 #include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/eager/no_grad.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
@@ -195,4 +198,31 @@ TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {
       optim::Optimizer(std::make_shared<FailingRule>(), 0.1).minimize(loss, model.parameters),
       Halted);
   CHECK(drawn() == before);
+}
+
+TEST_CASE("a recompute() that draws and then fails has drawn nothing, taped or not", "[row11]") {
+  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
+  const Model model;
+  const auto run = [&] {
+    return recompute(
+        [&](const Tensor& in) { return matmul(dropout(in, 0.5, Phase::training), model.w); },
+        model.x);
+  };
+  for (const bool taped : {true, false}) {
+    set_seed(Seed{1});
+    int failures = 0;
+    for (std::size_t n = 0; drawn() == 0; ++n) {
+      allocator.fail_allocation_after(n);
+      try {
+        std::optional<NoGrad> untaped;
+        if (!taped) untaped.emplace();
+        run();
+      } catch (const OutOfMemory&) {
+        ++failures;
+        REQUIRE(drawn() == 0);
+      }
+    }
+    allocator.fail_allocation_after(~std::size_t{0});
+    CHECK(failures > 1);  // the product's too, which comes after the draw
+  }
 }

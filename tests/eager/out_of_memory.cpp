@@ -4,6 +4,7 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
@@ -78,6 +79,15 @@ TEST_CASE("gradients that a failed pass had added to are refused until zero_grad
       ++refused;
       CHECK(std::string(error.what()).find("incomplete") != std::string::npos);
       CHECK_THROWS_AS(adam.step(model.parameters), Error);
+      Tensors given, views, sums;
+      for (const auto& [name, tensor] : model.parameters.entries()) {
+        given.push_back(tensor.grad());
+        views.push_back(reshape(tensor.grad(), tensor.shape()));
+        sums.push_back(tensor.grad() + tensor.grad());
+      }
+      CHECK_ERROR(adam.apply(given, model.parameters), Error, "[apply] the gradient of");
+      CHECK_ERROR(adam.apply(views, model.parameters), Error, "incomplete");
+      CHECK_NOTHROW(adam.apply(sums, model.parameters));  // one's own
       model.parameters.zero_grad();
       model.loss().backward();
       CHECK_NOTHROW(adam.step(model.parameters));

@@ -124,6 +124,19 @@ TEST_CASE("an outer tensor handed through recompute keeps its history, a constan
   CHECK_FALSE(constant.grad().defined());
 }
 
+TEST_CASE("a captured leaf goes, with create_graph too, by reference or after zero_grad()") {
+  const Bytes bytes;
+  for (const bool by_value : {false, true}) {
+    const Tensor w = Tensor::full({8, 8}, 0.5).with_grad(), x = Tensor::full({8, 8}, 0.1);
+    const Tensor h = by_value
+                         ? recompute([w](const Tensor& in) { return tanh(matmul(in, w)); }, x)
+                         : recompute([&w](const Tensor& in) { return tanh(matmul(in, w)); }, x);
+    mean(square(h)).backward({.create_graph = true});
+    if (by_value) w.zero_grad();
+  }
+  CHECK(bytes.now() == 0);
+}
+
 TEST_CASE("the backward pass frees what recompute held, and holds no result of what it repeats") {
   const Tensor w = Tensor::full({1024}, 2).with_grad();
   const Bytes bytes;

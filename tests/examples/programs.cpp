@@ -4,10 +4,13 @@
 #include <sstream>
 
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/examples/run.h"
 
+using ebb::tests::contents_of;
 using ebb::tests::Ended;
 using ebb::tests::run;
+using ebb::tests::TemporaryFolder;
 
 namespace {
 
@@ -151,6 +154,17 @@ TEST_CASE("the figures are written as JSON, alike on the device and on its twin"
   const nlohmann::json& session = real.at("graph").at("memory").at("session");
   CHECK(session.at("planned_peak_bytes") == session.at("peak_bytes"));
   CHECK(session.at("reserved_after_close_bytes") == 0);
+}
+
+TEST_CASE("a program that goes on from a file has one of its own, and leaves none") {
+  const TemporaryFolder folder;
+  const std::string other =
+      folder.file("ebb_close_and_resume.safetensors", "of another that runs meanwhile");
+  const Ended ended = run("close_and_resume", "&1", "TMPDIR='" + folder.path("") + "' ");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(folder.count() == 1);
+  CHECK(contents_of(other) == "of another that runs meanwhile");
 }
 
 TEST_CASE("a program that closes its session in the middle of an epoch goes on where it was") {

@@ -15,10 +15,11 @@ struct Ended {
 };
 
 // Runs one of the programs in examples/, as a user does.
-inline Ended run(const std::string& arguments, const std::string& standard_output = "&1") {
+inline Ended run(const std::string& arguments, const std::string& standard_output = "&1",
+                 const std::string& environment = "") {
   // The standard error first: what it is read from is the pipe wherever the output goes.
   const std::string command =
-      std::string(EBB_PROGRAMS) + "/" + arguments + " 2>&1 >" + standard_output;
+      environment + EBB_PROGRAMS + "/" + arguments + " 2>&1 >" + standard_output;
   Ended ended{-1, ""};
   std::FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);

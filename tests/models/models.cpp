@@ -1,10 +1,14 @@
 // What the models are made of, and that they are the same in both modes.
 #include <functional>
+#include <stdexcept>
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/random/random.h"
 #include "ebb/graph/session.h"
@@ -88,6 +92,57 @@ TEST_CASE("a model that does not fit declares nothing, so that a smaller one may
     CHECK(n + 1 == parameters.entries().size());  // one allocation for each
     CHECK(parameters.states().size() == 1);
   }
+}
+
+TEST_CASE("a model of one's own that does not fit leaves nothing when an attempt makes it",
+          "[models][row11]") {
+  struct Own {
+    models::Dense hidden, out;
+    explicit Own(const Parameters& p) : hidden(p.scope("hidden"), 3, 4), out(p.scope("out"), 4, 2) {
+      p.state("mean", {2});
+    }
+  };
+  memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
+  for (const bool nested : {false, true}) {
+    const Parameters parameters(Device::cpu());
+    parameters.declare("before", {1}, initializers::zeros());
+    const std::size_t held = allocator.allocated_bytes();
+    const auto make = [&] {
+      return attempt([&] {
+        parameters.scope("other").declare("one", {1}, initializers::zeros());
+        return nested ? attempt([&] { return Own(parameters); }) : Own(parameters);
+      });
+    };
+    for (std::size_t n = 0; n < 6; ++n) {
+      allocator.fail_allocation_after(n);
+      CHECK_THROWS_AS(make(), OutOfMemory);
+      CHECK(declared(parameters) == Lines{"before [1]"});
+      CHECK(parameters.states().empty());
+      CHECK(allocator.allocated_bytes() == held);
+    }
+    allocator.fail_allocation_after(~std::size_t{0});
+    make();
+    CHECK(parameters.entries().size() == 6);
+    CHECK(parameters.states().size() == 1);
+  }
+}
+
+TEST_CASE("what an optimizer has updated stays declared when its attempt fails", "[row11]") {
+  const Parameters parameters(Device::cpu(), Seed{1});
+  const Tensor x = Tensor::full({2, 3}, 1);
+  CHECK_THROWS_AS(attempt([&] {
+                    const models::Dense dense(parameters.scope("kept"), 3, 2);
+                    optim::Adam().minimize(mean(square(dense(x))), parameters);
+                    const models::Dense late(parameters.scope("late"), 3, 2);
+                    const Parameters gone(Device::cpu());
+                    const models::Dense of_gone(gone, 3, 2);
+                    throw std::runtime_error("half-way");
+                  }),
+                  std::runtime_error);
+  CHECK(declared(parameters) == Lines{"kept.weight [3, 2]", "kept.bias [2]"});
+  CHECK(parameters.scope("kept").slots().size() == 4);
+  const models::Dense late(parameters.scope("late"), 3, 2);
+  CHECK_NOTHROW(optim::Adam().minimize(mean(square(late(x))), parameters));
 }
 
 TEST_CASE("an LSTM starts within 1 / sqrt(hidden), its forget gate's bias 1 above", "[models]") {
