@@ -25,7 +25,7 @@ Holding& holding_of(Block* block) noexcept {
 }  // namespace
 
 Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit)
-    : shared_(shared), state_(std::make_unique<PoolState>(shared.lock, std::move(name))) {
+    : shared_(shared), state_(std::make_unique<PoolState>(shared.lock, shared.ends, std::move(name))) {
   state_->limit = limit.value_or(kNoLimit);
   const Guard guard(shared_.lock);
   shared_.pools.push_back(state_.get());

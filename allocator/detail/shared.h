@@ -61,7 +61,8 @@ struct Cushion {
 };
 
 struct PoolState {
-  PoolState(Mutex& lock, std::string pool_name) : name(std::move(pool_name)), ledger(lock) {}
+  PoolState(Mutex& lock, std::shared_ptr<Mutex> ends, std::string pool_name)
+      : name(std::move(pool_name)), ledger(lock, std::move(ends)) {}
 
   const std::string name;
   Ledger ledger;
@@ -95,6 +96,7 @@ struct Shared {
   // Constant after construction.
   const std::unique_ptr<MemorySource> source;
   const Profile profile;
+  const std::shared_ptr<Mutex> ends = std::make_shared<Mutex>();  // of ledgers; before the others
 
   FairMutex mapping;
   mutable Mutex lock;
@@ -103,7 +105,7 @@ struct Shared {
   std::size_t preallocated = 0;  // reserved bytes of the cache that release_cached() leaves
 
   // Guarded by the lock.
-  Ledger ledger{lock};  // of the device: the cache and all pools
+  Ledger ledger{lock, ends};  // of the device: the cache and all pools
   Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
