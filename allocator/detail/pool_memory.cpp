@@ -23,12 +23,29 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   return true;
 }
 
+bool Shared::shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept {
+  const std::size_t less = holding.pages - pages;
+  if (less == 0) return true;
+  if (!(holding.addresses > 0 ? source->decommit(holding.base + pages, less)
+                              : source->unmap(holding.base, less)))
+    return false;
+  const Guard guard(lock);
+  record(EventKind::unmap, holding.base + pages, less);
+  discharge(less, &pool);
+  holding.pages = pages;
+  if (pages == 0) {
+    --pool.segments;
+    --segments_of_pools;
+  }
+  return true;
+}
+
 bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
   const bool has_memory = holding.presence != Holding::Presence::away &&
                           holding.presence != Holding::Presence::suspended;
   std::size_t left = has_memory ? holding.pages : 0;
   const bool had_pages = left > 0;
-  holding.is_closing = true;
+  holding.is_busy = true;
   {
     const Guard guard(lock);
     if (has_memory && holding.presence != Holding::Presence::stuck) uncount(pool, holding);
@@ -52,7 +69,7 @@ bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noex
       mapping.lock();
     }
   }
-  holding.is_closing = false;
+  holding.is_busy = false;
   {
     const Guard guard(lock);
     holding.pages = left;

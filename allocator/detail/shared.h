@@ -42,7 +42,7 @@ struct Holding final : BlockNode {
   std::size_t pages = 0;      // bytes of memory that it has, or had before it went away
   Composition composition;
   const char* purpose = "";
-  bool is_closing = false;  // some thread is at it; guarded by `mapping`
+  bool is_busy = false;  // some thread is at it, and drops it if the pool closes; under `mapping`
 
   /// Who asked, or what for, where it is not for one node.
   Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
@@ -56,8 +56,9 @@ struct Holding final : BlockNode {
 struct Cushion {
   std::byte* base = nullptr;
   std::size_t addresses = 0;
-  std::size_t pages = 0;   // bytes of memory that it has
-  std::size_t target = 0;  // what the pool is to have reserved in all, however little it uses
+  std::size_t pages = 0;  // bytes of memory that it has
+  // What the pool is to have reserved in all, however little it uses; written under both locks.
+  std::size_t target = 0;
 };
 
 struct PoolState {
@@ -154,7 +155,9 @@ struct Shared {
   /// Takes the memory of one of a pool's blocks; false, with nothing changed, where the device
   /// leaves it there.
   bool take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept;
-  /// The same for good, addresses and all; false where the device leaves some of it there. Adds
+  /// Leaves a block so many bytes of its pages; false where the device leaves it all.
+  bool shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept;
+  /// take_away() for good, addresses and all; false where the device leaves some of it there. Adds
   /// what went back to `returned`.
   bool drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept;
   /// Memory for a block that had `had` bytes of it and is to have `bytes`, in whole pages. What
