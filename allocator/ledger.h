@@ -60,6 +60,7 @@ class Ledger {
     go(requested, allocated);
   }
   void move(std::size_t allocated, Category from, Category to) noexcept {
+    if (from == to) return;  // no change, which is what the total adds up
     by_category_[index(from)].current -= allocated;
     grow(by_category_[index(to)], allocated);
   }

@@ -45,6 +45,7 @@ Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> 
 Pool::~Pool() {
   close();
   const Guard mapping(shared_.mapping);  // whoever takes memory away under it is done with the pool
+  for (const auto& [age, holding] : state_->holdings) shared_.refused_by_device -= holding.pages;
   const Guard guard(shared_.lock);
   shared_.segments_of_pools -= state_->segments;
   std::erase(shared_.pools, state_.get());
@@ -246,6 +247,7 @@ void Pool::recategorise(Block* block, Category category) noexcept {
   if (has_memory(block)) {
     for (std::size_t i = 0; i < kCategoryCount; ++i) {
       const auto from = static_cast<Category>(i);
+      if (from == category) continue;
       if (shared_.recorder && split[i] > 0)
         shared_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
       for (Ledger* ledger : {&state_->ledger, &shared_.ledger})
@@ -363,18 +365,13 @@ void Pool::preallocate(std::size_t bytes) {
     Refusal refusal;
     {
       const Guard mapping(shared_.mapping);
-      if (cushion.addresses < target && cushion.pages == 0) {
-        if (cushion.addresses > 0) shared_.source->unreserve(cushion.base, cushion.addresses);
-        cushion.addresses = 0;
-        cushion.base = static_cast<std::byte*>(shared_.source->reserve(target));
-        if (cushion.base) cushion.addresses = target;
-      }
+      check_open();
       const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
       const std::size_t wanted = target > reserved ? target - reserved : 0;
       refusal.reserve_bytes = wanted;
-      if (cushion.addresses < wanted) {
-        if (shared_.set_cushion(*state_, 0, refusal) && cushion.base) continue;
-      } else if (shared_.set_cushion(*state_, wanted, refusal)) {
+      if ((cushion.addresses >= target || shared_.move_cushion(*state_, target) ||
+           cushion.addresses >= wanted) &&
+          shared_.set_cushion(*state_, wanted, refusal)) {
         const Guard guard(shared_.lock);
         cushion.target = target;
         return;

@@ -71,7 +71,7 @@ struct PoolState {
   std::map<std::uint64_t, Holding> holdings;  // by age
   std::uint64_t next_age = 0;
   Cushion cushion;
-  std::size_t segments = 0;  // blocks that have memory
+  std::size_t segments = 0;  // blocks that have memory, and the cushion where it has some
   bool closed = false, suspended = false;
 
   /// What it has reserved ahead stays with it, whoever is short of memory.
@@ -103,7 +103,8 @@ struct Shared {
   mutable Mutex lock;
 
   // Guarded by `mapping`.
-  std::size_t preallocated = 0;  // reserved bytes of the cache that release_cached() leaves
+  std::size_t preallocated = 0;       // reserved bytes of the cache that release_cached() leaves
+  std::size_t refused_by_device = 0;  // pages of pools' freed blocks that it did not take back
 
   // Guarded by the lock.
   Ledger ledger{lock, ends};  // of the device: the cache and all pools
@@ -150,8 +151,11 @@ struct Shared {
   void refill_preallocated() noexcept;
   /// Returns free pages until at least so many bytes went back, or there are none.
   ReleaseReport trim(std::size_t bytes) noexcept;
-  /// Takes the memory of resting blocks, oldest pool first, until so many bytes went back.
+  /// Takes what the device did not take back before, then the memory of resting blocks, oldest pool
+  /// first, until so many bytes went back.
   std::size_t take_resting(std::size_t bytes, PoolState* only_of) noexcept;
+  /// The first half of that.
+  std::size_t take_refused(std::size_t bytes, PoolState* only_of) noexcept;
   /// Takes the memory of one of a pool's blocks; false, with nothing changed, where the device
   /// leaves it there.
   bool take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept;
@@ -167,6 +171,8 @@ struct Shared {
   /// Makes the cushion larger or smaller, as near to its target as limits allow.
   bool set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept;
   void refill_cushion(PoolState& pool) noexcept;
+  /// The same memory at so many new addresses; false, with nothing changed, where there are none.
+  bool move_cushion(PoolState& pool, std::size_t addresses) noexcept;
 
   // Without a lock.
   /// The holders of most allocated bytes, largest first.

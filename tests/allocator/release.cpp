@@ -215,5 +215,53 @@ TEST_CASE("reserved is requested and rounding and the ends of pages and what is 
   allocator.free(a);
 }
 
+TEST_CASE("a refused preallocation of a pool leaves it what it had ahead") {
+  const bool no_addresses = GENERATE(true, false);
+  CAPTURE(no_addresses);
+  Faulty device;
+  device.source->bound(50 * kMiB);
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(10 * kMiB);
+  device.source->refuse_addresses(no_addresses);
+  CHECK_THROWS_AS(pool->preallocate(100 * kMiB), OutOfMemory);
+  device.source->refuse_addresses(false);
+  CHECK(pool->reserved_bytes() == 10 * kMiB);
+  pool->free(pool->allocate({.bytes = 20 * kMiB}));
+  CHECK(pool->reserved_bytes() == 10 * kMiB);
+  pool->preallocate(40 * kMiB);
+  CHECK(pool->reserved_bytes() == 40 * kMiB);
+  CHECK(pool->close().returned_bytes == 40 * kMiB);
+  CHECK(device.source->committed_bytes() == 0);
+}
+
+TEST_CASE("a pool that is closed preallocates nothing") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->close();
+  CHECK_ERROR(pool->preallocate(kMiB), Error, "pool session is closed");
+  CHECK(device.allocator.reserved_bytes() == 0);
+}
+
+TEST_CASE("what a pool holds ahead is a segment while it has memory") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  const auto segments = [&] {
+    CHECK(device.allocator.stats().segments == pool->stats().segments);
+    return pool->stats().segments;
+  };
+  pool->preallocate(8 * kMiB);
+  CHECK(segments() == 1);
+  Block* part = pool->allocate({.bytes = 3 * kMiB});
+  CHECK(segments() == 2);
+  Block* rest = pool->allocate({.bytes = 5 * kMiB});
+  CHECK(segments() == 2);  // nothing is ahead
+  pool->free(rest);
+  CHECK(segments() == 2);
+  pool->free(part);
+  CHECK(segments() == 1);
+  pool->close();
+  CHECK(segments() == 0);
+}
+
 }  // namespace
 }  // namespace ebb::tests
