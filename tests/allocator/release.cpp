@@ -234,6 +234,20 @@ TEST_CASE("a refused preallocation of a pool leaves it what it had ahead") {
   CHECK(device.source->committed_bytes() == 0);
 }
 
+TEST_CASE("a release takes back what the device kept when a pool's block was freed") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  Block* block = pool->allocate({.bytes = 10 * kMiB});
+  device.source->keep_all(true);
+  pool->free(block);
+  CHECK(device.allocator.release_cached().returned_bytes == 0);
+  CHECK(pool->reserved_bytes() == 10 * kMiB);
+  device.source->keep_all(false);
+  CHECK(device.allocator.release_cached().returned_bytes == 10 * kMiB);
+  CHECK(pool->reserved_bytes() == 0);
+  CHECK(device.source->committed_bytes() == 0);
+}
+
 TEST_CASE("a pool that is closed preallocates nothing") {
   Faulty device;
   const auto pool = device.allocator.make_pool("session");
