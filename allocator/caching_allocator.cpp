@@ -120,8 +120,10 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const Guard guard(shared.lock);
   const detail::Heap::FreeBytes& free = shared.heap.free_bytes();
   report.pinned_bytes = free.all - free.in_pages;
-  if (kept > 0)
-    report.preallocated_bytes = free.in_pages - std::min(free.in_pages, report.refused_bytes);
+  // All that is left beyond what is to stay; more has not been tried.
+  const std::size_t left = shared.cache_reserved() - std::min(shared.cache_reserved(), kept);
+  report.refused_bytes = report.refused_bytes > 0 ? std::min(free.in_pages, left) : 0;
+  report.preallocated_bytes = kept > 0 ? free.in_pages - report.refused_bytes : 0;
   return report;
 }
 

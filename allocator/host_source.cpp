@@ -1,93 +1,101 @@
 #include "ebb/allocator/host_source.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <chrono>
 
 #include "ebb/allocator/host_capacity.h"
 
 namespace ebb::memory {
 namespace {
 
-constexpr std::size_t kReadAgainAfter = std::size_t{64} << 20;
+constexpr std::int64_t kOldAfter = 2'000'000;  // nanoseconds: a reading takes some 40,000
 constexpr std::size_t kCutBytes = std::size_t{1} << 20;
+
+std::int64_t now() noexcept {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
 
 std::size_t system_page_bytes() noexcept {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Without what is mapped from files. /proc/self/statm reads "size resident shared ...", in pages.
-std::size_t resident_bytes() noexcept {
-  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  std::array<char, 256> text;
-  const ssize_t length = ::read(file, text.data(), text.size());
-  ::close(file);
-  std::array<std::size_t, 3> pages{};
-  const char* at = text.data();
-  const char* const end = at + std::max<ssize_t>(length, 0);
-  for (std::size_t& each : pages) {
-    while (at < end && *at == ' ') ++at;
-    at = std::from_chars(at, end, each).ptr;
-  }
-  return (pages[1] - std::min(pages[1], pages[2])) * system_page_bytes();
+std::size_t less(std::size_t a, std::size_t b) noexcept { return a - std::min(a, b); }
+
+// What is committed later than it is counted would be promised twice, and be killed for.
+void make_resident(void* at, std::size_t bytes, std::size_t page_bytes) noexcept {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE: Linux 5.14, glibc 2.35
+  if (::madvise(at, bytes, kPopulateWrite) == 0) return;
+  auto* const pages = static_cast<volatile std::byte*>(at);
+  for (std::size_t offset = 0; offset < bytes; offset += page_bytes) pages[offset] = std::byte{0};
 }
 
 }  // namespace
 
 HostSource::HostSource(std::optional<std::size_t> capacity_bytes) noexcept
-    : page_bytes_(system_page_bytes()),
-      fixed_capacity_(capacity_bytes),
-      resident_before_(resident_bytes()) {}
+    : page_bytes_(system_page_bytes()), fixed_capacity_(capacity_bytes) {}
 
 HostSource::HostSource() : HostSource(configured_capacity()) {}
 
 HostSource::HostSource(std::size_t capacity_bytes) noexcept
     : HostSource(std::optional(capacity_bytes)) {}
 
-// What the device holds and has touched is no part of what is free. Where the rest of the process
-// has grown meanwhile, that counts as the device's, up to what it has committed: the margin is for
-// that.
-std::size_t HostSource::capacity_bytes() const noexcept {
-  return capacity_with(committed_bytes_.load(std::memory_order_relaxed));
+// The capacity. What is committed is resident, and so no part of what is free.
+std::size_t HostSource::read() const noexcept {
+  const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);
+  const HostMemory memory = host_memory();
+  std::size_t left = less(host_capacity(memory, committed), committed);
+  // Addresses that are held already take no more of them.
+  const std::size_t held = less(reserved_addresses_.load(std::memory_order_relaxed), committed);
+  if (memory.addresses < less(left, held)) left = held + memory.addresses;
+  capacity_.store(committed + left, std::memory_order_relaxed);
+  total_.store(memory.total, std::memory_order_relaxed);
+  read_again_at_.store(committed + left / 4, std::memory_order_relaxed);
+  read_time_.store(now(), std::memory_order_relaxed);
+  return committed + left;
 }
 
-std::size_t HostSource::capacity_with(std::size_t committed) const noexcept {
-  if (fixed_capacity_) return *fixed_capacity_;
-  const std::size_t resident = resident_bytes();
-  const std::size_t held = std::min(committed, resident - std::min(resident, resident_before_));
-  const std::size_t capacity = host_capacity(host_memory(), held);
-  capacity_.store(capacity, std::memory_order_relaxed);
-  read_again_at_.store(committed + kReadAgainAfter, std::memory_order_relaxed);
-  return capacity;
+bool HostSource::is_old() const noexcept {
+  const std::int64_t time = read_time_.load(std::memory_order_relaxed);
+  return time == 0 || now() - time > kOldAfter;
+}
+
+std::size_t HostSource::capacity_bytes() const noexcept {
+  return fixed_capacity_ ? *fixed_capacity_ : read();
 }
 
 bool HostSource::admits(std::size_t committed, std::size_t bytes) const noexcept {
-  if (!fixed_capacity_ && committed + bytes <= capacity_.load(std::memory_order_relaxed) &&
-      committed + bytes <= read_again_at_.load(std::memory_order_relaxed))
+  if (fixed_capacity_) return bytes <= less(*fixed_capacity_, committed);
+  if (bytes <= less(read_again_at_.load(std::memory_order_relaxed), committed) && !is_old())
     return true;
-  return committed + bytes <= capacity_with(committed);
+  return bytes <= less(read(), committed);
 }
 
 void* HostSource::reserve(std::size_t bytes) noexcept {
   void* base =
       ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return base == MAP_FAILED ? nullptr : base;
+  if (base == MAP_FAILED) return nullptr;
+  reserved_addresses_.fetch_add(bytes, std::memory_order_relaxed);
+  return base;
 }
 
 // Where this fails (a process has 65,530 mappings, and to cut a hole in one makes two) the
 // addresses are lost, not the memory.
-void HostSource::unreserve(void* base, std::size_t bytes) noexcept { ::munmap(base, bytes); }
+void HostSource::unreserve(void* base, std::size_t bytes) noexcept {
+  ::munmap(base, bytes);
+  reserved_addresses_.fetch_sub(bytes, std::memory_order_relaxed);
+}
 
 bool HostSource::commit(void* at, std::size_t bytes) noexcept {
-  const std::size_t before = committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes >= bytes && admits(before, bytes) &&
-      ::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0)
+  if (!admits(committed_bytes_.load(std::memory_order_relaxed), bytes)) return false;
+  committed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (::mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0) {
+    make_resident(at, bytes, page_bytes_);
     return true;
+  }
   committed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
 }
@@ -103,9 +111,15 @@ bool HostSource::decommit(void* at, std::size_t bytes) noexcept {
   return true;
 }
 
+// As it was lately, with what this source took and gave since.
 DeviceMemory HostSource::device_memory() const noexcept {
-  const HostMemory memory = host_memory();
-  return {.total = memory.total, .free = memory.free};
+  const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);
+  if (fixed_capacity_)
+    return {.total = *fixed_capacity_, .free = less(*fixed_capacity_, committed)};
+  if (is_old()) read();
+  const std::size_t total = total_.load(std::memory_order_relaxed);
+  return {.total = total,
+          .free = std::min(less(capacity_.load(std::memory_order_relaxed), committed), total)};
 }
 
 }  // namespace ebb::memory

@@ -27,6 +27,7 @@ void Ledger::reset_peaks() noexcept {
   since_reset_ = mark_;
   requested_.peak = requested_.current;
   reserved_.peak = reserved_.current;
+  reserved_peak_before_ = 0;
   for (Figure& figure : by_category_) figure.peak = figure.current;
 }
 

@@ -65,12 +65,19 @@ class Ledger {
     grow(by_category_[index(to)], allocated);
   }
   void reserve(std::size_t bytes) noexcept {
+    reserved_peak_before_ = reserved_.peak;
     grow(reserved_, bytes);
     published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
   void give_back(std::size_t bytes) noexcept {
     reserved_.current -= bytes;
     published_reserved_.store(reserved_.current, std::memory_order_relaxed);
+  }
+  /// Takes back what was reserved last, as though it had not been.
+  void unreserve(std::size_t bytes) noexcept {
+    give_back(bytes);
+    reserved_.total -= bytes;
+    reserved_.peak = std::max(reserved_peak_before_, reserved_.current);
   }
   std::size_t reserved() const noexcept { return reserved_.current; }
   std::size_t requested() const noexcept { return requested_.current; }
@@ -129,6 +136,7 @@ class Ledger {
   Figure requested_;
   Figure allocated_;  // its peak is not kept here: see mark_ and since_reset_
   Figure reserved_;
+  std::size_t reserved_peak_before_ = 0;  // that of the last reserve()
   std::array<Figure, kCategoryCount> by_category_;
   std::size_t allocations_ = 0;
   Peak mark_;         // the peak since the last fold

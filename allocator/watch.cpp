@@ -65,7 +65,7 @@ void Watchers::set_marks() noexcept {
   alarm_ = std::numeric_limits<std::size_t>::max();
   rearm_ = 0;
   for (const auto& each : watchers_) {
-    if (!each->threshold || each->ended.load(std::memory_order_acquire)) continue;
+    if (!each->threshold) continue;
     if (each->armed)
       alarm_ = std::min(alarm_, *each->threshold);
     else

@@ -36,7 +36,7 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
       return serve(heap.finish(row, bytes), request);
     }
     heap.abandon(row);
-    discharge(row.bytes, nullptr);
+    refund(row.bytes, nullptr);
     refusal = {.reserve_bytes = row.bytes};
     if (!std::exchange(with_step, false)) return nullptr;
   }
@@ -91,11 +91,11 @@ BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
         return serve(heap.take(bytes), request);
       } catch (...) {
         source->unmap(base, segment_bytes);
-        discharge(segment_bytes, nullptr);
+        refund(segment_bytes, nullptr);
         throw;
       }
     }
-    discharge(segment_bytes, nullptr);
+    refund(segment_bytes, nullptr);
   }
   return nullptr;
 }
@@ -127,7 +127,7 @@ bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
     if (is_committed)
       record(EventKind::map, node->data(), more);
     else
-      discharge(more, nullptr);
+      refund(more, nullptr);
     node->has_memory = is_committed;
     node->set_last_user(nullptr);
     heap.settle(node);

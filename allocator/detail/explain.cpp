@@ -112,6 +112,19 @@ Fragmentation Shared::fragmentation() {
   return result;
 }
 
+// A pool has what it holds ahead besides, and the pages that a block already has stay in it as it
+// grows.
+std::size_t Shared::room_of(const PoolState& pool, std::size_t room_of_device,
+                            const Request& request, const Refusal& refusal) const noexcept {
+  const auto less = [](std::size_t a, std::size_t b) { return a - std::min(a, b); };
+  const std::size_t ahead = pool.cushion.pages;
+  const std::size_t own = less(profile.whole_pages(pool.limit), pool.ledger.reserved() - ahead);
+  const std::size_t wanted = profile.in_pages(profile.rounded(request.bytes));
+  const bool is_tried = refusal.reserve_bytes > 0 && request.bytes <= kMostBytes;
+  const std::size_t had = is_tried ? less(wanted, refusal.reserve_bytes) : 0;
+  return std::min(room_of_device + ahead, own) + had;
+}
+
 void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
   constexpr std::size_t kHolders = 10;
   {
@@ -137,18 +150,13 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
       facts.pool_stats->limit = pool->limit;
     }
     facts.room_bytes = room_within(std::min(limit, capacity));
+    if (pool) facts.room_bytes = room_of(*pool, facts.room_bytes, request, refusal);
   }
   facts.stats = with_device(facts.stats, its_limit);
   if (facts.pool_stats) facts.pool_stats = with_device(*facts.pool_stats, facts.pool_stats->limit);
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
-  const auto room = [](std::size_t most, std::size_t used) {
-    return most > used ? most - used : 0;
-  };
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
-  if (facts.pool_stats)
-    facts.room_bytes = std::min(facts.room_bytes,
-                                room(facts.pool_stats->limit, facts.pool_stats->reserved.current));
   const OutOfMemory error(std::move(facts));
   tell_observer(error);
   throw error;

@@ -66,6 +66,24 @@ BlockNode* treap_first_of_at_least(BlockNode* root, std::size_t bytes) noexcept 
   return found;
 }
 
+BlockNode* treap_last(BlockNode* root) noexcept {
+  while (root->right) root = root->right;
+  return root;
+}
+
+BlockNode* treap_before(BlockNode* root, const BlockNode* node) noexcept {
+  BlockNode* found = nullptr;
+  while (root) {
+    if (precedes(root, node)) {
+      found = root;
+      root = root->right;
+    } else {
+      root = root->left;
+    }
+  }
+  return found;
+}
+
 // Puts those of at least so many bytes in front of `chain`, in ascending order.
 void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept {
   for (; root; root = root->right) {
@@ -108,12 +126,16 @@ BlockNode* FreeIndex::best_fit(std::size_t bytes) const noexcept {
 
 BlockNode* FreeIndex::last() noexcept {
   put_down();
-  if (filled_words_ == 0) return nullptr;
-  const auto word = static_cast<std::size_t>(63 - std::countl_zero(filled_words_));
-  const auto bit = static_cast<std::size_t>(63 - std::countl_zero(filled_[word]));
-  BlockNode* node = roots_[word * 64 + bit];
-  while (node->right) node = node->right;
-  return node;
+  const std::size_t bin = last_filled_bin(kBins);
+  return bin < kBins ? treap_last(roots_[bin]) : nullptr;
+}
+
+BlockNode* FreeIndex::before(const BlockNode* node) noexcept {
+  put_down();
+  const std::size_t bin = bin_of(node->key);
+  if (BlockNode* found = treap_before(roots_[bin], node)) return found;
+  const std::size_t lower = last_filled_bin(bin);
+  return lower < kBins ? treap_last(roots_[lower]) : nullptr;
 }
 
 BlockNode* FreeIndex::chain_of_at_least(std::size_t bytes) noexcept {
@@ -134,6 +156,17 @@ std::size_t FreeIndex::next_filled_bin(std::size_t from) const noexcept {
   if (words == 0) return kBins;
   const auto next = static_cast<std::size_t>(std::countr_zero(words));
   return next * 64 + static_cast<std::size_t>(std::countr_zero(filled_[next]));
+}
+
+std::size_t FreeIndex::last_filled_bin(std::size_t before) const noexcept {
+  if (before == 0) return kBins;
+  const std::size_t last = before - 1, word = last / 64;
+  const std::uint64_t here = filled_[word] & (~std::uint64_t{0} >> (63 - last % 64));
+  if (here != 0) return word * 64 + static_cast<std::size_t>(63 - std::countl_zero(here));
+  const std::uint64_t words = filled_words_ & ((std::uint64_t{1} << word) - 1);
+  if (words == 0) return kBins;
+  const auto lower = static_cast<std::size_t>(63 - std::countl_zero(words));
+  return lower * 64 + static_cast<std::size_t>(63 - std::countl_zero(filled_[lower]));
 }
 
 }  // namespace ebb::memory::detail

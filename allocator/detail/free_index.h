@@ -34,6 +34,8 @@ class FreeIndex {
   BlockNode* best_fit(std::size_t bytes) const noexcept;
   /// The last one; null if there is none.
   BlockNode* last() noexcept;
+  /// The one before it in that order, or null; it need not be there any more.
+  BlockNode* before(const BlockNode* node) noexcept;
   /// Links every node whose key is at least so many bytes through `chain`, largest first, and
   /// returns the first.
   BlockNode* chain_of_at_least(std::size_t bytes) noexcept;
@@ -50,7 +52,8 @@ class FreeIndex {
     const unsigned shift = static_cast<unsigned>(std::bit_width(bytes)) - 1 - kFractionBits;
     return (std::size_t{shift} << kFractionBits) + (bytes >> shift);
   }
-  std::size_t next_filled_bin(std::size_t from) const noexcept;  // kBins if there is none
+  std::size_t next_filled_bin(std::size_t from) const noexcept;    // kBins if there is none
+  std::size_t last_filled_bin(std::size_t before) const noexcept;  // kBins if there is none
   void put_down() noexcept {
     if (in_hand_) put_in(in_hand_);
     in_hand_ = nullptr;

@@ -343,9 +343,10 @@ BlockNode* Heap::claim_pages(std::size_t most) noexcept {
 // Puts them in front of `chain`; says how many bytes they are.
 std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept {
   std::size_t claimed = 0;
-  BlockNode* node = index.chain_of_at_least(profile_.page_bytes);
-  while (node && claimed < most) {
-    BlockNode* const next = node->chain;
+  BlockNode* next = nullptr;
+  for (BlockNode* node = index.last(); node && claimed < most && free_bytes_.in_pages > 0;
+       node = next) {
+    next = index.before(node);
     const auto begin = static_cast<std::size_t>(node->data() - node->segment->base);
     const std::size_t lowest = profile_.in_pages(begin) - begin;
     const std::size_t end = begin + node->bytes();
@@ -376,7 +377,6 @@ std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*&
       chain = middle;
       claimed += pages;
     }
-    node = next;
   }
   return claimed;
 }

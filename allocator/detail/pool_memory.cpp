@@ -133,7 +133,7 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
       }
       return true;
     }
-    discharge(more, &pool);
+    refund(more, &pool);
   }
   if (cushion > 0) set_cushion(pool, cushion, ignored);
   return false;
@@ -163,7 +163,7 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
     const bool is_committed = source->commit(cushion.base + cushion.pages, more);
     const Guard guard(lock);
     if (!is_committed) {
-      discharge(more, &pool);
+      refund(more, &pool);
       return false;
     }
     record(EventKind::map, cushion.base + cushion.pages, more);

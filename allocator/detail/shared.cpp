@@ -55,6 +55,14 @@ void Shared::discharge(std::size_t bytes, PoolState* pool) noexcept {
   ledger.give_back(bytes);
 }
 
+void Shared::refund(std::size_t bytes, PoolState* pool) noexcept {
+  if (pool) {
+    pool->ledger.unreserve(bytes);
+    reserved_by_pools -= bytes;
+  }
+  ledger.unreserve(bytes);
+}
+
 void Shared::record(EventKind kind, const Block& block) noexcept {
   if (recorder)
     recorder->add(kind, block.data(), block.allocated_bytes(), block.category(), block.tag());
@@ -81,6 +89,7 @@ std::size_t Shared::cache_reserved() const noexcept {
 }
 
 std::size_t Shared::room_within(std::size_t most) const noexcept {
+  most = profile.whole_pages(most);
   std::size_t used = ledger.reserved() - heap.free_bytes().in_pages;
   for (const PoolState* pool : pools) {
     if (pool->reserves_ahead()) continue;

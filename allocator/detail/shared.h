@@ -123,6 +123,8 @@ struct Shared {
   bool admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept;
   void charge(std::size_t bytes, PoolState* pool) noexcept;
   void discharge(std::size_t bytes, PoolState* pool) noexcept;
+  /// What was charged last was refused: no figure has seen it.
+  void refund(std::size_t bytes, PoolState* pool) noexcept;
   /// Tells the recorder, if there is one.
   void record(EventKind kind, const Block& block) noexcept;
   void record(EventKind kind, const Holding& holding) noexcept;
@@ -136,6 +138,8 @@ struct Shared {
   /// What could be reserved for something new if so much were the limit: all but what live blocks
   /// use that do not rest.
   std::size_t room_within(std::size_t most) const noexcept;
+  std::size_t room_of(const PoolState& pool, std::size_t room_of_device, const Request& request,
+                      const Refusal& refusal) const noexcept;
   std::size_t cache_reserved() const noexcept;
   BlockNode* serve(BlockNode* node, const Request& request) noexcept;
   void count(PoolState& pool, const Holding& holding) noexcept;

@@ -22,9 +22,9 @@ using namespace memory;
 
 constexpr Tag kTag{"matmul", "model.cpp", 12};
 
-std::unique_ptr<CachingAllocator> simulated() {
+std::unique_ptr<CachingAllocator> simulated(Profile profile = {}) {
   return std::make_unique<CachingAllocator>(
-      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
+      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), std::move(profile));
 }
 
 Held held_now(const CachingAllocator& allocator) {
@@ -131,7 +131,9 @@ TEST_CASE("a log says who asked for what, when, and when it went") {
 }
 
 TEST_CASE("what is held after all events of a log is what the figures say, pools included") {
-  const auto allocator = simulated();
+  const bool grows = GENERATE(true, false);
+  CAPTURE(grows);
+  const auto allocator = simulated(grows ? Profile{} : in_segments());
   Program before(*allocator, 1), then(*allocator, 2);
   before.run(500);
   const Held held = held_now(*allocator);
@@ -146,6 +148,33 @@ TEST_CASE("what is held after all events of a log is what the figures say, pools
     REQUIRE(after(reading) == held_now(*allocator));
   }
   CHECK(log->read().events.size() > 4000);
+}
+
+TEST_CASE("whatever way memory of a pool comes and goes, the log adds up to what is held") {
+  const auto allocator = simulated();
+  const auto log = std::make_shared<EventLog>(1000);
+  REQUIRE(allocator->set_recorder(log));
+  const auto adds_up = [&] { return after(log->read()) == held_now(*allocator); };
+  const auto pool = allocator->make_pool("session");
+  pool->preallocate(8 << 20);
+  CHECK(adds_up());
+  Block* const arena = pool->allocate({.bytes = 6 << 20});  // out of what was there ahead
+  CHECK(adds_up());
+  pool->rest(arena);
+  pool->set_limit(4 << 20);  // takes it
+  CHECK_FALSE(pool->has_memory(arena));
+  CHECK(adds_up());
+  pool->set_limit({});
+  Block* const block = pool->allocate({.bytes = 4 << 20});
+  pool->suspend();
+  CHECK(adds_up());
+  pool->resume();
+  CHECK(adds_up());
+  pool->free(block);
+  CHECK(adds_up());
+  pool->close();
+  CHECK(adds_up());
+  CHECK(held_now(*allocator).reserved == 0);
 }
 
 TEST_CASE("a full log keeps its last events, counts those that went, and still adds up") {

@@ -108,6 +108,69 @@ TEST_CASE("where a block goes does not depend on the order in which others were 
   }
 }
 
+TEST_CASE("a block had whoever used its pieces last: one, nobody, or many") {
+  constexpr char kUsers[2] = {};
+  const memory::User one = &kUsers[0], two = &kUsers[1], many = memory::Block::many_users();
+  const auto [of_first, of_second, of_both] =
+      GENERATE_REF(table<memory::User, memory::User, memory::User>({{one, one, one},
+                                                                    {one, two, many},
+                                                                    {one, nullptr, one},
+                                                                    {nullptr, two, two},
+                                                                    {nullptr, nullptr, nullptr},
+                                                                    {many, one, many},
+                                                                    {one, many, many}}));
+  const bool first_goes_first = GENERATE(true, false);
+  Heap heap(kProfile);
+  heap.adopt(address(1 << 20), 2048, kSmall);
+  BlockNode* first = heap.take(1024);
+  BlockNode* second = heap.take(1024);
+  CHECK(first->last_user() == nullptr);
+  CHECK(second->last_user() == nullptr);
+  first->set_last_user(of_first);
+  second->set_last_user(of_second);
+  heap.give(first_goes_first ? first : second);
+  heap.give(first_goes_first ? second : first);
+  BlockNode* both = heap.take(2048);
+  CHECK(both->last_user() == of_both);
+  heap.give(both);
+  BlockNode* piece = heap.take(512);
+  CHECK(piece->last_user() == of_both);
+  CHECK(heap.take(1536)->last_user() == of_both);
+}
+
+TEST_CASE("memory that is new, and a block without any, had no user before") {
+  constexpr char kUser = 0;
+  Heap heap(kProfile);
+  const auto used = [&](BlockNode* node) {
+    node->set_last_user(&kUser);
+    return node;
+  };
+  const auto fill = [&] {
+    auto row = heap.find_row(kProfile.page_bytes);
+    heap.claim(row, row.bytes);
+    return heap.finish(row, kProfile.page_bytes);
+  };
+  heap.adopt_addresses(address(1 << 20), kSegment, kSmall);
+  BlockNode* node = used(fill());
+  heap.give(node);
+  BlockNode* claimed = heap.claim_pages(memory::kNoLimit);  // it goes back to the device
+  REQUIRE(claimed);
+  claimed->has_memory = false;
+  heap.settle(claimed);
+  node = fill();
+  CHECK(node->last_user() == nullptr);
+  heap.give(used(node));
+  claimed = heap.claim_pages(memory::kNoLimit);
+  claimed->has_memory = false;
+  heap.settle(claimed);
+  heap.drop(heap.segments().begin());  // its node is used again by what comes next
+  BlockNode* empty = heap.take_empty();
+  CHECK(empty->last_user() == nullptr);
+  heap.give(used(empty));
+  heap.adopt(address(1 << 20), kSegment, kSmall);
+  CHECK(heap.take(512)->last_user() == nullptr);
+}
+
 TEST_CASE("thousands of free blocks of one size are still found in order") {
   constexpr std::size_t kCount = 20'000;
   Heap heap(kProfile);

@@ -265,6 +265,54 @@ TEST_CASE("rows, pages and holes of a heap are those of a plain model") {
   }
 }
 
+TEST_CASE(
+    "pages are claimed of the largest stretch, whatever the order in which others were freed") {
+  std::vector<std::size_t> order = {0, 1, 2, 3};
+  do {
+    Heap heap(kProfile);
+    heap.adopt(reinterpret_cast<std::byte*>(std::uintptr_t{1} << 30), 16 * kRange, kRange);
+    std::vector<BlockNode*> nodes;
+    for (std::size_t i = 0; i < 4; ++i) {
+      nodes.push_back(heap.take(kRange + i * kPage));
+      heap.take(2 * kSmall);
+    }
+    BlockNode* const rest = heap.take(16 * kRange - 4 * kRange - 6 * kPage - 8 * kSmall);
+    REQUIRE(rest);
+    const std::byte *const begin = nodes[3]->data(), *const end = nodes[3]->end();
+    for (const std::size_t i : order) heap.give(nodes[i]);
+    const BlockNode* claimed = heap.claim_pages(kPage);
+    REQUIRE(claimed);
+    CHECK((begin <= claimed->data() && claimed->end() == end));
+    CHECK(claimed->bytes() == kPage);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
+  Heap heap(kProfile);
+  for (const std::uintptr_t base : {1 << 20, 2 << 20, 3 << 20})
+    heap.adopt(reinterpret_cast<std::byte*>(base), kRange, kSmall);
+  BlockNode* live = heap.take(kSmall);  // of the first: all fit alike
+  std::size_t nodes = 100;
+  Heap::Walk walk(heap), at_end(heap);
+  while (at_end.next(nodes)) {
+  }
+  CHECK(at_end.is_done());
+  Heap::Walk other(heap);
+  nodes = 2;
+  CHECK(other.next(nodes) == live);
+  nodes = 1;
+  CHECK(other.next(nodes) == nullptr);  // over the rest of the first: it stands at the second
+  heap.drop(std::next(heap.segments().begin()));
+  heap.give(live);
+  heap.drop(heap.segments().begin());  // where the first walk stands
+  live = heap.take(kSmall);
+  nodes = 100;
+  CHECK(walk.next(nodes) == live);
+  CHECK(other.next(nodes) == live);
+  CHECK(walk.next(nodes) == nullptr);
+  CHECK(walk.is_done());
+}
+
 TEST_CASE("a walk meets every block that lives all the while exactly once, whatever else happens") {
   std::size_t all_stayed = 0;
   for (std::uint64_t seed = 30; seed < 100; ++seed) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "ebb/allocator/bytes.h"
 #include "ebb/allocator/error.h"
+#include "ebb/allocator/host_source.h"
 #include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -323,6 +325,29 @@ TEST_CASE("a capacity leaves a sixteenth of all memory to the process, 16 MiB to
   CHECK(capacity(total, total) == total);
   CHECK(host_capacity({.total = ~std::size_t{0}, .free = ~std::size_t{0}}, ~std::size_t{0}) ==
         ~std::size_t{0});
+}
+
+TEST_CASE(
+    "what the host gives is read again as the device grows, and ends before the kernel does") {
+  ::unsetenv("EBB_CPU_MEMORY");
+  constexpr std::size_t kPiece = 4 * kMiB, kAddresses = 1024 * kMiB;
+  HostSource source;
+  auto* const base = static_cast<std::byte*>(source.reserve(kAddresses));
+  REQUIRE(base);
+  REQUIRE(source.commit(base, kPiece));  // with as much as the machine has
+  std::size_t committed = kPiece;
+  {
+    const ResourceLimit data(RLIMIT_DATA, this_process(5) + 256 * kMiB);
+    while (committed < kAddresses && source.commit(base + committed, kPiece)) {
+      std::memset(base + committed, 1, kPiece);
+      committed += kPiece;
+    }
+  }
+  CHECK(committed > 64 * kMiB);
+  CHECK(committed <= kPiece + (256 - 16) * kMiB);  // the margin is left to the rest of the process
+  CHECK(source.commit(base + committed, kPiece));
+  CHECK(source.decommit(base, committed + kPiece));
+  source.unreserve(base, kAddresses);
 }
 
 // An environment variable until the end of its scope.

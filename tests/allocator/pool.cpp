@@ -226,6 +226,17 @@ TEST_CASE("a block that a limit keeps from growing stays as it was") {
   CHECK(pool->grow(block, {8192}, {split_of(8192, 0), {}}));
 }
 
+TEST_CASE("a block that cannot grow leaves its pool what it has reserved ahead") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session", 8 << 20);
+  pool->preallocate(8 << 20);
+  Block* const block = pool->allocate({2 << 20}, {split_of(2 << 20, 0), {}}, true);
+  CHECK_THROWS_AS(pool->grow(block, {12 << 20}, {split_of(12 << 20, 0), {}}), OutOfMemory);
+  CHECK(pool->reserved_bytes() == 8 << 20);
+  CHECK(pool->grow(block, {8 << 20}, {split_of(8 << 20, 0), {}}));
+  CHECK(pool->reserved_bytes() == 8 << 20);
+}
+
 TEST_CASE("a block of zero bytes has no addresses to grow at, so that none moves") {
   const auto allocator = simulated();
   const auto pool = allocator->make_pool("session");
@@ -244,6 +255,35 @@ TEST_CASE("a block grows within the pages it has where the device has no address
   CHECK_FALSE(pool->grow(block, {4096}, {split_of(4096, 0), {}}));
   CHECK(pool->reserved_bytes() == 8192);
   CHECK(pool->allocated_bytes() == 8192);
+}
+
+TEST_CASE("a pool's segments are its blocks that have memory, and the device's those of all") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session"), other = allocator->make_pool("other");
+  const auto segments = [&](const Pool& of) { return of.stats().segments; };
+  other->allocate({.bytes = 1});
+  other->allocate({.bytes = 0});
+  Block* const arena = pool->allocate({4096}, {split_of(4096, 0), {}}, true);
+  pool->allocate({.bytes = 4096});
+  CHECK(segments(*pool) == 2);
+  CHECK(segments(*other) == 1);
+  CHECK(pool->grow(arena, {8192}, {split_of(8192, 0), {}}));
+  CHECK(allocator->stats().segments == 3);
+  pool->rest(arena);
+  pool->set_limit(4096);  // takes it
+  CHECK(segments(*pool) == 1);
+  CHECK(allocator->stats().segments == 2);
+  pool->set_limit({});
+  CHECK(pool->grow(arena, {8192}, {split_of(8192, 0), {}}));
+  CHECK(segments(*pool) == 2);
+  pool->suspend();
+  CHECK(segments(*pool) == 0);
+  CHECK(allocator->stats().segments == 1);
+  pool->resume();
+  CHECK(segments(*pool) == 2);
+  pool->close();
+  CHECK(segments(*pool) == 0);
+  CHECK(allocator->stats().segments == 1);
 }
 
 TEST_CASE("two threads close a pool, and each of its blocks goes once", "[concurrent]") {

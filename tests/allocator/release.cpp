@@ -59,7 +59,8 @@ TEST_CASE("a release says what a live block keeps in segments of fixed size") {
 
 TEST_CASE("what a device does not take back is reported, stays reserved, and goes the next time") {
   const bool grows = GENERATE(true, false);
-  CAPTURE(grows);
+  const bool closes_again = GENERATE(true, false);
+  CAPTURE(grows, closes_again);
   Faulty device(grows ? Profile{} : in_segments());
   CachingAllocator& allocator = device.allocator;
   const auto pool = allocator.make_pool("session");
@@ -82,8 +83,9 @@ TEST_CASE("what a device does not take back is reported, stays reserved, and goe
   CHECK(closed.freed_bytes == 4 * kMiB);
   CHECK(closed.returned_bytes == 0);
   device.source->keep_all(false);
-  CHECK(allocator.release_cached().returned_bytes == 20 * kMiB);
-  CHECK(pool->close().returned_bytes == 8 * kMiB);
+  if (closes_again) CHECK(pool->close().returned_bytes == 8 * kMiB);
+  CHECK(allocator.release_cached().returned_bytes == (closes_again ? 20 : 28) * kMiB);
+  CHECK(pool->close().returned_bytes == 0);
   CHECK(device.source->committed_bytes() == 0);
 }
 
@@ -149,6 +151,35 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "what pools took of the device's preallocation is there again when they free it or close") {
+  const bool by_limit = GENERATE(true, false);
+  CAPTURE(by_limit);
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  if (by_limit)
+    allocator.set_limit(20 * kMiB);
+  else
+    device.source->bound(20 * kMiB);
+  allocator.preallocate(20 * kMiB);
+  const auto pool = allocator.make_pool("session");
+  const auto in_cache = [&] { return allocator.fragmentation().free_bytes; };
+  Block* first = pool->allocate({.bytes = 6 * kMiB});
+  Block* second = pool->allocate({.bytes = 6 * kMiB});
+  CHECK(in_cache() == 8 * kMiB);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 9 * kMiB}), OutOfMemory);
+  CHECK(in_cache() == 8 * kMiB);
+  pool->free(first);
+  CHECK(in_cache() == 14 * kMiB);
+  pool->free(second);
+  CHECK(in_cache() == 20 * kMiB);
+  pool->allocate({.bytes = 12 * kMiB});
+  CHECK(in_cache() == 8 * kMiB);
+  pool->close();
+  CHECK(in_cache() == 20 * kMiB);
+  CHECK(allocator.reserved_bytes() == 20 * kMiB);
+}
+
+TEST_CASE(
     "a suspended pool keeps nothing ahead, whatever is freed meanwhile, until it is resumed") {
   Faulty device;
   const auto pool = device.allocator.make_pool("session");
@@ -174,6 +205,21 @@ TEST_CASE("a pool's limit lowered below what it keeps ahead gives that back, as 
   pool->set_limit({});
   pool->free(pool->allocate({.bytes = 4096}));
   CHECK(pool->reserved_bytes() == 8 * kMiB);
+}
+
+TEST_CASE(
+    "what a pool keeps ahead is its own to the last byte, whatever the device's limit is then") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(8 * kMiB);
+  device.allocator.set_limit(4 * kMiB);
+  Block* block = pool->allocate({.bytes = 8 * kMiB});
+  CHECK(pool->reserved_bytes() == 8 * kMiB);
+  pool->free(block);
+  CHECK(pool->reserved_bytes() == 4 * kMiB);  // as much again as the limit allows by now
+  device.allocator.set_limit(7 * kMiB);
+  pool->free(pool->allocate({.bytes = 4096}));
+  CHECK(pool->reserved_bytes() == 7 * kMiB);
 }
 
 TEST_CASE("a preallocation that is refused throws, and changes nothing that is in use") {
@@ -275,6 +321,24 @@ TEST_CASE("what a pool holds ahead is a segment while it has memory") {
   CHECK(segments() == 1);
   pool->close();
   CHECK(segments() == 0);
+}
+
+TEST_CASE("what a device takes none of is in the report to the byte, beside what is to stay") {
+  for (const std::size_t kept : {std::size_t{0}, 100 * kMiB}) {
+    CAPTURE(kept);
+    Faulty device;
+    if (kept > 0) device.allocator.preallocate(kept);
+    device.allocator.free(device.allocator.allocate({.bytes = 640 * kMiB}));
+    device.source->keep_all(true);
+    const std::size_t reserved = device.allocator.reserved_bytes();
+    const ReleaseReport report = device.allocator.release_cached();
+    CHECK(report.returned_bytes == 0);
+    CHECK(report.refused_bytes == reserved - kept);
+    CHECK(report.preallocated_bytes == kept);
+    CHECK(report.pinned_bytes == 0);
+    device.source->keep_all(false);
+    CHECK(device.allocator.release_cached().returned_bytes == reserved - kept);
+  }
 }
 
 }  // namespace

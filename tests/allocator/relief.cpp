@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "ebb/allocator/event_log.h"
 #include "ebb/allocator/limit.h"
 #include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
@@ -109,6 +110,112 @@ TEST_CASE("idle arenas go oldest pool first, and no more of them than it takes")
   allocator.free(block);
 }
 
+TEST_CASE(
+    "as much gives way as a limit or the device is short of, which is less than the request") {
+  const bool by_limit = GENERATE(true, false);
+  CAPTURE(by_limit);
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
+  Block* const of_a = a->allocate({.bytes = 4 * kMiB});
+  Block* const of_b = b->allocate({.bytes = 4 * kMiB});
+  a->rest(of_a);
+  b->rest(of_b);
+  if (by_limit)
+    allocator.set_limit(11 * kMiB);
+  else
+    device.source->bound(11 * kMiB);
+  const auto own = allocator.make_pool("own");
+  own->allocate({.bytes = 6 * kMiB});
+  CHECK_FALSE(a->has_memory(of_a));
+  CHECK(b->has_memory(of_b));
+  CHECK(allocator.reserved_bytes() == 10 * kMiB);
+}
+
+// A device that does not take back what lies at one address.
+class KeepingSource final : public MemorySource {
+ public:
+  void* reserve(std::size_t bytes) noexcept override { return upstream_.reserve(bytes); }
+  void unreserve(void* base, std::size_t bytes) noexcept override {
+    upstream_.unreserve(base, bytes);
+  }
+  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    return at != kept && upstream_.decommit(at, bytes);
+  }
+  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
+  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
+  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
+
+  const void* kept = nullptr;
+
+ private:
+  SimulatedSource upstream_{1024 * kMiB, 4096};
+};
+
+TEST_CASE("an idle arena that the device does not take back stays idle, and the others go") {
+  auto owned = std::make_unique<KeepingSource>();
+  KeepingSource& source = *owned;
+  CachingAllocator allocator(std::move(owned), Profile{});
+  const auto a = allocator.make_pool("a"), b = allocator.make_pool("b");
+  Block* const of_a = a->allocate({.bytes = 4 * kMiB});
+  Block* const of_b = b->allocate({.bytes = 4 * kMiB});
+  a->rest(of_a);
+  b->rest(of_b);
+  source.kept = of_a->data();
+  allocator.set_limit(8 * kMiB);
+  Block* block = allocator.allocate({.bytes = 4 * kMiB});
+  CHECK(a->has_memory(of_a));
+  CHECK_FALSE(b->has_memory(of_b));
+  CHECK(allocator.reserved_bytes() == 8 * kMiB);
+  source.kept = nullptr;
+  Block* another = allocator.allocate({.bytes = 4 * kMiB});
+  CHECK_FALSE(a->wake(of_a));
+  allocator.free(block);
+  allocator.free(another);
+}
+
+TEST_CASE("a pool at its own limit leaves the cache alone, and what the device preallocates") {
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.preallocate(8 * kMiB);
+  const auto pool = allocator.make_pool("session", 4 * kMiB);
+  int calls = 0;
+  const Watch watch = allocator.watch({}, [&](const Pressure& pressure) {
+    ++calls;
+    CHECK(pressure.reserved_bytes == 8 * kMiB);
+    CHECK(pressure.missing_bytes == 4 * kMiB);
+  });
+  const auto log = std::make_shared<EventLog>(100);
+  allocator.set_recorder(log);
+  CHECK_THROWS_AS(pool->allocate({.bytes = 8 * kMiB}), OutOfMemory);
+  CHECK(calls == 1);
+  CHECK(log->read().events.empty());
+  allocator.set_recorder(nullptr);
+}
+
+TEST_CASE("room is what nobody uses: cached pages and idle arenas, not what a pool keeps ahead") {
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  allocator.set_limit(32 * kMiB);
+  Block* live = allocator.allocate({.bytes = 2 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 6 * kMiB}));
+  CHECK(allocator.reserved_bytes() == 8 * kMiB);
+  CHECK(allocator.room_bytes() == 30 * kMiB);
+  const auto idle = allocator.make_pool("idle"), ahead = allocator.make_pool("ahead");
+  idle->rest(idle->allocate({.bytes = 4 * kMiB}));
+  CHECK(allocator.room_bytes() == 30 * kMiB);
+  ahead->preallocate(8 * kMiB);
+  Block* const arena = ahead->allocate({.bytes = 3 * kMiB});
+  ahead->rest(arena);
+  CHECK(allocator.room_bytes() == 22 * kMiB);
+  Block* block = allocator.allocate({.bytes = 22 * kMiB});  // and that much is to be had
+  CHECK(allocator.room_bytes() == 0);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
+  CHECK(ahead->has_memory(arena));
+  for (Block* each : {live, block}) allocator.free(each);
+}
+
 TEST_CASE("at a pool's own limit only its own idle blocks give way") {
   Faulty device;
   CachingAllocator& allocator = device.allocator;
@@ -148,6 +255,99 @@ TEST_CASE(
   allocator.set_limit({});
   allocator.free(allocator.allocate({.bytes = 1}));
   allocator.free(live);
+}
+
+TEST_CASE("what the device refuses has never been reserved, in no figure") {
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  device.source->bound(3 * kMiB);
+  Block* const block = allocator.allocate({.bytes = 2 * kMiB + 4096});  // a whole step is refused
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 2 * kMiB}), OutOfMemory);
+  const auto pool = allocator.make_pool("session");
+  CHECK_THROWS_AS(pool->allocate({.bytes = 2 * kMiB}), OutOfMemory);
+  const Figure reserved = allocator.stats().reserved;
+  CHECK(reserved.current == device.source->committed_bytes());
+  CHECK(reserved.peak == reserved.current);
+  CHECK(reserved.total == reserved.current);
+  CHECK(pool->stats().reserved == Figure{});
+  allocator.free(block);
+}
+
+TEST_CASE("the largest request that would have been served is served, and no larger one") {
+  for (const std::size_t limit :
+       {std::size_t{1000}, std::size_t{4097}, kMiB + 100, 10 * kMiB + 7}) {
+    CAPTURE(limit);
+    Faulty device;
+    CachingAllocator& allocator = device.allocator;
+    allocator.set_limit(limit);
+    const auto room_of = [](const auto& call) {
+      try {
+        call();
+      } catch (const OutOfMemory& error) {
+        return error.facts().room_bytes;
+      }
+      return ~std::size_t{0};
+    };
+    const std::size_t room = room_of([&] { allocator.allocate({.bytes = 64 * kMiB}); });
+    CHECK(room == limit / 4096 * 4096);
+    CHECK(allocator.room_bytes() == room);
+    if (room == 0) continue;
+    Block* const block = allocator.allocate({.bytes = room});
+    CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
+    allocator.free(block);
+    allocator.release_cached();
+    // An arena grows into it, and what its pool holds ahead counts.
+    const auto pool = allocator.make_pool("session");
+    if (room >= 8192) pool->preallocate(4096);
+    Block* const arena = pool->allocate({.bytes = 4096}, {}, true);
+    if (room >= 8192) pool->preallocate(8192);
+    const std::size_t grown = room_of([&] { pool->grow(arena, {.bytes = 60 * kMiB}, {}); });
+    CHECK(grown == room);
+    CHECK(pool->grow(arena, {.bytes = grown}, {}));
+  }
+}
+
+TEST_CASE(
+    "a pool's limit lowered at run time takes its oldest idle block, and no more than it has to") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  std::vector<Block*> blocks;
+  for (int i = 0; i < 3; ++i) blocks.push_back(pool->allocate({.bytes = 4 * kMiB}));
+  for (const std::size_t i : {2, 0, 1}) pool->rest(blocks[i]);
+  pool->set_limit(8 * kMiB);
+  CHECK_FALSE(pool->has_memory(blocks[0]));
+  CHECK(pool->has_memory(blocks[1]));
+  CHECK(pool->has_memory(blocks[2]));
+  CHECK(pool->wake(blocks[1]));
+  pool->set_limit(kMiB);
+  CHECK(pool->has_memory(blocks[1]));  // it does not rest
+  CHECK(pool->reserved_bytes() == 4 * kMiB);
+}
+
+TEST_CASE(
+    "trimming takes the largest free stretch first, from its end, and no more than it has to") {
+  Faulty device;
+  CachingAllocator& allocator = device.allocator;
+  std::vector<Block*> freed, live;
+  for (const std::size_t size : {4, 16, 8}) {
+    freed.push_back(allocator.allocate({.bytes = size * kMiB}));
+    live.push_back(allocator.allocate({.bytes = 2 * kMiB}));
+  }
+  const void* const of_16 = freed[1]->data();
+  for (Block* block : freed) allocator.free(block);
+  const auto largest = [&] { return allocator.fragmentation().largest_free_bytes; };
+  const auto pieces = [&] { return allocator.fragmentation().free_pieces; };
+  REQUIRE(allocator.reserved_bytes() == 34 * kMiB);
+  allocator.set_limit(24 * kMiB);  // 10 of the 16
+  CHECK(allocator.reserved_bytes() == 24 * kMiB);
+  CHECK(largest() == 8 * kMiB);
+  CHECK(pieces() == 3);
+  allocator.set_limit(16 * kMiB);  // the 8
+  CHECK(largest() == 6 * kMiB);
+  CHECK(pieces() == 2);
+  live.push_back(allocator.allocate({.bytes = 6 * kMiB}));
+  CHECK(live.back()->data() == of_16);
+  for (Block* block : live) allocator.free(block);
 }
 
 TEST_CASE("a fraction is of the capacity, and of 0 to 1") {

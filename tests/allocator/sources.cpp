@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -54,6 +57,60 @@ TEST_CASE("the host knows how much memory it has") {
   CHECK(memory.free <= memory.total);
 }
 
+std::size_t resident_pages(void* at, std::size_t pages) {
+  std::vector<unsigned char> is_resident(pages);
+  REQUIRE(::mincore(at, pages * 4096, is_resident.data()) == 0);
+  return static_cast<std::size_t>(
+      std::count_if(is_resident.begin(), is_resident.end(), [](auto each) { return each & 1; }));
+}
+
+TEST_CASE("what the host has committed is resident, zero, and its own; what it took back is not") {
+  HostSource source;
+  constexpr std::size_t kPages = 1000, kBytes = kPages * 4096;
+  auto* const base = static_cast<std::byte*>(source.reserve(4 * kBytes));
+  CHECK(resident_pages(base, 4 * kPages) == 0);
+  REQUIRE(source.commit(base + kBytes, kBytes));
+  CHECK(resident_pages(base, 4 * kPages) == kPages);
+  CHECK(
+      std::all_of(base + kBytes, base + 2 * kBytes, [](std::byte b) { return b == std::byte{}; }));
+  base[kBytes] = std::byte{1};
+  const std::size_t small = 100 * 4096;  // stays part of its mapping
+  REQUIRE(source.decommit(base + kBytes, small));
+  CHECK(resident_pages(base, 4 * kPages) == kPages - 100);
+  REQUIRE(source.commit(base + kBytes, small));
+  CHECK(resident_pages(base, 4 * kPages) == kPages);
+  CHECK(base[kBytes] == std::byte{0});
+  REQUIRE(source.decommit(base + kBytes, kBytes));
+  CHECK(resident_pages(base, 4 * kPages) == 0);
+  source.unreserve(base, 4 * kBytes);
+}
+
+TEST_CASE("a source of given capacity says what it has of that, whatever the machine has") {
+  HostSource source(1 << 20);
+  CHECK(source.device_memory().total == 1 << 20);
+  void* const base = source.reserve(2 << 20);
+  REQUIRE(source.commit(base, 1 << 18));
+  CHECK(source.device_memory().free == (1 << 20) - (1 << 18));
+  CHECK_FALSE(source.commit(static_cast<std::byte*>(base) + (1 << 18), 1 << 20));
+  CHECK(source.device_memory().free == (1 << 20) - (1 << 18));
+  CHECK(source.capacity_bytes() == 1 << 20);
+  REQUIRE(source.decommit(base, 1 << 18));
+  source.unreserve(base, 2 << 20);
+}
+
+TEST_CASE("a commit that the host refuses takes nothing of its capacity") {
+  HostSource source(std::size_t{8} << 20);
+  auto* const base = static_cast<std::byte*>(source.reserve(32 << 20));
+  REQUIRE(base);
+  CHECK_FALSE(source.commit(base, 16 << 20));
+  CHECK(source.commit(base, 8 << 20));
+  CHECK_FALSE(source.commit(base + (8 << 20), 4096));
+  CHECK(source.decommit(base, 8 << 20));
+  CHECK(source.commit(base + (16 << 20), 8 << 20));
+  CHECK(source.decommit(base + (16 << 20), 8 << 20));
+  source.unreserve(base, 32 << 20);
+}
+
 TEST_CASE("a simulated device refuses what is beyond its capacity, unless asked, and remembers") {
   SimulatedSource source(1 << 20, 4096);
   auto* const base = static_cast<std::byte*>(source.reserve(2 << 20));
@@ -107,6 +164,54 @@ TEST_CASE("simulated ranges never overlap, however often the address range is us
     live.emplace(begin, bytes);
   }
   CHECK(served > 8'000);
+}
+
+// A process that may map so many addresses and no more, as RLIMIT_AS has it.
+class NarrowSource final : public MemorySource {
+ public:
+  explicit NarrowSource(std::size_t bytes) noexcept : left(bytes) {}
+  void* reserve(std::size_t bytes) noexcept override {
+    if (bytes > left) return nullptr;
+    left -= bytes;
+    return upstream_.reserve(bytes);
+  }
+  void unreserve(void* base, std::size_t bytes) noexcept override {
+    left += bytes;
+    upstream_.unreserve(base, bytes);
+  }
+  bool commit(void* at, std::size_t bytes) noexcept override { return upstream_.commit(at, bytes); }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    return upstream_.decommit(at, bytes);
+  }
+  std::size_t page_bytes() const noexcept override { return upstream_.page_bytes(); }
+  std::size_t capacity_bytes() const noexcept override { return upstream_.capacity_bytes(); }
+  DeviceMemory device_memory() const noexcept override { return upstream_.device_memory(); }
+
+  std::size_t left;
+
+ private:
+  SimulatedSource upstream_{std::size_t{1} << 30, 4096};
+};
+
+TEST_CASE("where addresses are few a range takes some of them and leaves most to others") {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  auto owned = std::make_unique<NarrowSource>(512 * kMiB + 4096);
+  const NarrowSource& source = *owned;
+  CachingAllocator allocator(std::move(owned), Profile{});
+  Block* small = allocator.allocate({.bytes = 100});
+  CHECK(source.left == 448 * kMiB + 4096);
+  Block* large = allocator.allocate({.bytes = 200 * kMiB});  // all that there are in one piece
+  CHECK(source.left == 192 * kMiB + 4096);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory);
+  const auto pool = allocator.make_pool("session");
+  Block* arena = pool->allocate({.bytes = 192 * kMiB}, {}, true);  // without room to grow
+  CHECK(source.left == 4096);
+  CHECK_FALSE(pool->grow(arena, {.bytes = 192 * kMiB + 1}, {}));
+  CHECK_THROWS_AS(pool->allocate({.bytes = 4097}), OutOfMemory);
+  pool->close();
+  for (Block* block : {small, large}) allocator.free(block);
+  allocator.release_cached();
+  CHECK(source.left == 512 * kMiB + 4096);
 }
 
 TEST_CASE("a profile that contradicts itself or its source is refused") {

@@ -90,6 +90,33 @@ TEST_CASE("a block that grows above a threshold that was passed before is not to
   CHECK(watched.told == 1);
 }
 
+TEST_CASE("a block that grows past a threshold is told of, with what was asked for") {
+  Watched watched;
+  const Watch watch = watched.over(2 * kMiB);
+  const auto pool = watched.allocator.make_pool("session");
+  ByCategory split{};
+  split[0] = kMiB;
+  Block* block = pool->allocate({.bytes = kMiB}, {split, {}}, true);
+  CHECK(watched.told == 0);
+  split[0] = 3 * kMiB;
+  CHECK(pool->grow(block, {.bytes = 3 * kMiB}, {split, {}}));
+  CHECK(watched.told == 1);
+  CHECK(watched.last.requested_bytes == 3 * kMiB);
+  CHECK(watched.last.allocated_bytes == 3 * kMiB);
+}
+
+TEST_CASE("a pool that is resumed past a threshold is told of") {
+  Watched watched;
+  const Watch watch = watched.over(2 * kMiB);
+  const auto pool = watched.allocator.make_pool("session");
+  pool->allocate({.bytes = 3 * kMiB});
+  CHECK(watched.told == 1);
+  pool->suspend();
+  pool->resume();
+  CHECK(watched.told == 2);
+  CHECK(watched.last.allocated_bytes == 3 * kMiB);
+}
+
 TEST_CASE("several thresholds are each told of when they are passed") {
   Watched watched;
   std::vector<Watch> watches;
@@ -100,6 +127,28 @@ TEST_CASE("several thresholds are each told of when they are passed") {
   CHECK(watched.told == 4);
   watched.allocator.free(block);
   watched.allocator.free(more);
+}
+
+TEST_CASE(
+    "of several thresholds those that are no longer passed are told of again, and no others") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  std::vector<Watch> watches;
+  for (const std::size_t threshold : {4, 1}) watches.push_back(watched.over(threshold * kMiB));
+  Block* block = allocator.allocate({.bytes = 3 * kMiB});
+  Block* more = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 2);
+  allocator.free(more);  // 3 MiB are left: above the one, below the other
+  more = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 3);
+  allocator.free(more);
+  more = allocator.allocate({.bytes = kMiB});
+  CHECK(watched.told == 3);
+  allocator.free(more);
+  allocator.free(block);
+  more = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(watched.told == 4);
+  allocator.free(more);
 }
 
 TEST_CASE("a callback may free, release, allocate, change limits and close pools") {
@@ -191,6 +240,20 @@ TEST_CASE("a watch that has ended is not told, and keeps nothing that its functi
   CHECK(allocator.stats().allocations == 1);
   watch.end();
   const Watch next = allocator.watch(kMiB, [](const Pressure&) {});  // which forgets the others
+}
+
+TEST_CASE("a watch that is assigned to ends, and what is assigned goes on") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  int others = 0;
+  Watch watch = watched.over(kMiB);
+  watch = allocator.watch(kMiB, [&](const Pressure&) { ++others; });
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  CHECK(watched.told == 0);
+  CHECK(others == 1);
+  watch = {};
+  allocator.free(allocator.allocate({.bytes = 2 * kMiB}));
+  CHECK(others == 1);
 }
 
 TEST_CASE("a watch may end itself during a call, with all that its function holds") {

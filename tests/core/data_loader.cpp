@@ -191,6 +191,18 @@ TEST_CASE("a batch that nobody holds gives its memory to the next, at a new vers
   }
 }
 
+TEST_CASE("of a batch whose targets alone are held the inputs give their memory to the next") {
+  DataLoader loader(counting(8), {.batch = 4, .ahead = 0});
+  auto position = loader.begin();
+  const void* const inputs = detail::data((*position).input);
+  const Tensor held = (*position).target;
+  ++position;
+  CHECK(detail::data((*position).input) == inputs);
+  CHECK(detail::data((*position).target) != detail::data(held));
+  CHECK(held.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
+  CHECK((*position).target.to_vector<std::int32_t>() == Order{4, 5, 6, 7});
+}
+
 TEST_CASE("an iterator gives the same batch however often it is asked, after its loader too") {
   auto position = DataLoader(counting(8), {.batch = 4}).begin();
   const Batch a = *position, b = *position;
@@ -294,6 +306,25 @@ TEST_CASE("a loader's position is what follows the batches given out in its last
   CHECK(loader.position() == position);
   CHECK((*loader.begin()).target.to_vector<std::int32_t>() ==
         (*last).target.to_vector<std::int32_t>());
+}
+
+TEST_CASE("an iterator's copy that is behind the others does not take its loader's position back") {
+  for (const std::int64_t ahead : {0, 1, 3}) {
+    DataLoader loader(counting(12), {.batch = 2, .shuffle = Seed{1}, .ahead = ahead});
+    auto first = loader.begin();
+    auto behind = first;
+    std::vector<Order> batches;
+    for (int i = 0; i < 3; ++i, ++first)
+      batches.push_back((*first).target.to_vector<std::int32_t>());
+    const Resumable::Position position = loader.position();
+    CHECK(position.at("position") == "3");
+    for (int i = 0; i < 3; ++i, ++behind) {
+      CHECK((*behind).target.to_vector<std::int32_t>() == batches[static_cast<std::size_t>(i)]);
+      CHECK(loader.position() == position);
+    }
+    CHECK((*behind).target.to_vector<std::int32_t>() == (*first).target.to_vector<std::int32_t>());
+    CHECK(loader.position().at("position") == "4");
+  }
 }
 
 TEST_CASE("a position brings the seed of its shuffle along") {

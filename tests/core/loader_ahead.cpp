@@ -317,6 +317,9 @@ TEST_CASE("there is a thread only where it serves") {
   CHECK(extra_threads(data, options(host.twin(), 1)) == 0);
   CHECK(extra_threads(data, {.batch = kSamples, .device = host}) == 0);  // one batch
   CHECK(extra_threads(small, {.batch = 10, .device = host}) == 0);       // gathered in no time
+  const DataSet targets(Tensor::from(std::vector<float>(4 * 2), {4, 2}),
+                        Tensor::from(std::vector<float>(4 << 16), {4, 1 << 16}));
+  CHECK(extra_threads(targets, {.batch = 1, .device = host}) == 1);  // inputs and targets count
   CHECK(extra_threads(small, {.batch = 10, .device = *deferred.device}) == 1);
 }
 

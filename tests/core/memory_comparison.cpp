@@ -113,6 +113,22 @@ TEST_CASE("on a simulated device the prediction is the run, also where it does n
   CHECK_FALSE(holds(comparison.table(), "measured"));
 }
 
+TEST_CASE("a program that frees what was there before it holds nothing of its own") {
+  const Device device = Device::simulated("cpu", 1_GiB);
+  Tensor before = Tensor::zeros({1 << 20}, DType::f32, device);
+  memory::Marks mark(device);
+  before = {};
+  mark("freed");
+  const Tensor less = Tensor::zeros({1 << 10}, DType::f32, device);
+  mark.step({});
+  const memory::Footprint footprint = mark.finish();
+  CHECK(footprint.at("freed") == 0);
+  CHECK(footprint.held_between_steps_bytes == 0);
+  CHECK(footprint.step_peak_bytes == 0);
+  CHECK(footprint.end_bytes == 0);
+  CHECK(footprint.reserved_released_bytes == 0);
+}
+
 TEST_CASE("a program that fails leaves the comparison as it was") {
   memory::Comparison comparison(Device::cpu());
   comparison.measure("one", program);

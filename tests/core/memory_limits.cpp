@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/tensor/tensor.h"
@@ -103,6 +104,41 @@ TEST_CASE("a limit in fractions is one of the capacity", "[row10]") {
     CHECK(memory::stats(device).limit == 1_GiB);
     memory::set_limit(device, std::nullopt);
   }
+}
+
+TEST_CASE("a device that preallocates leaves what its pools have reserved out", "[row9]") {
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    memory::set_limit(device, 64_MiB);
+    const auto pool = device.runtime().allocator().make_pool("session");
+    pool->allocate({.bytes = 24_MiB});
+    memory::set_growth(device, memory::Growth::preallocate);
+    CHECK(reserved(device) == 64_MiB);
+    CHECK(memory::fragmentation(device).free_bytes == 40_MiB);
+    pool->close();
+    memory::set_growth(device, memory::Growth::on_demand);
+    memory::release_cached(device);
+    memory::set_limit(device, std::nullopt);
+  }
+}
+
+TEST_CASE("a threshold in fractions is one of the limit, or of the capacity without one",
+          "[row17]") {
+  for (const Device& device : devices())
+    for (const bool with_limit : {true, false}) {
+      CAPTURE(device.name(), with_limit);
+      if (with_limit) memory::set_limit(device, 64_MiB);
+      int told = 0;
+      const memory::Watch watch = memory::on_threshold(device, memory::Limit::fraction(0.5),
+                                                       [&](const memory::Pressure&) { ++told; });
+      const std::int64_t half = with_limit ? 32 * 1024 : 512 * 1024;  // KiB
+      { const Tensor reached = kib(half, device); }
+      CHECK(told == 0);
+      { const Tensor passed = kib(half + 1, device); }
+      CHECK(told == 1);
+      memory::release_cached(device);
+      memory::set_limit(device, std::nullopt);
+    }
 }
 
 TEST_CASE("a limit lowered at run time returns what is cached and refuses only what is new",

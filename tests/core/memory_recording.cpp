@@ -171,3 +171,19 @@ TEST_CASE("a recording is written as JSON from which what is held can be added u
   empty.write_json(folder.path("memory.json"));
   CHECK(Json::parse(tests::contents_of(folder.path("memory.json")))["events"].size() == 1);
 }
+
+TEST_CASE("a recording of many events is written whole, in whatever pieces") {
+  const tests::TemporaryFolder folder;
+  const Device device = Device::simulated("cpu", 1_GiB);
+  Recording recording(device);
+  for (int i = 0; i < 80'000; ++i) recording.step();
+  const Tensor last = Tensor::zeros({1000}, DType::f32, device);
+  recording.write_json(folder.path("memory.json"));
+  const std::string text = tests::contents_of(folder.path("memory.json"));
+  CHECK(text.size() > 1_MiB);
+  const Json json = Json::parse(text);
+  const std::vector<RecordedEvent> events = recording.events();
+  REQUIRE(json["events"].size() == events.size());
+  CHECK(json["events"].front()[0] == events.front().nanoseconds);
+  CHECK(json["events"].back()[3] == events.back().bytes);
+}

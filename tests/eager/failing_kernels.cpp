@@ -1,5 +1,6 @@
 // Kernels that refuse or fail, and what is left then.
 #include "ebb/core/base/error.h"
+#include "ebb/core/data/data_loader.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -100,6 +101,19 @@ TEST_CASE("setting the first half of what failed, through a view made before, do
   CHECK_THROWS_AS(update_half(x, Outcome::failed), Error);
   CHECK_THROWS_AS(assign(half, 5), Error);
   CHECK_THROWS_AS(x.to_vector<float>(), Error);
+}
+
+TEST_CASE("a batch in memory that a failed kernel was updating is as good as any") {
+  const tests::AtOnce at_once;
+  const Floats values = {1, 2, 3, 4, 5, 6, 7, 8};
+  DataLoader loader(DataSet(Tensor::from(values, {4, 2}), Tensor::from(values, {4, 2})),
+                    {.batch = 2, .ahead = 0});
+  auto position = loader.begin();
+  CHECK_THROWS_AS(update_half((*position).input, Outcome::failed), Error);
+  CHECK_THROWS_WITH((*position).input.to_vector<float>(), Catch::Contains("half"));
+  ++position;
+  CHECK((*position).input.to_vector<float>() == Floats{5, 6, 7, 8});
+  CHECK(((*position).input + 1).to_vector<float>() == Floats{6, 7, 8, 9});
 }
 
 TEST_CASE("an element of a view is the view's, and an index outside of it is refused") {

@@ -73,6 +73,22 @@ TEST_CASE("closed and reopened between any two steps, losses are the same on any
     }
 }
 
+TEST_CASE("what is saved before a first step has the random state of that step") {
+  const TemporaryFolder folder;
+  const DataSet data = samples(kSamples, kColumns);
+  const Device device = Device::cpu();
+  for (const char* mode : kModes) {
+    const std::vector<float> expected = uninterrupted(mode, data, device, 3);
+    set_seed(Seed{1});
+    make_training(mode, kColumns, device)->save(folder.path("run"), nullptr);
+    set_seed(Seed{100});  // as in another process
+    const auto training = make_training(mode, kColumns, device);
+    training->restore(folder.path("run"), nullptr);
+    DataLoader loader(data, options(device));
+    CHECK(training->train(loader, 3) == expected);
+  }
+}
+
 TEST_CASE("either mode goes on in the middle of the other's epoch") {
   const TemporaryFolder folder;
   const DataSet data = samples(kSamples, kColumns);

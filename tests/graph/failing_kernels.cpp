@@ -155,6 +155,23 @@ TEST_CASE(
   CHECK_THROWS_AS(session.value(p.w), Error);
 }
 
+TEST_CASE("what a failed run was updating is no value for a variable until it is set") {
+  const tests::AtOnce at_once;
+  const Program p;
+  Graph other;
+  const Tensor how = other.placeholder("how", DType::f32, {1});
+  const Tensor captured = Tensor::from({1.f, 2.f});
+  const Tensor step = at_risk(add_assign(captured, Tensor::from({1.f, 1.f}) * how), how);
+  CHECK_THROWS_AS(Session(other).run(step, {{how, fail()}}), Error);
+  Session session(p.graph);
+  session.initialize(p.parameters);
+  CHECK_THROWS_WITH(session.assign(p.w, captured), Catch::Contains("add_assign"));
+  CHECK(session.value(p.w).to_vector<float>() == Floats{1, 1});
+  assign(captured, Tensor::from({5.f, 6.f}));
+  session.assign(p.w, captured);
+  CHECK(session.value(p.w).to_vector<float>() == Floats{5, 6});
+}
+
 TEST_CASE("a poisoned run that fails names the step that failed") {
   const tests::AtOnce at_once;
   const Program p;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
@@ -59,6 +60,50 @@ TEST_CASE("a session preallocates its limit, or all that is left, and keeps it u
       CHECK(session.close().returned_bytes == most);
       CHECK(reserved(device) == before);
     }
+}
+
+TEST_CASE("a session has available what it holds and what the rest leaves, within its own limit",
+          "[row9][row10]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices())
+    for (const memory::Growth growth : {memory::Growth::on_demand, memory::Growth::preallocate}) {
+      CAPTURE(device.name(), growth == memory::Growth::preallocate);
+      const ClassifierData small(8, device), large(kRows, device);
+      memory::set_limit(device, reserved(device) + 64_MiB);
+      {
+        Session session(model.graph, {.device = device, .growth = growth});
+        CHECK(session.available() == 64_MiB);
+        session.initialize(model.parameters);
+        CHECK(session.available() == 64_MiB);
+        for (const ClassifierData* data : {&small, &large, &small}) {
+          session.run(model.train, feeds(model, *data));
+          CHECK(session.available() == 64_MiB);
+        }
+        session.set_memory_limit(16_MiB);
+        CHECK(session.available() == 16_MiB);
+        session.set_memory_limit({});
+        Session other(model.graph, {.device = device});
+        // An arena that rests is anybody's, unless its session has reserved it ahead.
+        const std::size_t resting =
+            growth == memory::Growth::on_demand
+                ? device.runtime().profile().in_pages(session.memory().arena_bytes)
+                : 0;
+        CHECK(other.available() == 64_MiB - session.stats().reserved.current + resting);
+      }
+      memory::set_limit(device, std::nullopt);
+    }
+}
+
+TEST_CASE("an arena that cannot grow where it is goes before a larger one comes", "[row14]") {
+  const ClassifierGraph model;
+  for (const bool captures : {true, false}) {
+    const tests::OwnDeferred own(3, captures, false);
+    const Device& device = *own.device;
+    const ClassifierData small(kRows / 2, device), large(kRows, device);
+    Session session = trained(model, small, {.device = device});
+    session.run(model.train, feeds(model, large));
+    CHECK(session.stats().allocated.peak == model.plan(kRows, device).peak_bytes);
+  }
 }
 
 TEST_CASE("a session that cannot preallocate its limit is not made, and takes nothing", "[row9]") {

@@ -3,8 +3,11 @@
 #include <sstream>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/graph/models.h"
@@ -132,6 +135,77 @@ TEST_CASE("with so many rows as the message says the run fits, and with more it 
           CHECK_THROWS_AS(run(more), OutOfMemory);
           CHECK_NOTHROW(run(fits));
         }
+}
+
+TEST_CASE("rows are counted in the feeds of open length, and what is fetched takes room too",
+          "[row12][row16]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 256});
+  const Tensor scale = graph.placeholder("scale", DType::f32, {3, 256});
+  const Tensor y = square(x) + sum(scale), total = sum(y);
+  for (const Device& device : devices())
+    for (const bool fetches_rows : {true, false}) {
+      CAPTURE(device.name(), fetches_rows);
+      const Tensor factor = Tensor::full({3, 256}, 2, DType::f32, device);
+      const auto rows_of = [&](std::int64_t rows) {
+        return Tensor::zeros({rows, 256}, DType::f32, device);
+      };
+      Session session(graph, {.device = device});
+      const auto run = [&](const Tensor& rows) {
+        session.run(fetches_rows ? y : total, {{x, rows}, {scale, factor}});
+      };
+      const Tensor large = rows_of(40'000);
+      run(rows_of(8));
+      memory::release_cached(device);
+      memory::set_limit(device, memory::stats(device).reserved.current + 16_MiB);
+      const std::int64_t rows = hinted_rows(message([&] { run(large); }));
+      const std::int64_t most = fetches_rows ? 8 << 10 : 16 << 10;  // at 1 KiB, once or twice
+      CHECK(rows < most + 16);
+      CHECK(rows > most - 64);
+      memory::set_limit(device, std::nullopt);
+      const Tensor fits = rows_of(rows - 8);  // less the ends of pages
+      memory::release_cached(device);
+      memory::set_limit(device, memory::stats(device).reserved.current + 16_MiB);
+      CHECK_NOTHROW(run(fits));
+      memory::set_limit(device, std::nullopt);
+    }
+}
+
+TEST_CASE("where no number of rows is a way out, none is named", "[row12]") {
+  Graph graph;
+  const Tensor a = graph.placeholder("a", DType::f32, {-1, 256});
+  const Tensor b = graph.placeholder("b", DType::f32, {-1, 256});
+  const Tensor whole = graph.placeholder("whole", DType::f32, {4096, 256});
+  const auto names_rows = [](const std::string& text) {
+    return text.find("in each feed") != std::string::npos;
+  };
+  for (const Device& device : devices()) {
+    const Tensor many = Tensor::zeros({4096, 256}, DType::f32, device);
+    const Tensor more = Tensor::zeros({8192, 256}, DType::f32, device);
+    Session session(graph, {.device = device, .memory_limit = 1_MiB});
+    const Tensor of_both = sum(square(a)) + sum(square(b)), of_whole = sum(square(whole));
+    CHECK(names_rows(message([&] { session.run(of_both, {{a, many}, {b, many}}); })));
+    CHECK_FALSE(names_rows(message([&] { session.run(of_both, {{a, many}, {b, more}}); })));
+    CHECK_FALSE(names_rows(message([&] { session.run(of_whole, {{whole, many}}); })));
+    session.set_memory_limit({});
+    device.runtime().allocator().fail_allocation_after(0);
+    CHECK_FALSE(names_rows(message([&] { session.run(of_both, {{a, many}, {b, many}}); })));
+    CHECK_NOTHROW(session.run(of_both, {{a, many}, {b, many}}));
+  }
+}
+
+TEST_CASE("where one row fits and no second, the message says with 1 row", "[row12]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 1 << 18});
+  const Tensor total = sum(square(x));
+  for (const Device& device : devices()) {
+    const Tensor rows = Tensor::zeros({4, 1 << 18}, DType::f32, device);
+    Session session(graph, {.device = device, .memory_limit = 1_MiB + 64_KiB});
+    check_says(message([&] {
+                 session.run(total, {{x, rows}});
+               }),
+               {"with 1 row in each feed this run would fit"});
+  }
 }
 
 TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[row12]") {

@@ -1,10 +1,14 @@
 // A session that lends its memory to others for a while: MEMORY.md, row 25.
+#include <sys/resource.h>
+
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
@@ -163,6 +167,31 @@ TEST_CASE("a prepared step whose plan the session has dropped goes on after a re
     session.resume();
     for (int i = 0; i < 2; ++i) values.push_back(step(data.x, data.y).item<float>());
     CHECK(values == straight);
+  }
+}
+
+TEST_CASE("a run that takes no arena finds its variables wherever a resume has put them",
+          "[row25]") {
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor w = parameters.declare("w", {1 << 10}, initializers::constant(1));
+  const Tensor twice = w * 2;
+  for (const Device& device :
+       {*tests::OwnDeferred(3, false, false).device, without_ranges(), Device::cpu()}) {
+    CAPTURE(device.name());
+    if (!device.runtime().profile().captures_programs)
+      CHECK(graph.plan({twice}, {}, device).arena_bytes == 0);
+    Session session(graph, {.device = device});
+    session.initialize();
+    auto prepared = session.prepare(twice, {});
+    for (int i = 0; i < 3; ++i) {
+      CHECK(prepared().to_vector<float>() == std::vector<float>(1 << 10, 2));
+      CHECK(session.run(twice).to_vector<float>() == std::vector<float>(1 << 10, 2));
+      session.suspend();
+      const Tensor taken = Tensor::zeros({1 << 16}, DType::f32, device);
+      session.resume();
+    }
+    CHECK(prepared().to_vector<float>() == std::vector<float>(1 << 10, 2));
   }
 }
 
@@ -356,6 +385,28 @@ TEST_CASE("a file that is gone, too short or cannot be written is said, and the 
   session.resume();
   values.push_back(session.run(model.train, model.feeds(data)).item<float>());
   CHECK(values == straight);
+}
+
+TEST_CASE("a file that has no room for the values is said, and the values stay", "[row25]") {
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor w = parameters.declare("w", {1 << 16}, initializers::constant(3));
+  const TemporaryFolder folder;
+  Session session(graph);
+  session.initialize();
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{100 << 10, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const std::string why = ebb::tests::why_not_thrown<FileError>(
+      [&] { session.suspend(folder.path("full")); }, "[suspend] cannot write ");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(why == "");
+  CHECK_FALSE(session.suspended());
+  CHECK_FALSE(std::filesystem::exists(folder.path("full")));
+  CHECK(session.value(w).to_vector<float>() == std::vector<float>(1 << 16, 3));
 }
 
 TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {
