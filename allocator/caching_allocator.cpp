@@ -107,6 +107,7 @@ void CachingAllocator::recategorise(Block* block, Category category) noexcept {
 ReleaseReport CachingAllocator::release_cached() noexcept {
   Shared& shared = *shared_;
   const Guard mapping(shared.mapping);
+  const std::size_t of_pools = shared.take_refused(kNoLimit, nullptr);
   std::size_t reserved = 0;
   {
     const Guard guard(shared.lock);
@@ -115,6 +116,7 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const std::size_t kept = shared.preallocated;
   ReleaseReport report;
   if (reserved > kept) report = shared.trim(kept > 0 ? reserved - kept : kNoLimit);
+  report.returned_bytes += of_pools;
   const Guard guard(shared.lock);
   const detail::Heap::FreeBytes& free = shared.heap.free_bytes();
   report.pinned_bytes = free.all - free.in_pages;

@@ -3,6 +3,7 @@
 namespace ebb::memory {
 
 Ledger::~Ledger() {
+  const Guard ends(*ends_);
   const Guard guard(lock_);
   fold();
   for (OpenPeak* peak : open_) peak->ledger = nullptr;
@@ -35,19 +36,24 @@ void Ledger::open(OpenPeak& peak) {
   open_.push_back(&peak);
   fold();
   static_cast<Peak&>(peak) = mark_;
+  peak.ends = ends_;
   peak.ledger = this;
 }
 
 void Ledger::close(OpenPeak& peak) noexcept {
-  const Guard guard(lock_);
-  fold();
-  std::erase(open_, &peak);
+  const Guard ends(*peak.ends);
+  if (!peak.ledger) return;
+  const Guard guard(peak.ledger->lock_);
+  peak.ledger->fold();
+  std::erase(peak.ledger->open_, &peak);
   peak.ledger = nullptr;
 }
 
 Peak Ledger::read(const OpenPeak& peak) noexcept {
-  const Guard guard(lock_);
-  fold();
+  const Guard ends(*peak.ends);
+  if (!peak.ledger) return peak;
+  const Guard guard(peak.ledger->lock_);
+  peak.ledger->fold();
   return peak;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "ebb/allocator/mutex.h"
@@ -20,7 +22,8 @@ struct Peak {
 
 /// A Peak that is still being watched. At a fixed address while it is.
 struct OpenPeak : Peak {
-  Ledger* ledger = nullptr;  ///< null once the ledger has gone: the peak then stays as it was
+  std::shared_ptr<Mutex> ends;  ///< its ledger's; guards what follows
+  Ledger* ledger = nullptr;     ///< null once the ledger has gone: the peak then stays as it was
 };
 
 /// The books of one device or one pool. Its lock is the allocator's and guards every member but the
@@ -31,7 +34,9 @@ struct OpenPeak : Peak {
 /// mark into all those open and sets it back to now.
 class Ledger {
  public:
-  explicit Ledger(Mutex& lock) noexcept : lock_(lock) {}
+  /// `ends` is held while a ledger goes and while somebody looks whether it has gone. It outlives
+  /// the ledger in the peaks, and is taken, and was made, before the lock.
+  Ledger(Mutex& lock, std::shared_ptr<Mutex> ends) noexcept : lock_(lock), ends_(std::move(ends)) {}
   ~Ledger();
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
@@ -55,6 +60,7 @@ class Ledger {
     go(requested, allocated);
   }
   void move(std::size_t allocated, Category from, Category to) noexcept {
+    if (from == to) return;  // no change, which is what the total adds up
     by_category_[index(from)].current -= allocated;
     grow(by_category_[index(to)], allocated);
   }
@@ -81,10 +87,10 @@ class Ledger {
   Stats stats() noexcept;
   void reset_peaks() noexcept;
 
-  // These take the lock.
+  // These take the lock; the last two on any thread, whether or not the ledger has gone meanwhile.
   void open(OpenPeak& peak);
-  void close(OpenPeak& peak) noexcept;
-  Peak read(const OpenPeak& peak) noexcept;
+  static void close(OpenPeak& peak) noexcept;
+  static Peak read(const OpenPeak& peak) noexcept;
 
   // From any thread, without the lock.
   std::size_t published_allocated() const noexcept {
@@ -126,6 +132,7 @@ class Ledger {
   void fold() noexcept;
 
   Mutex& lock_;
+  const std::shared_ptr<Mutex> ends_;
   Figure requested_;
   Figure allocated_;  // its peak is not kept here: see mark_ and since_reset_
   Figure reserved_;

@@ -17,9 +17,7 @@ class PeakScope {
   explicit PeakScope(const Owner& owner) {
     ledger_of(owner).open(peak_);
   }
-  ~PeakScope() {
-    if (peak_.ledger) peak_.ledger->close(peak_);
-  }
+  ~PeakScope() { Ledger::close(peak_); }
   PeakScope(const PeakScope&) = delete;
   PeakScope& operator=(const PeakScope&) = delete;
 
@@ -29,7 +27,7 @@ class PeakScope {
   ByCategory by_category() const noexcept { return read().by_category; }
 
  private:
-  Peak read() const noexcept { return peak_.ledger ? peak_.ledger->read(peak_) : Peak(peak_); }
+  Peak read() const noexcept { return Ledger::read(peak_); }
 
   OpenPeak peak_;
 };

@@ -24,8 +24,18 @@ Holding& holding_of(Block* block) noexcept {
 }
 }  // namespace
 
+/// What a block was before it grew.
+struct Pool::Before {
+  Request request;
+  Composition composition;
+  std::byte* data = nullptr;
+  std::size_t bytes = 0, pages = 0;
+  bool is_here = false;
+};
+
 Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit)
-    : shared_(shared), state_(std::make_unique<PoolState>(shared.lock, std::move(name))) {
+    : shared_(shared),
+      state_(std::make_unique<PoolState>(shared.lock, shared.ends, std::move(name))) {
   state_->limit = limit.value_or(kNoLimit);
   const Guard guard(shared_.lock);
   shared_.pools.push_back(state_.get());
@@ -34,6 +44,8 @@ Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> 
 // What the device has not taken back stays on the device's books.
 Pool::~Pool() {
   close();
+  const Guard mapping(shared_.mapping);  // whoever takes memory away under it is done with the pool
+  for (const auto& [age, holding] : state_->holdings) shared_.refused_by_device -= holding.pages;
   const Guard guard(shared_.lock);
   shared_.segments_of_pools -= state_->segments;
   std::erase(shared_.pools, state_.get());
@@ -51,31 +63,32 @@ Block* Pool::allocate(const Request& request) { return allocate(request, of_one(
 Block* Pool::allocate(const Request& request, Composition composition, bool may_grow) {
   {
     const Guard guard(shared_.lock);
-    if (state_->closed) throw Error("pool " + state_->name + " is closed; allocate from a new one");
+    check_open();
   }
   Holding& holding = add_holding(request, std::move(composition), may_grow);
   try {
-    provide(holding, 0, shared_.profile.in_pages(holding.bytes()), request);
+    provide(holding, 0, shared_.profile.in_pages(holding.bytes()), request, [&] {
+      holding.cover(holding.base, holding.bytes());
+      holding.presence.store(Presence::held, std::memory_order_relaxed);
+      shared_.count(*state_, holding);
+    });
+    shared_.tell_passed(request);
+    const Guard mapping(shared_.mapping);
+    check_open();
+    holding.is_busy = false;
   } catch (...) {
     remove_holding(holding);
-    throw;
-  }
-  {
-    const Guard guard(shared_.lock);
-    holding.cover(holding.base, holding.bytes());
-    holding.presence.store(Presence::held, std::memory_order_relaxed);
-    shared_.count(*state_, holding);
-  }
-  try {
-    shared_.tell_passed(request);
-  } catch (...) {
-    free(&holding);
     throw;
   }
   return &holding;
 }
 
-// With addresses, and not counted yet.
+// Under either lock. Others may close the pool while a request waits for its memory.
+void Pool::check_open() const {
+  if (state_->closed) throw Error("pool " + state_->name + " is closed; allocate from a new one");
+}
+
+// With addresses, not counted yet, and busy.
 Holding& Pool::add_holding(const Request& request, Composition&& composition, bool may_grow) {
   if (request.bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
   const std::size_t bytes = shared_.profile.rounded(request.bytes);
@@ -97,7 +110,9 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   const Guard mapping(shared_.mapping);
   const Guard guard(shared_.lock);
   try {
+    check_open();
     Holding& holding = state_->holdings.try_emplace(state_->next_age).first->second;
+    holding.is_busy = true;
     holding.age = state_->next_age++;
     holding.presence.store(Presence::away, std::memory_order_relaxed);
     holding.base = static_cast<std::byte*>(base);
@@ -123,8 +138,10 @@ void Pool::remove_holding(Holding& holding) noexcept {
   shared_.refill_preallocated();
 }
 
-// Pages for a block that is nobody else's meanwhile.
-void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request) {
+// Pages for a block that is busy, and then, under both locks, whatever puts it on the books.
+template <class Then>
+void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
+                   Then&& then) {
   Relief relief(shared_, state_.get(), request);
   if (shared_.is_special()) {
     bool is_injected = false;
@@ -138,9 +155,11 @@ void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const R
     Refusal refusal;
     {
       const Guard mapping(shared_.mapping);
+      check_open();
       if (shared_.commit_pages(*state_, holding, had, bytes, refusal)) {
         const Guard guard(shared_.lock);
         holding.pages = bytes;
+        then();
         return;
       }
     }
@@ -157,25 +176,63 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
   const std::size_t had = is_here ? holding.pages : 0;
   const bool is_fixed = shared_.profile.grows || had > 0;
   if (pages < had || (pages > had && pages > holding.addresses && is_fixed)) return false;
-  provide(holding, had, pages, request);
+  Before before{{holding.requested_bytes(), holding.category(), holding.tag(), holding.purpose},
+                {},
+                holding.data(),
+                holding.bytes(),
+                holding.pages,
+                is_here};
+  bool has_grown = false;
   {
-    const Guard mapping(shared_.mapping);  // who holds what is read under it
-    const Guard guard(shared_.lock);
-    if (is_here) shared_.uncount(*state_, holding);
-    holding.composition = std::move(composition);
-    holding.cover(holding.base, bytes);
-    holding.serve(request);
-    holding.presence.store(Presence::held, std::memory_order_relaxed);
-    shared_.count(*state_, holding);
+    const Guard mapping(shared_.mapping);
+    holding.is_busy = true;
   }
   try {
+    provide(holding, had, pages, request, [&] {
+      if (is_here) shared_.uncount(*state_, holding);
+      before.composition = std::exchange(holding.composition, std::move(composition));
+      holding.cover(holding.base, bytes);
+      holding.serve(request);
+      holding.presence.store(Presence::held, std::memory_order_relaxed);
+      shared_.count(*state_, holding);
+      has_grown = true;
+    });
     shared_.tell_passed(request);
-  } catch (...) {  // what it obtained goes back; whoever needs it next asks again
     const Guard mapping(shared_.mapping);
-    shared_.take_away(*state_, holding, Presence::away);
+    check_open();
+    holding.is_busy = false;
+  } catch (...) {
+    bool is_closed = false;
+    {
+      const Guard mapping(shared_.mapping);
+      is_closed = state_->closed;
+      if (has_grown && !is_closed) shrink_back(holding, std::move(before));
+      holding.is_busy = is_closed;
+    }
+    if (is_closed) remove_holding(holding);
     throw;
   }
   return true;
+}
+
+// Under `mapping`. Where the device leaves pages there, they stay the block's.
+void Pool::shrink_back(Holding& holding, Before&& before) noexcept {
+  if (!before.is_here && !shared_.take_away(*state_, holding, Presence::away)) return;
+  {
+    const Guard guard(shared_.lock);
+    if (before.is_here) shared_.uncount(*state_, holding);
+    holding.composition = std::move(before.composition);
+    holding.cover(before.data, before.bytes);
+    holding.serve(before.request);
+    if (before.is_here)
+      shared_.count(*state_, holding);
+    else
+      holding.pages = before.pages;
+    shared_.watchers.sink_to(shared_.ledger.allocated());
+  }
+  if (before.is_here) shared_.shrink(*state_, holding, before.pages);
+  shared_.refill_cushion(*state_);
+  shared_.refill_preallocated();
 }
 
 void Pool::free(Block* block) noexcept {
@@ -190,6 +247,7 @@ void Pool::recategorise(Block* block, Category category) noexcept {
   if (has_memory(block)) {
     for (std::size_t i = 0; i < kCategoryCount; ++i) {
       const auto from = static_cast<Category>(i);
+      if (from == category) continue;
       if (shared_.recorder && split[i] > 0)
         shared_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
       for (Ledger* ledger : {&state_->ledger, &shared_.ledger})
@@ -232,7 +290,8 @@ CloseReport Pool::suspend() noexcept {
   for (auto& [age, holding] : state_->holdings) {
     const Presence presence = holding.presence.load(std::memory_order_acquire);
     if (presence != Presence::held && presence != Presence::resting) continue;
-    if (!shared_.take_away(*state_, holding,
+    if (holding.is_busy ||
+        !shared_.take_away(*state_, holding,
                            presence == Presence::held ? Presence::suspended : Presence::away))
       continue;
     ++report.freed_blocks;
@@ -250,11 +309,13 @@ CloseReport Pool::suspend() noexcept {
 void Pool::resume() {
   std::vector<Holding*> resumed;
   {
-    const Guard guard(shared_.lock);
+    const Guard mapping(shared_.mapping);
+    check_open();
     resumed.reserve(state_->holdings.size());
-    for (auto& [age, holding] : state_->holdings)
-      if (holding.presence.load(std::memory_order_relaxed) == Presence::suspended)
-        resumed.push_back(&holding);
+    for (auto& [age, holding] : state_->holdings) {
+      if (holding.presence.load(std::memory_order_relaxed) != Presence::suspended) continue;
+      if (!std::exchange(holding.is_busy, true)) resumed.push_back(&holding);
+    }
   }
   std::size_t count = 0;
   try {
@@ -262,24 +323,32 @@ void Pool::resume() {
       Holding& holding = *resumed[count];
       const Request request{holding.requested_bytes(), holding.category(), holding.tag(),
                             "what a session had before it was suspended"};
-      provide(holding, 0, holding.pages, request);
-      const Guard guard(shared_.lock);
-      holding.cover(holding.base, holding.bytes());
-      holding.presence.store(Presence::held, std::memory_order_relaxed);
-      shared_.count(*state_, holding);
+      provide(holding, 0, holding.pages, request, [&] {
+        holding.cover(holding.base, holding.bytes());
+        holding.presence.store(Presence::held, std::memory_order_relaxed);
+        shared_.count(*state_, holding);
+      });
     }
-  } catch (...) {
     const Guard mapping(shared_.mapping);
-    while (count > 0) shared_.take_away(*state_, *resumed[--count], Presence::suspended);
-    throw;
-  }
-  {
-    const Guard mapping(shared_.mapping);
+    check_open();
+    for (Holding* each : resumed) each->is_busy = false;
     {
       const Guard guard(shared_.lock);
       state_->suspended = false;
     }
     shared_.refill_cushion(*state_);
+  } catch (...) {
+    bool is_closed = false;
+    {
+      const Guard mapping(shared_.mapping);
+      is_closed = state_->closed;
+      while (!is_closed && count > 0)
+        shared_.take_away(*state_, *resumed[--count], Presence::suspended);
+      for (Holding* each : resumed) each->is_busy = is_closed;
+    }
+    if (is_closed)
+      for (Holding* each : resumed) remove_holding(*each);
+    throw;
   }
   shared_.tell_passed({.purpose = "a session that was suspended"});
 }
@@ -296,18 +365,14 @@ void Pool::preallocate(std::size_t bytes) {
     Refusal refusal;
     {
       const Guard mapping(shared_.mapping);
-      if (cushion.addresses < target && cushion.pages == 0) {
-        if (cushion.addresses > 0) shared_.source->unreserve(cushion.base, cushion.addresses);
-        cushion.addresses = 0;
-        cushion.base = static_cast<std::byte*>(shared_.source->reserve(target));
-        if (cushion.base) cushion.addresses = target;
-      }
+      check_open();
       const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
       const std::size_t wanted = target > reserved ? target - reserved : 0;
       refusal.reserve_bytes = wanted;
-      if (cushion.addresses < wanted) {
-        if (shared_.set_cushion(*state_, 0, refusal) && cushion.base) continue;
-      } else if (shared_.set_cushion(*state_, wanted, refusal)) {
+      if ((cushion.addresses >= target || shared_.move_cushion(*state_, target) ||
+           cushion.addresses >= wanted) &&
+          shared_.set_cushion(*state_, wanted, refusal)) {
+        const Guard guard(shared_.lock);
         cushion.target = target;
         return;
       }
@@ -325,21 +390,20 @@ CloseReport Pool::close() noexcept {
       report.freed_blocks = state_->ledger.allocations();
       report.freed_bytes = state_->ledger.allocated();
     }
+    state_->cushion.target = 0;
   }
   // Others may close it too while a large block goes: each block is dropped, and told of, by one.
   for (std::uint64_t age = 0;;) {
     const auto at = state_->holdings.lower_bound(age);
     if (at == state_->holdings.end()) break;
     age = at->first + 1;
-    if (at->second.is_closing || !shared_.drop(*state_, at->second, report.returned_bytes))
-      continue;
+    if (at->second.is_busy || !shared_.drop(*state_, at->second, report.returned_bytes)) continue;
     const Guard guard(shared_.lock);
     state_->holdings.erase(at);
   }
   detail::Cushion& cushion = state_->cushion;
   const std::size_t ahead = cushion.pages;
   Refusal ignored;
-  cushion.target = 0;
   if (shared_.set_cushion(*state_, 0, ignored) && cushion.addresses > 0) {
     shared_.source->unreserve(cushion.base, cushion.addresses);
     cushion.addresses = 0;

@@ -41,7 +41,7 @@ class Pool {
   Block* allocate(const Request& request, Composition composition, bool may_grow = false);
   /// Makes a block larger where it is, or of another composition; one whose memory was taken away
   /// gets as much as is asked for now. False, with nothing changed, where its addresses do not
-  /// suffice. Throws OutOfMemory.
+  /// suffice. Throws OutOfMemory, and what a watch throws: then the block is as it was.
   bool grow(Block* block, const Request& request, Composition composition);
   void free(Block* block) noexcept;                             ///< null is allowed
   void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
@@ -83,12 +83,16 @@ class Pool {
 
  private:
   friend class CachingAllocator;
+  struct Before;
   Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit);
 
   detail::Holding& add_holding(const Request& request, Composition&& composition, bool may_grow);
   void remove_holding(detail::Holding& holding) noexcept;
-  void provide(detail::Holding& holding, std::size_t had, std::size_t bytes,
-               const Request& request);
+  template <class Then>
+  void provide(detail::Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
+               Then&& then);
+  void check_open() const;
+  void shrink_back(detail::Holding& holding, Before&& before) noexcept;
   Composition of_one(const Request& request) const;
 
   detail::Shared& shared_;

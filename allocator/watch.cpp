@@ -73,10 +73,17 @@ void Watchers::set_marks() noexcept {
   }
 }
 
+// What is passed within a call is told of by the next request outside, to all but the one who made
+// it so.
 std::vector<std::shared_ptr<Watcher>> Watchers::take_passed(std::size_t allocated) {
   std::vector<std::shared_ptr<Watcher>> passed;
-  for (const auto& each : watchers_)
-    if (each->threshold && each->armed && allocated > *each->threshold) passed.push_back(each);
+  for (const auto& each : watchers_) {
+    if (!each->threshold || !each->armed || allocated <= *each->threshold) continue;
+    if (!calling)
+      passed.push_back(each);
+    else if (each.get() == calling)
+      each->armed = false;
+  }
   for (const auto& each : passed) each->armed = false;
   set_marks();
   return passed;

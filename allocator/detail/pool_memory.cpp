@@ -23,12 +23,30 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   return true;
 }
 
+bool Shared::shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept {
+  const std::size_t less = holding.pages - pages;
+  if (less == 0) return true;
+  if (!(holding.addresses > 0 ? source->decommit(holding.base + pages, less)
+                              : source->unmap(holding.base, less)))
+    return false;
+  const Guard guard(lock);
+  record(EventKind::unmap, holding.base + pages, less);
+  discharge(less, &pool);
+  holding.pages = pages;
+  if (pages == 0) {
+    --pool.segments;
+    --segments_of_pools;
+  }
+  return true;
+}
+
 bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
   const bool has_memory = holding.presence != Holding::Presence::away &&
                           holding.presence != Holding::Presence::suspended;
   std::size_t left = has_memory ? holding.pages : 0;
   const bool had_pages = left > 0;
-  holding.is_closing = true;
+  if (holding.presence == Holding::Presence::stuck) refused_by_device -= left;
+  holding.is_busy = true;
   {
     const Guard guard(lock);
     if (has_memory && holding.presence != Holding::Presence::stuck) uncount(pool, holding);
@@ -52,7 +70,8 @@ bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noex
       mapping.lock();
     }
   }
-  holding.is_closing = false;
+  holding.is_busy = false;
+  refused_by_device += left;
   {
     const Guard guard(lock);
     holding.pages = left;
@@ -122,12 +141,19 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
 
 bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept {
   Cushion& cushion = pool.cushion;
+  const auto resize = [&] {  // a segment while it has memory
+    if ((cushion.pages > 0) != (pages > 0)) {
+      pages > 0 ? ++pool.segments : --pool.segments;
+      pages > 0 ? ++segments_of_pools : --segments_of_pools;
+    }
+    cushion.pages = pages;
+  };
   if (pages < cushion.pages) {
     if (!source->decommit(cushion.base + pages, cushion.pages - pages)) return false;
     const Guard guard(lock);
     record(EventKind::unmap, cushion.base + pages, cushion.pages - pages);
     discharge(cushion.pages - pages, &pool);
-    cushion.pages = pages;
+    resize();
   } else if (pages > cushion.pages) {
     const std::size_t more = pages - cushion.pages;
     {
@@ -141,8 +167,25 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
       return false;
     }
     record(EventKind::map, cushion.base + cushion.pages, more);
-    cushion.pages = pages;
+    resize();
   }
+  return true;
+}
+
+// Nobody gets between, under `mapping`: what goes back can be had again at the other place.
+bool Shared::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
+  Cushion& cushion = pool.cushion;
+  const std::size_t pages = cushion.pages;
+  auto* const base = static_cast<std::byte*>(source->reserve(addresses));
+  Refusal ignored;
+  if (!base || !set_cushion(pool, 0, ignored)) {
+    if (base) source->unreserve(base, addresses);
+    return false;
+  }
+  if (cushion.addresses > 0) source->unreserve(cushion.base, cushion.addresses);
+  cushion.base = base;
+  cushion.addresses = addresses;
+  set_cushion(pool, pages, ignored);
   return true;
 }
 
@@ -163,35 +206,72 @@ void Shared::refill_cushion(PoolState& pool) noexcept {
   set_cushion(pool, cushion.pages + profile.whole_pages(more), ignored);
 }
 
-// Pools come and go between two turns of the lock: one that moves up is met next time.
+namespace {
+
+// The first from an age on that rests, which is away from now on.
+Holding* take_first_resting(PoolState& pool, std::uint64_t age) noexcept {
+  for (auto at = pool.holdings.lower_bound(age); at != pool.holdings.end(); ++at) {
+    Holding& holding = at->second;
+    auto resting = Holding::Presence::resting;
+    if (holding.pages > 0 &&
+        holding.presence.compare_exchange_strong(
+            resting, Holding::Presence::away, std::memory_order_acquire, std::memory_order_relaxed))
+      return &holding;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// In one pass: no pool and no block goes under `mapping`, and new ones come last.
 std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
-  std::size_t taken = 0;
+  std::size_t taken = take_refused(bytes, only_of);
+  std::uint64_t age = 0;
   for (std::size_t at = 0; taken < bytes;) {
     PoolState* of = nullptr;
     Holding* found = nullptr;
     {
       const Guard guard(lock);
-      for (; !found && at < pools.size(); at += found ? 0 : 1) {
+      for (; at < pools.size(); ++at, age = 0) {
         of = pools[at];
         if (only_of ? of != only_of : of->reserves_ahead()) continue;
-        for (auto& [age, holding] : of->holdings) {
-          auto resting = Holding::Presence::resting;
-          if (holding.pages > 0 && holding.presence.compare_exchange_strong(
-                                       resting, Holding::Presence::away, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
-            found = &holding;
-            break;
-          }
-        }
+        found = take_first_resting(*of, age);
+        if (found) break;
       }
     }
     if (!found) break;
-    const std::size_t pages = found->pages;
-    if (take_away(*of, *found, Holding::Presence::away)) {
-      taken += pages;
-    } else {
+    age = found->age + 1;
+    if (take_away(*of, *found, Holding::Presence::away))
+      taken += found->pages;
+    else
       found->presence.store(Holding::Presence::resting, std::memory_order_release);
-      ++at;  // the device keeps it
+  }
+  return taken;
+}
+
+std::size_t Shared::take_refused(std::size_t bytes, PoolState* only_of) noexcept {
+  std::size_t taken = 0;
+  for (std::size_t at = 0; refused_by_device > 0 && taken < bytes; ++at) {
+    PoolState* of = nullptr;
+    {
+      const Guard guard(lock);
+      if (at == pools.size()) break;
+      of = pools[at];
+    }
+    if (only_of && of != only_of) continue;
+    for (auto each = of->holdings.begin(); each != of->holdings.end() && taken < bytes;) {
+      Holding& holding = each->second;
+      const std::size_t pages = holding.pages;
+      if (holding.presence != Holding::Presence::stuck || holding.is_busy ||
+          !shrink(*of, holding, 0)) {
+        ++each;
+        continue;
+      }
+      if (holding.addresses > 0) source->unreserve(holding.base, holding.addresses);
+      refused_by_device -= pages;
+      taken += pages;
+      const Guard guard(lock);
+      each = of->holdings.erase(each);
     }
   }
   return taken;

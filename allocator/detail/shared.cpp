@@ -139,7 +139,7 @@ bool Relief::find(const Refusal& refusal) {
   if (stage_ == Stage::callbacks) {
     stage_ = Stage::arenas;
     std::vector<std::shared_ptr<Watcher>> told;
-    Pressure pressure{.requested_bytes = request_.bytes, .missing_bytes = refusal.missing_bytes};
+    Pressure pressure{.requested_bytes = request_.bytes, .missing_bytes = missing_bytes(refusal)};
     {
       const Guard guard(shared_.lock);
       told = shared_.watchers.of_refusals();

@@ -42,7 +42,7 @@ struct Holding final : BlockNode {
   std::size_t pages = 0;      // bytes of memory that it has, or had before it went away
   Composition composition;
   const char* purpose = "";
-  bool is_closing = false;  // some thread is at it; guarded by `mapping`
+  bool is_busy = false;  // some thread is at it, and drops it if the pool closes; under `mapping`
 
   /// Who asked, or what for, where it is not for one node.
   Tag asked_by() const noexcept { return *purpose ? Tag{purpose, tag().file, tag().line} : tag(); }
@@ -56,12 +56,14 @@ struct Holding final : BlockNode {
 struct Cushion {
   std::byte* base = nullptr;
   std::size_t addresses = 0;
-  std::size_t pages = 0;   // bytes of memory that it has
-  std::size_t target = 0;  // what the pool is to have reserved in all, however little it uses
+  std::size_t pages = 0;  // bytes of memory that it has
+  // What the pool is to have reserved in all, however little it uses; written under both locks.
+  std::size_t target = 0;
 };
 
 struct PoolState {
-  PoolState(Mutex& lock, std::string pool_name) : name(std::move(pool_name)), ledger(lock) {}
+  PoolState(Mutex& lock, std::shared_ptr<Mutex> ends, std::string pool_name)
+      : name(std::move(pool_name)), ledger(lock, std::move(ends)) {}
 
   const std::string name;
   Ledger ledger;
@@ -69,7 +71,7 @@ struct PoolState {
   std::map<std::uint64_t, Holding> holdings;  // by age
   std::uint64_t next_age = 0;
   Cushion cushion;
-  std::size_t segments = 0;  // blocks that have memory
+  std::size_t segments = 0;  // blocks that have memory, and the cushion where it has some
   bool closed = false, suspended = false;
 
   /// What it has reserved ahead stays with it, whoever is short of memory.
@@ -95,15 +97,17 @@ struct Shared {
   // Constant after construction.
   const std::unique_ptr<MemorySource> source;
   const Profile profile;
+  const std::shared_ptr<Mutex> ends = std::make_shared<Mutex>();  // of ledgers; before the others
 
   FairMutex mapping;
   mutable Mutex lock;
 
   // Guarded by `mapping`.
-  std::size_t preallocated = 0;  // reserved bytes of the cache that release_cached() leaves
+  std::size_t preallocated = 0;       // reserved bytes of the cache that release_cached() leaves
+  std::size_t refused_by_device = 0;  // pages of pools' freed blocks that it did not take back
 
   // Guarded by the lock.
-  Ledger ledger{lock};  // of the device: the cache and all pools
+  Ledger ledger{lock, ends};  // of the device: the cache and all pools
   Heap heap{profile};
   std::size_t limit = kNoLimit;
   std::vector<PoolState*> pools;
@@ -151,12 +155,17 @@ struct Shared {
   void refill_preallocated() noexcept;
   /// Returns free pages until at least so many bytes went back, or there are none.
   ReleaseReport trim(std::size_t bytes) noexcept;
-  /// Takes the memory of resting blocks, oldest pool first, until so many bytes went back.
+  /// Takes what the device did not take back before, then the memory of resting blocks, oldest pool
+  /// first, until so many bytes went back.
   std::size_t take_resting(std::size_t bytes, PoolState* only_of) noexcept;
+  /// The first half of that.
+  std::size_t take_refused(std::size_t bytes, PoolState* only_of) noexcept;
   /// Takes the memory of one of a pool's blocks; false, with nothing changed, where the device
   /// leaves it there.
   bool take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept;
-  /// The same for good, addresses and all; false where the device leaves some of it there. Adds
+  /// Leaves a block so many bytes of its pages; false where the device leaves it all.
+  bool shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept;
+  /// take_away() for good, addresses and all; false where the device leaves some of it there. Adds
   /// what went back to `returned`.
   bool drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept;
   /// Memory for a block that had `had` bytes of it and is to have `bytes`, in whole pages. What
@@ -166,6 +175,8 @@ struct Shared {
   /// Makes the cushion larger or smaller, as near to its target as limits allow.
   bool set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept;
   void refill_cushion(PoolState& pool) noexcept;
+  /// The same memory at so many new addresses; false, with nothing changed, where there are none.
+  bool move_cushion(PoolState& pool, std::size_t addresses) noexcept;
 
   // Without a lock.
   /// The holders of most allocated bytes, largest first.

@@ -37,7 +37,8 @@ class Watchers {
   bool sweep() noexcept;
   // Whether so many allocated bytes pass a threshold that was not passed before.
   bool passes(std::size_t allocated) const noexcept { return allocated > alarm_; }
-  // Those whose thresholds they pass, which are armed again once they are no longer passed.
+  // Those whose thresholds they pass, which are armed again once they are no longer passed. None
+  // while a call runs on this thread.
   std::vector<std::shared_ptr<Watcher>> take_passed(std::size_t allocated);
   std::vector<std::shared_ptr<Watcher>> of_refusals() const;
   void sink_to(std::size_t allocated) noexcept {

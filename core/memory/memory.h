@@ -39,11 +39,12 @@ std::size_t available(const Device& device);
 Fragmentation fragmentation(const Device& device);
 
 // Calls when a request on the device is about to be refused, before anything else is tried, until
-// the watch ends: see WatchFunction for what may be done there.
+// the watch ends: see WatchFunction for what may be done there. May call on several threads at
+// once: guard what is shared.
 Watch on_pressure(const Device& device, WatchFunction call);
 // Calls each time that the device's allocated bytes rise above a threshold, for a block that has
 // just been allocated: bytes, or Limit::fraction(of the limit, or of the capacity without one, as
-// either is when the watch is made).
+// either is when the watch is made). On several threads at once too: guard what is shared.
 Watch on_threshold(const Device& device, Limit threshold, WatchFunction call);
 
 // Every peak of stats() starts again from now. PeakScopes are not affected.

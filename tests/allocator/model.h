@@ -72,6 +72,7 @@ struct Model {
     --stats.allocations;
   }
   void recategorise(std::size_t bytes, Category from, Category to) {
+    if (from == to) return;
     category(from).current -= rounded(bytes);
     add(category(to), rounded(bytes));
   }

@@ -174,5 +174,28 @@ TEST_CASE("scopes open and close in many threads while others allocate", "[concu
   allocator->free(held);
 }
 
+TEST_CASE("a scope is read while another thread ends what it measures", "[concurrent]") {
+  const auto allocator = simulated();
+  for (int round = 0; round < 200; ++round) {
+    auto pool = allocator->make_pool("session");
+    pool->allocate({.bytes = 2048});
+    PeakScope scope(*pool);
+    std::optional<PeakScope> closes(*pool);
+    std::atomic<bool> reads = false;
+    std::atomic<int> wrong = 0;
+    std::thread other([&] {
+      for (int i = 0; i < 300; ++i) {
+        if (scope.bytes() != 2048) ++wrong;
+        reads = true;
+      }
+      closes.reset();
+    });
+    while (!reads) std::this_thread::yield();
+    pool.reset();
+    other.join();
+    if (wrong > 0 || scope.bytes() != 2048) FAIL("the last reading was not kept");
+  }
+}
+
 }  // namespace
 }  // namespace ebb::tests

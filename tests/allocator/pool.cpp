@@ -1,11 +1,15 @@
 #include "ebb/allocator/pool.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
+#include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
@@ -299,17 +303,144 @@ TEST_CASE("two threads close a pool, and each of its blocks goes once", "[concur
   }
 }
 
-TEST_CASE("a call that throws after an arena has grown gives back what it had obtained") {
+TEST_CASE("a pool that closes while a request waits refuses it, and nothing is left") {
+  const bool by_threshold = GENERATE(true, false);
+  CAPTURE(by_threshold);
+  const auto allocator = simulated();
+  auto pool = allocator->make_pool("session");
+  Block* grows = pool->allocate({.bytes = 4096}, {}, true);
+  const auto close = [&](const Pressure&) { pool->close(); };
+  const Watch watch =
+      by_threshold ? allocator->watch(std::size_t{1} << 20, close) : allocator->watch({}, close);
+  const std::size_t bytes = std::size_t{2} << 20;
+  const auto nothing_is_left = [&] {
+    const Stats stats = allocator->stats();
+    return stats.reserved.current == 0 && stats.allocations == 0 && stats.segments == 0 &&
+           pool->reserved_bytes() == 0;
+  };
+  if (!by_threshold) allocator->set_limit(bytes - 1);
+  CHECK_ERROR(pool->allocate({.bytes = bytes}), Error, "pool session is closed");
+  CHECK(nothing_is_left());
+
+  pool = allocator->make_pool("session");
+  grows = pool->allocate({.bytes = 4096}, {}, true);
+  CHECK_ERROR(pool->grow(grows, {.bytes = bytes}, {}), Error, "pool session is closed");
+  CHECK(nothing_is_left());
+
+  pool = allocator->make_pool("session");
+  if (!by_threshold) allocator->set_limit({});
+  for (int i = 0; i < 3; ++i) pool->allocate({.bytes = 300 << 10});
+  pool->suspend();
+  if (by_threshold) return;
+  allocator->set_limit(800 << 10);
+  CHECK_ERROR(pool->resume(), Error, "pool session is closed");
+  CHECK(nothing_is_left());
+}
+
+TEST_CASE("a block is had from a pool before another thread closes it, or not at all",
+          "[concurrent]") {
+  const auto allocator = simulated();
+  for (int round = 0; round < 300; ++round) {
+    const auto pool = allocator->make_pool("session");
+    std::thread other([&] {
+      try {
+        for (;;) pool->allocate({.bytes = 8192});
+      } catch (const Error&) {  // closed
+      }
+    });
+    while (round % 3 != 0 && pool->allocated_bytes() == 0) std::this_thread::yield();
+    pool->close();
+    other.join();
+    if (allocator->reserved_bytes() != 0 || allocator->allocated_bytes() != 0 ||
+        allocator->stats().segments != 0)
+      FAIL("something is left of a pool that was closed");
+  }
+}
+
+TEST_CASE("a call that throws after a block has grown leaves it as it was") {
+  const bool was_away = GENERATE(true, false);
+  CAPTURE(was_away);
   const auto allocator = simulated();
   const auto pool = allocator->make_pool("session");
-  Block* arena = pool->allocate({.bytes = 8192}, {}, true);
-  const Watch watch = allocator->watch(std::size_t{1} << 20,
-                                       [](const Pressure&) { throw std::runtime_error("stop"); });
-  CHECK_THROWS_AS(pool->grow(arena, {.bytes = std::size_t{4} << 20}, {}), std::runtime_error);
+  const Request small{5000, Category::activation, {"small", "file", 1}};
+  Block* arena = pool->allocate(small, {split_of(5120, 0), {}}, true);
+  void* const at = arena->data();
+  if (was_away) {
+    pool->rest(arena);
+    pool->set_limit(0);
+    pool->set_limit({});
+  }
+  const Stats before = pool->stats();
+  REQUIRE(before.reserved.current == (was_away ? 0 : 8192));
+  const std::size_t mega = std::size_t{1} << 20;
+  Watch watch = allocator->watch(mega, [](const Pressure&) { throw std::runtime_error("stop"); });
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_AS(pool->grow(arena, {4 * mega}, {split_of(0, 4 * mega), {}}), std::runtime_error);
+    const Stats after = pool->stats();
+    CHECK(after.reserved.current == before.reserved.current);
+    CHECK(after.allocated.current == before.allocated.current);
+    CHECK(after.requested.current == before.requested.current);
+    CHECK(after.allocations == before.allocations);
+    CHECK(after.segments == before.segments);
+    for (std::size_t c = 0; c < kCategoryCount; ++c)
+      CHECK(after.by_category[c].current == before.by_category[c].current);
+    CHECK(allocator->reserved_bytes() == before.reserved.current);
+    CHECK(pool->has_memory(arena) == !was_away);
+    CHECK(arena->data() == at);
+    CHECK(arena->requested_bytes() == 5000);
+    CHECK(arena->allocated_bytes() == 5120);
+    CHECK(arena->category() == Category::activation);
+    CHECK(arena->tag().line == 1);
+  }
+  watch.end();
+  CHECK(pool->grow(arena, {4 * mega}, {split_of(0, 4 * mega), {}}));
+  CHECK(allocator->reserved_bytes() == 4 * mega);
+  pool->free(arena);
   CHECK(allocator->reserved_bytes() == 0);
-  CHECK_FALSE(pool->has_memory(arena));
-  CHECK(pool->grow(arena, {.bytes = 8192}, {}));
-  CHECK(allocator->reserved_bytes() == 8192);
+}
+
+TEST_CASE("what is written into a block stays where a call throws after the block has grown") {
+  CachingAllocator allocator(std::make_unique<HostSource>(std::size_t{1} << 30), Profile{});
+  const auto pool = allocator.make_pool("session");
+  const std::size_t mega = std::size_t{1} << 20;
+  Block* arena = pool->allocate({mega}, {split_of(mega, 0), {}}, true);
+  std::memset(arena->data(), 7, mega);
+  const Watch watch =
+      allocator.watch(mega, [](const Pressure&) { throw std::runtime_error("stop"); });
+  CHECK_THROWS_AS(pool->grow(arena, {4 * mega}, {split_of(4 * mega, 0), {}}), std::runtime_error);
+  REQUIRE(pool->has_memory(arena));
+  const auto* bytes = static_cast<const char*>(arena->data());
+  CHECK(std::count(bytes, bytes + mega, 7) == static_cast<std::ptrdiff_t>(mega));
+}
+
+TEST_CASE("what a pool is to keep ahead changes while another thread asks for room",
+          "[concurrent]") {  // for the race detector
+  const auto allocator = simulated();
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) allocator->room_bytes();
+  });
+  for (int i = 0; i < 500; ++i) {
+    const auto pool = allocator->make_pool("session");
+    pool->preallocate(8192);
+    pool->close();
+  }
+  stop = true;
+  other.join();
+  CHECK(allocator->reserved_bytes() == 0);
+}
+
+TEST_CASE("a block of a category that is made what it is already changes no figure") {
+  const auto allocator = simulated();
+  const auto pool = allocator->make_pool("session");
+  Block* cached = allocator->allocate({4096, Category::gradient});
+  Block* block = pool->allocate({4096, Category::gradient});
+  const Stats of_device = allocator->stats(), of_pool = pool->stats();
+  allocator->recategorise(cached, Category::gradient);
+  pool->recategorise(block, Category::gradient);
+  CHECK(allocator->stats() == of_device);
+  CHECK(pool->stats() == of_pool);
+  allocator->free(cached);
 }
 
 }  // namespace

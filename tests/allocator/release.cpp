@@ -59,7 +59,8 @@ TEST_CASE("a release says what a live block keeps in segments of fixed size") {
 
 TEST_CASE("what a device does not take back is reported, stays reserved, and goes the next time") {
   const bool grows = GENERATE(true, false);
-  CAPTURE(grows);
+  const bool closes_again = GENERATE(true, false);
+  CAPTURE(grows, closes_again);
   Faulty device(grows ? Profile{} : in_segments());
   CachingAllocator& allocator = device.allocator;
   const auto pool = allocator.make_pool("session");
@@ -82,8 +83,9 @@ TEST_CASE("what a device does not take back is reported, stays reserved, and goe
   CHECK(closed.freed_bytes == 4 * kMiB);
   CHECK(closed.returned_bytes == 0);
   device.source->keep_all(false);
-  CHECK(allocator.release_cached().returned_bytes == 20 * kMiB);
-  CHECK(pool->close().returned_bytes == 8 * kMiB);
+  if (closes_again) CHECK(pool->close().returned_bytes == 8 * kMiB);
+  CHECK(allocator.release_cached().returned_bytes == (closes_again ? 20 : 28) * kMiB);
+  CHECK(pool->close().returned_bytes == 0);
   CHECK(device.source->committed_bytes() == 0);
 }
 
@@ -257,6 +259,68 @@ TEST_CASE("reserved is requested and rounding and the ends of pages and what is 
   CHECK(stats.reserved.current == stats.requested.current + parts.rounding_bytes +
                                       parts.page_rounding_bytes + parts.free_bytes);
   allocator.free(a);
+}
+
+TEST_CASE("a refused preallocation of a pool leaves it what it had ahead") {
+  const bool no_addresses = GENERATE(true, false);
+  CAPTURE(no_addresses);
+  Faulty device;
+  device.source->bound(50 * kMiB);
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(10 * kMiB);
+  device.source->refuse_addresses(no_addresses);
+  CHECK_THROWS_AS(pool->preallocate(100 * kMiB), OutOfMemory);
+  device.source->refuse_addresses(false);
+  CHECK(pool->reserved_bytes() == 10 * kMiB);
+  pool->free(pool->allocate({.bytes = 20 * kMiB}));
+  CHECK(pool->reserved_bytes() == 10 * kMiB);
+  pool->preallocate(40 * kMiB);
+  CHECK(pool->reserved_bytes() == 40 * kMiB);
+  CHECK(pool->close().returned_bytes == 40 * kMiB);
+  CHECK(device.source->committed_bytes() == 0);
+}
+
+TEST_CASE("a release takes back what the device kept when a pool's block was freed") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  Block* block = pool->allocate({.bytes = 10 * kMiB});
+  device.source->keep_all(true);
+  pool->free(block);
+  CHECK(device.allocator.release_cached().returned_bytes == 0);
+  CHECK(pool->reserved_bytes() == 10 * kMiB);
+  device.source->keep_all(false);
+  CHECK(device.allocator.release_cached().returned_bytes == 10 * kMiB);
+  CHECK(pool->reserved_bytes() == 0);
+  CHECK(device.source->committed_bytes() == 0);
+}
+
+TEST_CASE("a pool that is closed preallocates nothing") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->close();
+  CHECK_ERROR(pool->preallocate(kMiB), Error, "pool session is closed");
+  CHECK(device.allocator.reserved_bytes() == 0);
+}
+
+TEST_CASE("what a pool holds ahead is a segment while it has memory") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  const auto segments = [&] {
+    CHECK(device.allocator.stats().segments == pool->stats().segments);
+    return pool->stats().segments;
+  };
+  pool->preallocate(8 * kMiB);
+  CHECK(segments() == 1);
+  Block* part = pool->allocate({.bytes = 3 * kMiB});
+  CHECK(segments() == 2);
+  Block* rest = pool->allocate({.bytes = 5 * kMiB});
+  CHECK(segments() == 2);  // nothing is ahead
+  pool->free(rest);
+  CHECK(segments() == 2);
+  pool->free(part);
+  CHECK(segments() == 1);
+  pool->close();
+  CHECK(segments() == 0);
 }
 
 TEST_CASE("what a device takes none of is in the report to the byte, beside what is to stay") {

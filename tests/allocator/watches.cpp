@@ -324,5 +324,47 @@ TEST_CASE("a watch without a function is refused") {
   CHECK_ERROR(watched.allocator.watch({}, WatchFunction()), Error, "is empty");
 }
 
+TEST_CASE("a threshold passed within another call is told of by the next request") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  std::vector<Block*> blocks;
+  int outer_calls = 0;
+  const Watch outer = allocator.watch(kMiB, [&](const Pressure&) {
+    ++outer_calls;
+    blocks.push_back(allocator.allocate({.bytes = 10 * kMiB}));
+  });
+  const Watch watch = watched.over(5 * kMiB);
+  blocks.push_back(allocator.allocate({.bytes = 2 * kMiB}));
+  CHECK(outer_calls == 1);
+  CHECK(watched.told == 0);
+  blocks.push_back(allocator.allocate({.bytes = 1}));
+  CHECK(outer_calls == 1);
+  CHECK(watched.told == 1);
+  CHECK(watched.last.allocated_bytes == 12 * kMiB + 512);
+  blocks.push_back(allocator.allocate({.bytes = 1}));
+  CHECK(watched.told == 1);
+  for (Block* block : blocks) allocator.free(block);
+}
+
+TEST_CASE("a call that passes its own threshold again is not told of it") {
+  Watched watched;
+  CachingAllocator& allocator = watched.allocator;
+  Block* held = allocator.allocate({.bytes = 2 * kMiB});
+  int calls = 0;
+  const Watch watch = allocator.watch(3 * kMiB, [&](const Pressure&) {
+    ++calls;
+    allocator.free(held);
+    held = allocator.allocate({.bytes = 2 * kMiB});
+  });
+  Block* block = allocator.allocate({.bytes = 2 * kMiB});
+  allocator.free(allocator.allocate({.bytes = 1}));
+  CHECK(calls == 1);
+  allocator.free(block);
+  block = allocator.allocate({.bytes = 2 * kMiB});
+  CHECK(calls == 2);
+  allocator.free(block);
+  allocator.free(held);
+}
+
 }  // namespace
 }  // namespace ebb::tests
