@@ -203,12 +203,28 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   if (!op.updates.empty()) note_updates(op, a.inputs);
 }
 
-}  // namespace
+// Handles of an operator's inputs. What is called while it asks for memory may give up those that
+// the caller named; a temporary is nobody else's, and stays one.
+class HeldInputs {
+ public:
+  explicit HeldInputs(Inputs inputs) {
+    handles_.reserve(inputs.size());
+    for (const Input& input : inputs) {
+      Input& held = inputs_.emplace_back(input);
+      if (input.expiring) continue;
+      handles_.push_back(*input.tensor);
+      held.tensor = &handles_[handles_.size() - 1];
+    }
+  }
+  Inputs inputs() const noexcept { return {inputs_.data(), inputs_.size()}; }
 
-Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
-                const IndexSet& unwanted, const Device* given) {
-  const Device& device =
-      inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
+ private:
+  Tensors handles_;
+  InlineVector<Input, 4> inputs_;
+};
+
+Tensors run(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+            const IndexSet& unwanted, const Device* given, const Device& device) {
   const TapeMode& mode = tape_mode();
   Specs in, out;
   for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
@@ -239,6 +255,20 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
   if (op.moves && !wants.empty()) results[0].impl()->node->make_extra().device = device;
   if (temporaries) free_expired(inputs);
   return results;
+}
+
+bool is_watched(const Device& device) noexcept { return device.runtime().allocator().is_watched(); }
+
+}  // namespace
+
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+                const IndexSet& unwanted, const Device* given) {
+  const Device& device =
+      inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
+  if (!is_watched(device) && !(given && is_watched(*given))) [[likely]]
+    return run(op, inputs, attributes, site, unwanted, given, device);
+  const HeldInputs held(inputs);
+  return run(op, held.inputs(), attributes, site, unwanted, given, device);
 }
 
 }  // namespace ebb::detail

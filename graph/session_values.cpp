@@ -71,7 +71,8 @@ Tensor Session::value(const Tensor& variable) {
   return copy;
 }
 
-void Session::assign(const Tensor& variable, const Tensor& value) {
+void Session::assign(const Tensor& variable, const Tensor& given) {
+  const Tensor value = given;  // what is called when memory is short may give the caller's up
   Impl::OpenVariables open(*impl_);
   const std::size_t index = impl_->variable_index(variable, "assign");
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
