@@ -55,16 +55,16 @@ void Session::initialize() {
     if (impl_->variables.has_memory(i)) impl_->variables.draw_initial(i);
 }
 
-Tensor Session::value(const Tensor& variable) {
+Tensor Session::value(const Tensor& variable, CallSite site) {
   Impl::OpenVariables open(*impl_);
   const std::size_t index = impl_->variable_index(variable, "value");
   open.provide(index);
   const VariableDeclaration& declaration = impl_->variables.declaration(index);
   if (!impl_->variables.is_initialized(index))
-    throw Error("[value] variable '" + declaration.name + "' has no value");
+    throw Error(detail::message("value", "variable '" + declaration.name + "' has no value", site));
   impl_->variables.require_whole(index);
   Tensor copy = detail::allocate(declaration.spec, impl_->device, memory::Category::temporary,
-                                 {"session value"});
+                                 detail::tag("session value", site));
   copy.impl()->storage->use_on(impl_->stream.get());
   impl_->device.runtime().copy(impl_->stream.get(), detail::data(copy),
                                impl_->variables.data(index), copy.bytes());
