@@ -1,3 +1,5 @@
+#include <memory>
+
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/lineage.h"
@@ -223,8 +225,19 @@ class HeldInputs {
   InlineVector<Input, 4> inputs_;
 };
 
-Tensors run(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
-            const IndexSet& unwanted, const Device* given, const Device& device) {
+bool is_watched(const Device& device) noexcept { return device.runtime().allocator().is_watched(); }
+
+}  // namespace
+
+Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
+                const IndexSet& unwanted, const Device* given) {
+  const Device& device =
+      inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
+  std::unique_ptr<const HeldInputs> held;  // most run while nobody watches, and pay for a null
+  if (is_watched(device) || (given && is_watched(*given))) [[unlikely]] {
+    held = std::make_unique<const HeldInputs>(inputs);
+    inputs = held->inputs();
+  }
   const TapeMode& mode = tape_mode();
   Specs in, out;
   for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);
@@ -255,20 +268,6 @@ Tensors run(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSi
   if (op.moves && !wants.empty()) results[0].impl()->node->make_extra().device = device;
   if (temporaries) free_expired(inputs);
   return results;
-}
-
-bool is_watched(const Device& device) noexcept { return device.runtime().allocator().is_watched(); }
-
-}  // namespace
-
-Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
-                const IndexSet& unwanted, const Device* given) {
-  const Device& device =
-      inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
-  if (!is_watched(device) && !(given && is_watched(*given))) [[likely]]
-    return run(op, inputs, attributes, site, unwanted, given, device);
-  const HeldInputs held(inputs);
-  return run(op, held.inputs(), attributes, site, unwanted, given, device);
 }
 
 }  // namespace ebb::detail
