@@ -181,6 +181,8 @@ Watch CachingAllocator::watch(std::optional<std::size_t> threshold, WatchFunctio
   return Watch(std::move(watcher));
 }
 
+bool CachingAllocator::is_watched() const noexcept { return shared_->is_special(); }
+
 Stats CachingAllocator::stats() const {
   Stats stats;
   std::size_t limit = kNoLimit;

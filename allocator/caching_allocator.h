@@ -58,6 +58,10 @@ class CachingAllocator {
   /// Calls when a request is about to be refused or, with a threshold, each time that the allocated
   /// bytes rise above it.
   Watch watch(std::optional<std::size_t> threshold, WatchFunction call);
+  /// Whether somebody may be called or told in the middle of an allocation: whoever asks for memory
+  /// then holds all that it reads. Without a lock, and cheap; true for a while after the last watch
+  /// has ended.
+  bool is_watched() const noexcept;
 
   /// Pools included, here and below.
   Stats stats() const;

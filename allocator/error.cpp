@@ -79,13 +79,17 @@ std::string way_out(const OutOfMemory::Facts& facts) {
   if (facts.reason == Reason::injected) return "nothing is wrong with the memory";
   // No batch makes a model smaller.
   const memory::Category category = facts.request.category;
-  const std::string less =
-      category == memory::Category::parameter ? "take a smaller model"
-      : category == memory::Category::optimizer_state
-          ? "take a smaller model, or an optimizer that keeps less"
-          : "lower the peak (a smaller batch, optim::Accumulator over smaller micro-batches, "
-            "recompute)";
-  const std::string close = ", or free what is held (close sessions, leave scopes)";
+  const std::string less = category == memory::Category::parameter ? "take a smaller model"
+                           : category == memory::Category::optimizer_state
+                               ? "take a smaller model, or an optimizer that keeps less"
+                           : facts.fits_no_batch
+                               ? "lower the peak (recompute, a smaller model)"
+                               : "lower the peak (a smaller batch, optim::Accumulator over smaller "
+                                 "micro-batches, recompute)";
+  const std::string close =
+      facts.fragmentation.reserved_ahead_bytes > 0
+          ? ", or free what is held (suspend or close sessions that preallocate, leave scopes)"
+          : ", or free what is held (close sessions, leave scopes)";
   // Where the device has so much.
   const auto raise = [&](const char* what, const memory::Stats& stats) -> std::string {
     const std::size_t bytes = stats.reserved.current + facts.reserve_bytes;

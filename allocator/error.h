@@ -36,6 +36,7 @@ class OutOfMemory : public Error {
     std::size_t room_bytes = 0;           ///< the largest request that would have been served
     std::vector<memory::Holder> holders;  ///< of the device, largest first, a few
     std::vector<std::string> hints;       ///< what else would help, as the caller knows
+    bool fits_no_batch = false;           ///< the caller knows that no smaller batch would help
   };
 
   explicit OutOfMemory(Facts facts);

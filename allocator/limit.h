@@ -2,17 +2,34 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <type_traits>
+
+#include "ebb/allocator/error.h"
 
 namespace ebb::memory {
 
 /// Bytes, or a fraction of the device's capacity.
 class Limit {
  public:
-  Limit(std::size_t bytes) noexcept : bytes_(bytes) {}  // NOLINT: 512_MiB is a limit
-  /// Of 0 to 1; what is beyond counts as the nearer of them.
-  static Limit fraction(double of_capacity) noexcept {
-    Limit limit(0);
-    limit.fraction_ = of_capacity > 0 ? (of_capacity < 1 ? of_capacity : 1) : 0;
+  /// 512_MiB is a limit, 0.5 is none. Throws Error for a negative number.
+  template <class Bytes>
+  requires std::is_arithmetic_v<Bytes> Limit(Bytes bytes)  // NOLINT: implicit is the point
+      : bytes_(static_cast<std::size_t>(bytes)) {
+    static_assert(std::is_integral_v<Bytes> && !std::is_same_v<Bytes, bool>,
+                  "a limit is a whole number of bytes; for a part of the device's capacity say "
+                  "memory::Limit::fraction(0.5)");
+    if constexpr (std::is_signed_v<Bytes>)
+      if (bytes < 0)
+        throw Error("[Limit] " + std::to_string(bytes) +
+                    " bytes are no limit; none at all is std::nullopt");
+  }
+  /// Of 0 to 1. Throws Error for any other number.
+  static Limit fraction(double of_capacity) {
+    if (!(of_capacity >= 0 && of_capacity <= 1))
+      throw Error("[Limit] takes a fraction of 0 to 1, not " + std::to_string(of_capacity));
+    Limit limit(0u);
+    limit.fraction_ = of_capacity;
     limit.is_fraction_ = true;
     return limit;
   }

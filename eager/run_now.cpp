@@ -1,3 +1,5 @@
+#include <memory>
+
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/lineage.h"
@@ -203,12 +205,39 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   if (!op.updates.empty()) note_updates(op, a.inputs);
 }
 
+// Handles of an operator's inputs. What is called while it asks for memory may give up those that
+// the caller named; a temporary is nobody else's, and stays one.
+class HeldInputs {
+ public:
+  explicit HeldInputs(Inputs inputs) {
+    handles_.reserve(inputs.size());
+    for (const Input& input : inputs) {
+      Input& held = inputs_.emplace_back(input);
+      if (input.expiring) continue;
+      handles_.push_back(*input.tensor);
+      held.tensor = &handles_[handles_.size() - 1];
+    }
+  }
+  Inputs inputs() const noexcept { return {inputs_.data(), inputs_.size()}; }
+
+ private:
+  Tensors handles_;
+  InlineVector<Input, 4> inputs_;
+};
+
+bool is_watched(const Device& device) noexcept { return device.runtime().allocator().is_watched(); }
+
 }  // namespace
 
 Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                 const IndexSet& unwanted, const Device* given) {
   const Device& device =
       inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
+  std::unique_ptr<const HeldInputs> held;  // most run while nobody watches, and pay for a null
+  if (is_watched(device) || (given && is_watched(*given))) [[unlikely]] {
+    held = std::make_unique<const HeldInputs>(inputs);
+    inputs = held->inputs();
+  }
   const TapeMode& mode = tape_mode();
   Specs in, out;
   for (const Input& input : inputs) in.emplace_back(input.tensor->impl()->spec);

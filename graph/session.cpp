@@ -30,8 +30,9 @@ Tensor Session::run(const Tensor& fetch, const Feeds& feeds) {
   return std::move(run(Tensors{fetch}, feeds)[0]);
 }
 Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
-  const std::shared_ptr<Impl> impl = impl_.shared();  // this handle may go meanwhile
-  return impl->run(fetches, feeds);
+  // These handles may go meanwhile, and those of the feeds.
+  const std::shared_ptr<Impl> impl = impl_.shared();
+  return impl->run(Tensors(fetches), Feeds(feeds));
 }
 
 memory::Breakdown Session::memory() const { return impl_->memory(); }
@@ -87,7 +88,14 @@ PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders) 
 
 Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
   if (!state_) throw Error("[prepare] this step was moved from");
-  return state_->session->run_prepared(state_->fetch, state_->feeding, {values, count},
+  InlineVector<Tensor, 8> held;  // what is called when memory is short may give the caller's up
+  InlineVector<const Tensor*, 8> given;
+  held.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    held.push_back(*values[i]);
+    given.push_back(&held[i]);
+  }
+  return state_->session->run_prepared(state_->fetch, state_->feeding, {given.data(), count},
                                        state_->plan);
 }
 

@@ -88,7 +88,7 @@ class Session {
   PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders);
 
   // A copy of a variable's value. Throws Error where it has none, which slots always have.
-  Tensor value(const Tensor& variable);
+  Tensor value(const Tensor& variable, CallSite site = CallSite::here());
   // Sets a variable's value. Throws ShapeError for another shape or dtype, SimulatedRead for a
   // tensor of a simulated device in a session of a real one.
   void assign(const Tensor& variable, const Tensor& value);

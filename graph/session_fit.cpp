@@ -14,6 +14,7 @@ void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& f
   }
   if (!batch) throw;
   OutOfMemory::Facts facts = error.facts();
+  facts.fits_no_batch = *batch == 0;
   facts.hints.push_back(*batch == 0
                             ? "not even with 1 row in each feed would this run fit"
                             : "with " + std::to_string(*batch) + (*batch == 1 ? " row" : " rows") +

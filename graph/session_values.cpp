@@ -60,24 +60,25 @@ void Session::initialize() {
     if (impl->variables.has_memory(i)) impl->variables.draw_initial(i);
 }
 
-Tensor Session::value(const Tensor& variable) {
+Tensor Session::value(const Tensor& variable, CallSite site) {
   const std::shared_ptr<Impl> impl = impl_.shared();
   Impl::OpenVariables open(*impl);
   const std::size_t index = impl->variable_index(variable, "value");
   open.provide(index);
   const VariableDeclaration& declaration = impl->variables.declaration(index);
   if (!impl->variables.is_initialized(index))
-    throw Error("[value] variable '" + declaration.name + "' has no value");
+    throw Error(detail::message("value", "variable '" + declaration.name + "' has no value", site));
   impl->variables.require_whole(index);
   Tensor copy = detail::allocate(declaration.spec, impl->device, memory::Category::temporary,
-                                 {"session value"});
+                                 detail::tag("session value", site));
   copy.impl()->storage->use_on(impl->stream.get());
   impl->device.runtime().copy(impl->stream.get(), detail::data(copy), impl->variables.data(index),
                               copy.bytes());
   return copy;
 }
 
-void Session::assign(const Tensor& variable, const Tensor& value) {
+void Session::assign(const Tensor& variable, const Tensor& given) {
+  const Tensor value = given;  // what is called when memory is short may give the caller's up
   const std::shared_ptr<Impl> impl = impl_.shared();
   Impl::OpenVariables open(*impl);
   const std::size_t index = impl->variable_index(variable, "assign");

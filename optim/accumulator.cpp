@@ -65,9 +65,11 @@ Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& o
   require_state_dtype("accumulator", "sum_dtype", options.sum_dtype);
 }
 
-Tensor Accumulator::minimize(const Tensor& loss, const Parameters& parameters,
-                             const Tensor& samples, CallSite site) const {
+Tensor Accumulator::minimize(const Tensor& given, const Parameters& parameters,
+                             const Tensor& given_samples, CallSite site) const {
   const ebb::detail::CallScope at(site);
+  // What is called when memory is short may give the caller's handles up.
+  const Tensor loss = given, samples = given_samples;
   const Targets below = parameters_below(loss, parameters, "minimize");
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     fail("minimize", "the number of samples, " + samples.to_string() +

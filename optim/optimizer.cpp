@@ -64,8 +64,9 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 }
 
 // The slots come before the backward pass, so that the first step's peak is that of all others.
-Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, CallSite site) const {
+Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
+  const Tensor loss = given;  // what is called when memory is short may give the caller's up
   OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
@@ -74,9 +75,9 @@ Tensor Optimizer::minimize(const Tensor& loss, const Parameters& parameters, Cal
   return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
 }
 
-Tensor Optimizer::apply(const Tensors& gradients, const Parameters& parameters,
-                        CallSite site) const {
+Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
+  const Tensors gradients = from;  // what is called when memory is short may give the caller's up
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
     fail("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +

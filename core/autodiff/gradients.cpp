@@ -111,14 +111,18 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
                         "this tensor has no history: nothing below it was made with_grad(), or it "
                         "was computed under NoGrad",
                         site));
-  const Tensor dy = one_like(*this, "backward", site);
+  const Tensor self = *this;  // what is called when memory is short may give this handle up
+  const Tensor dy = one_like(self, "backward", site);
   detail::reverse_into_leaves(
-      {this, 1}, {&dy, 1},
+      {&self, 1}, {&dy, 1},
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
 }
 
-Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
+Tensors gradients(const Tensor& of, const Tensors& with_respect_to, BackwardOptions options,
                   CallSite site) {
+  // What is called when memory is short may give the caller's handles up.
+  const Tensor output = of;
+  const Tensors inputs = with_respect_to;
   const detail::CallScope at(site);
   if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
   std::vector<detail::Edge> targets;

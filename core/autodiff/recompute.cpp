@@ -129,8 +129,9 @@ class RegionScope {
 
 }  // namespace
 
-Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
+Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& given,
                   CallSite site) {
+  const Tensors inputs = given;  // what the function calls may give the caller's handles up
   if (!function) throw Error(message("recompute", "the function is empty", site));
   const detail::GeneratorTrial trial;
   for (const Tensor& input : inputs) {

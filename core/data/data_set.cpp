@@ -17,7 +17,9 @@ namespace {
 
 constexpr const char* kWhat = "DataSet";
 
-[[noreturn]] void fail(const std::string& text) { throw Error(detail::message(kWhat, text, {})); }
+[[noreturn]] void fail(const std::string& text) {
+  throw Error(detail::message(kWhat, text, detail::entry()));
+}
 
 void check_on_host(const Tensor& tensor, const char* which) {
   if (!tensor.defined() || tensor.is_symbolic() || detail::is_shape_only(*tensor.impl()) ||
@@ -26,7 +28,7 @@ void check_on_host(const Tensor& tensor, const char* which) {
   if (tensor.rank() == 0)
     throw ShapeError(detail::message(
         kWhat, std::string("takes ") + which + " with one row a sample, not " + tensor.to_string(),
-        {}));
+        detail::entry()));
 }
 
 // Calls function(pointer to the first value) with the type of a floating tensor's values.
@@ -61,7 +63,8 @@ DataSet gather(const DataSet& data, std::span<const std::int64_t> rows) {
   const auto pick = [&](const Tensor& from) {
     const Spec& spec = from.impl()->spec;
     Tensor to = detail::allocate(detail::with_rows(spec, static_cast<std::int64_t>(rows.size())),
-                                 Device::cpu(), memory::Category::input, {kWhat});
+                                 Device::cpu(), memory::Category::input,
+                                 detail::tag(kWhat, detail::entry()));
     const HostView values = detail::values_of(from);
     to.impl()->storage->write(0, to.bytes(), [&](void* picked) {
       detail::gather_rows(values.data(), detail::with_rows(spec, 1).bytes(), rows, picked);
@@ -80,18 +83,20 @@ Tensor from_values(const std::vector<T>& values, const Shape& shape) {
 
 }  // namespace
 
-DataSet::DataSet(Tensor inputs, Tensor targets)
+DataSet::DataSet(Tensor inputs, Tensor targets, CallSite site)
     : inputs_(std::move(inputs)), targets_(std::move(targets)) {
+  const detail::CallSiteScope at(site);
   check_on_host(inputs_, "inputs");
   check_on_host(targets_, "targets");
   if (inputs_.shape()[0] != targets_.shape()[0])
     throw ShapeError(detail::message(kWhat,
                                      "takes as many inputs as targets, not " + inputs_.to_string() +
                                          " and " + targets_.to_string(),
-                                     {}));
+                                     site));
 }
 
-DataSet DataSet::csv(const std::string& file, const DataSetCsvOptions& options) {
+DataSet DataSet::csv(const std::string& file, const DataSetCsvOptions& options, CallSite site) {
+  const detail::CallSiteScope at(site);
   detail::CsvReader reader(file);
   const std::size_t label = reader.column(options.label);
   const std::size_t columns = reader.columns().size();
@@ -111,7 +116,8 @@ DataSet DataSet::csv(const std::string& file, const DataSetCsvOptions& options) 
                  from_values(targets, {count}));
 }
 
-std::pair<DataSet, DataSet> DataSet::split(double fraction, Seed seed) const {
+std::pair<DataSet, DataSet> DataSet::split(double fraction, Seed seed, CallSite site) const {
+  const detail::CallSiteScope at(site);
   if (!(fraction >= 0 && fraction <= 1))
     fail("splits off a fraction between 0 and 1, not " + std::to_string(fraction));
   const auto held_out =
@@ -124,13 +130,15 @@ std::pair<DataSet, DataSet> DataSet::split(double fraction, Seed seed) const {
           gather(*this, all.first(static_cast<std::size_t>(held_out)))};
 }
 
-DataSet DataSet::scaled(double factor) const {
+DataSet DataSet::scaled(double factor, CallSite site) const {
+  const detail::CallSiteScope at(site);
   return DataSet(
       transformed(inputs_, [factor](double value, std::size_t) { return value * factor; }),
       targets_);
 }
 
-DataSet DataSet::standardized(const DataSet& reference) const {
+DataSet DataSet::standardized(const DataSet& reference, CallSite site) const {
+  const detail::CallSiteScope at(site);
   const Spec row = detail::with_rows(inputs_.impl()->spec, 1);
   if (reference.size() == 0) fail("standardizes on a reference that has samples");
   if (row.shape != detail::with_rows(reference.inputs_.impl()->spec, 1).shape)
@@ -138,7 +146,7 @@ DataSet DataSet::standardized(const DataSet& reference) const {
                                      "standardizes on a reference of the same columns, not " +
                                          inputs_.to_string() + " on " +
                                          reference.inputs_.to_string(),
-                                     {}));
+                                     site));
   const auto columns = static_cast<std::size_t>(row.shape.elements());
   std::vector<detail::Moments> moments(columns);
   with_values(reference.inputs_, [&](const auto* values) {

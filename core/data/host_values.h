@@ -8,11 +8,12 @@
 
 namespace ebb::detail {
 
-// A tensor on the CPU for the values of a data set, which fill(pointer to T) writes. Throws
-// OutOfMemory.
+// A tensor on the CPU for the values of a data set, which fill(pointer to T) writes: on the line of
+// the scope it is called in. Throws OutOfMemory.
 template <class T, class Fill>
 Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
-  Tensor tensor = allocate({dtype_of<T>, shape}, Device::cpu(), memory::Category::input, {what});
+  Tensor tensor =
+      allocate({dtype_of<T>, shape}, Device::cpu(), memory::Category::input, tag(what, entry()));
   tensor.impl()->storage->write(0, tensor.bytes(),
                                 [&](void* values) { fill(static_cast<T*>(values)); });
   return tensor;

@@ -73,7 +73,8 @@ class IdxFile {
 
 }  // namespace
 
-DataSet DataSet::idx(const std::string& images, const std::string& labels) {
+DataSet DataSet::idx(const std::string& images, const std::string& labels, CallSite site) {
+  const detail::CallSiteScope at(site);
   const IdxFile image_file(images, 3);
   const IdxFile label_file(labels, 1);
   const std::int64_t count = image_file.dim(0);

@@ -41,8 +41,11 @@ TimeSeries TimeSeries::csv(const std::string& file, const TimeSeriesCsvOptions& 
   return TimeSeries(std::move(values));
 }
 
-Windows TimeSeries::windows(const WindowOptions& options) const {
-  const auto fail = [](const std::string& text) { throw Error(detail::message(kWhat, text, {})); };
+Windows TimeSeries::windows(const WindowOptions& options, CallSite site) const {
+  const detail::CallSiteScope at(site);
+  const auto fail = [&](const std::string& text) {
+    throw Error(detail::message(kWhat, text, site));
+  };
   if (options.length < 1) fail("length must be at least 1, not " + std::to_string(options.length));
   if (options.horizon < 1)
     fail("horizon must be at least 1, not " + std::to_string(options.horizon));

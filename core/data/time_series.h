@@ -49,7 +49,7 @@ class TimeSeries {
   const std::vector<double>& values() const noexcept { return values_; }
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(values_.size()); }
   // Throws Error for a series too short for one window in each part, or options out of range.
-  Windows windows(const WindowOptions& options = {}) const;
+  Windows windows(const WindowOptions& options = {}, CallSite site = CallSite::here()) const;
 
  private:
   std::vector<double> values_;

@@ -16,9 +16,7 @@ Device Device::best() { return cpu(); }
 
 bool Device::is_simulated() const noexcept { return runtime_->is_simulated(); }
 
-Device Device::twin() const {
-  return Runtime::make_simulated(runtime_->profile(), runtime_->allocator().room_bytes());
-}
+Device Device::twin() const { return Runtime::make_twin(*runtime_); }
 
 const std::string& Device::name() const noexcept { return runtime_->name(); }
 

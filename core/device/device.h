@@ -31,7 +31,8 @@ class Device {
 
   bool is_simulated() const noexcept;
   // A fresh simulated device with this device's profile and, for its capacity, the room that is
-  // left on this one: its limit or capacity as read now, less what is in use.
+  // left on this one: its limit or capacity as read now, less what is in use. A fraction (of
+  // memory::Limit) is there of what it is of here.
   Device twin() const;
   // "cpu", "sim:cpu".
   const std::string& name() const noexcept;

@@ -1,5 +1,6 @@
 #include "ebb/core/device/runtime.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "ebb/allocator/host_source.h"
@@ -96,6 +97,18 @@ Device Runtime::make_simulated(const memory::Profile& profile, std::size_t capac
       .source = std::make_unique<memory::SimulatedSource>(capacity_bytes, profile.page_bytes),
       .backend = std::make_unique<SimulatedBackend>()};
   return Device(new Runtime(std::move(parts), true), true);
+}
+
+Device Runtime::make_twin(const Runtime& original) {
+  Device twin = make_simulated(original.profile_, original.allocator_->room_bytes());
+  twin.runtime().original_.emplace(Original{original.capacity_bytes(), original.limit_bytes()});
+  return twin;
+}
+
+std::size_t Runtime::limit_bytes() const noexcept {
+  const std::size_t own = allocator_->limit_bytes();
+  if (own == memory::kNoLimit && original_) return original_->limit_bytes;
+  return std::min(own, capacity_bytes());
 }
 
 Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ebb/allocator/caching_allocator.h"
@@ -39,6 +40,8 @@ class Runtime final : public detail::Counted {
   // A device of its own.
   static Device make(Parts parts);
   static Device make_simulated(const memory::Profile& profile, std::size_t capacity_bytes);
+  // One with the room that is left on `original`, of which a fraction is what it is there.
+  static Device make_twin(const Runtime& original);
   // For tests: what Device::cpu() gives in this process. Throws Error after it has been asked for.
   static void replace_cpu(Parts parts);
   ~Runtime();
@@ -51,8 +54,14 @@ class Runtime final : public detail::Counted {
   memory::CachingAllocator& allocator() noexcept { return *allocator_; }
   // No two of a process have the same.
   std::uint64_t serial() const noexcept { return serial_; }
-  // The most that the device hands out.
-  std::size_t capacity_bytes() const noexcept { return allocator_->capacity_bytes(); }
+  // The most that the device hands out, what is in use included; of a twin, what that was on its
+  // original when it was made. Limits in fractions are of it.
+  std::size_t capacity_bytes() const noexcept {
+    return original_ ? original_->capacity_bytes : allocator_->capacity_bytes();
+  }
+  // The limit, or the capacity where that is less or there is none: thresholds in fractions are of
+  // it. Of a twin without a limit of its own, likewise.
+  std::size_t limit_bytes() const noexcept;
   // Whether what was asked of a simulated device stayed within its capacity; true on a real one.
   bool fits() const noexcept;
   // Whether memory is filled with NaNs when it is handed out and when its life ends, so that
@@ -112,6 +121,11 @@ class Runtime final : public detail::Counted {
   const bool host_;
   const bool immediate_;  // host or simulated
   bool poisons_ = EBB_POISON;
+  // Of a twin: what its original had when the twin was made.
+  struct Original {
+    std::size_t capacity_bytes = 0, limit_bytes = 0;
+  };
+  std::optional<const Original> original_;
   const memory::MemorySource* source_;
   // The allocator goes first: its source may wait for the backend's work.
   const std::shared_ptr<Backend> backend_;

@@ -43,9 +43,8 @@ Watch on_pressure(const Device& device, WatchFunction call) {
 }
 
 Watch on_threshold(const Device& device, Limit threshold, WatchFunction call) {
-  CachingAllocator& allocator = allocator_of(device);
-  const std::size_t most = std::min(allocator.stats().limit, allocator.capacity_bytes());
-  return allocator.watch(threshold.bytes_of(most), std::move(call));
+  return allocator_of(device).watch(threshold.bytes_of(device.runtime().limit_bytes()),
+                                    std::move(call));
 }
 
 void reset_peaks(const Device& device) { allocator_of(device).reset_peaks(); }

@@ -20,7 +20,8 @@ Stats stats(const Device& device);
 // Bounds the bytes that the device's allocator reserves, sessions included: bytes, or
 // Limit::fraction(of the device's capacity); without a value, only that capacity does. At any time:
 // lowered below what is in use, it gives back what is cached and what sessions keep between runs,
-// and refuses only new requests.
+// and refuses only new requests. What sessions have preallocated stays theirs: suspend or close
+// them.
 void set_limit(const Device& device, std::optional<Limit> reserved);
 
 // Growth::preallocate reserves all that the limit allows, or without one all that the device has

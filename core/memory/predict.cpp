@@ -17,7 +17,7 @@ Prediction predict(const Device& device, const std::function<void(Device)>& prog
   prediction.by_category = after.at_peak;
   prediction.reserved_peak_bytes = after.reserved.peak;
   prediction.held_bytes = after.allocated.current;
-  prediction.capacity_bytes = twin.runtime().capacity_bytes();
+  prediction.capacity_bytes = twin.runtime().allocator().capacity_bytes();
   prediction.fits = twin.runtime().fits();
   return prediction;
 }

@@ -9,9 +9,9 @@ namespace memory {
 // Figures of a device's memory as i64 scalars on it, for programs that are graphs and for eager
 // ones that keep them beside their losses; stats() gives the same to the host. In use are the
 // allocated bytes, those of sessions and of the scalar itself included; the maximum is that since
-// reset_peaks(); the limit is set_limit()'s, on reserved bytes, and the largest i64 where there is
-// none, so that comparing with it is right. On a simulated device they take their bytes and have no
-// values.
+// reset_peaks(); the limit is set_limit()'s, on reserved bytes, or what the device has in all where
+// there is none or a higher one, so that comparing with it is right. On a simulated device they
+// take their bytes and have no values.
 //
 // Read once `after` has been computed: for a symbolic tensor in each run, of the device that the
 // session runs on, at this place in the order of the run; for a concrete one now and on its device.

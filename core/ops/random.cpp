@@ -46,7 +46,8 @@ void infer_like(Inference& inference) {
 }
 
 Tensor create_like(const OpDef& op, const Operand& x, double a, double b) {
-  const Tensor& like = detail::tensor_of(op, x);
+  const detail::HeldOperand held(x);
+  const Tensor& like = detail::tensor_of(op, *held);
   const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(like, x.site());
   return apply_one(op, {draw, like}, RandomAttributes{a, b}, x.site());
@@ -105,8 +106,9 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
     throw Error(detail::message("dropout", "takes a probability in [0, 1)", x.site()));
   if (phase == Phase::inference || probability == 0) return x.take();
   const detail::GeneratorTrial trial;
+  const detail::HeldOperand held(x);
   const Tensor draw = detail::next_draw(tensor, x.site());
-  return apply_one(dropout_op, {x, draw}, RandomAttributes{.a = probability}, x.site());
+  return apply_one(dropout_op, {*held, draw}, RandomAttributes{.a = probability}, x.site());
 }
 
 // None of these is stateful: what is random about them is the draw, an input.

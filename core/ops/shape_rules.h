@@ -13,6 +13,23 @@ namespace ebb::detail {
 // The operand's tensor. Throws Error where it is a number, or a tensor that holds nothing.
 const Tensor& tensor_of(const OpDef& op, const Operand& operand);
 
+// An operand of a public function that allocates before it reads it: what is called when memory is
+// short (allocator/watch.h) may give up the caller's handle, and this one lasts. A temporary is
+// nobody else's, and stays one.
+class HeldOperand {
+ public:
+  explicit HeldOperand(const Operand& x)
+      : handle_(x.is_number() || x.expiring() ? Tensor() : x.tensor()),
+        operand_(handle_.defined() ? Operand(handle_, x.site()) : x) {}
+  HeldOperand(const HeldOperand&) = delete;
+  HeldOperand& operator=(const HeldOperand&) = delete;
+  const Operand& operator*() const noexcept { return operand_; }
+
+ private:
+  const Tensor handle_;
+  const Operand operand_;
+};
+
 // An operator of one tensor operand.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
 

@@ -36,7 +36,7 @@ Tensor next_draw(const Device& device, CallSite site) {
   Generator& generator = detail::generator();
   const std::array<std::int64_t, 2> draw = {static_cast<std::int64_t>(generator.key),
                                             static_cast<std::int64_t>(generator.counter)};
-  Tensor tensor = Tensor::from(draw, {2}, device);
+  Tensor tensor = Tensor::from(draw, {2}, device, site);
   ++generator.counter;  // not if memory ran out
   return tensor;
 }

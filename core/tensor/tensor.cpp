@@ -12,7 +12,9 @@ using memory::Category;
 
 namespace detail {
 
-void throw_ragged() { throw ShapeError("[from] rows of different lengths"); }
+void throw_ragged(CallSite site) {
+  throw ShapeError(message("from", "rows of different lengths", site));
+}
 
 Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset) {
   auto* impl = new TensorImpl;
@@ -124,11 +126,13 @@ std::string Tensor::to_string() const {
 
 // Values of the host enter here, now: while a graph is traced they are constants of it.
 Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
-                       const Device& device) {
+                       const Device& device, CallSite site) {
   if (shape.is_open() || shape.elements() != static_cast<std::int64_t>(count))
-    throw ShapeError("[from] " + std::to_string(count) + " values do not fill the shape " +
-                     shape.to_string());
-  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category, {"from"});
+    throw ShapeError(message(
+        "from", std::to_string(count) + " values do not fill the shape " + shape.to_string(),
+        site));
+  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category,
+                                   detail::tag("from", site));
   tensor.impl()->storage->copy_in(0, values, tensor.bytes());
   return tensor;
 }

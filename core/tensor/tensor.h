@@ -50,14 +50,17 @@ class Tensor {
   // From nested braces: from({1.f, 2.f}) is f32[2], from({{1, 2}, {3, 4}}) i32[2, 2]. On the CPU.
   // Throws ShapeError for rows of different lengths.
   template <class T>
-  static Tensor from(std::initializer_list<T> values);
+  static Tensor from(std::initializer_list<T> values, CallSite site = CallSite::here());
   template <class T>
-  static Tensor from(std::initializer_list<std::initializer_list<T>> rows);
+  static Tensor from(std::initializer_list<std::initializer_list<T>> rows,
+                     CallSite site = CallSite::here());
   template <class T>
-  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes);
+  static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
+                     CallSite site = CallSite::here());
   // From a contiguous range of `shape`'s number of elements, copied. Throws ShapeError.
   template <std::ranges::contiguous_range Range>
-  static Tensor from(const Range& values, Shape shape, const Device& device = Device::cpu());
+  static Tensor from(const Range& values, Shape shape, const Device& device = Device::cpu(),
+                     CallSite site = CallSite::here());
   // `shape` filled with `value`, converted to dtype.
   static Tensor full(Shape shape, double value, DType dtype = DType::f32,
                      const Device& device = Device::cpu(), CallSite site = CallSite::here());
@@ -117,7 +120,7 @@ class Tensor {
   const detail::TensorImpl& held(const char* what) const;
   void release() noexcept;
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
-                        const Device& device);
+                        const Device& device, CallSite site);
   void require_values(DType dtype, CallSite site) const;
   void copy_out(void* values) const;
   void read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
@@ -136,52 +139,54 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
 // --- implementation -----------------------------------------------------------------------------
 
 namespace detail {
-[[noreturn]] void throw_ragged();
+[[noreturn]] void throw_ragged(CallSite site);
 }  // namespace detail
 
 template <class T>
-Tensor Tensor::from(std::initializer_list<T> values) {
+Tensor Tensor::from(std::initializer_list<T> values, CallSite site) {
   return copy_in(values.begin(), dtype_of<T>, values.size(),
-                 {static_cast<std::int64_t>(values.size())}, Device::cpu());
+                 {static_cast<std::int64_t>(values.size())}, Device::cpu(), site);
 }
 
 template <class T>
-Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows) {
+Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows, CallSite site) {
   const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
   auto flat = std::make_unique<T[]>(rows.size() * columns);
   T* out = flat.get();
   for (const auto& row : rows) {
-    if (row.size() != columns) detail::throw_ragged();
+    if (row.size() != columns) detail::throw_ragged(site);
     out = std::copy(row.begin(), row.end(), out);
   }
   return copy_in(flat.get(), dtype_of<T>, rows.size() * columns,
                  {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
-                 Device::cpu());
+                 Device::cpu(), site);
 }
 
 template <class T>
-Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
+Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
+                    CallSite site) {
   const std::size_t rows = planes.size() ? planes.begin()->size() : 0;
   const std::size_t columns = rows ? planes.begin()->begin()->size() : 0;
   auto flat = std::make_unique<T[]>(planes.size() * rows * columns);
   T* out = flat.get();
   for (const auto& plane : planes) {
-    if (plane.size() != rows) detail::throw_ragged();
+    if (plane.size() != rows) detail::throw_ragged(site);
     for (const auto& row : plane) {
-      if (row.size() != columns) detail::throw_ragged();
+      if (row.size() != columns) detail::throw_ragged(site);
       out = std::copy(row.begin(), row.end(), out);
     }
   }
   return copy_in(flat.get(), dtype_of<T>, planes.size() * rows * columns,
                  {static_cast<std::int64_t>(planes.size()), static_cast<std::int64_t>(rows),
                   static_cast<std::int64_t>(columns)},
-                 Device::cpu());
+                 Device::cpu(), site);
 }
 
 template <std::ranges::contiguous_range Range>
-Tensor Tensor::from(const Range& values, Shape shape, const Device& device) {
+Tensor Tensor::from(const Range& values, Shape shape, const Device& device, CallSite site) {
   using T = std::ranges::range_value_t<Range>;
-  return copy_in(std::ranges::data(values), dtype_of<T>, std::ranges::size(values), shape, device);
+  return copy_in(std::ranges::data(values), dtype_of<T>, std::ranges::size(values), shape, device,
+                 site);
 }
 
 template <class T>

@@ -1,4 +1,6 @@
 // Rows 10 and 11 of the memory behaviours: limits, and what is tried before OutOfMemory is thrown.
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -350,11 +352,16 @@ TEST_CASE(
   for (Block* block : live) allocator.free(block);
 }
 
-TEST_CASE("a fraction is of the capacity, and of 0 to 1") {
+TEST_CASE("a limit is bytes or a fraction of the capacity of 0 to 1, and nothing else") {
   CHECK(Limit::fraction(0.5).bytes_of(1000) == 500);
-  CHECK(Limit::fraction(2).bytes_of(1000) == 1000);
-  CHECK(Limit::fraction(-1).bytes_of(1000) == 0);
+  CHECK(Limit::fraction(0).bytes_of(1000) == 0);
+  CHECK(Limit::fraction(1).bytes_of(1000) == 1000);
   CHECK(Limit(7).bytes_of(1000) == 7);
+  CHECK(Limit(std::size_t{7}).bytes_of(1000) == 7);
+  for (const double fraction : {50.0, 1.001, -0.5, std::nan("")})
+    CHECK_ERROR(Limit::fraction(fraction), Error, "takes a fraction of 0 to 1");
+  CHECK_ERROR(Limit(-1), Error, "-1 bytes are no limit");
+  CHECK_ERROR(Limit(std::int64_t{-5'000'000'000}), Error, "-5000000000 bytes");
 }
 
 TEST_CASE("what the device did not take back of a pool's block it is asked for again when short") {

@@ -1,7 +1,12 @@
 // The figures of a device, limits, peaks and predictions, as users ask for them.
 #include "ebb/core/memory/memory.h"
 
+#include <map>
+#include <string>
+
 #include "ebb/core/base/error.h"
+#include "ebb/core/data/data_loader.h"
+#include "ebb/core/data/time_series.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
@@ -9,6 +14,7 @@
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -44,6 +50,54 @@ TEST_CASE("a device's figures say what tensors take, and who asked for it") {
   CHECK(memory::stats(device).allocated.peak == 0);
   CHECK(memory::release_cached(device).returned_bytes == 2_MiB);
   CHECK(memory::stats(device).reserved.current == 0);
+}
+
+TEST_CASE("whatever holds memory says which line of the program asked for it") {
+  const Device cpu = Device::cpu();
+  const auto lines = [&] {  // of this test, and what is held by each
+    std::map<unsigned, std::string> found;
+    for (const memory::Holder& holder : memory::holders(cpu, 10'000))
+      if (holder.tag.file == std::string(__FILE__))
+        found[holder.tag.line] += holder.tag.operator_name;
+    return found;
+  };
+  const std::size_t before = memory::stats(cpu).allocations;
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("file.csv", "a,y\n1,2\n3,4\n5,6\n7,8\n");
+  std::map<unsigned, std::string> wanted;
+  const auto expect = [&](const char* what, unsigned line = __builtin_LINE()) {
+    wanted[line - 1] = what;
+  };
+  const Tensor row = Tensor::from({1.f, 2.f});
+  expect("from");
+  const Tensor rows = Tensor::from({{1, 2}, {3, 4}});
+  expect("from");
+  const Tensor planes = Tensor::from({{{1.0}}, {{3.0}}});
+  expect("from");
+  const Tensor range = Tensor::from(std::vector<float>(6), {2, 3});
+  expect("from");
+  const DataSet read = DataSet::csv(file, {.label = "y"});
+  expect("DataSet");
+  const DataSet scaled = read.scaled(0.5);
+  expect("DataSet");
+  const DataSet standardized = read.standardized(read);
+  expect("DataSet");
+  const auto [rest, held_out] = read.split(0.5, Seed{1});
+  expect("DataSet");
+  const TimeSeries series({1, 2, 3, 4, 5, 6, 7, 8});
+  const Windows windows = series.windows({.length = 2, .validation = 0.3});
+  expect("windows");
+  DataLoader loader(read, {.batch = 2});
+  expect("DataLoader");
+  const Batch batch = *loader.begin();
+  CHECK(lines() == wanted);
+  std::size_t blocks = 0;
+  for (const memory::Holder& holder : memory::holders(cpu, 10'000))
+    if (wanted.contains(holder.tag.line) && holder.tag.file == std::string(__FILE__))
+      blocks += holder.blocks;
+  CHECK(memory::stats(cpu).allocations == before + blocks);
+  CHECK_ERROR(Tensor::from(std::vector<float>(5), {2, 3}), ShapeError, "memory.cpp:");
+  CHECK_ERROR(read.split(2, Seed{1}), Error, "memory.cpp:");
 }
 
 TEST_CASE("a limit on a device holds, can be lowered below what is in use, and lifted") {

@@ -100,7 +100,7 @@ TEST_CASE("a limit in fractions is one of the capacity", "[row10]") {
     CHECK(memory::stats(device).limit == 256_MiB);
     const Tensor most = kib(200 * 1024, device);
     CHECK_THROWS_AS(kib(60 * 1024, device), OutOfMemory);
-    memory::set_limit(device, memory::Limit::fraction(7));
+    memory::set_limit(device, memory::Limit::fraction(1));
     CHECK(memory::stats(device).limit == 1_GiB);
     memory::set_limit(device, std::nullopt);
   }

@@ -152,6 +152,70 @@ TEST_CASE("a prediction counts on past the capacity, with the peak of a device t
   }
 }
 
+TEST_CASE("a fraction is of as many bytes on the twin as on its device", "[row10][row14]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const Tensor held = Tensor::zeros({64 << 18}, DType::f32, device);
+    memory::set_limit(device, 200_MiB);
+    std::vector<std::size_t> limits;
+    const Program program = [&](const Device& on) {
+      limits.clear();
+      Session session(model.graph, {.device = on, .memory_limit = memory::Limit::fraction(0.3)});
+      limits.push_back(session.stats().limit);
+      session.set_memory_limit(memory::Limit::fraction(0.01));
+      limits.push_back(session.stats().limit);
+      // A threshold is of the limit.
+      std::size_t allocated = 0;
+      const memory::Watch watch = memory::on_threshold(
+          on, memory::Limit::fraction(0.5),
+          [&](const memory::Pressure& now) { allocated = now.allocated_bytes; });
+      const std::size_t before = memory::stats(on).allocated.current;
+      std::vector<Tensor> tensors;
+      for (std::size_t taken = before; taken < 110_MiB; taken += 1_MiB)
+        tensors.push_back(Tensor::zeros({1 << 18}, DType::f32, on));
+      limits.push_back(allocated);
+      memory::set_limit(on, memory::Limit::fraction(0.75));
+      limits.push_back(memory::stats(on).limit);
+      memory::set_limit(on, 200_MiB);
+    };
+    program(device);
+    const std::vector<std::size_t> on_device = limits;
+    REQUIRE(on_device[2] > 100_MiB);
+    memory::predict(device, program);
+    CHECK(limits == on_device);
+    memory::predict(device, [&](const Device& twin) { memory::predict(twin, program); });
+    CHECK(limits == on_device);
+    memory::set_limit(device, std::nullopt);
+  }
+}
+
+TEST_CASE("a session limited to a fraction is predicted to fit exactly when it runs",
+          "[row10][row14]") {
+  const ClassifierGraph model;
+  const Program program = [&](const Device& on) {
+    const ClassifierData data(20'000, on);
+    Session session(model.graph,
+                    {.device = on, .memory_limit = memory::Limit::fraction(20.0 / 1024)});
+    session.initialize(model.parameters);
+    session.run(model.train, feeds(model, data));
+  };
+  for (const Device& device : devices()) {
+    CAPTURE(device.name());
+    const Tensor held = Tensor::zeros({512 << 18}, DType::f32, device);
+    const auto runs = [&] {
+      try {
+        program(device);
+      } catch (const OutOfMemory&) {
+        return false;
+      }
+      return true;
+    };
+    CHECK(runs());
+    CHECK(fits(program, device));
+  }
+}
+
 TEST_CASE("what an idle session's arena holds counts as room, and what a run uses does not",
           "[row14][row16]") {
   for (const Device& device : devices()) {

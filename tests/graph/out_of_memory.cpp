@@ -312,6 +312,43 @@ TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[
   }
 }
 
+TEST_CASE("an arena of which no batch fits is not cured by a smaller one", "[row12]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices()) {
+    const ClassifierData data(8, device);
+    Session session(model.graph, {.device = device});
+    session.initialize(model.parameters);
+    session.run(model.train, feeds(model, data));
+    session.set_memory_limit(session.stats().reserved.current - session.memory().arena_bytes);
+    const std::string text = message([&] { session.run(model.train, feeds(model, data)); });
+    check_says(text, {"session arena", "not even with 1 row in each feed would this run fit",
+                      "lower the peak (recompute, a smaller model)"});
+    CHECK(text.find("smaller batch") == std::string::npos);
+    CHECK(text.find("micro-batch") == std::string::npos);
+  }
+}
+
+TEST_CASE("whoever is short of what sessions have preallocated is told to suspend them",
+          "[row12][row9]") {
+  const ClassifierGraph model;
+  for (const Device& device : devices()) {
+    Session session(
+        model.graph,
+        {.device = device, .memory_limit = 32_MiB, .growth = memory::Growth::preallocate});
+    session.initialize(model.parameters);
+    memory::set_limit(device, 16_MiB);
+    const auto zeros = [&] { Tensor::zeros({1 << 20}, DType::f32, device); };
+    check_says(message(zeros), {"reserved by sessions that preallocate",
+                                "suspend or close sessions that preallocate"});
+    session.suspend();
+    CHECK_NOTHROW(zeros());
+    memory::set_limit(device, std::nullopt);
+    memory::set_limit(device, 1_MiB);
+    CHECK(message(zeros).find("preallocate") == std::string::npos);
+    memory::set_limit(device, std::nullopt);
+  }
+}
+
 TEST_CASE("what is more than the device has is not cured by a limit", "[row12]") {
   const tests::OwnDeferred own;  // of 1 GiB
   const Device& device = *own.device;

@@ -1,5 +1,6 @@
 // Values of a session: what starts by itself, copies, parts of files.
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
@@ -42,6 +43,18 @@ const std::vector<std::string> kValues = {"a.w", "a.mean", "b.w"};
 const std::vector<std::string> kAll = {"a.w", "a.mean", "b.w", "a.w/m.v", "b.w/m.v"};
 
 }  // namespace
+
+TEST_CASE("a value that a program keeps says on which line it was asked for", "[session]") {
+  Model model(Seed{1});
+  model.session.initialize();
+  const Tensor kept = model.session.value(model.parameters["a.w"]);
+  const unsigned line = __builtin_LINE() - 1;
+  int found = 0;
+  for (const memory::Holder& holder : memory::holders(Device::cpu(), 10'000))
+    found += holder.tag.operator_name == std::string("session value") && holder.tag.line == line &&
+             holder.tag.file == std::string(__FILE__);
+  CHECK(found == 1);
+}
 
 TEST_CASE("a session initialises a scope alone; slots are zero by themselves", "[session]") {
   Model model(Seed{1});

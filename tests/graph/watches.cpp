@@ -90,6 +90,58 @@ TEST_CASE("a watch may close or suspend another session, plan the graph that run
   }
 }
 
+TEST_CASE("a watch may free what a session was given to run with or to assign", "[row17]") {
+  Short is_short;
+  Session& session = is_short.session;
+  const ClassifierGraph& model = is_short.model;
+  const Tensor bias = model.parameters["out.bias"], weight = model.parameters["hidden.weight"];
+  std::vector<Tensor> cache;
+  Feeds fed;
+  const auto begin = [&] {
+    const ClassifierData data{1024};
+    cache = {data.x, data.y, Tensor::full({16, 32}, 0.25)};
+    fed = feeds(model, data);
+  };
+  const std::vector<std::pair<const char*, std::function<std::vector<float>()>>> uses = {
+      {"run", [&] { return session.run(model.train, fed).to_vector<float>(); }},
+      {"a prepared step",
+       [&] {
+         auto step = session.prepare(model.train, {model.x, model.y});
+         return step(cache[0], cache[1]).to_vector<float>();
+       }},
+      {"assign",
+       [&] {
+         session.assign(weight, cache[2]);
+         return session.value(weight).to_vector<float>();
+       }},
+  };
+  for (const auto& [name, use] : uses) {
+    INFO(name);
+    std::vector<float> wanted;
+    for (const bool watched : {false, true}) {
+      session = Session(model.graph, {.seed = Seed{1}});
+      begin();
+      if (name != std::string("assign")) session.initialize(model.parameters);
+      int calls = 0;
+      memory::Watch watch;
+      if (watched)
+        watch = memory::on_threshold(Device::cpu(), memory::stats(Device::cpu()).allocated.current,
+                                     [&](const memory::Pressure&) {
+                                       ++calls;
+                                       std::vector<Tensor>().swap(cache);
+                                       Feeds().swap(fed);
+                                       memory::release_cached(Device::cpu());
+                                       Tensor::full({1024, 16}, 1e9);  // over what was free
+                                     });
+      const std::vector<float> values = use();
+      if (!watched)
+        wanted = values;
+      else
+        CHECK((values == wanted && calls > 0));
+    }
+  }
+}
+
 TEST_CASE("a session that is used from within its own run says so, and the run goes on or fails",
           "[row17]") {
   Short is_short;
