@@ -189,7 +189,7 @@ Stats CachingAllocator::stats() const {
   {
     const Guard guard(shared_->lock);
     stats = shared_->ledger.stats();
-    stats.segments = shared_->heap.segments().size() + shared_->segments_of_pools;
+    stats.segments = shared_->heap.segments_with_memory() + shared_->segments_of_pools;
     limit = shared_->limit;
   }
   return shared_->with_device(stats, limit);

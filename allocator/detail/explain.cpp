@@ -141,7 +141,7 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
   {
     const Guard guard(lock);
     facts.stats = ledger.stats();
-    facts.stats.segments = heap.segments().size() + segments_of_pools;
+    facts.stats.segments = heap.segments_with_memory() + segments_of_pools;
     its_limit = limit;
     if (pool) {
       facts.pool = pool->name;

@@ -83,8 +83,9 @@ void Heap::set_aside(BlockNode* hole) noexcept {
 
 // Blocks that come and go beside a hole cost nothing here until the next row is looked for.
 inline void Heap::tell(BlockNode* neighbour) noexcept {
-  if (!neighbour || !depends_on_neighbours(*neighbour)) return;
-  if (!neighbour->is_hole() || neighbour->is_aside) return;
+  // The state comes first: a node that is moving belongs to a thread that does not have the lock.
+  if (!neighbour || !neighbour->is_hole() || !depends_on_neighbours(*neighbour)) return;
+  if (neighbour->is_aside) return;
   hole_index(*neighbour).erase(neighbour);
   set_aside(neighbour);
 }
@@ -389,6 +390,13 @@ std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*&
     }
   }
   return claimed;
+}
+
+std::size_t Heap::segments_with_memory() const noexcept {
+  if (!profile_.grows) return segments_.size();
+  return static_cast<std::size_t>(std::count_if(
+      segments_.begin(), segments_.end(),
+      [](const auto& each) { return !each.second.is_idle() || each.second.first->has_memory; }));
 }
 
 std::size_t Heap::largest_free_bytes() noexcept {

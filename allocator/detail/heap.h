@@ -74,6 +74,7 @@ class Heap {
   };
   const FreeBytes& free_bytes() const noexcept { return free_bytes_; }
   std::size_t largest_free_bytes() noexcept;
+  std::size_t segments_with_memory() const noexcept;
 
   Segments& segments() noexcept { return segments_; }
   const Segments& segments() const noexcept { return segments_; }

@@ -272,7 +272,12 @@ TEST_CASE("what the device refuses has never been reserved, in no figure") {
   CHECK(reserved.peak == reserved.current);
   CHECK(reserved.total == reserved.current);
   CHECK(pool->stats().reserved == Figure{});
+  CHECK(allocator.stats().segments == 1);
   allocator.free(block);
+  allocator.release_cached();
+  device.source->refuse_all(true);
+  CHECK_THROWS_AS(allocator.allocate({.bytes = 1}), OutOfMemory);
+  CHECK(allocator.stats().segments == 0);  // there are addresses, and nothing behind them
 }
 
 TEST_CASE("the largest request that would have been served is served, and no larger one") {
