@@ -219,6 +219,8 @@ class HeldInputs {
     }
   }
   Inputs inputs() const noexcept { return {inputs_.data(), inputs_.size()}; }
+  // When all has been read: a temporary that was given twice has no handle but the caller's again.
+  void let_go() noexcept { handles_ = {}; }
 
  private:
   Tensors handles_;
@@ -233,9 +235,9 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
                 const IndexSet& unwanted, const Device* given) {
   const Device& device =
       inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
-  std::unique_ptr<const HeldInputs> held;  // most run while nobody watches, and pay for a null
+  std::unique_ptr<HeldInputs> held;  // most run while nobody watches, and pay for a null
   if (is_watched(device) || (given && is_watched(*given))) [[unlikely]] {
-    held = std::make_unique<const HeldInputs>(inputs);
+    held = std::make_unique<HeldInputs>(inputs);
     inputs = held->inputs();
   }
   const TapeMode& mode = tape_mode();
@@ -266,7 +268,10 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
 
   if (!wants.empty()) record_on_tape(op, inputs, attributes, site, wants, results);
   if (op.moves && !wants.empty()) results[0].impl()->node->make_extra().device = device;
-  if (temporaries) free_expired(inputs);
+  if (temporaries) {
+    if (held) held->let_go();
+    free_expired(inputs);
+  }
   return results;
 }
 
