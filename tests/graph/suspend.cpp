@@ -404,7 +404,7 @@ TEST_CASE("a file that has no room for the values is said, and the values stay",
   const rlimit small{100 << 10, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   const std::string why = ebb::tests::why_not_thrown<FileError>(
-      [&] { session.suspend(folder.path("full")); }, "[suspend] cannot write ");
+      [&] { session.suspend(folder.path("full")); }, "full: cannot be written: ");
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   CHECK(why == "");
