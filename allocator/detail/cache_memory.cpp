@@ -160,6 +160,11 @@ void Shared::refill_preallocated() noexcept {
 ReleaseReport Shared::trim(std::size_t bytes) noexcept {
   if (!profile.grows) return trim_segments(bytes);
   ReleaseReport report;
+  {
+    // What others free meanwhile is theirs to use again: no race with them.
+    const Guard guard(lock);
+    bytes = std::min(bytes, heap.free_bytes().in_pages);
+  }
   while (report.returned_bytes < bytes) {
     BlockNode* claimed = nullptr;
     {
