@@ -71,7 +71,7 @@ class CachingAllocator {
   std::size_t peak_bytes() const noexcept;       ///< allocated
   std::size_t limit_bytes() const noexcept;      ///< kNoLimit: none
   /// The most that could be reserved: capacity or limit, less what live blocks use that do not
-  /// rest. Looks at every free block.
+  /// rest. Looks at every block of the pools.
   std::size_t room_bytes() const noexcept;
   std::size_t capacity_bytes() const noexcept;  ///< the source's
   /// The tags that hold most allocated bytes, largest first. Walks every block, not at one moment.
