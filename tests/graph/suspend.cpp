@@ -1,93 +1,24 @@
 // A session that lends its memory to others for a while: MEMORY.md, row 25.
-#include <sys/resource.h>
-
 #include <atomic>
-#include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
-#include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
-#include "ebb/tests/graph/data_limit.h"
-#include "ebb/tests/graph/models.h"
+#include "ebb/tests/graph/suspend.h"
 
 using namespace ebb;
 using namespace ebb::literals;
-using ebb::tests::Bytes;
-using ebb::tests::TemporaryFolder;
-
-namespace {
-
-constexpr std::int64_t kRows = 16;
-
-// With dropout and Adam: values, moments, counts and random state.
-struct Model {
-  Model()
-      : x(graph.placeholder("x", DType::f32, {-1, 16})),
-        y(graph.placeholder("y", DType::i32, {-1})),
-        parameters(graph, Seed{7}),
-        hidden(parameters.scope("hidden"), 16, 32, Activation::relu),
-        out(parameters.scope("out"), 32, 4),
-        loss(softmax_cross_entropy(out(dropout(hidden(x), 0.5, Phase::training)), y)),
-        train(optim::Adam({.learning_rate = 1e-2}).minimize(loss, parameters)) {}
-
-  memory::Plan plan(std::int64_t rows, const Device& device = Device::cpu()) const {
-    return graph.plan({train}, {{x, {rows, 16}}, {y, {rows}}}, device);
-  }
-  Feeds feeds(const tests::ClassifierData& data) const { return {{x, data.x}, {y, data.y}}; }
-
-  Graph graph;
-  Tensor x, y;
-  Parameters parameters;
-  models::Dense hidden, out;
-  Tensor loss, train;
-};
-
-// One without addresses to reserve: what was given back comes back elsewhere.
-Device without_ranges() { return *tests::OwnDeferred(tests::deferred_seed(), true, false).device; }
-
-std::vector<Device> devices() {
-  return {Device::cpu(), *tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,
-          without_ranges()};
-}
-
-Session make(const Model& model, const Device& device, SessionOptions options = {}) {
-  options.device = device;
-  options.seed = Seed{11};
-  Session session(model.graph, options);
-  session.initialize(model.parameters);
-  return session;
-}
-
-std::vector<float> losses(const Model& model, const Device& device, int steps) {
-  Session session = make(model, device);
-  const tests::ClassifierData data(kRows, device);
-  std::vector<float> values;
-  for (int i = 0; i < steps; ++i)
-    values.push_back(session.run(model.train, model.feeds(data)).item<float>());
-  return values;
-}
-
-bool is_empty(const Session& session) {
-  const memory::Stats stats = session.stats();
-  const memory::Breakdown held = session.memory();
-  return stats.allocated.current == 0 && stats.reserved.current == 0 &&
-         stats.requested.current == 0 && held.total_bytes == 0 && held.reserved_bytes == 0 &&
-         held.arena_bytes == 0 && held.parameter_bytes == 0 && held.optimizer_state_bytes == 0;
-}
-
-}  // namespace
+using namespace ebb::tests;
+using Model = ebb::tests::SuspendedModel;
 
 TEST_CASE("a session that was suspended, to memory or a file, between any steps loses nothing",
           "[row25]") {
@@ -233,21 +164,6 @@ TEST_CASE("what needs values of a suspended session says that it is suspended, a
   CHECK(bytes.now() == 0);
 }
 
-TEST_CASE("a session that ends suspended leaves neither memory nor file", "[row25]") {
-  const Model model;
-  const TemporaryFolder folder;
-  const Bytes bytes;
-  {
-    Session session = make(model, Device::cpu());
-    session.suspend(folder.path("suspended"));
-    Session moved = std::move(session);
-    CHECK(moved.suspended());
-    CHECK_FALSE(session.suspended());
-  }
-  CHECK(bytes.now() == 0);
-  CHECK_FALSE(std::filesystem::exists(folder.path("suspended")));
-}
-
 TEST_CASE("a resume that a limit refuses leaves the session suspended, and a later one succeeds",
           "[row25]") {
   const Model model;
@@ -360,112 +276,6 @@ TEST_CASE("every allocation of a resume may fail once: it stays suspended and no
   }
 }
 
-TEST_CASE("a file that is gone, too short or cannot be written is said, and the values stay",
-          "[row25]") {
-  const Model model;
-  const TemporaryFolder folder;
-  const tests::ClassifierData data(kRows);
-  const std::vector<float> straight = losses(model, Device::cpu(), 3);
-  Session session = make(model, Device::cpu());
-  std::vector<float> values = {session.run(model.train, model.feeds(data)).item<float>()};
-  CHECK_ERROR(session.suspend(folder.path("nowhere/file")), FileError,
-              "nowhere/file: cannot be made: No such file or directory");
-  CHECK_ERROR(session.suspend(folder.path(std::string(5000, 'x'))), FileError,
-              "File name too long");
-  CHECK_FALSE(session.suspended());
-  values.push_back(session.run(model.train, model.feeds(data)).item<float>());
-  const std::string file = folder.path("suspended"), copy = folder.path("copy");
-  session.suspend(file);
-  std::filesystem::rename(file, copy);
-  CHECK_ERROR(session.resume(), FileError, "suspended");
-  CHECK(session.suspended());
-  std::filesystem::copy_file(copy, file);
-  std::filesystem::resize_file(file, std::filesystem::file_size(copy) - 1);
-  CHECK_ERROR(session.resume(), FileError, "suspended");
-  CHECK(session.suspended());
-  CHECK(is_empty(session));
-  std::filesystem::remove(file);
-  std::filesystem::rename(copy, file);
-  session.resume();
-  values.push_back(session.run(model.train, model.feeds(data)).item<float>());
-  CHECK(values == straight);
-}
-
-TEST_CASE("a file that has no room for the values is said, and the values stay", "[row25]") {
-  Graph graph;
-  const Parameters parameters(graph);
-  const Tensor w = parameters.declare("w", {1 << 16}, initializers::constant(3));
-  const TemporaryFolder folder;
-  Session session(graph);
-  session.initialize();
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{100 << 10, before.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  const std::string why = ebb::tests::why_not_thrown<FileError>(
-      [&] { session.suspend(folder.path("full")); }, "full: cannot be written: ");
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-  CHECK(why == "");
-  CHECK_FALSE(session.suspended());
-  CHECK_FALSE(std::filesystem::exists(folder.path("full")));
-  CHECK(session.value(w).to_vector<float>() == std::vector<float>(1 << 16, 3));
-}
-
-TEST_CASE("a file that another has changed is not taken for the values of the session", "[row25]") {
-  const Model model;
-  const TemporaryFolder folder;
-  const std::string file = folder.path("suspended");
-  for (const Device& device : devices()) {
-    CAPTURE(device.name());
-    const tests::ClassifierData data(kRows, device);
-    Session session = make(model, device);
-    session.suspend(file);
-    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
-    const auto size = static_cast<std::streamoff>(std::filesystem::file_size(file));
-    for (const std::streamoff at : {std::streamoff{0}, size / 2, size - 1}) {
-      const auto flip = [&] {
-        stream.seekg(at);
-        const auto byte = static_cast<char>(stream.get());
-        stream.seekp(at);
-        stream.put(static_cast<char>(byte ^ 1)).flush();
-      };
-      flip();
-      CHECK_ERROR(session.resume(), FileError, file + " does not hold what suspend() has written");
-      CHECK(session.suspended());
-      CHECK(is_empty(session));
-      flip();
-    }
-    session.resume();
-    CHECK(session.run(model.train, model.feeds(data)).item<float>() == losses(model, device, 1)[0]);
-  }
-}
-
-TEST_CASE("a suspension that the host has no room for is refused, and a file needs none",
-          "[row25][row11]") {
-  if (!tests::DataLimit::can_be_tried()) return;
-  const TemporaryFolder folder;
-  Graph graph;
-  const Parameters parameters(graph);
-  const Tensor w = parameters.declare("w", {8 << 20}, initializers::constant(3));
-  Session session(graph);
-  session.initialize();
-  const std::size_t held = session.stats().reserved.current;
-  {
-    const tests::DataLimit limit(8_MiB);
-    CHECK_ERROR(session.suspend(), OutOfMemory, "the values of a session that is suspended");
-    CHECK_ERROR(session.suspend(), OutOfMemory, "suspend(file) needs no memory of the host");
-    CHECK_FALSE(session.suspended());
-    CHECK(session.stats().reserved.current == held);
-    CHECK_NOTHROW(session.suspend(folder.path("suspended")));
-  }
-  session.resume();
-  session.suspend();
-  session.resume();
-  CHECK(session.value(w).to_vector<float>()[(8 << 20) - 1] == 3);
-}
-
 TEST_CASE("a resume in which a watch throws leaves the session suspended, and holding nothing",
           "[row25][row17]") {
   const Model model;
@@ -561,21 +371,6 @@ TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
   };
   for (const Device& device : {Device::cpu(), *tests::OwnDeferred().device})
     CHECK(figures(device) == figures(device.twin()));
-}
-
-TEST_CASE("a file that is there already is not written over by a session that is suspended",
-          "[row25]") {
-  const TemporaryFolder folder;
-  const std::string file = folder.path("values");
-  std::ofstream(file) << "somebody's";
-  const Model model;
-  Session session(model.graph);
-  session.initialize(model.parameters);
-  CHECK_ERROR(session.suspend(file), FileError, "is there already");
-  CHECK_FALSE(session.suspended());
-  std::string text;
-  std::getline(std::ifstream(file), text);
-  CHECK(text == "somebody's");
 }
 
 TEST_CASE("what is fetched and kept is found by its line") {

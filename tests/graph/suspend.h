@@ -1,0 +1,70 @@
+// A model whose session is suspended in tests, and the devices on which it is.
+#pragma once
+#include <vector>
+
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/graph/models.h"
+
+namespace ebb::tests {
+
+inline constexpr std::int64_t kRows = 16;
+
+// With dropout and Adam: values, moments, counts and random state.
+struct SuspendedModel {
+  SuspendedModel()
+      : x(graph.placeholder("x", DType::f32, {-1, 16})),
+        y(graph.placeholder("y", DType::i32, {-1})),
+        parameters(graph, Seed{7}),
+        hidden(parameters.scope("hidden"), 16, 32, Activation::relu),
+        out(parameters.scope("out"), 32, 4),
+        loss(softmax_cross_entropy(out(dropout(hidden(x), 0.5, Phase::training)), y)),
+        train(optim::Adam({.learning_rate = 1e-2}).minimize(loss, parameters)) {}
+
+  memory::Plan plan(std::int64_t rows, const Device& device = Device::cpu()) const {
+    return graph.plan({train}, {{x, {rows, 16}}, {y, {rows}}}, device);
+  }
+  Feeds feeds(const ClassifierData& data) const { return {{x, data.x}, {y, data.y}}; }
+
+  Graph graph;
+  Tensor x, y;
+  Parameters parameters;
+  models::Dense hidden, out;
+  Tensor loss, train;
+};
+
+// One without addresses to reserve: what was given back comes back elsewhere.
+inline Device without_ranges() { return *OwnDeferred(deferred_seed(), true, false).device; }
+
+inline std::vector<Device> devices() {
+  return {Device::cpu(), *OwnDeferred().device, *OwnDeferred(3, false).device, without_ranges()};
+}
+
+inline Session make(const SuspendedModel& model, const Device& device,
+                    SessionOptions options = {}) {
+  options.device = device;
+  options.seed = Seed{11};
+  Session session(model.graph, options);
+  session.initialize(model.parameters);
+  return session;
+}
+
+inline std::vector<float> losses(const SuspendedModel& model, const Device& device, int steps) {
+  Session session = make(model, device);
+  const ClassifierData data(kRows, device);
+  std::vector<float> values;
+  for (int i = 0; i < steps; ++i)
+    values.push_back(session.run(model.train, model.feeds(data)).item<float>());
+  return values;
+}
+
+inline bool is_empty(const Session& session) {
+  const memory::Stats stats = session.stats();
+  const memory::Breakdown held = session.memory();
+  return stats.allocated.current == 0 && stats.reserved.current == 0 &&
+         stats.requested.current == 0 && held.total_bytes == 0 && held.reserved_bytes == 0 &&
+         held.arena_bytes == 0 && held.parameter_bytes == 0 && held.optimizer_state_bytes == 0;
+}
+
+}  // namespace ebb::tests
