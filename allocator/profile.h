@@ -6,6 +6,9 @@
 
 namespace ebb::memory {
 
+/// Whose kernels, with their memory rules, a device runs.
+enum class Kernels : unsigned char { cpu, cuda };
+
 /// Belongs to a kind of device and is the same on its simulated twin: two allocators with equal
 /// profiles that see the same calls hold the same figures and place every block alike.
 ///
@@ -14,6 +17,7 @@ namespace ebb::memory {
 /// it has none, they are segments of fixed size.
 struct Profile {
   std::string name = "cpu";
+  Kernels kernels = Kernels::cpu;
   std::size_t rounding = 512;     ///< of every block; a power of two
   std::size_t page_bytes = 4096;  ///< what the device maps in, a power of two; a pool's blocks are
                                   ///< exact to it
@@ -29,6 +33,11 @@ struct Profile {
   /// Programs are captured once and replayed: feeds and fetches go through places of their own in
   /// the arena, since the addresses that a program reads and writes must not move.
   bool captures_programs = false;
+  /// Of a GPU, on which workspace depends: 90 for compute capability 9.0.
+  int compute_capability = 0;
+  int multiprocessors = 0;
+  /// The figures of its libraries were not recorded on such a device, but are ebb's own estimate.
+  bool is_estimated = false;
 
   /// The allocated bytes of a request.
   std::size_t rounded(std::size_t bytes) const noexcept {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <span>
 
+#include "ebb/allocator/memory_source.h"
+#include "ebb/allocator/profile.h"
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
@@ -24,12 +26,23 @@ struct Launch {
   Kernel run = nullptr;
   KernelContext context;
   const char* name = "";  // the operator's: what is told of a failure that shows later
+  MergedKernel run_merged = nullptr;
 };
 
 // How far a row of launches came: all of them, or up to the one that answered `status`.
 struct [[nodiscard]] Launched {
   Status status;
   std::size_t count = 0;  // that were launched, without the one that failed
+};
+
+// A row of launches that a device has recorded, to be run again as one. Prepared state, attributes
+// and memory that they refer to outlive it.
+class Capture {
+ public:
+  Capture() = default;
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  virtual ~Capture() = default;
 };
 
 // All that is ever done to a device's memory, in the order of a stream. Addresses are those of the
@@ -65,13 +78,44 @@ class Backend {
   virtual Status copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept = 0;
   virtual Status fill(Stream* stream, void* to, unsigned char value,
                       std::size_t bytes) noexcept = 0;
-  // One after the other, until one refuses or fails.
+  // One after the other, until one refuses or fails. Those beside each other that have one merged
+  // kernel may be launched together.
   virtual Launched run(Stream* stream, std::span<const Launch> launches) noexcept = 0;
+
+  // Records what run() would do, and does none of it. Null where the device records nothing or one
+  // of the launches cannot be recorded; `problem`, static text, then says why.
+  virtual std::unique_ptr<Capture> capture(Stream* /*stream*/, std::span<const Launch> /*launches*/,
+                                           const char*& problem) noexcept {
+    problem = "the device records no programs";
+    return nullptr;
+  }
+  virtual Status replay(Stream* /*stream*/, Capture& /*capture*/) noexcept {
+    return Status::refuse("the device replays no programs");
+  }
+
+  // copy_in() of page-locked memory of Runtime::staging(): it returns before the copy has happened,
+  // and `from` has to stay as it is until the stream has come past it.
+  virtual Status copy_in_later(Stream* stream, void* to, const void* from,
+                               std::size_t bytes) noexcept {
+    return copy_in(stream, to, from, bytes);
+  }
 };
 
 namespace detail {
 // The host: defined by kernels/cpu.
 std::unique_ptr<Backend> make_cpu_backend();
+
+// What a CUDA device consists of.
+struct CudaDevice {
+  memory::Profile profile;
+  std::unique_ptr<memory::MemorySource> source;   // of its memory
+  std::unique_ptr<memory::MemorySource> staging;  // of page-locked memory of the host
+  std::unique_ptr<Backend> backend;
+};
+// Number n from 0, defined by kernels/cuda. Throws Error, in one line that says what is missing.
+CudaDevice open_cuda(int number);
+// How many there are; 0 without a driver, without a CUDA part, or with one that does not work.
+int count_cuda() noexcept;
 }  // namespace detail
 
 }  // namespace ebb

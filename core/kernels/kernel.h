@@ -15,7 +15,8 @@ namespace memory {
 class CachingAllocator;
 struct Profile;
 }  // namespace memory
-class Stream;  // core/device/backend.h
+class Stream;   // core/device/backend.h
+struct Launch;  // core/device/backend.h
 
 namespace detail {
 // The product of the sizes; for small kernels, out of line, where compilers make no vectors of it.
@@ -74,6 +75,10 @@ struct KernelContext {
 
 using Kernel = Status (*)(const KernelContext&);
 
+// Runs several applications of a kernel, none of which reads what another writes, as one. It writes
+// nothing where it refuses.
+using MergedKernel = Status (*)(std::span<const Launch>);
+
 // What a memory rule is asked about: the node's attributes and the shapes it will run with.
 struct MemoryQuery {
   std::span<const Spec> inputs;
@@ -90,6 +95,8 @@ struct MemoryQuery {
   // What a prepare rule may hand to a kernel that is about the device's memory itself
   // (device_figures.h); null where a memory rule is asked, whose answer must not depend on it.
   const memory::CachingAllocator* allocator = nullptr;
+  // Where a prepare rule is asked: the stream that the kernel will run in.
+  Stream* stream = nullptr;
 
   bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
   bool wants(std::size_t output) const noexcept { return !unwanted || !unwanted->has(output); }
@@ -115,11 +122,13 @@ using MemoryRule = MemoryNeeds (*)(const MemoryQuery&);
 using PrepareRule = detail::Ref<Prepared> (*)(const MemoryQuery&);
 
 // An operator on one kind of device. A null memory rule means: nothing beside the outputs; a null
-// prepare rule: nothing to look up.
+// prepare rule: nothing to look up; a null merged kernel: each application is launched by itself.
 struct DeviceKernel {
   Kernel run = nullptr;
   MemoryRule memory = nullptr;
   PrepareRule prepare = nullptr;
+  MergedKernel run_merged = nullptr;
+  bool can_be_captured = true;  // in a program that is recorded once and replayed
 };
 
 }  // namespace ebb
