@@ -2,6 +2,7 @@
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -156,6 +157,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   Ref<Prepared> prepared;
   if (kernel.prepare && !runtime.is_simulated()) {
     query.allocator = &runtime.allocator();
+    query.stream = runtime.stream();
     prepared = find_or_prepare(runtime, kernel, query);
   }
 

@@ -122,15 +122,16 @@ Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   return parameters.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
 
-constinit const OpDef accumulate_op{.name = "accumulate",
-                                    .infer =
-                                        [](Inference& inference) {
-                                          infer_update(inference, 2);
-                                          ebb::detail::require_scalar(inference, 2, DType::i64,
-                                                                      "rows");
-                                        },
-                                    .updates = bit(0),
-                                    .stateful = true,
-                                    .cpu = {cpu::accumulate}};
+constinit const OpDef accumulate_op{
+    .name = "accumulate",
+    .infer =
+        [](Inference& inference) {
+          infer_update(inference, 2);
+          ebb::detail::require_scalar(inference, 2, DType::i64, "rows");
+        },
+    .updates = bit(0),
+    .stateful = true,
+    .cpu = {cpu::accumulate},
+    .cuda = {.run = cuda::accumulate, .run_merged = cuda::accumulate_merged}};
 
 }  // namespace ebb::optim

@@ -4,9 +4,6 @@
 #include <string>
 
 #include "ebb/core/device/backend.h"
-#include "ebb/core/kernels/functors/activations.h"
-#include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/core/kernels/functors/elementary.h"
 
 namespace ebb::cuda {
 
