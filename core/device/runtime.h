@@ -36,7 +36,7 @@ class Runtime final : public detail::Counted {
     memory::Profile profile;
     std::unique_ptr<memory::MemorySource> source;
     std::unique_ptr<Backend> backend;
-    std::unique_ptr<memory::MemorySource> staging;  // see Runtime::staging(); may be null
+    std::unique_ptr<memory::MemorySource> staging = {};  // see Runtime::staging(); may be null
   };
   // A device of its own.
   static Device make(Parts parts);

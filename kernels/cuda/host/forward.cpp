@@ -1,6 +1,9 @@
 // The kernels of the CUDA part as operators name them: each goes on to the one of its name in the
 // part, which was loaded when the device was opened that now runs it.
 #include "ebb/core/kernels/device_figures.h"
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/arithmetic.h"
+#include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/linear.h"
 #include "ebb/core/kernels/loss.h"
 #include "ebb/core/kernels/lstm.h"
