@@ -32,8 +32,7 @@ __global__ void differentiate(const T* dy, const T* y, T* da, std::int64_t count
   const F f;
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step)
-    da[i] =
-        static_cast<T>(f(static_cast<Accumulate<T>>(dy[i]), static_cast<Accumulate<T>>(y[i])));
+    da[i] = static_cast<T>(f(static_cast<Accumulate<T>>(dy[i]), static_cast<Accumulate<T>>(y[i])));
 }
 
 }  // namespace
@@ -43,9 +42,8 @@ Status add_bias_and_activate(cudaStream_t stream, Activation activation, T* y, c
                              std::int64_t rows, std::int64_t columns) noexcept {
   if (rows == 0 || columns == 0) return {};
   constexpr std::int64_t kMostWide = 1 << 20, kMostHigh = 1 << 12;
-  const dim3 blocks(
-      static_cast<unsigned>(std::min(kMostWide, (columns + kColumns - 1) / kColumns)),
-      static_cast<unsigned>(std::min(kMostHigh, (rows + kRows - 1) / kRows)));
+  const dim3 blocks(static_cast<unsigned>(std::min(kMostWide, (columns + kColumns - 1) / kColumns)),
+                    static_cast<unsigned>(std::min(kMostHigh, (rows + kRows - 1) / kRows)));
   const auto run = [&](auto f) {
     return launch(stream, activate<decltype(f), T>, blocks, dim3(kColumns, kRows), y, bias, rows,
                   columns);

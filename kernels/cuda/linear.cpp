@@ -31,10 +31,11 @@ detail::Ref<Prepared> matmul_prepare(const MemoryQuery& query) {
 }
 
 Status matmul(const KernelContext& context) {
-  return product(context, 0).run(context.stream, {.a = context.inputs[0].data,
-                                                  .b = context.inputs[1].data,
-                                                  .c = context.outputs[0].data,
-                                                  .workspace = context.workspace});
+  return product(context, 0)
+      .run(context.stream, {.a = context.inputs[0].data,
+                            .b = context.inputs[1].data,
+                            .c = context.outputs[0].data,
+                            .workspace = context.workspace});
 }
 
 detail::Ref<Prepared> dense_prepare(const MemoryQuery& query) {
@@ -51,12 +52,11 @@ detail::Ref<Prepared> dense_prepare(const MemoryQuery& query) {
 Status dense(const KernelContext& context) {
   const auto& attributes = context.attribute<DenseAttributes>();
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
-  const ProductOperands operands{
-      .a = x.data,
-      .b = w.data,
-      .c = y.data,
-      .vector = attributes.bias != 0 ? context.inputs[2].data : nullptr,
-      .workspace = context.workspace};
+  const ProductOperands operands{.a = x.data,
+                                 .b = w.data,
+                                 .c = y.data,
+                                 .vector = attributes.bias != 0 ? context.inputs[2].data : nullptr,
+                                 .workspace = context.workspace};
   const Product& xw = product(context, 0);
   const Status status = xw.run(context.stream, operands);
   if (!status.ok()) return status;
@@ -91,11 +91,8 @@ Status dense_backward(const KernelContext& context) {
   Status status;
   bool has_sums = false;
   if (dw.data != nullptr) {
-    const ProductOperands operands{.a = x.data,
-                                   .b = da.data,
-                                   .c = dw.data,
-                                   .vector = db.data,
-                                   .workspace = context.workspace};
+    const ProductOperands operands{
+        .a = x.data, .b = da.data, .c = dw.data, .vector = db.data, .workspace = context.workspace};
     status = product(context, kWeight).run(context.stream, operands);
     has_sums = product(context, kWeight).has_epilogue(operands);
   }

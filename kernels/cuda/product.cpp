@@ -41,8 +41,7 @@ const CublasLt& library() noexcept { return *cublas_lt(); }
 cublasLtMatrixLayout_t make_layout(DType dtype, std::int64_t rows, std::int64_t columns,
                                    std::int64_t stride) noexcept {
   cublasLtMatrixLayout_t layout = nullptr;
-  library().cublasLtMatrixLayoutCreate(&layout, data_type(dtype),
-                                       static_cast<std::uint64_t>(rows),
+  library().cublasLtMatrixLayoutCreate(&layout, data_type(dtype), static_cast<std::uint64_t>(rows),
                                        static_cast<std::uint64_t>(columns), stride);
   return layout;
 }
@@ -116,10 +115,9 @@ bool Product::choose(cublasLtHandle_t handle, Epilogue epilogue, std::size_t lim
     return false;
   }
   const auto transposition = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  bool is_set =
-      set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, transposition(shape_.transpose_b)) &&
-      set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, transposition(shape_.transpose_a)) &&
-      set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue));
+  bool is_set = set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, transposition(shape_.transpose_b)) &&
+                set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, transposition(shape_.transpose_a)) &&
+                set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue));
   // The heuristic refuses epilogues that have no address yet; it does not read what is there.
   void* const stand_in = &algorithm_;
   if (epilogue != Epilogue::none && epilogue != Epilogue::relu)
