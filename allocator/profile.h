@@ -30,6 +30,8 @@ struct Profile {
   std::size_t medium_request = 10 << 20;           ///< those up to this many bytes ...
   std::size_t medium_segment = 20 << 20;           ///< ... from segments of this size,
   std::size_t large_multiple = 2 << 20;  ///< larger ones from segments in multiples of this.
+  bool cuts = true;  ///< Blocks are cut from what is free. Otherwise each is a whole segment, for
+                     ///< tools that look for accesses beyond one; large requests only, no growth.
   /// Programs are captured once and replayed: feeds and fetches go through places of their own in
   /// the arena, since the addresses that a program reads and writes must not move.
   bool captures_programs = false;

@@ -1,13 +1,10 @@
 #include "ebb/kernels/cuda/runtime/toolkit.h"
 
 namespace ebb::cuda {
-namespace {
 
 std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
-
-}  // namespace
 
 std::string describe(const Toolkit& toolkit) {
   if (toolkit.compiled_version == 0) return "built without CUDA";
