@@ -88,14 +88,14 @@ Status multiply_own(cudaStream_t stream, const ProductShape& shape, const void* 
   const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, across * down));
   return for_floating(shape.dtype, [&](auto type) {
     using T = decltype(type);
-    const auto kernel = shape.transpose_a
-                            ? (shape.transpose_b ? multiply<T, true, true> : multiply<T, true, false>)
-                            : (shape.transpose_b ? multiply<T, false, true>
-                                                 : multiply<T, false, false>);
-    return launch(stream, kernel, blocks, kSide * kSide,
-                  Operands<T>{static_cast<const T*>(a), static_cast<const T*>(b),
-                              static_cast<T*>(c), shape.m, shape.n, shape.k, shape.a_stride,
-                              shape.b_stride, shape.c_stride, accumulate});
+    const auto kernel =
+        shape.transpose_a
+            ? (shape.transpose_b ? multiply<T, true, true> : multiply<T, true, false>)
+            : (shape.transpose_b ? multiply<T, false, true> : multiply<T, false, false>);
+    return launch(
+        stream, kernel, blocks, kSide * kSide,
+        Operands<T>{static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), shape.m,
+                    shape.n, shape.k, shape.a_stride, shape.b_stride, shape.c_stride, accumulate});
   });
 }
 

@@ -6,8 +6,8 @@
 
 namespace ebb::cuda {
 
-// The product by a kernel of ebb's own, for every shape and alignment: where cuBLASLt has none or is
-// not there. With k = 0 it writes zeros.
+// The product by a kernel of ebb's own, for every shape and alignment: where cuBLASLt has none or
+// is not there. With k = 0 it writes zeros.
 Status multiply_own(cudaStream_t stream, const ProductShape& shape, const void* a, const void* b,
                     void* c, bool accumulate) noexcept;
 

@@ -1,0 +1,34 @@
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/lstm_layout.h"
+
+namespace ebb::cuda {
+
+MemoryNeeds lstm_memory(const MemoryQuery& query) {
+  const LstmSizes size(query.inputs[0], query.attribute<LstmAttributes>());
+  const bool keep = query.wants(3), sequence = query.wants(0);
+  const std::size_t work = largest_bytes(LstmForwardProducts(size, sequence).shapes, query.profile);
+  MemoryNeeds needs;
+  static_cast<void>(for_floating(size.dtype, [&](auto type) -> Status {
+    using T = decltype(type);
+    needs.workspace_bytes = LstmForwardSpace<T>(size, keep, sequence, work, nullptr).bytes;
+    needs.reserve_bytes = LstmReserve<T>(size, nullptr).bytes;
+    return {};
+  }));
+  return needs;
+}
+
+MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
+  const LstmSizes size(query.inputs[kLstmBackwardX], query.attribute<LstmAttributes>());
+  const std::size_t work = std::max(largest_bytes(LstmBackwardProducts(size).shapes, query.profile),
+                                    column_sum_bytes(size.dtype, size.rows(), size.gates()));
+  MemoryNeeds needs;
+  static_cast<void>(for_floating(size.dtype, [&](auto type) -> Status {
+    needs.workspace_bytes =
+        LstmBackwardSpace<decltype(type)>(size, query.destroys(kLstmBackwardReserve), work, nullptr)
+            .bytes;
+    return {};
+  }));
+  return needs;
+}
+
+}  // namespace ebb::cuda

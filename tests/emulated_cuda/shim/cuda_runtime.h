@@ -1,0 +1,64 @@
+// Everything that a .cu file sees.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "atomics.h"
+#include "cuda_runtime_api.h"
+#include "device_functions.h"
+#include "device_math.h"
+
+namespace ebb::emulated {
+
+// A kernel and a copy of its arguments, which are bytes: pointers in them are found by their value.
+inline constexpr std::size_t kMostArgumentBytes = 4096;
+struct KernelCall {
+  const void* kernel = nullptr;
+  void (*invoke)(const void* kernel, const void* arguments) = nullptr;
+  const void* arguments = nullptr;  // aligned to 16
+  std::size_t argument_bytes = 0;
+};
+
+}  // namespace ebb::emulated
+
+extern "C" EMULATED_HIDDEN cudaError_t ebb_emulated_launch(const cudaLaunchConfig_t* config,
+                                                           const ebb::emulated::KernelCall* call);
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  using Tuple = std::tuple<Parameters...>;
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...), "arguments are copied as bytes");
+  static_assert(sizeof(Tuple) <= ebb::emulated::kMostArgumentBytes && alignof(Tuple) <= 16);
+  alignas(16) unsigned char bytes[sizeof(Tuple)] = {};  // padding, too, is the same each time
+  new (bytes) Tuple(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  const ebb::emulated::KernelCall call = {
+      reinterpret_cast<const void*>(kernel),
+      [](const void* function, const void* values) {
+        std::apply(reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(function)),
+                   *static_cast<const Tuple*>(values));
+      },
+      bytes, sizeof(Tuple)};
+  return ebb_emulated_launch(config, &call);
+}
+
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
+  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
+}
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
+                                 int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+template <class... Parameters>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                          void (*kernel)(Parameters...),
+                                                          int threads, std::size_t shared_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      blocks, reinterpret_cast<const void*>(kernel), threads, shared_bytes);
+}
