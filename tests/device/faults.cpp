@@ -142,12 +142,15 @@ TEST_CASE("a session whose values another has read may change them") {
   CHECK(one.value(w).item<float>({1}) == 6);
 }
 
+namespace {
+constexpr auto run_op = [](const KernelContext& c) -> Status {
+  if (c.stream == nullptr) return Status::refuse("has no stream");
+  *c.outputs[0].as<float>() = *c.inputs[0].as<float>();
+  return {};
+};
+}  // namespace
+
 TEST_CASE("a kernel is given the stream that it is to use, in both modes") {
-  static constexpr auto run_op = [](const KernelContext& c) -> Status {
-    if (c.stream == nullptr) return Status::refuse("has no stream");
-    *c.outputs[0].as<float>() = *c.inputs[0].as<float>();
-    return {};
-  };
   static const OpDef op{.name = "streaming",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .cpu = {run_op},

@@ -20,15 +20,16 @@ namespace {
 
 using Floats = std::vector<float>;
 
+constexpr auto run_op = [](const KernelContext& c) -> Status {
+  const float how = *c.inputs[1].as<float>();
+  if (how == 1) return Status::refuse("refused");
+  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
+    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+  return how == 2 ? Status::fail("failed") : Status{};
+};
+
 // x, where the first value of `how` is 0; refuses where it is 1, fails where it is 2.
 Tensor at_risk(const Tensor& x, const Tensor& how) {
-  static constexpr auto run_op = [](const KernelContext& c) -> Status {
-    const float how = *c.inputs[1].as<float>();
-    if (how == 1) return Status::refuse("refused");
-    for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-      c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-    return how == 2 ? Status::fail("failed") : Status{};
-  };
   static const OpDef op{.name = "at_risk",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
@@ -134,15 +135,18 @@ TEST_CASE("a captured tensor that a failed run was updating is refused until it 
   CHECK(session.run(step, {{how, ok()}}).to_vector<float>() == Floats{5, 6});
 }
 
+namespace {
+constexpr auto run_half = [](const KernelContext& c) -> Status {
+  const float how = *c.inputs[1].as<float>();
+  if (how == 1) return Status::refuse("refused");
+  for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i) c.inputs[0].as<float>()[i] = 7;
+  return Status::fail("failed");
+};
+}  // namespace
+
 TEST_CASE(
     "the update that fails in a session tears its own target, and one that refuses does not") {
   const tests::AtOnce at_once;
-  static constexpr auto run_half = [](const KernelContext& c) -> Status {
-    const float how = *c.inputs[1].as<float>();
-    if (how == 1) return Status::refuse("refused");
-    for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i) c.inputs[0].as<float>()[i] = 7;
-    return Status::fail("failed");
-  };
   static const OpDef half{.name = "half",
                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                           .updates = bit(0),

@@ -39,22 +39,22 @@ class Taken {
   }
   // x, and kBytes more are in use once it has been computed.
   static Tensor take(const Tensor& x) {
-    static constexpr auto run_op = [](const KernelContext& c) -> Status {
-      auto& allocator = Device::cpu().runtime().allocator();
-      blocks_.push_back(allocator.allocate({.bytes = kBytes}));
-      for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-        c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-      return {};
-    };
     static const OpDef op{.name = "take",
                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                           .stateful = true,
-                          .cpu = {run_op},
-                          .cuda = tests::copied<run_op>};
+                          .cpu = {run},
+                          .cuda = tests::copied<run>};
     return apply_one(op, {x}, {}, CallSite::here());
   }
 
  private:
+  static Status run(const KernelContext& c) {
+    auto& allocator = Device::cpu().runtime().allocator();
+    blocks_.push_back(allocator.allocate({.bytes = kBytes}));
+    for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
+      c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+    return {};
+  }
   static inline std::vector<memory::Block*> blocks_;
 };
 

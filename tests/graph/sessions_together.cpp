@@ -155,8 +155,11 @@ TEST_CASE("a session's close changes nothing of another's", "[row3]") {
   CHECK(losses == wanted);
 }
 
+namespace {
+constexpr auto run_op = [](const KernelContext&) { return Status::fail("as it must"); };
+}  // namespace
+
 TEST_CASE("a session that dies by an exception gives everything back", "[row1][row2]") {
-  static constexpr auto run_op = [](const KernelContext&) { return Status::fail("as it must"); };
   static const OpDef op{.name = "always_fails",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
