@@ -10,8 +10,4 @@ const KernelTable& loaded() noexcept;
 // What is here of CUDA. Loads the part; all zero where there is none. Leaves no error behind.
 Toolkit toolkit() noexcept;
 
-// One line for people: "no CUDA part", "CUDA 13.0, no driver here", "CUDA 13.0, driver for 13.0, 1
-// device".
-std::string describe(const Toolkit& toolkit);
-
 }  // namespace ebb::cuda

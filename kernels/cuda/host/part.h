@@ -14,6 +14,12 @@ struct Toolkit {
   int device_count = 0;
 };
 
+// "13.0" of 13000.
+std::string version(int number);
+// One line for people: "no CUDA part", "CUDA 13.0, no driver here", "CUDA 13.0, driver for 13.0, 1
+// device".
+std::string describe(const Toolkit& toolkit);
+
 // A function of the part for each kernel: a member of the kernel's name.
 struct KernelTable {
 #define EBB_KERNEL(name) Kernel name;
