@@ -4,8 +4,7 @@
 
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
-#include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/broadcast.h"
 
 namespace ebb::cuda {
 namespace {
@@ -25,14 +24,6 @@ __global__ void activate(T* y, const T* bias, std::int64_t rows, std::int64_t co
       value = static_cast<T>(f(static_cast<Accumulate<T>>(value) + shift));
     }
   }
-}
-
-template <class F, class T>
-__global__ void differentiate(const T* dy, const T* y, T* da, std::int64_t count) {
-  const F f;
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step)
-    da[i] = static_cast<T>(f(static_cast<Accumulate<T>>(dy[i]), static_cast<Accumulate<T>>(y[i])));
 }
 
 }  // namespace
@@ -69,13 +60,11 @@ template Status add_bias_and_activate(cudaStream_t, Activation, double*, const d
 
 Status activation_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  const std::int64_t count = da.elements();
-  if (count == 0) return {};
   return for_floating(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto run = [&](auto f) {
-      return launch(stream_of(context), differentiate<decltype(f), T>, blocks_for(count), kThreads,
-                    dy.as<const T>(), y.as<const T>(), da.as<T>(), count);
+      return zip_flat<decltype(f)>(stream_of(context), Operand<T>{dy.as<const T>()},
+                                   Operand<T>{y.as<const T>()}, da.as<T>(), da.elements());
     };
     switch (context.attribute<ActivationAttributes>().activation) {
       case Activation::relu:

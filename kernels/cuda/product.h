@@ -1,6 +1,5 @@
 #pragma once
-#include <cublasLt.h>
-
+#include <memory>
 #include <vector>
 
 #include "ebb/core/kernels/kernel.h"
@@ -8,7 +7,7 @@
 
 namespace ebb::cuda {
 
-// What is done with a product on the way: to its rows a bias [n] is added, max(0, .) is taken of
+// What is done with a product on the way: a bias [n] is added to its rows, max(0, .) is taken of
 // it; or the column sums [n] of op(b) are made beside it.
 enum class Epilogue : unsigned char { none, bias, relu, bias_relu, column_sums };
 
@@ -21,40 +20,45 @@ struct ProductOperands {
   void* workspace = nullptr;  // of product_bytes()
 };
 
-// A product of one shape: by cuBLASLt where its heuristic has an algorithm for it, which nothing is
-// timed for, else by multiply_own(). Either way the same bits every time.
+// A product by an algorithm of a library. run() is told where its own workspace begins.
+class LibraryProduct {
+ public:
+  virtual ~LibraryProduct() = default;
+  virtual bool has_epilogue() const noexcept = 0;
+  virtual std::size_t bytes() const noexcept = 0;  // of host memory
+  virtual Status run(Stream* stream, const ProductOperands& operands) noexcept = 0;
+};
+// By cuBLASLt: the first answer of its heuristic, nothing is timed. With the epilogue if it has one
+// for the dtype. Null where it has no algorithm for the shape, or is not there.
+std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue epilogue,
+                                             const MemoryQuery& query, std::size_t alignment);
+
+// A product of one shape, by a library where it can, else by multiply_own(). Either way the same
+// bits every time.
 class Product {
  public:
   // alignment: what all of a, b and c are promised to be aligned to, in bytes, up to 16; where one
   // is not after all, multiply_own() is used.
   Product(const ProductShape& shape, Epilogue epilogue, const MemoryQuery& query,
           std::size_t alignment = 16);
-  Product(Product&& other) noexcept;
-  Product& operator=(Product&&) = delete;
-  ~Product();
 
   // Whether run() does the epilogue; otherwise it is left to the caller.
   bool has_epilogue(const ProductOperands& operands) const noexcept {
-    return fuses_ && uses_library(operands);
+    return uses_library(operands) && library_->has_epilogue();
   }
   Status run(Stream* stream, const ProductOperands& operands) const noexcept;
+  // Of host memory, beside the object.
+  std::size_t bytes() const noexcept { return library_ == nullptr ? 0 : library_->bytes(); }
 
  private:
   bool uses_library(const ProductOperands& operands) const noexcept;
-  bool choose(cublasLtHandle_t handle, Epilogue epilogue, std::size_t limit);
 
   ProductShape shape_;
   std::size_t alignment_;
-  std::size_t workspace_bytes_ = 0;  // that the algorithm uses
-  bool fuses_ = false;
-  // Null where there is no algorithm. What run() sets in it, the addresses of vectors, is copied
-  // when a product is captured.
-  cublasLtMatmulDesc_t operation_ = nullptr;
-  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_ = {};
+  std::unique_ptr<LibraryProduct> library_;
 };
 
-// What the operators of linear.h prepare: the products that they consist of, in an order of theirs.
+// What an operator prepares: the products that it consists of, in an order of its own.
 class PreparedProducts final : public Prepared {
  public:
   std::size_t bytes() const noexcept override;

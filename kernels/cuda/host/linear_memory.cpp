@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ebb/kernels/cuda/host/column_sum_memory.h"
+#include "ebb/kernels/cuda/host/reduce_plan.h"
 #include "ebb/kernels/cuda/host/linear_products.h"
 
 namespace ebb::cuda {
@@ -25,7 +25,7 @@ MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
     bytes = std::max(bytes, product_bytes(input_product(dtype, size), query.profile));
   if (query.wants(1))
     bytes = std::max(bytes, product_bytes(weight_product(dtype, size), query.profile));
-  if (query.wants(2)) bytes = std::max(bytes, column_sum_bytes(dtype, size.rows, size.out));
+  if (query.wants(2)) bytes = std::max(bytes, column_sum_bytes(size.rows, size.out));
   return {.workspace_bytes = bytes};
 }
 

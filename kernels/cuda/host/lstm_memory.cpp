@@ -20,7 +20,7 @@ MemoryNeeds lstm_memory(const MemoryQuery& query) {
 MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
   const LstmSizes size(query.inputs[kLstmBackwardX], query.attribute<LstmAttributes>());
   const std::size_t work = std::max(largest_bytes(LstmBackwardProducts(size).shapes, query.profile),
-                                    column_sum_bytes(size.dtype, size.rows(), size.gates()));
+                                    column_sum_bytes(size.rows(), size.gates()));
   MemoryNeeds needs;
   static_cast<void>(for_floating(size.dtype, [&](auto type) -> Status {
     needs.workspace_bytes =
