@@ -10,6 +10,7 @@
 #include "ebb/allocator/cuda/pinned_source.h"
 #include "ebb/kernels/cuda/runtime/backend.h"
 #include "ebb/kernels/cuda/runtime/failure.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/runtime/probe.h"
 #include "ebb/kernels/cuda/runtime/toolkit.h"
 
@@ -42,6 +43,12 @@ std::string find(int number) {
                     : "there are " + std::to_string(count) + " devices, from cuda:0 on";
 }
 
+// EBB_CUDA_LSTM=composed: LSTMs are composed of products even where cuDNN is there.
+bool wants_cudnn() noexcept {
+  const char* const form = std::getenv("EBB_CUDA_LSTM");
+  return !form || std::string_view(form) != "composed";
+}
+
 std::string read_profile(int number, memory::Profile& profile) {
   int major = 0, minor = 0;
   for (const auto& [attribute, value] :
@@ -57,6 +64,7 @@ std::string read_profile(int number, memory::Profile& profile) {
   profile.kernels = memory::Kernels::cuda;
   profile.captures_programs = true;
   profile.compute_capability = major * 10 + minor;
+  profile.has_cudnn = wants_cudnn() && has_cudnn();
   if (profile.compute_capability >= kOldest) return "";
   return "its compute capability is " + capability_text(profile.compute_capability) +
          "; ebb needs " + capability_text(kOldest) + " or newer";
