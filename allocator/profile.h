@@ -38,6 +38,8 @@ struct Profile {
   /// Of a GPU, on which workspace depends: 90 for compute capability 9.0.
   int compute_capability = 0;
   int multiprocessors = 0;
+  /// Whether LSTMs may be computed by cuDNN.
+  bool has_cudnn = false;
   /// The figures of its libraries were not recorded on such a device, but are ebb's own estimate.
   bool is_estimated = false;
 

@@ -11,8 +11,8 @@
 
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/lstm_operands.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
 #include "ebb/kernels/cuda/host/product_memory.h"
+#include "ebb/kernels/cuda/host/reduce_plan.h"
 
 namespace ebb::cuda {
 

@@ -1,6 +1,7 @@
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/host/lstm_layout.h"
+#include "ebb/kernels/cuda/host/lstm_cudnn_layout.h"
 
+// Where cuDNN suits, both forms have room: which of them it is shows only on a device.
 namespace ebb::cuda {
 
 MemoryNeeds lstm_memory(const MemoryQuery& query) {
@@ -12,6 +13,10 @@ MemoryNeeds lstm_memory(const MemoryQuery& query) {
     using T = decltype(type);
     needs.workspace_bytes = LstmForwardSpace<T>(size, keep, sequence, work, nullptr).bytes;
     needs.reserve_bytes = LstmReserve<T>(size, nullptr).bytes;
+    if (!suits_cudnn(size, query.profile)) return {};
+    needs.workspace_bytes =
+        std::max(needs.workspace_bytes, CudnnForwardSpace<T>(size, keep, nullptr).bytes);
+    needs.reserve_bytes = std::max(needs.reserve_bytes, CudnnReserve<T>(size, nullptr).bytes);
     return {};
   }));
   return needs;
@@ -19,13 +24,16 @@ MemoryNeeds lstm_memory(const MemoryQuery& query) {
 
 MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
   const LstmSizes size(query.inputs[kLstmBackwardX], query.attribute<LstmAttributes>());
+  const bool destroys = query.destroys(kLstmBackwardReserve);
   const std::size_t work = std::max(largest_bytes(LstmBackwardProducts(size).shapes, query.profile),
                                     column_sum_bytes(size.rows(), size.gates()));
   MemoryNeeds needs;
   static_cast<void>(for_floating(size.dtype, [&](auto type) -> Status {
-    needs.workspace_bytes =
-        LstmBackwardSpace<decltype(type)>(size, query.destroys(kLstmBackwardReserve), work, nullptr)
-            .bytes;
+    using T = decltype(type);
+    needs.workspace_bytes = LstmBackwardSpace<T>(size, destroys, work, nullptr).bytes;
+    if (suits_cudnn(size, query.profile))
+      needs.workspace_bytes =
+          std::max(needs.workspace_bytes, CudnnBackwardSpace<T>(size, destroys, nullptr).bytes);
     return {};
   }));
   return needs;

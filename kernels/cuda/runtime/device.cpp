@@ -11,6 +11,7 @@
 #include "ebb/allocator/cuda_profile.h"
 #include "ebb/kernels/cuda/runtime/backend.h"
 #include "ebb/kernels/cuda/runtime/failure.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/runtime/probe.h"
 #include "ebb/kernels/cuda/runtime/toolkit.h"
 
@@ -43,6 +44,12 @@ std::string find(int number) {
                     : "there are cuda:0 to cuda:" + std::to_string(count - 1);
 }
 
+// EBB_CUDA_LSTM=composed: LSTMs are composed of products even where cuDNN is there.
+bool wants_cudnn() noexcept {
+  const char* const form = std::getenv("EBB_CUDA_LSTM");
+  return !form || std::string_view(form) != "composed";
+}
+
 std::string read_profile(int number, memory::Profile& profile) {
   int major = 0, minor = 0, multiprocessors = 0;
   for (const auto& [attribute, value] : {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
@@ -54,6 +61,7 @@ std::string read_profile(int number, memory::Profile& profile) {
     return text_of(error);
   }
   profile = memory::cuda_profile(major * 10 + minor, multiprocessors);
+  profile.has_cudnn = wants_cudnn() && has_cudnn();
   if (profile.compute_capability >= kOldest) return "";
   return "its compute capability is " + capability_text(profile.compute_capability) +
          "; ebb needs " + capability_text(kOldest) + " or newer";

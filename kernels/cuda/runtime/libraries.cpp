@@ -52,6 +52,9 @@ const Cudnn* cudnn() noexcept {
   }();
   return is_there ? &table : nullptr;
 }
+bool has_cudnn() noexcept { return cudnn() != nullptr; }
+#else
+bool has_cudnn() noexcept { return false; }
 #endif
 
 #undef EBB_FIND

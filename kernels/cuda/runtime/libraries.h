@@ -85,5 +85,6 @@ struct Cudnn {
 // Likewise, and EBB_CUDNN_LIBRARY.
 const Cudnn* cudnn() noexcept;
 #endif
+bool has_cudnn() noexcept;
 
 }  // namespace ebb::cuda
