@@ -1,6 +1,7 @@
 #include "ebb/optim/kernels/adam.h"
 
 #include <cmath>
+#include <cstdint>
 
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/gate.h"

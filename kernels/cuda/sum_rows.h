@@ -38,9 +38,8 @@ __global__ void sum_rows_kernel(const T* in, SumTarget<T> target, Rows<Index> sh
       total = strided_sum(group.thread(), count / N, group.threads(), [&](std::int64_t i) {
         return sum_of(load<N>(from + shape.terms.offset(begin + i * N)));
       });
-      const std::int64_t rest = count / N * N + group.thread();
-      if (N > 1 && rest < count)
-        total += static_cast<double>(from[shape.terms.offset(begin + rest)]);
+      for (std::int64_t i = count / N * N + group.thread(); i < count; i += group.threads())
+        total += static_cast<double>(from[shape.terms.offset(begin + i)]);
     }
     total = group.sum(total);
     if (group.thread() == 0 && item < items) target.write(part, result, total);
