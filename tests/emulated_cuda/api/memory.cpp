@@ -229,6 +229,23 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   });
 }
 
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  return call([&](Machine& own, Machine::Lock& lock) {
+    if (width > pitch) return cudaErrorInvalidValue;
+    if (width * height == 0 && own.is_stream(stream)) return cudaSuccess;
+    const std::size_t bytes = (height - 1) * pitch + width;
+    if (const cudaError_t error = check_fill(own, to, bytes); error != cudaSuccess) return error;
+    const auto fill = [=]() -> Outcome {
+      if (Outcome bad = check_parts({{to, bytes, "what is filled"}}); !bad.ok()) return bad;
+      auto* const begin = static_cast<std::byte*>(address_space().alias(to));
+      for (std::size_t row = 0; row < height; ++row) std::memset(begin + row * pitch, value, width);
+      return {};
+    };
+    return own.put(lock, stream, std::make_shared<FunctionWork>(Work::Kind::fill, "fill", fill));
+  });
+}
+
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   return call([&](Machine& own, Machine::Lock& lock) {
     if (const cudaError_t error = refuse_while_capturing(own); error != cudaSuccess) return error;
