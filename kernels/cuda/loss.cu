@@ -1,5 +1,8 @@
 #include "ebb/core/kernels/loss.h"
 
+#include <cmath>
+#include <limits>
+
 #include "ebb/kernels/cuda/column_sum.h"
 #include "ebb/kernels/cuda/softmax_row.h"
 
@@ -22,16 +25,16 @@ __global__ void loss_kernel(Labelled<T, L> in, T* out, double* partial, int thre
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
   double total = 0;
-  for_rows(group, in.rows, [&](std::int64_t row) {
+  for_rows(group, in.rows, [&](std::int64_t row, bool there) {
     const T* scores = in.scores + row * in.classes;
-    const std::int64_t count = row < 0 ? 0 : in.classes;
+    const std::int64_t count = there ? in.classes : 0;
     const Accumulate<T> shift = largest_score(group, scores, count);
     const double sum = sum_of_exponentials<false>(group, scores, count, shift);
-    if (row < 0 || group.thread() != 0) return;
+    if (!there || group.thread() != 0) return;
     const auto label = static_cast<std::int64_t>(in.labels[row]);
     total += in.knows(label)
                  ? std::log(sum) + (static_cast<double>(shift) - static_cast<double>(scores[label]))
-                 : static_cast<double>(NAN);
+                 : std::numeric_limits<double>::quiet_NaN();
   });
   total = BlockGroup(0, scratch).sum(total);
   if (threadIdx.x != 0) return;
@@ -48,15 +51,15 @@ __global__ void loss_backward_kernel(Labelled<T, L> in, const T* dy, T* out, int
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
   const A scale = static_cast<A>(*dy) / static_cast<A>(in.rows);
-  for_rows(group, in.rows, [&](std::int64_t row) {
+  for_rows(group, in.rows, [&](std::int64_t row, bool there) {
     const T* scores = in.scores + row * in.classes;
-    const std::int64_t count = row < 0 ? 0 : in.classes;
+    const std::int64_t count = there ? in.classes : 0;
     const A shift = largest_score(group, scores, count);
     const double sum = sum_of_exponentials<true>(group, scores, count, shift);
-    if (row < 0) return;
+    if (!there) return;
     const auto label = static_cast<std::int64_t>(in.labels[row]);
-    const A factor =
-        in.knows(label) ? static_cast<A>(static_cast<double>(scale) / sum) : static_cast<A>(NAN);
+    const A factor = in.knows(label) ? static_cast<A>(static_cast<double>(scale) / sum)
+                                     : std::numeric_limits<A>::quiet_NaN();
     for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
       const A y = exp_of_difference(static_cast<A>(scores[j]), shift) * factor;
       out[row * in.classes + j] = static_cast<T>(j == label ? y - scale : y);
@@ -97,7 +100,7 @@ Status softmax_cross_entropy(const KernelContext& context) {
     double* partial = plan.blocks == 1 ? nullptr : static_cast<double*>(context.workspace);
     const auto kernel =
         plan.threads == 0 ? loss_kernel<BlockGroup, T, L> : loss_kernel<LaneGroup, T, L>;
-    const Status rows = launch(stream, kernel, static_cast<unsigned>(plan.blocks), kSumThreads, in,
+    const Status rows = launch(stream, kernel, static_cast<unsigned>(plan.blocks), kRowThreads, in,
                                out, partial, plan.threads);
     if (!rows.ok() || partial == nullptr) return rows;
     return add_parts(stream, partial, out, plan.blocks, 1, static_cast<double>(in.rows));
@@ -111,7 +114,7 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
     const auto kernel = threads == 0 ? loss_backward_kernel<BlockGroup, T, L>
                                      : loss_backward_kernel<LaneGroup, T, L>;
     return launch(stream_of(context), kernel, blocks_for(in.rows, rows_of_block(threads)),
-                  kSumThreads, in, context.inputs[2].as<const T>(), context.outputs[0].as<T>(),
+                  kRowThreads, in, context.inputs[2].as<const T>(), context.outputs[0].as<T>(),
                   threads);
   });
 }

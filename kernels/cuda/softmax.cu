@@ -9,9 +9,9 @@ __global__ void softmax_kernel(const T* in, T* out, std::int64_t rows, std::int6
                                int threads) {
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
-  for_rows(group, rows, [&](std::int64_t row) {
+  for_rows(group, rows, [&](std::int64_t row, bool there) {
     const T* x = in + row * classes;
-    const std::int64_t count = row < 0 ? 0 : classes;
+    const std::int64_t count = there ? classes : 0;
     const Accumulate<T> shift = largest_score(group, x, count);
     const double sum = sum_of_exponentials<true>(group, x, count, shift);
     const auto scale = static_cast<Accumulate<T>>(1 / sum);
@@ -32,7 +32,7 @@ Status softmax(const KernelContext& context) {
     using T = decltype(type);
     const int threads = threads_of_row(classes);
     const auto kernel = threads == 0 ? softmax_kernel<BlockGroup, T> : softmax_kernel<LaneGroup, T>;
-    return launch(stream_of(context), kernel, blocks_for(rows, rows_of_block(threads)), kSumThreads,
+    return launch(stream_of(context), kernel, blocks_for(rows, rows_of_block(threads)), kRowThreads,
                   in.as<const T>(), out.as<T>(), rows, classes, threads);
   });
 }

@@ -2,11 +2,11 @@
 // infinite, what comes out is NaN, as the formula has it.
 #pragma once
 #include <cmath>
+#include <limits>
 
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/host/row_plan.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 
 namespace ebb::cuda {
@@ -24,12 +24,13 @@ __device__ inline A exp_of_difference(A x, A shift) {
 template <class Group, class T>
 __device__ inline Accumulate<T> largest_score(const Group& group, const T* row,
                                               std::int64_t count) {
-  double largest = -INFINITY;
+  using A = Accumulate<T>;
+  A largest = -std::numeric_limits<A>::infinity();
   for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
-    const auto x = static_cast<double>(row[j]);
+    const A x = static_cast<A>(row[j]);
     largest = x > largest ? x : largest;
   }
-  return static_cast<Accumulate<T>>(group.max(largest));
+  return static_cast<A>(group.max(static_cast<double>(largest)));
 }
 
 // The sum of exp(row[j] - shift); of the exact differences where a result is made of the terms.
@@ -41,17 +42,6 @@ __device__ inline double sum_of_exponentials(const Group& group, const T* row, s
     if constexpr (kExact) return exp_of_difference(x, shift);
     return std::exp(x - shift);
   }));
-}
-
-// Calls body(group, row) for the rows that are this block's, all groups at once; `row` is -1 for a
-// group that has none, which sums and compares with no elements.
-template <class Group, class Body>
-__device__ inline void for_rows(const Group& group, std::int64_t rows, const Body& body) {
-  const std::int64_t at_once = group.groups_of_block();
-  for (std::int64_t first = blockIdx.x * at_once; first < rows; first += gridDim.x * at_once) {
-    const std::int64_t row = first + group.index_in_block();
-    body(row < rows ? row : -1);
-  }
 }
 
 }  // namespace ebb::cuda
