@@ -21,7 +21,8 @@
 
 namespace ebb::cuda {
 
-// The tensors of a launch. All arguments of a kernel have 4 KiB.
+// The tensors of a launch. All arguments of a kernel have 4 KiB; chunks are counted in 32 bits,
+// which is enough for more than any device holds.
 template <int kArrays>
 struct MergedTable {
   static constexpr std::int64_t kChunk = 2048;  // elements that a block works on at a time
