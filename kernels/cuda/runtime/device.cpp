@@ -39,8 +39,8 @@ std::string find(int number) {
     return "the driver finds no device (CUDA_VISIBLE_DEVICES may hide them)";
   if (error != cudaSuccess) return text_of(error);
   if (number >= 0 && number < count) return "";
-  return count == 1 ? "there is one device, cuda:0"
-                    : "there are " + std::to_string(count) + " devices, from cuda:0 on";
+  return count == 1 ? "there is cuda:0 alone"
+                    : "there are cuda:0 to cuda:" + std::to_string(count - 1);
 }
 
 // EBB_CUDA_LSTM=composed: LSTMs are composed of products even where cuDNN is there.
