@@ -7,25 +7,31 @@
 
 namespace ebb::cuda {
 
-// What a functor is given: an array, or one element, in memory or a number, that stands for all.
+// What a functor is given: an array, or a number.
 template <class T>
 struct Operand {
   const T* data = nullptr;  // null: the number
   T number = {};
-  bool one = false;
+  bool one = false;  // one element stands for a whole row of the output
 
   static Operand of(double number) noexcept { return {nullptr, static_cast<T>(number), true}; }
 
   template <int N>
   __device__ Pack<T, N> at(std::int64_t i) const {
     if (data == nullptr) return splat<N>(number);
-    if (one) return splat<N>(*data);
+    if (one) return splat<N>(data[i]);
     return load<N>(data + i);
   }
 };
 
-struct SameOffsets {
-  __device__ void offsets(std::int64_t i, std::int64_t (&at)[2]) const { at[0] = at[1] = i; }
+// A single row.
+struct FlatWalk {
+  bool one_a, one_b;
+
+  __device__ void offsets(std::int64_t i, std::int64_t (&at)[2]) const {
+    at[0] = one_a ? 0 : i;
+    at[1] = one_b ? 0 : i;
+  }
 };
 
 // out[i] = f(a[..], b[..]), where the walk says.
@@ -58,11 +64,11 @@ Status zip_each(cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T
   return for_each<N>(stream, Zip<F, T, Offsets>{a, b, out, walk}, count, packed);
 }
 
-// out[i] = f(a[i], b[i]) for count elements.
+// out[i] = f(a[i], b[i]) for count elements; a or b may be one that stands for all.
 template <class F, class T>
 Status zip_flat(cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
                 std::int64_t count) noexcept {
-  return zip_each<F>(stream, a, b, out, count, SameOffsets{}, true);
+  return zip_each<F>(stream, a, b, out, count, FlatWalk{a.one, b.one}, true);
 }
 
 template <class F, class Index, class T>

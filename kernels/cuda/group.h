@@ -57,25 +57,34 @@ class BlockGroup {
 
   __device__ double sum(double x) const {
     const double of_warp = exchange(lanes_sum(x));
-    return lanes_sum(is_warp() ? of_warp : 0);
+    return lanes_sum(stands_for_warp() ? of_warp : 0);
   }
-  __device__ double max(double x) const {
-    const double of_warp = exchange(lanes_max(x));
-    return lanes_max(of_warp);
-  }
+  __device__ double max(double x) const { return lanes_max(exchange(lanes_max(x))); }
 
  private:
-  __device__ bool is_warp() const { return thread() % kWarp < threads() / kWarp; }
-  // Each warp's number, to the lane that has the warp's place in each warp; further lanes get that
-  // of the first.
+  __device__ bool stands_for_warp() const { return thread() % kWarp < threads() / kWarp; }
+  // The number of each warp: lane i of every warp gets that of warp i, lanes beyond the last warp
+  // that of the first.
   __device__ double exchange(double x) const {
     __syncthreads();  // scratch may still be read
     if (thread() % kWarp == 0) scratch_[thread() / kWarp] = x;
     __syncthreads();
-    return scratch_[is_warp() ? thread() % kWarp : 0];
+    return scratch_[stands_for_warp() ? thread() % kWarp : 0];
   }
 
   double* scratch_;
 };
+
+// Calls body(row, there) for the rows that are this block's, by all groups in step: a group for
+// which none is left is called with the last one, which is not its own.
+template <class Group, class Body>
+__device__ inline void for_rows(const Group& group, std::int64_t rows, const Body& body) {
+  const std::int64_t at_once = group.groups_of_block();
+  for (std::int64_t first = blockIdx.x * at_once; first < rows; first += gridDim.x * at_once) {
+    const std::int64_t row = first + group.index_in_block();
+    const bool there = row < rows;
+    body(there ? row : rows - 1, there);
+  }
+}
 
 }  // namespace ebb::cuda

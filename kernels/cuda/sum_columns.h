@@ -59,9 +59,9 @@ struct Columns {
 template <class In, class Out, class Index>
 __global__ void sum_columns_kernel(const In* in, SumTarget<Out> target, Columns<Index> shape,
                                    int width) {
-  __shared__ double totals[kSumThreads];
+  __shared__ double totals[kRowThreads];
   const int thread = static_cast<int>(threadIdx.x);
-  const int row = thread / width, rows = kSumThreads / width;
+  const int row = thread / width, rows = kRowThreads / width;
   const std::int64_t strips = divide_up(shape.columns, width);
   const std::int64_t items = shape.matrices * strips * target.parts;
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
@@ -79,7 +79,7 @@ __global__ void sum_columns_kernel(const In* in, SumTarget<Out> target, Columns<
     }
     totals[thread] = total;
     __syncthreads();
-    for (int half = kSumThreads / 2; half >= width; half /= 2) {
+    for (int half = kRowThreads / 2; half >= width; half /= 2) {
       if (thread < half) totals[thread] += totals[thread + half];
       __syncthreads();
     }
@@ -94,7 +94,7 @@ Status sum_columns(cudaStream_t stream, const In* in, const SumTarget<Out>& targ
                    const Columns<Index>& shape, int width) noexcept {
   const std::int64_t blocks = shape.matrices * divide_up(shape.columns, width) * target.parts;
   return target.finish(
-      stream, launch(stream, sum_columns_kernel<In, Out, Index>, blocks_for(blocks, 1), kSumThreads,
+      stream, launch(stream, sum_columns_kernel<In, Out, Index>, blocks_for(blocks, 1), kRowThreads,
                      in, target, shape, width));
 }
 

@@ -25,26 +25,19 @@ template <class Group, int N, class T, class Index>
 __global__ void sum_rows_kernel(const T* in, SumTarget<T> target, Rows<Index> shape, int threads) {
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
-  const std::int64_t items = target.results * target.parts;
-  const std::int64_t at_once = group.groups_of_block();
-  for (std::int64_t first = blockIdx.x * at_once; first < items; first += gridDim.x * at_once) {
-    const std::int64_t item = first + group.index_in_block();
+  for_rows(group, target.results * target.parts, [&](std::int64_t item, bool there) {
     const std::int64_t part = target.parts == 1 ? 0 : item / target.results;
     const std::int64_t result = item - part * target.results;
-    double total = 0;
-    if (item < items) {
-      const T* from = in + shape.outer.offset(result);
-      const std::int64_t begin = target.begin(part), count = target.end(part) - begin;
-      total = strided_sum(group.thread(), count / N, group.threads(), [&](std::int64_t i) {
-        return sum_of(load<N>(from + shape.terms.offset(begin + i * N)));
-      });
-      const std::int64_t rest = count / N * N + group.thread();
-      if (N > 1 && rest < count)
-        total += static_cast<double>(from[shape.terms.offset(begin + rest)]);
-    }
+    const std::int64_t begin = target.begin(part), count = there ? target.end(part) - begin : 0;
+    const T* from = in + shape.outer.offset(result);
+    double total = strided_sum(group.thread(), count / N, group.threads(), [&](std::int64_t i) {
+      return sum_of(load<N>(from + shape.terms.offset(begin + i * N)));
+    });
+    for (std::int64_t i = count / N * N + group.thread(); i < count; i += group.threads())
+      total += static_cast<double>(from[shape.terms.offset(begin + i)]);
     total = group.sum(total);
-    if (group.thread() == 0 && item < items) target.write(part, result, total);
-  }
+    if (group.thread() == 0 && there) target.write(part, result, total);
+  });
 }
 
 template <class T, class Index>
@@ -57,7 +50,7 @@ Status sum_rows(cudaStream_t stream, const T* in, const SumTarget<T>& target,
                                              : sum_rows_kernel<LaneGroup, 1, T, Index>);
   const unsigned blocks = blocks_for(target.results * target.parts, rows_of_block(threads));
   return target.finish(stream,
-                       launch(stream, kernel, blocks, kSumThreads, in, target, shape, threads));
+                       launch(stream, kernel, blocks, kRowThreads, in, target, shape, threads));
 }
 
 }  // namespace ebb::cuda

@@ -1,4 +1,3 @@
-#include "ebb/core/kernels/loss.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/kernels/cuda/host/reduce_plan.h"
 
@@ -18,11 +17,6 @@ MemoryNeeds sum_memory(const MemoryQuery& query) {
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
   const Shape& shape = query.inputs[0].shape;
   return needs(shape, axes_between(shape, query.outputs[0].shape));
-}
-
-MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {
-  const Shape& shape = query.inputs[0].shape;
-  return {.workspace_bytes = RowMeanPlan(shape.dim(0), shape.dim(1)).workspace_bytes()};
 }
 
 }  // namespace ebb::cuda

@@ -6,23 +6,9 @@
 #include <cstdint>
 
 #include "ebb/core/kernels/merged_axes.h"
+#include "ebb/kernels/cuda/host/row_plan.h"
 
 namespace ebb::cuda {
-
-inline constexpr int kSumThreads = 256;  // of a block
-
-// Threads, a power of two up to a warp, that share a row of so many elements; 0: a whole block.
-constexpr int threads_of_row(std::int64_t elements) noexcept {
-  if (elements > 1024) return 0;
-  int threads = 1;
-  while (threads < 32 && threads * 4 < elements) threads *= 2;
-  return threads;
-}
-
-// Rows, of so many threads each, that a block works on at a time.
-constexpr int rows_of_block(int threads) noexcept {
-  return threads == 0 ? 1 : kSumThreads / threads;
-}
 
 // `results` sums of `terms` each.
 struct SumPlan {
@@ -51,7 +37,7 @@ struct SumPlan {
 // Sums along rows: neighbouring threads have neighbouring terms.
 constexpr SumPlan plan_rows(std::int64_t results, std::int64_t terms) noexcept {
   SumPlan plan{.results = results, .terms = terms, .threads = threads_of_row(terms), .part = terms};
-  if (plan.threads == 0) plan.cut(results, 16 * kSumThreads);
+  if (plan.threads == 0) plan.cut(results, 16 * kRowThreads);
   return plan;
 }
 
@@ -62,7 +48,7 @@ constexpr SumPlan plan_columns(std::int64_t outer, std::int64_t terms,
   SumPlan plan{.results = outer * columns, .terms = terms, .threads = 1};
   while (plan.threads < 32 && plan.threads < columns) plan.threads *= 2;
   plan.cut(outer * ((columns + plan.threads - 1) / plan.threads),
-           16 * (kSumThreads / plan.threads));
+           16 * (kRowThreads / plan.threads));
   return plan;
 }
 
@@ -75,22 +61,5 @@ inline SumPlan plan_sum(const MergedAxes& axes) noexcept {
 constexpr std::size_t column_sum_bytes(std::int64_t rows, std::int64_t columns) noexcept {
   return plan_columns(1, rows, columns).workspace_bytes();
 }
-
-// The mean of a number for each of `rows` rows of `elements`: each block adds up those of its rows.
-struct RowMeanPlan {
-  int threads;          // of a row
-  std::int64_t blocks;  // one, or a second kernel adds up their sums
-
-  constexpr RowMeanPlan(std::int64_t rows, std::int64_t elements) noexcept
-      : threads(threads_of_row(elements)) {
-    constexpr std::int64_t kAlone = 4, kMost = 1024;  // turns of a block by itself; blocks
-    const int at_once = rows_of_block(threads);
-    const std::int64_t turns = (rows + at_once - 1) / at_once;
-    blocks = turns <= kAlone ? 1 : std::min(turns, kMost);
-  }
-  constexpr std::size_t workspace_bytes() const noexcept {
-    return blocks == 1 ? 0 : static_cast<std::size_t>(blocks) * sizeof(double);
-  }
-};
 
 }  // namespace ebb::cuda
