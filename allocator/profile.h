@@ -30,12 +30,16 @@ struct Profile {
   std::size_t medium_request = 10 << 20;           ///< those up to this many bytes ...
   std::size_t medium_segment = 20 << 20;           ///< ... from segments of this size,
   std::size_t large_multiple = 2 << 20;  ///< larger ones from segments in multiples of this.
+  bool cuts = true;  ///< Blocks are cut from what is free. Otherwise each is a whole segment, for
+                     ///< tools that look for accesses beyond one; large requests only, no growth.
   /// Programs are captured once and replayed: feeds and fetches go through places of their own in
   /// the arena, since the addresses that a program reads and writes must not move.
   bool captures_programs = false;
   /// Of a GPU, on which workspace depends: 90 for compute capability 9.0.
   int compute_capability = 0;
   int multiprocessors = 0;
+  /// Whether LSTMs may be computed by cuDNN.
+  bool has_cudnn = false;
   /// The figures of its libraries were not recorded on such a device, but are ebb's own estimate.
   bool is_estimated = false;
 

@@ -148,7 +148,8 @@ inline void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexc
 
 BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
   BlockNode* const node = index.best_fit(bytes);
-  return node ? cut_from(index, node, bytes) : nullptr;
+  if (!node || (!profile_.cuts && node->bytes() != bytes)) return nullptr;
+  return cut_from(index, node, bytes);
 }
 
 inline BlockNode* Heap::cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes) {

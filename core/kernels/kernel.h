@@ -73,7 +73,9 @@ struct KernelContext {
   }
 };
 
-using Kernel = Status (*)(const KernelContext&);
+// A function type, which declares kernels by name: KernelFunction sum, mean;
+using KernelFunction = Status(const KernelContext&);
+using Kernel = KernelFunction*;
 
 // Runs several applications of a kernel, none of which reads what another writes, as one. It writes
 // nothing where it refuses.

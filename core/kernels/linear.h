@@ -35,4 +35,17 @@ MemoryNeeds matmul_memory(const MemoryQuery&);
 MemoryNeeds dense_memory(const MemoryQuery&);
 MemoryNeeds dense_backward_memory(const MemoryQuery&);
 }  // namespace cpu
+
+namespace cuda {
+Status matmul(const KernelContext&);
+Status dense(const KernelContext&);
+Status dense_backward(const KernelContext&);
+Status activation_backward(const KernelContext&);
+MemoryNeeds matmul_memory(const MemoryQuery&);
+MemoryNeeds dense_memory(const MemoryQuery&);
+MemoryNeeds dense_backward_memory(const MemoryQuery&);
+detail::Ref<Prepared> matmul_prepare(const MemoryQuery&);
+detail::Ref<Prepared> dense_prepare(const MemoryQuery&);
+detail::Ref<Prepared> dense_backward_prepare(const MemoryQuery&);
+}  // namespace cuda
 }  // namespace ebb

@@ -12,3 +12,9 @@ Status softmax_cross_entropy(const KernelContext&);
 Status softmax_cross_entropy_backward(const KernelContext&);
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
 }  // namespace ebb::cpu
+
+// The same, on a GPU.
+namespace ebb::cuda {
+KernelFunction softmax, softmax_cross_entropy, softmax_cross_entropy_backward;
+MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
+}  // namespace ebb::cuda

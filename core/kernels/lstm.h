@@ -36,4 +36,13 @@ Status lstm_backward(const KernelContext&);
 MemoryNeeds lstm_memory(const MemoryQuery&);
 MemoryNeeds lstm_backward_memory(const MemoryQuery&);
 }  // namespace cpu
+
+namespace cuda {
+Status lstm(const KernelContext&);
+Status lstm_backward(const KernelContext&);
+MemoryNeeds lstm_memory(const MemoryQuery&);
+MemoryNeeds lstm_backward_memory(const MemoryQuery&);
+detail::Ref<Prepared> lstm_prepare(const MemoryQuery&);
+detail::Ref<Prepared> lstm_backward_prepare(const MemoryQuery&);
+}  // namespace cuda
 }  // namespace ebb

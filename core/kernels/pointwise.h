@@ -29,4 +29,12 @@ Status copy(const KernelContext&);
 // out[i] = in[i] converted; between f32, f64, i32, i64, u8, boolean.
 Status cast(const KernelContext&);
 }  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+template <class F>
+Status map(const KernelContext&);
+template <class F>
+Status zip(const KernelContext&);
+KernelFunction fill, copy, cast;
+}  // namespace cuda
 }  // namespace ebb

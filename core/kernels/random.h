@@ -33,4 +33,8 @@ Status bernoulli(const KernelContext&);
 // gradient is the same kernel on dy.
 Status dropout(const KernelContext&);
 }  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction draw, next_run, uniform, normal, bernoulli, dropout;
+}  // namespace cuda
 }  // namespace ebb

@@ -27,4 +27,10 @@ Status expand_like(const KernelContext&);
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction sum, sum_like, broadcast_like, expand_like;
+MemoryNeeds sum_memory(const MemoryQuery&);
+MemoryNeeds sum_like_memory(const MemoryQuery&);
+}  // namespace cuda
 }  // namespace ebb

@@ -42,4 +42,8 @@ Status slice_backward(const KernelContext&);
 // out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
 Status size(const KernelContext&);
 }  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction select, select_backward, slice_backward, size;
+}  // namespace cuda
 }  // namespace ebb

@@ -9,26 +9,6 @@
 namespace ebb::cpu {
 namespace {
 
-struct Identity {
-  template <class X>
-  const X& operator()(const X& x) const {
-    return x;
-  }
-};
-
-struct TanhDerivative {
-  template <class X>
-  auto operator()(const X& dy, const X& y) const {
-    return dy * (1 - y * y);
-  }
-};
-struct SigmoidDerivative {
-  template <class X>
-  auto operator()(const X& dy, const X& y) const {
-    return dy * (y * (1 - y));
-  }
-};
-
 template <class F, class T>
 void activate(T* y, const T* bias, std::int64_t count) noexcept {
   const F f;
@@ -71,7 +51,7 @@ void add_bias_and_activate(Activation activation, T* y, const T* bias,
                            std::int64_t count) noexcept {
   switch (activation) {
     case Activation::none:
-      if (bias != nullptr) activate<Identity>(y, bias, count);
+      if (bias != nullptr) activate<functors::Identity>(y, bias, count);
       return;
     case Activation::relu:
       return activate<functors::Relu>(y, bias, count);
@@ -91,9 +71,9 @@ void multiply_by_derivative(Activation activation, const T* y, const T* dy, T* o
     case Activation::relu:
       return differentiate<functors::ReluGradient>(y, dy, out, count);
     case Activation::tanh:
-      return differentiate<TanhDerivative>(y, dy, out, count);
+      return differentiate<functors::TanhGradient>(y, dy, out, count);
     case Activation::sigmoid:
-      return differentiate<SigmoidDerivative>(y, dy, out, count);
+      return differentiate<functors::SigmoidGradient>(y, dy, out, count);
   }
 }
 

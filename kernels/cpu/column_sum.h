@@ -4,9 +4,6 @@
 
 namespace ebb::cpu {
 
-// Parts of a workspace begin at multiples of a cache line.
-constexpr std::size_t aligned_bytes(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
-
 // out[j] = the sum over rows of in[rows, columns] (or += with accumulate), contiguous, over all
 // threads: f32 sums of up to 64 rows, added up in f64, in an order fixed by the shape. scratch of
 // column_sum_bytes, aligned to 8 bytes; none is needed unless the matrix is tall and narrow.

@@ -1,10 +1,9 @@
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
+#include "ebb/core/kernels/convert.h"
+#include "ebb/core/kernels/half.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cpu/dispatch.h"
-#include "ebb/kernels/cpu/half.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -18,28 +17,6 @@ void fill_with(const Buffer& out, T value) {
   T* to = out.as<T>();
   for_pieces(out.elements(), kPieceElements,
              [=](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, value); });
-}
-
-// NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
-template <class To>
-To to_integer(double value) noexcept {
-  constexpr double kLow = static_cast<double>(std::numeric_limits<To>::min());
-  constexpr double kHigh = static_cast<double>(std::numeric_limits<To>::max());
-  if (!(value == value)) return 0;
-  if (value <= kLow) return std::numeric_limits<To>::min();
-  if (value >= kHigh) return std::numeric_limits<To>::max();
-  return static_cast<To>(value);
-}
-
-template <class To, class From>
-To convert(From value) noexcept {
-  if constexpr (std::is_same_v<To, bool>) {
-    return value != From(0);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    return to_integer<To>(static_cast<double>(value));
-  } else {
-    return static_cast<To>(value);
-  }
 }
 
 template <class From, class To>

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ebb/core/kernels/lstm.h"
+#include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/lstm_operands.h"
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/pieces.h"
 
@@ -38,7 +39,7 @@ struct LstmSizes {
     chunk = std::max<std::int64_t>(
         1, std::min(time, divide_up(kChunkRows, std::max<std::int64_t>(1, batch))));
     strips = std::max<std::int64_t>(1, divide_up(hidden, kStripUnits));
-    strip = round_up(divide_up(hidden, strips), 16);
+    strip = round_up(std::max<std::int64_t>(1, divide_up(hidden, strips)), 16);
     strips = std::max<std::int64_t>(1, divide_up(hidden, strip));
     row_blocks = std::max<std::int64_t>(1, divide_up(batch, kRows));
     rows = divide_up(batch, row_blocks);
@@ -58,48 +59,6 @@ struct LstmSizes {
       body(row, std::min(rows, batch - row), unit, std::min(strip, hidden - unit));
     });
   }
-};
-
-// Where forward inputs and backward outputs are. The outputs leave out `draw`.
-struct LstmOperands {
-  std::int64_t h0 = -1, c0 = -1, draw = -1, weights, count;
-
-  explicit LstmOperands(const LstmAttributes& attributes) noexcept {
-    std::int64_t next = 1;
-    if (attributes.has_state != 0) {
-      h0 = next++;
-      c0 = next++;
-    }
-    if (attributes.dropout > 0) draw = next++;
-    weights = next;
-    count = weights + 3 * attributes.layers;
-  }
-  std::size_t w(std::int64_t layer) const noexcept {
-    return static_cast<std::size_t>(weights + 3 * layer);
-  }
-  std::size_t r(std::int64_t layer) const noexcept { return w(layer) + 1; }
-  std::size_t b(std::int64_t layer) const noexcept { return w(layer) + 2; }
-  // The place among backward's outputs of the gradient of a forward input.
-  std::size_t gradient(std::size_t input) const noexcept {
-    return draw >= 0 && input > static_cast<std::size_t>(draw) ? input - 1 : input;
-  }
-};
-
-// Cuts memory into arrays one after the other; with a null base it only counts.
-class Carver {
- public:
-  explicit Carver(void* base) noexcept : base_(static_cast<std::byte*>(base)) {}
-  template <class T>
-  T* take(std::int64_t elements) noexcept {
-    T* at = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + bytes_);
-    bytes_ += aligned_bytes(static_cast<std::size_t>(elements) * sizeof(T));
-    return at;
-  }
-  std::size_t bytes() const noexcept { return bytes_; }
-
- private:
-  std::byte* base_;
-  std::size_t bytes_ = 0;
 };
 
 // What forward leaves for backward: of every layer the activated gates i, f, g, o [time, batch, 4,

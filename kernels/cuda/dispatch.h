@@ -26,4 +26,17 @@ Status for_floating(DType dtype, const F& f) noexcept {
   }
 }
 
+// The same for two or three operands, each of its own dtype.
+template <class F>
+Status for_floating(DType first, DType second, const F& f) noexcept {
+  return for_floating(
+      first, [&](auto a) { return for_floating(second, [&](auto b) { return f(a, b); }); });
+}
+template <class F>
+Status for_floating(DType first, DType second, DType third, const F& f) noexcept {
+  return for_floating(first, second, [&](auto a, auto b) {
+    return for_floating(third, [&](auto c) { return f(a, b, c); });
+  });
+}
+
 }  // namespace ebb::cuda

@@ -5,3 +5,9 @@ namespace ebb::cpu {
 // Inputs sum*, g, rows (i64 scalar): sum += rows g, in the wider dtype of the two, f32 or f64 each.
 Status accumulate(const KernelContext&);
 }  // namespace ebb::cpu
+
+// The same, on a GPU, for one array and for many.
+namespace ebb::cuda {
+KernelFunction accumulate;
+Status accumulate_merged(std::span<const Launch>);
+}  // namespace ebb::cuda

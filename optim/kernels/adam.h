@@ -19,3 +19,9 @@ namespace ebb::cpu {
 // elements. One pass over all four.
 Status adam_update(const KernelContext&);
 }  // namespace ebb::cpu
+
+// The same, on a GPU, for one array and for many.
+namespace ebb::cuda {
+KernelFunction adam_update;
+Status adam_update_merged(std::span<const Launch>);
+}  // namespace ebb::cuda

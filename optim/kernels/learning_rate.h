@@ -20,3 +20,8 @@ namespace ebb::cpu {
 // Input step (i64 scalar); output 0 (f64 scalar, its own memory) = the rate of step + 1.
 Status schedule(const KernelContext&);
 }  // namespace ebb::cpu
+
+// The same, on a GPU.
+namespace ebb::cuda {
+KernelFunction schedule;
+}  // namespace ebb::cuda

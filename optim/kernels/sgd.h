@@ -19,3 +19,9 @@ namespace ebb::cpu {
 //   momentum v : v)
 Status sgd_update(const KernelContext&);
 }  // namespace ebb::cpu
+
+// The same, on a GPU, for one array and for many.
+namespace ebb::cuda {
+KernelFunction sgd_update;
+Status sgd_update_merged(std::span<const Launch>);
+}  // namespace ebb::cuda

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
@@ -227,6 +228,43 @@ TEST_CASE("a profile that contradicts itself or its source is refused") {
   CHECK_ERROR(with(odd_page, 4096), Error, "page_bytes");
   CHECK_ERROR(with(small_segment, 4096), Error, "small_request has to fit");
   CHECK_ERROR(with(Profile{}, 65536), Error, "no multiple of the source's 65536");
+}
+
+TEST_CASE("without cuts every block is a segment of its own, and is used again for its own size") {
+  Profile profile = in_segments();
+  profile.page_bytes = profile.small_segment = profile.medium_segment = profile.large_multiple =
+      profile.rounding;
+  profile.small_request = profile.medium_request = 0;
+  profile.cuts = false;
+  constexpr std::size_t kCapacity = std::size_t{1} << 30;
+  CachingAllocator allocator(std::make_unique<SimulatedSource>(kCapacity, profile.page_bytes),
+                             profile);
+  Random random(1);
+  std::map<std::size_t, std::size_t> most;  // blocks at a time of each size
+  std::map<std::size_t, std::vector<Block*>> live;
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t bytes = profile.rounded(1 + random.below(8192));
+    std::vector<Block*>& blocks = live[bytes];
+    if (!blocks.empty() && random.one_in(2)) {
+      allocator.free(blocks.back());
+      blocks.pop_back();
+    } else {
+      blocks.push_back(allocator.allocate({.bytes = bytes}));
+      most[bytes] = std::max(most[bytes], blocks.size());
+    }
+  }
+  std::size_t reserved = 0;
+  for (const auto& [bytes, blocks] : most) reserved += bytes * blocks;
+  CHECK(allocator.stats().reserved.current == reserved);
+  // What is free in another size goes back before anything is refused.
+  for (auto& [bytes, blocks] : live)
+    for (Block* block : std::exchange(blocks, {})) allocator.free(block);
+  Block* all = allocator.allocate({.bytes = kCapacity});
+  CHECK(allocator.stats().reserved.current == kCapacity);
+  allocator.free(all);
+  profile.large_multiple = 4096;
+  CHECK_ERROR(CachingAllocator(std::make_unique<SimulatedSource>(kCapacity, 512), profile), Error,
+              "without cuts");
 }
 
 // A process has 65,530 mappings, which malloc and threads need as well.

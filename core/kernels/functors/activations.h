@@ -35,4 +35,25 @@ struct ReluGradient {
   }
 };
 
+// Gradients from the result y.
+struct TanhGradient {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
+    return dy * (1 - y * y);
+  }
+};
+struct SigmoidGradient {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
+    return dy * (y * (1 - y));
+  }
+};
+struct Identity {
+  static constexpr bool exact = true;
+  template <class X>
+  EBB_HOST_DEVICE const X& operator()(const X& x) const {
+    return x;
+  }
+};
+
 }  // namespace ebb::functors

@@ -1,16 +1,13 @@
-#include "ebb/kernels/cuda/runtime/toolkit.h"
+#include "ebb/kernels/cuda/host/part.h"
 
 namespace ebb::cuda {
-namespace {
 
 std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-}  // namespace
-
 std::string describe(const Toolkit& toolkit) {
-  if (toolkit.compiled_version == 0) return "built without CUDA";
+  if (toolkit.compiled_version == 0) return "no CUDA part";
   std::string line = "CUDA " + version(toolkit.compiled_version);
   if (toolkit.driver_version == 0) return line + ", no driver here";
   return line + ", driver for " + version(toolkit.driver_version) + ", " +

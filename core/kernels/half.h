@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace ebb::cpu {
+namespace ebb {
 
 // The upper half of a float, rounded to nearest even; NaN stays NaN.
 inline std::uint16_t bfloat_bits(float value) noexcept {
@@ -30,4 +30,4 @@ inline std::uint16_t half_bits(float value) noexcept {
   return static_cast<std::uint16_t>(sign | result);
 }
 
-}  // namespace ebb::cpu
+}  // namespace ebb

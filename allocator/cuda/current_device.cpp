@@ -1,0 +1,17 @@
+#include "ebb/allocator/cuda/current_device.h"
+
+namespace ebb::memory::cuda {
+
+cudaError_t make_current(int device) noexcept {
+  // A new thread names device 0 without having a context, which functions of the driver may need.
+  thread_local bool has_context = false;
+  int current = -1;
+  if (has_context && cudaGetDevice(&current) == cudaSuccess && current == device) [[likely]]
+    return cudaSuccess;
+  const cudaError_t error = cudaSetDevice(device);
+  has_context = error == cudaSuccess;
+  if (!has_context) static_cast<void>(cudaGetLastError());
+  return error;
+}
+
+}  // namespace ebb::memory::cuda

@@ -1,0 +1,40 @@
+#include "ebb/allocator/cuda/driver.h"
+
+#include <cuda_runtime.h>
+
+namespace ebb::memory::cuda {
+namespace {
+
+// All of them are as they came with CUDA 10.2; a later version of one would have other parameters.
+constexpr unsigned kVersion = 10020;
+
+template <class Function>
+bool fetch(const char* name, Function& function) noexcept {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &result);
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) return false;
+  function = reinterpret_cast<Function>(address);
+  return true;
+}
+
+struct Fetched {
+  Driver driver;
+  bool is_whole = true;
+  Fetched() noexcept {
+#define EBB_FETCH(name) is_whole = is_whole && fetch(#name, driver.name);
+    EBB_DRIVER_FUNCTIONS(EBB_FETCH)
+#undef EBB_FETCH
+  }
+};
+
+}  // namespace
+
+const Driver* driver() noexcept {
+  static const Fetched fetched;
+  return fetched.is_whole ? &fetched.driver : nullptr;
+}
+
+}  // namespace ebb::memory::cuda

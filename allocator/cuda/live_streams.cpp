@@ -1,0 +1,30 @@
+#include "ebb/allocator/cuda/live_streams.h"
+
+#include <utility>
+
+namespace ebb::memory::cuda {
+
+LiveStreams::Member::Member(std::shared_ptr<LiveStreams> all, cudaStream_t stream)
+    : all_(std::move(all)), stream_(stream) {
+  const std::lock_guard lock(all_->mutex_);
+  all_->members_.push_back(this);
+}
+
+LiveStreams::Member::~Member() {
+  const std::lock_guard lock(all_->mutex_);
+  std::erase(all_->members_, this);
+}
+
+cudaError_t LiveStreams::wait_for_all() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Member* member : members_) {
+    const auto turn = member->hold();
+    const cudaError_t error = cudaStreamSynchronize(member->stream_);
+    if (error == cudaSuccess) continue;
+    static_cast<void>(cudaGetLastError());
+    return error;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace ebb::memory::cuda

@@ -1,0 +1,48 @@
+#include "ebb/allocator/cuda/pinned_source.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "ebb/allocator/cuda/current_device.h"
+
+namespace ebb::memory::cuda {
+namespace {
+
+std::size_t ask_system(int what) noexcept {
+  const long answer = ::sysconf(what);
+  return answer > 0 ? static_cast<std::size_t>(answer) : 0;
+}
+
+}  // namespace
+
+PinnedSource::PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noexcept
+    : device_(device), page_bytes_(ask_system(_SC_PAGESIZE)), streams_(std::move(streams)) {}
+
+void* PinnedSource::reserve(std::size_t /*bytes*/) noexcept { return nullptr; }
+void PinnedSource::unreserve(void* /*base*/, std::size_t /*bytes*/) noexcept {}
+bool PinnedSource::commit(void* /*at*/, std::size_t /*bytes*/) noexcept { return false; }
+bool PinnedSource::decommit(void* /*at*/, std::size_t /*bytes*/) noexcept { return false; }
+
+void* PinnedSource::map(std::size_t bytes) noexcept {
+  void* base = nullptr;
+  if (make_current(device_) == cudaSuccess &&
+      cudaHostAlloc(&base, bytes, cudaHostAllocPortable) == cudaSuccess)
+    return base;
+  static_cast<void>(cudaGetLastError());
+  return nullptr;
+}
+
+bool PinnedSource::unmap(void* base, std::size_t /*bytes*/) noexcept {
+  if (make_current(device_) != cudaSuccess || streams_->wait_for_all() != cudaSuccess) return false;
+  if (cudaFreeHost(base) == cudaSuccess) return true;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
+DeviceMemory PinnedSource::device_memory() const noexcept {
+  return {.total = ask_system(_SC_PHYS_PAGES) * page_bytes_,
+          .free = ask_system(_SC_AVPHYS_PAGES) * page_bytes_};
+}
+
+}  // namespace ebb::memory::cuda

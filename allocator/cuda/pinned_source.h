@@ -1,0 +1,35 @@
+// Page-locked memory of the host, which a device copies from and to by itself.
+#pragma once
+
+#include <memory>
+
+#include "ebb/allocator/cuda/live_streams.h"
+#include "ebb/allocator/memory_source.h"
+
+namespace ebb::memory::cuda {
+
+/// As PlainSource: for profiles whose segments do not grow. What the host refuses to lock is
+/// refused here; nobody can say beforehand how much that is, so the capacity is all that the host
+/// has.
+class PinnedSource final : public MemorySource {
+ public:
+  /// Memory that `device` reads and writes in these streams.
+  PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noexcept;
+
+  void* reserve(std::size_t bytes) noexcept override;
+  void unreserve(void* base, std::size_t bytes) noexcept override;
+  bool commit(void* at, std::size_t bytes) noexcept override;
+  bool decommit(void* at, std::size_t bytes) noexcept override;
+  void* map(std::size_t bytes) noexcept override;
+  bool unmap(void* base, std::size_t bytes) noexcept override;
+  std::size_t page_bytes() const noexcept override { return page_bytes_; }
+  std::size_t capacity_bytes() const noexcept override { return device_memory().total; }
+  DeviceMemory device_memory() const noexcept override;
+
+ private:
+  const int device_;
+  const std::size_t page_bytes_;
+  const std::shared_ptr<LiveStreams> streams_;
+};
+
+}  // namespace ebb::memory::cuda

@@ -1,0 +1,32 @@
+// Device memory behind addresses that stay.
+#pragma once
+
+#include <cuda.h>
+
+#include "ebb/allocator/cuda/device_source.h"
+#include "ebb/allocator/cuda/driver.h"
+
+namespace ebb::memory::cuda {
+
+/// CUDA's virtual memory: a piece of memory is mapped whole and unmapped whole, so each page is a
+/// piece of its own, and any pages can go back.
+class VirtualSource final : public DeviceSource {
+ public:
+  /// Null where the driver or the device does not offer it. The device is current.
+  static std::unique_ptr<VirtualSource> make(int device, std::shared_ptr<LiveStreams> streams);
+
+  void* reserve(std::size_t bytes) noexcept override;
+  void unreserve(void* base, std::size_t bytes) noexcept override;
+  bool commit(void* at, std::size_t bytes) noexcept override;
+  bool decommit(void* at, std::size_t bytes) noexcept override;
+
+ private:
+  VirtualSource(const Driver& driver, int device, const CUmemAllocationProp& kind,
+                std::size_t page_bytes, std::shared_ptr<LiveStreams> streams) noexcept;
+  bool map_page(CUdeviceptr at) noexcept;
+
+  const Driver& driver_;
+  const CUmemAllocationProp kind_;  // of memory
+};
+
+}  // namespace ebb::memory::cuda

@@ -1,0 +1,29 @@
+#pragma once
+#include <limits>
+#include <type_traits>
+
+namespace ebb {
+
+// NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
+template <class To>
+constexpr To to_integer(double value) noexcept {
+  constexpr double kLow = static_cast<double>(std::numeric_limits<To>::min());
+  constexpr double kHigh = static_cast<double>(std::numeric_limits<To>::max());
+  if (!(value == value)) return 0;
+  if (value <= kLow) return std::numeric_limits<To>::min();
+  if (value >= kHigh) return std::numeric_limits<To>::max();
+  return static_cast<To>(value);
+}
+
+template <class To, class From>
+constexpr To convert(From value) noexcept {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return to_integer<To>(static_cast<double>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace ebb

@@ -1,0 +1,83 @@
+#include "ebb/kernels/cuda/activate.h"
+
+#include <algorithm>
+
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/elementary.h"
+#include "ebb/kernels/cuda/broadcast.h"
+
+namespace ebb::cuda {
+namespace {
+
+// Threads next to each other have columns next to each other; each keeps its bias for many rows.
+constexpr int kColumns = kWarp, kRows = kThreads / kWarp;
+
+template <class F, class T>
+__global__ void activate(T* y, const T* bias, std::int64_t rows, std::int64_t columns) {
+  const F f;
+  const std::int64_t step = std::int64_t{gridDim.x} * kColumns;
+  for (std::int64_t j = std::int64_t{blockIdx.x} * kColumns + threadIdx.x; j < columns; j += step) {
+    const auto shift = static_cast<Accumulate<T>>(bias == nullptr ? T(0) : bias[j]);
+    for (std::int64_t i = std::int64_t{blockIdx.y} * kRows + threadIdx.y; i < rows;
+         i += std::int64_t{gridDim.y} * kRows) {
+      T& value = y[i * columns + j];
+      value = static_cast<T>(f(static_cast<Accumulate<T>>(value) + shift));
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+Status add_bias_and_activate(cudaStream_t stream, Activation activation, T* y, const T* bias,
+                             std::int64_t rows, std::int64_t columns) noexcept {
+  if (rows == 0 || columns == 0) return {};
+  constexpr std::int64_t kMostWide = 1 << 20, kMostHigh = 1 << 12;
+  const dim3 blocks(static_cast<unsigned>(std::min(kMostWide, (columns + kColumns - 1) / kColumns)),
+                    static_cast<unsigned>(std::min(kMostHigh, (rows + kRows - 1) / kRows)));
+  const auto run = [&](auto f) {
+    return launch(stream, activate<decltype(f), T>, blocks, dim3(kColumns, kRows), y, bias, rows,
+                  columns);
+  };
+  switch (activation) {
+    case Activation::none:
+      if (bias == nullptr) return {};
+      return run(functors::Identity{});
+    case Activation::relu:
+      return run(functors::Relu{});
+    case Activation::tanh:
+      return run(functors::Tanh{});
+    case Activation::sigmoid:
+      return run(functors::Sigmoid{});
+  }
+  return {};
+}
+
+template Status add_bias_and_activate(cudaStream_t, Activation, float*, const float*, std::int64_t,
+                                      std::int64_t) noexcept;
+template Status add_bias_and_activate(cudaStream_t, Activation, double*, const double*,
+                                      std::int64_t, std::int64_t) noexcept;
+
+Status activation_backward(const KernelContext& context) {
+  const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
+  return for_floating(da.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto run = [&](auto f) {
+      return zip_flat<decltype(f)>(stream_of(context), Operand<T>{dy.as<const T>()},
+                                   Operand<T>{y.as<const T>()}, da.as<T>(), da.elements());
+    };
+    switch (context.attribute<ActivationAttributes>().activation) {
+      case Activation::relu:
+        return run(functors::ReluGradient{});
+      case Activation::tanh:
+        return run(functors::TanhGradient{});
+      case Activation::sigmoid:
+        return run(functors::SigmoidGradient{});
+      case Activation::none:
+        break;
+    }
+    return Status::refuse("activation_backward is of an activation");
+  });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,48 @@
+#include "ebb/kernels/cuda/column_sum.h"
+
+#include "ebb/kernels/cuda/sum_columns.h"
+
+namespace ebb::cuda {
+namespace {
+
+template <class Index, class In, class Out>
+Status sum_matrix(cudaStream_t stream, const In* in, const SumTarget<Out>& target,
+                  std::int64_t columns, int width) noexcept {
+  Columns<Index> shape{.outer = {}, .rows = {}, .matrices = 1, .columns = columns};
+  shape.rows.add(target.terms, {columns});
+  return sum_columns(stream, in, target, shape, width);
+}
+
+}  // namespace
+
+template <class T>
+Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
+                  void* workspace) noexcept {
+  if (columns == 0) return {};
+  const SumPlan plan = plan_columns(1, rows, columns);
+  const SumTarget<T> target(plan, out, 1, workspace);
+  return is_short(rows * columns)
+             ? sum_matrix<std::uint32_t>(stream, in, target, columns, plan.threads)
+             : sum_matrix<std::uint64_t>(stream, in, target, columns, plan.threads);
+}
+
+template <class T>
+Status add_parts(cudaStream_t stream, const double* partial, T* out, std::int64_t parts,
+                 std::int64_t results, double divisor) noexcept {
+  SumPlan plan = plan_columns(1, parts, results);
+  plan.parts = 1;
+  plan.part = parts;
+  return sum_matrix<std::uint32_t>(stream, partial, SumTarget<T>(plan, out, divisor, nullptr),
+                                   results, plan.threads);
+}
+
+template Status column_sum(cudaStream_t, const float*, float*, std::int64_t, std::int64_t,
+                           void*) noexcept;
+template Status column_sum(cudaStream_t, const double*, double*, std::int64_t, std::int64_t,
+                           void*) noexcept;
+template Status add_parts(cudaStream_t, const double*, float*, std::int64_t, std::int64_t,
+                          double) noexcept;
+template Status add_parts(cudaStream_t, const double*, double*, std::int64_t, std::int64_t,
+                          double) noexcept;
+
+}  // namespace ebb::cuda

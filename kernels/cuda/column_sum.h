@@ -1,0 +1,19 @@
+#pragma once
+#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/launch.h"
+
+namespace ebb::cuda {
+
+// out[j] = the sum over rows of in[rows, columns], in an order fixed by the shape: runs of 8 rows
+// in the element's type, added up in double. workspace of column_sum_bytes (host/reduce_plan.h),
+// aligned to 8 bytes. f32, f64.
+template <class T>
+Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
+                  void* workspace) noexcept;
+
+// out[j] = the sum over parts of partial[parts, results] / divisor, with one kernel.
+template <class T>
+Status add_parts(cudaStream_t stream, const double* partial, T* out, std::int64_t parts,
+                 std::int64_t results, double divisor) noexcept;
+
+}  // namespace ebb::cuda

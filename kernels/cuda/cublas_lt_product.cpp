@@ -1,0 +1,213 @@
+#include <cstdint>
+#include <utility>
+
+#include "ebb/kernels/cuda/product.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
+#include "ebb/kernels/cuda/runtime/stream.h"
+
+#if EBB_HAS_CUBLASLT
+
+// cuBLASLt's matrices are column-major: what is row-major for ebb is the transpose for it, so that
+// it is asked for c^T = op(b)^T op(a)^T, its first factor being b.
+namespace ebb::cuda {
+namespace {
+
+cudaDataType_t data_type(DType dtype) noexcept {
+  return dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
+}
+// f32 is computed in f32, never in TF32.
+cublasComputeType_t compute_type(DType dtype) noexcept {
+  return dtype == DType::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+}
+
+cublasLtEpilogue_t library_epilogue(Epilogue epilogue) noexcept {
+  switch (epilogue) {
+    case Epilogue::none:
+      break;
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::relu:
+      return CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::bias_relu:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::column_sums:
+      return CUBLASLT_EPILOGUE_BGRADA;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+const CublasLt& library() noexcept { return *cublas_lt(); }
+
+cublasLtMatrixLayout_t make_layout(DType dtype, std::int64_t rows, std::int64_t columns,
+                                   std::int64_t stride) noexcept {
+  cublasLtMatrixLayout_t layout = nullptr;
+  library().cublasLtMatrixLayoutCreate(&layout, data_type(dtype), static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), stride);
+  return layout;
+}
+
+template <class T>
+bool set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
+         const T& value) noexcept {
+  return library().cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof(value)) ==
+         CUBLAS_STATUS_SUCCESS;
+}
+
+// What the heuristic is told beside the shapes.
+class Preference {
+ public:
+  Preference(std::size_t workspace_limit, std::size_t alignment) noexcept {
+    if (library().cublasLtMatmulPreferenceCreate(&preference_) != CUBLAS_STATUS_SUCCESS) return;
+    ok_ = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
+    for (const auto matrix :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      ok_ = set(matrix, static_cast<std::uint32_t>(alignment)) && ok_;
+  }
+  Preference(const Preference&) = delete;
+  Preference& operator=(const Preference&) = delete;
+  ~Preference() {
+    if (preference_ != nullptr) library().cublasLtMatmulPreferenceDestroy(preference_);
+  }
+  cublasLtMatmulPreference_t get() const noexcept { return ok_ ? preference_ : nullptr; }
+
+ private:
+  template <class T>
+  bool set(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) noexcept {
+    return library().cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value,
+                                                          sizeof(value)) == CUBLAS_STATUS_SUCCESS;
+  }
+
+  cublasLtMatmulPreference_t preference_ = nullptr;
+  bool ok_ = false;
+};
+
+// What is described to the library, and what it chose.
+class CublasLtProduct final : public LibraryProduct {
+ public:
+  CublasLtProduct(const ProductShape& shape, std::size_t alignment, std::size_t limit) noexcept
+      : dtype_(shape.dtype), alignment_(alignment), limit_(limit) {
+    const auto layout = [&](bool transposed, std::int64_t rows, std::int64_t columns,
+                            std::int64_t stride) {
+      if (transposed) std::swap(rows, columns);
+      return make_layout(shape.dtype, columns, rows, stride);
+    };
+    a_ = layout(shape.transpose_a, shape.m, shape.k, shape.a_stride);
+    b_ = layout(shape.transpose_b, shape.k, shape.n, shape.b_stride);
+    c_ = layout(false, shape.m, shape.n, shape.c_stride);
+    const auto transposition = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    is_described_ =
+        a_ != nullptr && b_ != nullptr && c_ != nullptr &&
+        library().cublasLtMatmulDescCreate(&operation_, compute_type(shape.dtype),
+                                           data_type(shape.dtype)) == CUBLAS_STATUS_SUCCESS &&
+        set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, transposition(shape.transpose_b)) &&
+        set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, transposition(shape.transpose_a));
+  }
+  ~CublasLtProduct() override {
+    if (operation_ != nullptr) library().cublasLtMatmulDescDestroy(operation_);
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_})
+      if (layout != nullptr) library().cublasLtMatrixLayoutDestroy(layout);
+  }
+
+  // Whether there is an algorithm, with the epilogue.
+  bool choose(cublasLtHandle_t handle, Epilogue epilogue) noexcept {
+    if (!is_described_ ||
+        !set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)))
+      return false;
+    epilogue_ = epilogue;
+    // The heuristic refuses epilogues that have no address yet; it does not read what is there.
+    if (takes_vector() && !set_vector(&algorithm_)) return false;
+    const Preference preference(limit_, alignment_);
+    cublasLtMatmulHeuristicResult_t found = {};
+    int count = 0;
+    if (preference.get() == nullptr ||
+        library().cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_,
+                                                 preference.get(), 1, &found,
+                                                 &count) != CUBLAS_STATUS_SUCCESS ||
+        count == 0 || found.state != CUBLAS_STATUS_SUCCESS || found.workspaceSize > limit_)
+      return false;
+    algorithm_ = found.algo;
+    workspace_bytes_ = found.workspaceSize;
+    return true;
+  }
+
+  bool has_epilogue() const noexcept override { return epilogue_ != Epilogue::none; }
+  std::size_t bytes() const noexcept override {
+    return sizeof(*this) + sizeof(cublasLtMatmulDescOpaque_t) +
+           3 * sizeof(cublasLtMatrixLayoutOpaque_t);
+  }
+
+  Status run(Stream* stream, const ProductOperands& operands) noexcept override {
+    // Copied when a product is captured, as the addresses are.
+    static constexpr struct {
+      float f32[2] = {0, 1};
+      double f64[2] = {0, 1};
+    } kFactors;
+    const auto factor = [&](int value) -> const void* {
+      return dtype_ == DType::f64 ? static_cast<const void*>(&kFactors.f64[value])
+                                  : &kFactors.f32[value];
+    };
+    if (takes_vector()) set_vector(operands.vector);
+    const std::uintptr_t past =
+        reinterpret_cast<std::uintptr_t>(operands.workspace) % kProductAlignment;
+    std::byte* const workspace =
+        static_cast<std::byte*>(operands.workspace) + (past == 0 ? 0 : kProductAlignment - past);
+    const char* problem = nullptr;
+    const cublasLtHandle_t handle = cuda_stream(stream).cublas_lt(problem);
+    if (handle == nullptr) return Status::refuse(problem);
+    const cublasStatus_t status = library().cublasLtMatmul(
+        handle, operation_, factor(1), operands.b, b_, operands.a, a_,
+        factor(operands.accumulate ? 1 : 0), operands.c, c_, operands.c, c_, &algorithm_,
+        workspace_bytes_ == 0 ? nullptr : workspace, workspace_bytes_, cuda_stream(stream).get());
+    if (status == CUBLAS_STATUS_SUCCESS) return {};
+    return Status::fail("cuBLASLt could not multiply", static_cast<int>(status));
+  }
+
+ private:
+  bool takes_vector() const noexcept {
+    return epilogue_ != Epilogue::none && epilogue_ != Epilogue::relu;
+  }
+  bool set_vector(void* vector) noexcept {
+    return set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+  }
+
+  const DType dtype_;
+  const std::size_t alignment_, limit_;
+  Epilogue epilogue_ = Epilogue::none;
+  bool is_described_ = false;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  cublasLtMatmulAlgo_t algorithm_ = {};
+  std::size_t workspace_bytes_ = 0;  // that it uses
+};
+
+}  // namespace
+
+std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue epilogue,
+                                             const MemoryQuery& query, std::size_t alignment) {
+  const char* problem = nullptr;
+  const cublasLtHandle_t handle =
+      cublas_lt() == nullptr ? nullptr : cuda_stream(query.stream).cublas_lt(problem);
+  if (handle == nullptr) return nullptr;
+  auto product =
+      std::make_unique<CublasLtProduct>(shape, alignment, product_limit(shape, query.profile));
+  if (product->choose(handle, epilogue)) return product;
+  // Not every dtype has every epilogue.
+  if (epilogue != Epilogue::none && product->choose(handle, Epilogue::none)) return product;
+  return nullptr;
+}
+
+}  // namespace ebb::cuda
+
+#else
+
+namespace ebb::cuda {
+
+std::unique_ptr<LibraryProduct> find_product(const ProductShape&, Epilogue, const MemoryQuery&,
+                                             std::size_t) {
+  return nullptr;
+}
+
+}  // namespace ebb::cuda
+
+#endif

@@ -1,0 +1,86 @@
+#include "ebb/kernels/cuda/fill.h"
+
+#include <bit>
+
+#include "ebb/core/kernels/convert.h"
+#include "ebb/core/kernels/half.h"
+#include "ebb/core/kernels/pointwise.h"
+
+namespace ebb::cuda {
+namespace {
+
+template <class To, class From>
+struct Cast {
+  const From* in;
+  To* out;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const Pack<From, N> from = load<N>(in + i);
+    Pack<To, N> to;
+    for (int j = 0; j < N; ++j) to[j] = convert<To>(from[j]);
+    store(out + i, to);
+  }
+};
+
+// Refuses f16 and bf16, in which nothing is computed.
+template <class F>
+Status for_number(DType type, const F& f) noexcept {
+  switch (type) {
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::u8:
+      return f(std::uint8_t{});
+    case DType::boolean:
+      return f(bool{});
+    default:
+      return Status::refuse("has no kernel for this dtype");
+  }
+}
+
+}  // namespace
+
+Status fill(const KernelContext& context) {
+  const Buffer& out = context.outputs[0];
+  const double value = context.attribute<FillAttributes>().value;
+  const auto with = [&](auto number) {
+    using T = decltype(number);
+    return fill_with(stream_of(context), out.as<T>(), number, out.elements());
+  };
+  switch (out.spec.dtype) {
+    case DType::f16:
+      return with(half_bits(static_cast<float>(value)));
+    case DType::bf16:
+      return with(bfloat_bits(static_cast<float>(value)));
+    default:
+      return for_number(out.spec.dtype,
+                        [&](auto type) { return with(convert<decltype(type)>(value)); });
+  }
+}
+
+Status copy(const KernelContext& context) {
+  return copy_bytes(stream_of(context), context.outputs[0], context.inputs[0]);
+}
+
+Status cast(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (in.spec.dtype == out.spec.dtype) return copy(context);
+  return for_number(in.spec.dtype, [&](auto from) {
+    return for_number(out.spec.dtype, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      constexpr int N = sizeof(From) > sizeof(To) ? kPack<From> : kPack<To>;
+      const Cast<To, From> body{in.as<const From>(), out.as<To>()};
+      const bool packed = takes_packs<N>(body.in) && takes_packs<N>(body.out);
+      return for_each<N>(stream_of(context), body, out.elements(), packed);
+    });
+  });
+}
+
+}  // namespace ebb::cuda

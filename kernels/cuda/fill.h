@@ -1,0 +1,37 @@
+// What sets and copies memory in a stream.
+#pragma once
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/pack.h"
+
+namespace ebb::cuda {
+
+template <class T>
+struct Fill {
+  T* out;
+  T value;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    store(out + i, splat<N>(value));
+  }
+};
+
+template <class T>
+Status fill_with(cudaStream_t stream, T* out, T value, std::int64_t count) noexcept {
+  constexpr int N = kPack<T>;
+  return for_each<N>(stream, Fill<T>{out, value}, count, takes_packs<N>(out));
+}
+
+inline std::size_t bytes_of(const Buffer& buffer) noexcept {
+  return static_cast<std::size_t>(buffer.elements()) * size_of(buffer.spec.dtype);
+}
+
+// What is copied onto itself stays.
+inline Status copy_bytes(cudaStream_t stream, const Buffer& to, const Buffer& from) noexcept {
+  const std::size_t bytes = bytes_of(to);
+  if (to.data == from.data || bytes == 0) return {};
+  return answer(cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDeviceToDevice, stream),
+                "a copy could not be started");
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,102 @@
+#include "ebb/kernels/cuda/gemm_own.h"
+
+#include <algorithm>
+
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/launch.h"
+
+namespace ebb::cuda {
+namespace {
+
+// A block computes a tile of c, kDepth columns of a by kDepth rows of b at a time; each of its
+// 16 x 16 threads has 4 x 4 elements of it, 16 apart, so that neighbours write side by side.
+constexpr int kTile = 64, kDepth = 16, kSide = 16, kEach = kTile / kSide;
+constexpr int kPitch = kTile + 1;  // columns of a tile's transpose lie in different banks
+
+template <class T>
+struct Operands {
+  const T* a;
+  const T* b;
+  T* c;
+  std::int64_t m, n, k;
+  std::int64_t a_stride, b_stride, c_stride;
+  bool accumulate;
+};
+
+// tile[depth][line] for lines from `line` on and depths from `depth` on, of an operand that has
+// `lines` and `depths` of them, zeros beyond. Neighbouring threads read neighbouring elements:
+// along the depth where it is the operand's row, else along the lines.
+template <bool kDepthIsRow, class T>
+__device__ void load_tile(T (&tile)[kDepth][kPitch], const T* from, std::int64_t stride,
+                          std::int64_t line, std::int64_t lines, std::int64_t depth,
+                          std::int64_t depths) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = 0; i < kEach; ++i) {
+    const int at = thread + i * kSide * kSide;
+    const int in_line = kDepthIsRow ? at / kDepth : at % kTile;
+    const int in_depth = kDepthIsRow ? at % kDepth : at / kTile;
+    const std::int64_t l = line + in_line, d = depth + in_depth;
+    tile[in_depth][in_line] =
+        l < lines && d < depths ? from[kDepthIsRow ? l * stride + d : d * stride + l] : T(0);
+  }
+}
+
+template <class T, bool kTransposeA, bool kTransposeB>
+__global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
+  __shared__ T a_tile[kDepth][kPitch];
+  __shared__ T b_tile[kDepth][kPitch];
+  const int thread = static_cast<int>(threadIdx.x), x = thread % kSide, y = thread / kSide;
+  const std::int64_t across = (of.n + kTile - 1) / kTile, down = (of.m + kTile - 1) / kTile;
+  for (std::int64_t tile = blockIdx.x; tile < across * down; tile += gridDim.x) {
+    const std::int64_t row = tile / across * kTile, column = tile % across * kTile;
+    Accumulate<T> sums[kEach][kEach] = {};
+    for (std::int64_t depth = 0; depth < of.k; depth += kDepth) {
+      load_tile<!kTransposeA>(a_tile, of.a, of.a_stride, row, of.m, depth, of.k);
+      load_tile<kTransposeB>(b_tile, of.b, of.b_stride, column, of.n, depth, of.k);
+      __syncthreads();
+      for (int l = 0; l < kDepth; ++l) {
+        Accumulate<T> a[kEach], b[kEach];
+        for (int i = 0; i < kEach; ++i) {
+          a[i] = a_tile[l][y + i * kSide];
+          b[i] = b_tile[l][x + i * kSide];
+        }
+        for (int i = 0; i < kEach; ++i)
+          for (int j = 0; j < kEach; ++j) sums[i][j] += a[i] * b[j];
+      }
+      __syncthreads();
+    }
+    for (int i = 0; i < kEach; ++i) {
+      const std::int64_t at_row = row + y + i * kSide;
+      for (int j = 0; j < kEach && at_row < of.m; ++j) {
+        const std::int64_t at_column = column + x + j * kSide;
+        if (at_column >= of.n) break;
+        T& to = of.c[at_row * of.c_stride + at_column];
+        to = static_cast<T>(of.accumulate ? static_cast<Accumulate<T>>(to) + sums[i][j]
+                                          : sums[i][j]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Status multiply_own(cudaStream_t stream, const ProductShape& shape, const void* a, const void* b,
+                    void* c, bool accumulate) noexcept {
+  if (shape.m == 0 || shape.n == 0) return {};
+  const std::int64_t across = (shape.n + kTile - 1) / kTile, down = (shape.m + kTile - 1) / kTile;
+  constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
+  const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, across * down));
+  return for_floating(shape.dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto kernel =
+        shape.transpose_a
+            ? (shape.transpose_b ? multiply<T, true, true> : multiply<T, true, false>)
+            : (shape.transpose_b ? multiply<T, false, true> : multiply<T, false, false>);
+    return launch(
+        stream, kernel, blocks, kSide * kSide,
+        Operands<T>{static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), shape.m,
+                    shape.n, shape.k, shape.a_stride, shape.b_stride, shape.c_stride, accumulate});
+  });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,90 @@
+// Threads that work on a row together. A block has one group or several, which go through the loop
+// over their rows in step: all threads call sum() and max(), those of a group without a row too.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "ebb/kernels/cuda/launch.h"
+
+namespace ebb::cuda {
+
+inline constexpr unsigned kWholeWarp = 0xFFFFFFFF;
+
+// `threads` lanes of a warp, a power of two. Each of them gets the result.
+__device__ inline double lanes_sum(double x, int threads = kWarp) {
+  for (int distance = threads / 2; distance > 0; distance /= 2)
+    x += __shfl_xor_sync(kWholeWarp, x, distance);
+  return x;
+}
+__device__ inline double lanes_max(double x, int threads = kWarp) {
+  for (int distance = threads / 2; distance > 0; distance /= 2) {
+    const double other = __shfl_xor_sync(kWholeWarp, x, distance);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+class LaneGroup {
+ public:
+  __device__ LaneGroup(int threads, double* /*scratch*/) : threads_(threads) {}
+
+  __device__ int threads() const { return threads_; }
+  __device__ int thread() const { return static_cast<int>(threadIdx.x) & (threads_ - 1); }
+  __device__ std::int64_t index_in_block() const {
+    return static_cast<int>(threadIdx.x) / threads_;
+  }
+  __device__ std::int64_t groups_of_block() const {
+    return static_cast<int>(blockDim.x) / threads_;
+  }
+
+  __device__ double sum(double x) const { return lanes_sum(x, threads_); }
+  __device__ double max(double x) const { return lanes_max(x, threads_); }
+
+ private:
+  int threads_;
+};
+
+class BlockGroup {
+ public:
+  // A place for each warp, shared by the block.
+  __device__ BlockGroup(int /*threads*/, double* scratch) : scratch_(scratch) {}
+
+  __device__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ std::int64_t index_in_block() const { return 0; }
+  __device__ std::int64_t groups_of_block() const { return 1; }
+
+  __device__ double sum(double x) const {
+    const double of_warp = exchange(lanes_sum(x));
+    return lanes_sum(stands_for_warp() ? of_warp : 0);
+  }
+  __device__ double max(double x) const { return lanes_max(exchange(lanes_max(x))); }
+
+ private:
+  __device__ bool stands_for_warp() const { return thread() % kWarp < threads() / kWarp; }
+  // The number of each warp: lane i of every warp gets that of warp i, lanes beyond the last warp
+  // that of the first.
+  __device__ double exchange(double x) const {
+    __syncthreads();  // scratch may still be read
+    if (thread() % kWarp == 0) scratch_[thread() / kWarp] = x;
+    __syncthreads();
+    return scratch_[stands_for_warp() ? thread() % kWarp : 0];
+  }
+
+  double* scratch_;
+};
+
+// Calls body(row, there) for the rows that are this block's, by all groups in step: a group for
+// which none is left is called with the last one, which is not its own.
+template <class Group, class Body>
+__device__ inline void for_rows(const Group& group, std::int64_t rows, const Body& body) {
+  const std::int64_t at_once = group.groups_of_block();
+  for (std::int64_t first = blockIdx.x * at_once; first < rows; first += gridDim.x * at_once) {
+    const std::int64_t row = first + group.index_in_block();
+    const bool there = row < rows;
+    body(there ? row : rows - 1, there);
+  }
+}
+
+}  // namespace ebb::cuda

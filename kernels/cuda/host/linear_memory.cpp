@@ -1,0 +1,32 @@
+#include <algorithm>
+
+#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/host/linear_products.h"
+
+namespace ebb::cuda {
+
+MemoryNeeds matmul_memory(const MemoryQuery& query) {
+  return {.workspace_bytes = product_bytes(matmul_product(query), query.profile)};
+}
+
+MemoryNeeds dense_memory(const MemoryQuery& query) {
+  const DenseSizes size(query.inputs[0], query.inputs[1]);
+  return {.workspace_bytes =
+              product_bytes(forward_product(query.inputs[0].dtype, size), query.profile)};
+}
+
+// One product after the other, all in the same memory; the column sums too, where no product makes
+// them.
+MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  const DenseSizes size(query.inputs[0], query.inputs[1]);
+  std::size_t bytes = 0;
+  if (query.wants(0))
+    bytes = std::max(bytes, product_bytes(input_product(dtype, size), query.profile));
+  if (query.wants(1))
+    bytes = std::max(bytes, product_bytes(weight_product(dtype, size), query.profile));
+  if (query.wants(2)) bytes = std::max(bytes, column_sum_bytes(size.rows, size.out));
+  return {.workspace_bytes = bytes};
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,121 @@
+// Where the pieces of an LSTM lie that cuDNN computes, layer by layer (lstm_cudnn.h).
+//
+// Everything is time-major inside, row t * batch + b, the layout that all of cuDNN's algorithms
+// take. How much memory cuDNN asks for is known to cuDNN alone, and on a device's twin there is
+// none: these are ebb's own bounds. Where cuDNN asks for more, the composed form takes its place.
+#pragma once
+#include <limits>
+
+#include "ebb/kernels/cuda/host/lstm_layout.h"
+
+namespace ebb::cuda {
+
+// Bounds for one layer. A reserve of 4 gates and a cell for each hidden unit of each step, and a
+// workspace of the weights and 22 batches of hidden units, are what LSTMs of four layers were seen
+// to take (the sizes in pytorch/pytorch issue 2895, with what the layers hand on taken off). The
+// rest is room. Without a reserve, gates lie in the workspace.
+struct CudnnLayerBytes {
+  std::size_t weights, workspace, reserve;
+
+  CudnnLayerBytes(const LstmSizes& size, std::int64_t layer, bool keep) noexcept {
+    const auto bytes = [&](std::int64_t elements) {
+      return static_cast<std::size_t>(elements) * size_of(size.dtype);
+    };
+    weights = bytes(size.gates() * (size.input(layer) + size.hidden + 2));
+    const std::size_t steps = bytes(5 * size.steps() + 8 * size.state());
+    reserve = keep ? steps : 0;
+    workspace = weights + bytes(32 * size.state()) + (keep ? 0 : steps);
+  }
+  // Of the layers above the first, which are alike, and the first.
+  static CudnnLayerBytes largest(const LstmSizes& size, bool keep) noexcept {
+    CudnnLayerBytes first(size, 0, keep);
+    const CudnnLayerBytes other(size, size.layers == 1 ? 0 : 1, keep);
+    first.weights = std::max(first.weights, other.weights);
+    first.workspace = std::max(first.workspace, other.workspace);
+    return first;
+  }
+};
+
+// Whether cuDNN is to compute it, where its demands turn out to be within the bounds.
+inline bool suits_cudnn(const LstmSizes& size, const memory::Profile* profile) noexcept {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return profile != nullptr && profile->has_cudnn && size.steps() > 0 && size.in > 0 &&
+         size.rows() <= kMost / std::max(size.in, size.gates());
+}
+
+inline constexpr std::size_t kCudnnAlignment = 256;
+
+// Of each layer cuDNN's reserve; of all but the last the hidden states [time, batch, hidden].
+template <class T>
+struct CudnnReserve {
+  LstmSizes size;
+  std::byte* opaque;
+  std::size_t layer_bytes;
+  T* all_hidden;
+  std::size_t bytes;
+
+  CudnnReserve(const LstmSizes& sizes, void* base) noexcept : size(sizes) {
+    // Layers begin at multiples of the alignment.
+    layer_bytes = (CudnnLayerBytes(size, 0, true).reserve + kCudnnAlignment - 1) / kCudnnAlignment *
+                  kCudnnAlignment;
+    Carver carver(base);
+    opaque =
+        carver.take_bytes(static_cast<std::size_t>(size.layers) * layer_bytes, kCudnnAlignment);
+    all_hidden = carver.take<T>((size.layers - 1) * size.steps());
+    bytes = carver.bytes();
+  }
+  std::byte* of(std::int64_t layer) const noexcept {
+    return opaque + static_cast<std::size_t>(layer) * layer_bytes;
+  }
+  T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * size.steps(); }
+};
+
+template <class T>
+struct CudnnForwardSpace {
+  std::byte *weights, *work;  // cuDNN's
+  T* x;                       // [time, batch, in]
+  T* y;                       // [time, batch, hidden] of the last layer
+  T* hidden[2];               // as in LstmForwardSpace
+  std::size_t bytes;
+
+  CudnnForwardSpace(const LstmSizes& size, bool keep, void* base) noexcept {
+    const CudnnLayerBytes layer = CudnnLayerBytes::largest(size, keep);
+    Carver carver(base);
+    weights = carver.take_bytes(layer.weights, kCudnnAlignment);
+    work = carver.take_bytes(layer.workspace, kCudnnAlignment);
+    x = carver.take<T>(size.rows() * size.in);
+    y = carver.take<T>(size.steps());
+    hidden[0] = carver.take<T>((keep ? size.has_dropout : size.layers > 1) ? size.steps() : 0);
+    hidden[1] = carver.take<T>(!keep && size.layers > 2 ? size.steps() : 0);
+    bytes = carver.bytes();
+  }
+};
+
+template <class T>
+struct CudnnBackwardSpace {
+  std::byte *weights, *d_weights, *work;
+  std::byte* reserve;  // a layer's: cuDNN writes into it, unless it may be destroyed
+  T* x;                // [time, batch, the wider of in and hidden]: a layer's input
+  T* y;                // [time, batch, hidden] of the last layer
+  T* d_hidden[2];      // [time, batch, hidden]: the gradients of a layer's output and its input,
+                       // which take turns
+  T* dx;               // [time, batch, in]
+  std::size_t bytes;
+
+  CudnnBackwardSpace(const LstmSizes& size, bool destroys, void* base) noexcept {
+    const CudnnLayerBytes layer = CudnnLayerBytes::largest(size, true);
+    Carver carver(base);
+    weights = carver.take_bytes(layer.weights, kCudnnAlignment);
+    d_weights = carver.take_bytes(layer.weights, kCudnnAlignment);
+    work = carver.take_bytes(layer.workspace, kCudnnAlignment);
+    reserve = destroys ? nullptr : carver.take_bytes(layer.reserve, kCudnnAlignment);
+    x = carver.take<T>(size.rows() * (size.has_dropout ? std::max(size.in, size.hidden) : size.in));
+    y = carver.take<T>(size.steps());
+    d_hidden[0] = carver.take<T>(size.steps());
+    d_hidden[1] = carver.take<T>(size.layers > 1 ? size.steps() : 0);
+    dx = carver.take<T>(size.rows() * size.in);
+    bytes = carver.bytes();
+  }
+};
+
+}  // namespace ebb::cuda

@@ -1,0 +1,166 @@
+// The sizes of an LSTM, where its pieces lie and the products it consists of, for the form that is
+// composed of products and a cell kernel (lstm_composed.h).
+//
+// Everything stays batch-major, row b * time + t: a step's rows are then `time` rows apart, which
+// products take as a stride, and nothing is transposed. Forward and backward go layer by layer;
+// what a layer's steps have in common, the products by W and the weights' gradients, is one product
+// over all of them.
+#pragma once
+#include <algorithm>
+#include <array>
+
+#include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/lstm_operands.h"
+#include "ebb/kernels/cuda/host/product_memory.h"
+#include "ebb/kernels/cuda/host/reduce_plan.h"
+
+namespace ebb::cuda {
+
+struct LstmSizes {
+  DType dtype;
+  std::int64_t batch, time, in, hidden, layers;
+  bool has_state, has_dropout;
+
+  LstmSizes(const Spec& x, const LstmAttributes& attributes) noexcept
+      : dtype(x.dtype),
+        batch(x.shape.dim(0)),
+        time(x.shape.dim(1)),
+        in(x.shape.dim(2)),
+        hidden(attributes.hidden),
+        layers(attributes.layers),
+        has_state(attributes.has_state != 0),
+        has_dropout(attributes.dropout > 0 && attributes.layers > 1) {}
+
+  std::int64_t gates() const noexcept { return 4 * hidden; }
+  std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
+  std::int64_t rows() const noexcept { return batch * time; }
+  std::int64_t steps() const noexcept { return rows() * hidden; }  // elements of all steps' h
+  std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
+  // Dropout is applied to the inputs of the layers above the first.
+  bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
+  bool is_last(std::int64_t layer) const noexcept { return layer + 1 == layers; }
+};
+
+// Rows of a batch, step by step.
+template <class T>
+struct Steps {
+  T* data = nullptr;
+  std::int64_t row = 0;   // elements from a row of the batch to the next
+  std::int64_t step = 0;  // and from a step to the next; 0 where a step's takes the place of the
+                          // one before
+
+  T* at(std::int64_t t) const noexcept { return data == nullptr ? nullptr : data + t * step; }
+};
+// Of [batch, time, width].
+template <class T>
+Steps<T> all_steps(T* data, const LstmSizes& size, std::int64_t width) noexcept {
+  return {data, size.time * width, width};
+}
+// Of [batch, width], the same for every step.
+template <class T>
+Steps<T> one_step(T* data, std::int64_t width) noexcept {
+  return {data, width, 0};
+}
+
+// What forward leaves for backward: of every layer the activated gates i, f, g, o
+// [batch, time, 4, hidden] and the cells [batch, time, hidden]; of all layers but the last, whose
+// output is `sequence`, the hidden states [batch, time, hidden]. tanh of the cells and dropout's
+// masks are computed again.
+template <class T>
+struct LstmReserve {
+  LstmSizes size;
+  T* all_gates;
+  T* all_cells;
+  T* all_hidden;
+  std::size_t bytes;
+
+  LstmReserve(const LstmSizes& sizes, void* base) noexcept : size(sizes) {
+    Carver carver(base);
+    all_gates = carver.take<T>(size.layers * 4 * size.steps());
+    all_cells = carver.take<T>(size.layers * size.steps());
+    all_hidden = carver.take<T>((size.layers - 1) * size.steps());
+    bytes = carver.bytes();
+  }
+  T* gates(std::int64_t layer) const noexcept { return all_gates + layer * 4 * size.steps(); }
+  T* cells(std::int64_t layer) const noexcept { return all_cells + layer * size.steps(); }
+  T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * size.steps(); }
+};
+
+// The products of forward and of backward, by what they make. Those that a layer above the first
+// has otherwise than the first come twice; those that are not needed have m = 0.
+struct LstmForwardProducts {
+  enum Index : std::size_t { kFirstInput, kInput, kFirstStep, kStep, kCount };
+  std::array<ProductShape, kCount> shapes;
+
+  // sequence: whether the last layer's hidden states are all kept, in an output.
+  LstmForwardProducts(const LstmSizes& size, bool sequence) noexcept;
+};
+struct LstmBackwardProducts {
+  enum Index : std::size_t {
+    kHidden,          // what a step hands to the one before
+    kFirstRecurrent,  // dR of the first steps, from h0
+    kRecurrent,       // dR of the others
+    kFirstWeight,
+    kWeight,
+    kFirstInput,
+    kInput,
+    kCount
+  };
+  std::array<ProductShape, kCount> shapes;
+
+  explicit LstmBackwardProducts(const LstmSizes& size) noexcept;
+};
+// Of the memory in which one product after the other works.
+std::size_t largest_bytes(std::span<const ProductShape> shapes,
+                          const memory::Profile* profile) noexcept;
+
+// Without a reserve, gates and hidden states lie here, those of one layer over those of another.
+template <class T>
+struct LstmForwardSpace {
+  T* gates;         // [batch, time, 4, hidden]
+  T* cells;         // [batch, hidden]
+  T* hidden[2];     // [batch, time, hidden] of layers below the last, which take turns; with
+                    // dropout, but with a reserve hidden[0] has only what was dropped from it
+  T* last_hidden;   // [batch, hidden] of the last layer, where nobody reads the sequence
+  std::byte* work;  // of the products
+  std::size_t bytes;
+
+  LstmForwardSpace(const LstmSizes& size, bool keep, bool sequence, std::size_t work_bytes,
+                   void* base) noexcept {
+    Carver carver(base);
+    const auto take_if = [&carver](bool here, std::int64_t elements) {
+      return here ? carver.take<T>(elements) : nullptr;
+    };
+    gates = take_if(!keep, 4 * size.steps());
+    cells = take_if(!keep, size.state());
+    hidden[0] = take_if(keep ? size.has_dropout : size.layers > 1, size.steps());
+    hidden[1] = take_if(!keep && size.layers > 2, size.steps());
+    last_hidden = take_if(!sequence, size.state());
+    work = carver.take_bytes(work_bytes);
+    bytes = carver.bytes();
+  }
+};
+
+template <class T>
+struct LstmBackwardSpace {
+  T* d_gates;  // [batch, time, 4, hidden]; null: over the gates
+  T* below;    // [batch, time, hidden]: a layer's input with dropout, then the gradient of that;
+               // null: over the cells
+  T* d_hidden;
+  T* d_cell;        // [batch, hidden] both: what a step hands to the one before
+  std::byte* work;  // of the products and sums
+  std::size_t bytes;
+
+  LstmBackwardSpace(const LstmSizes& size, bool destroys, std::size_t work_bytes,
+                    void* base) noexcept {
+    Carver carver(base);
+    d_gates = destroys ? nullptr : carver.take<T>(4 * size.steps());
+    below = destroys || size.layers == 1 ? nullptr : carver.take<T>(size.steps());
+    d_hidden = carver.take<T>(size.state());
+    d_cell = carver.take<T>(size.state());
+    work = carver.take_bytes(work_bytes);
+    bytes = carver.bytes();
+  }
+};
+
+}  // namespace ebb::cuda

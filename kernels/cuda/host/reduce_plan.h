@@ -1,0 +1,65 @@
+// How sums are cut into work for blocks of threads: a function of the shape alone, which kernels
+// and their memory rules share.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ebb/core/kernels/merged_axes.h"
+#include "ebb/kernels/cuda/host/row_plan.h"
+
+namespace ebb::cuda {
+
+// `results` sums of `terms` each.
+struct SumPlan {
+  std::int64_t results = 1, terms = 1;
+  int threads = 0;         // rows: of one sum, as threads_of_row; columns: side by side
+  std::int64_t parts = 1;  // of each sum; a second kernel adds them up
+  std::int64_t part = 1;   // terms of a part, the last may have fewer
+
+  // What the parts are added up from.
+  constexpr std::size_t workspace_bytes() const noexcept {
+    return parts == 1 ? 0 : static_cast<std::size_t>(parts * results) * sizeof(double);
+  }
+
+  // Cuts sums that `blocks` blocks could work on into enough parts to fill any device, of no less
+  // than `least` terms.
+  constexpr void cut(std::int64_t blocks, std::int64_t least) noexcept {
+    constexpr std::int64_t kBlocks = 1024, kGrain = 16;  // the beginnings of parts stay aligned
+    const std::int64_t most = std::max<std::int64_t>(1, terms / least);
+    parts = std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
+    part = std::max<std::int64_t>(1, (terms + parts - 1) / parts);
+    if (parts > 1) part = (part + kGrain - 1) / kGrain * kGrain;
+    parts = std::max<std::int64_t>(1, (terms + part - 1) / part);
+  }
+};
+
+// Sums along rows: neighbouring threads have neighbouring terms.
+constexpr SumPlan plan_rows(std::int64_t results, std::int64_t terms) noexcept {
+  SumPlan plan{.results = results, .terms = terms, .threads = threads_of_row(terms), .part = terms};
+  if (plan.threads == 0) plan.cut(results, 16 * kRowThreads);
+  return plan;
+}
+
+// Sums down the columns of `outer` matrices [terms, columns]: neighbouring threads have
+// neighbouring columns.
+constexpr SumPlan plan_columns(std::int64_t outer, std::int64_t terms,
+                               std::int64_t columns) noexcept {
+  SumPlan plan{.results = outer * columns, .terms = terms, .threads = 1};
+  while (plan.threads < 32 && plan.threads < columns) plan.threads *= 2;
+  plan.cut(outer * ((columns + plan.threads - 1) / plan.threads),
+           16 * (kRowThreads / plan.threads));
+  return plan;
+}
+
+inline SumPlan plan_sum(const MergedAxes& axes) noexcept {
+  return axes.inner_reduced ? plan_rows(axes.outer_kept, axes.outer_reduced * axes.inner)
+                            : plan_columns(axes.outer_kept, axes.outer_reduced, axes.inner);
+}
+
+// For kernels/cuda/column_sum.h.
+constexpr std::size_t column_sum_bytes(std::int64_t rows, std::int64_t columns) noexcept {
+  return plan_columns(1, rows, columns).workspace_bytes();
+}
+
+}  // namespace ebb::cuda

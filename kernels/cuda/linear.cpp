@@ -1,0 +1,113 @@
+#include "ebb/core/kernels/linear.h"
+
+#include "ebb/kernels/cuda/activate.h"
+#include "ebb/kernels/cuda/column_sum.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/linear_products.h"
+#include "ebb/kernels/cuda/product.h"
+
+namespace ebb::cuda {
+namespace {
+
+const Product& product(const KernelContext& context, std::size_t index) noexcept {
+  return static_cast<const PreparedProducts*>(context.prepared)->products[index];
+}
+
+detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
+                                  const MemoryQuery& query) {
+  auto prepared = detail::make_ref<PreparedProducts>();
+  prepared->products.emplace_back(shape, epilogue, query);
+  return prepared;
+}
+
+// Of what dense_backward prepares; both are there only where both are wanted.
+constexpr std::size_t kWeight = 0;
+std::size_t input_index(bool weight_wanted) noexcept { return weight_wanted ? 1 : 0; }
+
+}  // namespace
+
+detail::Ref<Prepared> matmul_prepare(const MemoryQuery& query) {
+  return prepare_one(matmul_product(query), Epilogue::none, query);
+}
+
+Status matmul(const KernelContext& context) {
+  return product(context, 0)
+      .run(context.stream, {.a = context.inputs[0].data,
+                            .b = context.inputs[1].data,
+                            .c = context.outputs[0].data,
+                            .workspace = context.workspace});
+}
+
+detail::Ref<Prepared> dense_prepare(const MemoryQuery& query) {
+  const auto& attributes = query.attribute<DenseAttributes>();
+  const bool relu = attributes.activation == Activation::relu, bias = attributes.bias != 0;
+  const DenseSizes size(query.inputs[0], query.inputs[1]);
+  return prepare_one(forward_product(query.inputs[0].dtype, size),
+                     bias   ? (relu ? Epilogue::bias_relu : Epilogue::bias)
+                     : relu ? Epilogue::relu
+                            : Epilogue::none,
+                     query);
+}
+
+Status dense(const KernelContext& context) {
+  const auto& attributes = context.attribute<DenseAttributes>();
+  const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
+  const ProductOperands operands{.a = x.data,
+                                 .b = w.data,
+                                 .c = y.data,
+                                 .vector = attributes.bias != 0 ? context.inputs[2].data : nullptr,
+                                 .workspace = context.workspace};
+  const Product& xw = product(context, 0);
+  const Status status = xw.run(context.stream, operands);
+  if (!status.ok()) return status;
+  const bool fused = xw.has_epilogue(operands);
+  const bool done = fused && attributes.activation == Activation::relu;
+  const DenseSizes size(x.spec, w.spec);
+  return for_floating(y.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    return add_bias_and_activate<T>(
+        stream_of(context), done ? Activation::none : attributes.activation, y.as<T>(),
+        fused ? nullptr : static_cast<const T*>(operands.vector), size.rows, size.out);
+  });
+}
+
+detail::Ref<Prepared> dense_backward_prepare(const MemoryQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  const DenseSizes size(query.inputs[0], query.inputs[1]);
+  auto prepared = detail::make_ref<PreparedProducts>();
+  prepared->products.reserve(2);
+  if (query.wants(1))
+    prepared->products.emplace_back(weight_product(dtype, size),
+                                    query.wants(2) ? Epilogue::column_sums : Epilogue::none, query);
+  if (query.wants(0))
+    prepared->products.emplace_back(input_product(dtype, size), Epilogue::none, query);
+  return prepared;
+}
+
+Status dense_backward(const KernelContext& context) {
+  const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
+  const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
+  const DenseSizes size(x.spec, w.spec);
+  Status status;
+  bool has_sums = false;
+  if (dw.data != nullptr) {
+    const ProductOperands operands{
+        .a = x.data, .b = da.data, .c = dw.data, .vector = db.data, .workspace = context.workspace};
+    status = product(context, kWeight).run(context.stream, operands);
+    has_sums = product(context, kWeight).has_epilogue(operands);
+  }
+  if (status.ok() && db.data != nullptr && !has_sums)
+    status = for_floating(da.spec.dtype, [&](auto type) {
+      using T = decltype(type);
+      return column_sum(stream_of(context), da.as<const T>(), db.as<T>(), size.rows, size.out,
+                        context.workspace);
+    });
+  // Last, since dx may have taken the memory of x over.
+  if (status.ok() && dx.data != nullptr)
+    status = product(context, input_index(dw.data != nullptr))
+                 .run(context.stream,
+                      {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
+  return status;
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,151 @@
+#include "ebb/kernels/cuda/lstm_cell.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/elementary.h"
+#include "ebb/core/kernels/philox.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/launch.h"
+
+namespace ebb::cuda {
+namespace {
+
+// Threads next to each other have hidden units next to each other, and a row of threads a row of
+// the batch: an index takes no division.
+constexpr int kUnits = kWarp, kRows = 4;
+
+template <class Body>
+__device__ void for_cells(std::int64_t batch, std::int64_t hidden, const Body& body) {
+  const std::int64_t row_step = std::int64_t{gridDim.y} * kRows;
+  const std::int64_t unit_step = std::int64_t{gridDim.x} * kUnits;
+  for (std::int64_t b = std::int64_t{blockIdx.y} * kRows + threadIdx.y; b < batch; b += row_step)
+    for (std::int64_t j = std::int64_t{blockIdx.x} * kUnits + threadIdx.x; j < hidden;
+         j += unit_step)
+      body(b, j);
+}
+
+template <class T>
+__device__ Accumulate<T> value(const StepRows<const T>& rows, std::int64_t b, std::int64_t j) {
+  return rows.data == nullptr ? 0 : static_cast<Accumulate<T>>(rows.data[b * rows.stride + j]);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kUnits* kRows)
+    forward(const CellForward<T> cell, std::int64_t batch, std::int64_t hidden) {
+  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
+    using A = Accumulate<T>;
+    T* const gates = cell.gates.data + b * cell.gates.stride + j;
+    const auto preactivation = [&](std::int64_t gate) {
+      return static_cast<A>(gates[gate * hidden]) + static_cast<A>(cell.bias[gate * hidden + j]);
+    };
+    constexpr functors::Sigmoid sigmoid;
+    constexpr functors::Tanh tanh;
+    const A i = sigmoid(preactivation(0)), f = sigmoid(preactivation(1));
+    const A g = tanh(preactivation(2)), o = sigmoid(preactivation(3));
+    const A c = f * value(cell.cell_before, b, j) + i * g;
+    const A h = o * tanh(c);
+    cell.cell.data[b * cell.cell.stride + j] = static_cast<T>(c);
+    cell.hidden.data[b * cell.hidden.stride + j] = static_cast<T>(h);
+    if (cell.last_hidden != nullptr) cell.last_hidden[b * hidden + j] = static_cast<T>(h);
+    if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
+    if (!cell.keep) return;
+    gates[0] = static_cast<T>(i);
+    gates[hidden] = static_cast<T>(f);
+    gates[2 * hidden] = static_cast<T>(g);
+    gates[3 * hidden] = static_cast<T>(o);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kUnits* kRows)
+    backward(const CellBackward<T> cell, std::int64_t batch, std::int64_t hidden) {
+  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
+    using A = Accumulate<T>;
+    const A i = value(cell.gates, b, j), f = value(cell.gates, b, j + hidden);
+    const A g = value(cell.gates, b, j + 2 * hidden), o = value(cell.gates, b, j + 3 * hidden);
+    const A tanh_c = functors::Tanh{}(value(cell.cell, b, j));
+    const A dh = value(cell.d_hidden, b, j) + value(cell.d_output, b, j);
+    const A dc = value(cell.d_cell_after, b, j) + dh * o * (1 - tanh_c * tanh_c);
+    cell.d_cell.data[b * cell.d_cell.stride + j] = static_cast<T>(dc * f);
+    T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
+    const A before = value(cell.cell_before, b, j);
+    d_gates[0] = static_cast<T>(dc * g * (i * (1 - i)));
+    d_gates[hidden] = static_cast<T>(dc * before * (f * (1 - f)));
+    d_gates[2 * hidden] = static_cast<T>(dc * i * (1 - g * g));
+    d_gates[3 * hidden] = static_cast<T>(dh * tanh_c * (o * (1 - o)));
+  });
+}
+
+// Four elements of [batch, time, hidden] at a time share the four words of a draw.
+template <class T>
+__global__ void drop_groups(const T* from, T* to, std::int64_t count, std::int64_t batch,
+                            std::int64_t time, std::int64_t hidden, bool time_major,
+                            std::uint32_t least, T kept, const std::int64_t* draw,
+                            std::int64_t first) {
+  const auto key = static_cast<std::uint64_t>(draw[0]),
+             counter = static_cast<std::uint64_t>(draw[1]);
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t group = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; 4 * group < count;
+       group += step) {
+    const Philox::Words words =
+        Philox::draw(key, counter, static_cast<std::uint64_t>(first / 4 + group));
+    for (int i = 0; i < 4 && 4 * group + i < count; ++i) {
+      std::int64_t at = 4 * group + i;
+      if (time_major) {
+        const std::int64_t row = at / hidden, b = row / time, t = row % time;
+        at = (t * batch + b) * hidden + at % hidden;
+      }
+      const std::uint32_t word = words[static_cast<std::size_t>(i)];
+      to[at] = word >> 8 >= least ? from[at] / kept : T(0);
+    }
+  }
+}
+
+template <class Parameters, class Kernel>
+Status launch_cells(cudaStream_t stream, const LstmSizes& size, Kernel kernel,
+                    const Parameters& cell) noexcept {
+  if (size.state() == 0) return {};
+  constexpr std::int64_t kMostWide = 1 << 20, kMostHigh = 1 << 15;
+  const dim3 blocks(static_cast<unsigned>(std::min(kMostWide, (size.hidden + kUnits - 1) / kUnits)),
+                    static_cast<unsigned>(std::min(kMostHigh, (size.batch + kRows - 1) / kRows)));
+  return launch(stream, kernel, blocks, dim3(kUnits, kRows), cell, size.batch, size.hidden);
+}
+
+}  // namespace
+
+template <class T>
+Status cell_forward(cudaStream_t stream, const LstmSizes& size,
+                    const CellForward<T>& cell) noexcept {
+  return launch_cells(stream, size, forward<T>, cell);
+}
+
+template <class T>
+Status cell_backward(cudaStream_t stream, const LstmSizes& size,
+                     const CellBackward<T>& cell) noexcept {
+  return launch_cells(stream, size, backward<T>, cell);
+}
+
+template <class T>
+Status drop(cudaStream_t stream, const LstmSizes& size, const T* from, T* to, double probability,
+            const std::int64_t* draw, std::int64_t layer, bool time_major) noexcept {
+  const std::int64_t count = size.steps();
+  if (count == 0) return {};
+  // unit_interval(word) >= probability, in whole numbers.
+  const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
+  return launch(stream, drop_groups<T>, blocks_for((count + 3) / 4), kThreads, from, to, count,
+                size.batch, size.time, size.hidden, time_major, least,
+                static_cast<T>(1 - probability), draw, layer * kLstmLayerElements);
+}
+
+template Status cell_forward(cudaStream_t, const LstmSizes&, const CellForward<float>&) noexcept;
+template Status cell_forward(cudaStream_t, const LstmSizes&, const CellForward<double>&) noexcept;
+template Status cell_backward(cudaStream_t, const LstmSizes&, const CellBackward<float>&) noexcept;
+template Status cell_backward(cudaStream_t, const LstmSizes&, const CellBackward<double>&) noexcept;
+template Status drop(cudaStream_t, const LstmSizes&, const float*, float*, double,
+                     const std::int64_t*, std::int64_t, bool) noexcept;
+template Status drop(cudaStream_t, const LstmSizes&, const double*, double*, double,
+                     const std::int64_t*, std::int64_t, bool) noexcept;
+
+}  // namespace ebb::cuda

@@ -1,0 +1,51 @@
+// The pointwise part of a step of an LSTM, and dropout between its layers.
+#pragma once
+#include "ebb/core/kernels/status.h"
+#include "ebb/kernels/cuda/host/lstm_layout.h"
+#include "ebb/kernels/cuda/stream.h"
+
+namespace ebb::cuda {
+
+// Rows of the batch of one step, stride elements apart; null where there is none.
+template <class T>
+struct StepRows {
+  T* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+template <class T>
+struct CellForward {
+  StepRows<T> gates;  // x W + h R of the four gates, next to each other; with keep overwritten by
+                      // the activated gates
+  const T* bias;
+  StepRows<const T> cell_before;  // null: zeros
+  StepRows<T> cell, hidden;       // cell may be cell_before
+  T* last_hidden;                 // [batch, hidden] both: a second place, or null
+  T* last_cell;
+  bool keep;
+};
+
+template <class T>
+struct CellBackward {
+  StepRows<const T> gates;  // activated
+  StepRows<const T> cell, cell_before;
+  StepRows<const T> d_hidden, d_output;  // from the step after, and from above
+  StepRows<const T> d_cell_after;        // from the step after
+  StepRows<T> d_cell;                    // for the step before; may be d_cell_after
+  StepRows<T> d_gates;                   // before activation; may be gates
+};
+
+template <class T>
+Status cell_forward(cudaStream_t stream, const LstmSizes& size,
+                    const CellForward<T>& cell) noexcept;
+template <class T>
+Status cell_backward(cudaStream_t stream, const LstmSizes& size,
+                     const CellBackward<T>& cell) noexcept;
+
+// Dropout of the input [batch, time, hidden] of a layer, by the rule of lstm.h; time-major rows
+// instead where that is said. to may be from.
+template <class T>
+Status drop(cudaStream_t stream, const LstmSizes& size, const T* from, T* to, double probability,
+            const std::int64_t* draw, std::int64_t layer, bool time_major) noexcept;
+
+}  // namespace ebb::cuda

@@ -1,0 +1,159 @@
+#include "ebb/kernels/cuda/column_sum.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/lstm_composed.h"
+#include "ebb/kernels/cuda/lstm_gradients.h"
+#include "ebb/kernels/cuda/lstm_steps.h"
+
+namespace ebb::cuda {
+namespace {
+
+using Products = LstmBackwardProducts;
+
+template <class T>
+class Backward {
+ public:
+  Backward(const KernelContext& context, const PreparedProducts& prepared) noexcept
+      : of_(context),
+        products_(prepared.products),
+        stream_(context.stream),
+        reserve_(of_.size, context.inputs[kLstmBackwardReserve].data),
+        space_(of_.size, context.destroys(kLstmBackwardReserve), 0, context.workspace) {}
+
+  Status run() const noexcept {
+    if (of_.size.rows() == 0) return of_.without_steps(stream());
+    const std::int64_t lowest = of_.lowest_layer();
+    for (std::int64_t layer = of_.size.layers - 1; layer >= lowest; --layer)
+      EBB_TRY(run_layer(layer, layer == lowest));
+    return {};
+  }
+
+ private:
+  cudaStream_t stream() const noexcept { return static_cast<DeviceStream*>(stream_)->get(); }
+  T* d_gates(std::int64_t layer) const noexcept {
+    return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates(layer);
+  }
+  T* below(std::int64_t layer) const noexcept {
+    return space_.below != nullptr ? space_.below : reserve_.cells(layer);
+  }
+  Status multiply(Products::Index index, const T* a, const T* b, T* c,
+                  bool accumulate = false) const noexcept {
+    return products_[index].run(
+        stream_, {.a = a, .b = b, .c = c, .accumulate = accumulate, .workspace = space_.work});
+  }
+
+  Status run_layer(std::int64_t layer, bool is_lowest) const noexcept {
+    EBB_TRY(run_steps(layer));
+    const LstmSizes& size = of_.size;
+    if (T* const db = of_.gradient(of_.at.b(layer)))
+      EBB_TRY(column_sum<T>(stream(), d_gates(layer), db, size.rows(), size.gates(), space_.work));
+    if (T* const dw = of_.gradient(of_.at.w(layer))) {
+      const T* x = nullptr;
+      EBB_TRY(input(layer, x));
+      EBB_TRY(
+          multiply(layer == 0 ? Products::kFirstWeight : Products::kWeight, x, d_gates(layer), dw));
+    }
+    // After the last reader of x, whose memory dx may have taken over, and of what lies below.
+    T* const dx = layer > 0 ? (is_lowest ? nullptr : below(layer)) : of_.gradient(0);
+    if (dx != nullptr) {
+      EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, d_gates(layer),
+                       of_.in(of_.at.w(layer)), dx));
+      if (size.drops(layer)) EBB_TRY(of_.drop_layer(stream(), dx, dx, layer, false));
+    }
+    T* const dr = of_.gradient(of_.at.r(layer));
+    return dr == nullptr ? Status{} : recurrent_gradient(layer, dr);
+  }
+
+  // d_gates of all steps, from the last to the first, and the gradients of the initial states.
+  Status run_steps(std::int64_t layer) const noexcept {
+    const LstmSizes& size = of_.size;
+    const auto steps = [&](auto* data, std::int64_t width) { return all_steps(data, size, width); };
+    const auto gates = steps(reserve_.gates(layer), size.gates());
+    const auto cells = steps(reserve_.cells(layer), size.hidden);
+    const auto d_gate_steps = steps(d_gates(layer), size.gates());
+    const T* const from_above = size.is_last(layer) ? of_.d_sequence : below(layer + 1);
+    const auto d_outputs = steps(from_above, size.hidden);
+    T* const dh0 = of_.state_gradient(of_.at.h0, layer);
+    T* const dc0 = of_.state_gradient(of_.at.c0, layer);
+    const auto given = [&](const T* state) {
+      return StepRows<const T>{state == nullptr ? nullptr : state + layer * size.state(),
+                               size.hidden};
+    };
+    StepRows<const T> d_hidden = given(of_.d_hidden), d_cell = given(of_.d_cell);
+    for (std::int64_t t = size.time - 1; t >= 0; --t) {
+      const StepRows<T> cell = rows_at(cells, t);
+      const StepRows<T> before =
+          t > 0 ? rows_at(cells, t - 1) : StepRows<T>{const_cast<T*>(of_.c0(layer)), size.hidden};
+      const StepRows<T> gate = rows_at(gates, t);
+      T* const d_cell_before = t == 0 && dc0 != nullptr ? dc0 : space_.d_cell;
+      EBB_TRY(cell_backward<T>(stream(), size,
+                               {.gates = {gate.data, gate.stride},
+                                .cell = {cell.data, cell.stride},
+                                .cell_before = {before.data, before.stride},
+                                .d_hidden = d_hidden,
+                                .d_output = rows_at(d_outputs, t),
+                                .d_cell_after = d_cell,
+                                .d_cell = {d_cell_before, size.hidden},
+                                .d_gates = rows_at(d_gate_steps, t)}));
+      T* const d_hidden_before = t == 0 ? dh0 : space_.d_hidden;
+      if (d_hidden_before != nullptr)
+        EBB_TRY(multiply(Products::kHidden, d_gate_steps.at(t), of_.in(of_.at.r(layer)),
+                         d_hidden_before));
+      d_hidden = {d_hidden_before, size.hidden};
+      d_cell = {d_cell_before, size.hidden};
+    }
+    return {};
+  }
+
+  // dR = the sum over steps of h_{t-1}^T d_gates_t. The first steps meet h0, or nothing; then they
+  // are cleared, so that in one product over all rows but the ends, each with the hidden state of
+  // the row before, the last state of one sequence does not count for the first step of the next.
+  Status recurrent_gradient(std::int64_t layer, T* dr) const noexcept {
+    const LstmSizes& size = of_.size;
+    const T* const h0 = of_.h0(layer);
+    if (h0 != nullptr) EBB_TRY(multiply(Products::kFirstRecurrent, h0, d_gates(layer), dr));
+    const std::size_t row = static_cast<std::size_t>(size.gates()) * sizeof(T);
+    EBB_TRY(answer(cudaMemset2DAsync(d_gates(layer), static_cast<std::size_t>(size.time) * row, 0,
+                                     row, static_cast<std::size_t>(size.batch), stream()),
+                   "memory could not be cleared"));
+    const T* const hidden = size.is_last(layer) ? of_.sequence : reserve_.hidden(layer);
+    return multiply(Products::kRecurrent, hidden, d_gates(layer) + size.gates(), dr, h0 != nullptr);
+  }
+
+  Status input(std::int64_t layer, const T*& x) const noexcept {
+    x = layer == 0 ? of_.in(0) : reserve_.hidden(layer - 1);
+    if (!of_.size.drops(layer)) return {};
+    T* const dropped = below(layer);
+    const Status status = of_.drop_layer(stream(), x, dropped, layer, false);
+    x = dropped;
+    return status;
+  }
+
+  const LstmGradients<T> of_;
+  const std::vector<Product>& products_;
+  Stream* const stream_;
+  const LstmReserve<T> reserve_;
+  const LstmBackwardSpace<T> space_;
+};
+
+}  // namespace
+
+detail::Ref<PreparedProducts> prepare_composed_lstm_backward(const MemoryQuery& query) {
+  const LstmSizes size(query.inputs[kLstmBackwardX], query.attribute<LstmAttributes>());
+  const Products products(size);
+  auto prepared = detail::make_ref<PreparedProducts>();
+  prepared->products.reserve(Products::kCount);
+  for (std::size_t i = 0; i < Products::kCount; ++i) {
+    const bool of_state = i == Products::kHidden || i == Products::kFirstRecurrent;
+    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query,
+                                    of_state ? row_alignment(size.state(), size.dtype) : 16);
+  }
+  return prepared;
+}
+
+Status composed_lstm_backward(const KernelContext& context,
+                              const PreparedProducts& prepared) noexcept {
+  return for_floating(context.inputs[kLstmBackwardX].spec.dtype,
+                      [&](auto type) { return Backward<decltype(type)>(context, prepared).run(); });
+}
+
+}  // namespace ebb::cuda

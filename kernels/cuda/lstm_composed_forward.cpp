@@ -1,0 +1,138 @@
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/lstm_composed.h"
+#include "ebb/kernels/cuda/lstm_steps.h"
+
+namespace ebb::cuda {
+namespace {
+
+using Products = LstmForwardProducts;
+
+template <class T>
+class Forward {
+ public:
+  Forward(const KernelContext& context, const PreparedProducts& prepared) noexcept
+      : context_(context),
+        attributes_(context.attribute<LstmAttributes>()),
+        size_(context.inputs[0].spec, attributes_),
+        at_(attributes_),
+        products_(prepared.products),
+        keep_(context.outputs[3].data != nullptr),
+        reserve_(size_, context.outputs[3].data),
+        space_(size_, keep_, context.outputs[0].data != nullptr, 0, context.workspace) {}
+
+  Status run() const noexcept {
+    for (std::int64_t layer = 0; layer < size_.layers; ++layer) EBB_TRY(run_layer(layer));
+    return {};
+  }
+
+ private:
+  template <class U = const T>
+  U* in(std::size_t index) const noexcept {
+    return context_.inputs[index].template as<U>();
+  }
+  cudaStream_t stream() const noexcept { return stream_of(context_); }
+
+  // A layer's part of a state [layers, batch, hidden] among the inputs or outputs, null for zeros.
+  const T* initial(std::int64_t index, std::int64_t layer) const noexcept {
+    return index < 0 ? nullptr : in(static_cast<std::size_t>(index)) + layer * size_.state();
+  }
+  T* last(std::size_t output, std::int64_t layer) const noexcept {
+    T* const data = context_.outputs[output].template as<T>();
+    return data == nullptr ? nullptr : data + layer * size_.state();
+  }
+
+  Steps<T> hidden(std::int64_t layer) const noexcept {
+    if (!size_.is_last(layer))
+      return all_steps(keep_ ? reserve_.hidden(layer) : space_.hidden[layer % 2], size_,
+                       size_.hidden);
+    T* const sequence = context_.outputs[0].template as<T>();
+    return sequence != nullptr ? all_steps(sequence, size_, size_.hidden)
+                               : one_step(space_.last_hidden, size_.hidden);
+  }
+
+  Status multiply(Products::Index index, const T* a, const T* b, T* c,
+                  bool accumulate = false) const noexcept {
+    return products_[index].run(
+        context_.stream,
+        {.a = a, .b = b, .c = c, .accumulate = accumulate, .workspace = space_.work});
+  }
+
+  Status run_layer(std::int64_t layer) const noexcept {
+    const T *h0 = initial(at_.h0, layer), *c0 = initial(at_.c0, layer);
+    if (size_.time == 0) {
+      const std::size_t bytes = static_cast<std::size_t>(size_.state()) * sizeof(T);
+      EBB_TRY(copy(stream(), last(1, layer), h0, bytes));
+      return copy(stream(), last(2, layer), c0, bytes);
+    }
+    const T* x = in(0);
+    if (layer > 0) EBB_TRY(input_from_below(layer, x));
+    T* const gates = keep_ ? reserve_.gates(layer) : space_.gates;
+    EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, x, in(at_.w(layer)),
+                     gates));
+    const Steps<T> gate_steps = all_steps(gates, size_, size_.gates());
+    const Steps<T> cells = keep_ ? all_steps(reserve_.cells(layer), size_, size_.hidden)
+                                 : one_step(space_.cells, size_.hidden);
+    const Steps<T> states = hidden(layer);
+    const bool sparse = states.step == 0;  // hidden states of one step alone, without gaps
+    StepRows<const T> h{h0, size_.hidden}, c{c0, size_.hidden};
+    for (std::int64_t t = 0; t < size_.time; ++t) {
+      if (h.data != nullptr)
+        EBB_TRY(multiply(t == 0 || sparse ? Products::kFirstStep : Products::kStep, h.data,
+                         in(at_.r(layer)), gate_steps.at(t), true));
+      const bool is_last = t + 1 == size_.time;
+      EBB_TRY(cell_forward<T>(stream(), size_,
+                              {.gates = rows_at(gate_steps, t),
+                               .bias = in(at_.b(layer)),
+                               .cell_before = c,
+                               .cell = rows_at(cells, t),
+                               .hidden = rows_at(states, t),
+                               .last_hidden = is_last ? last(1, layer) : nullptr,
+                               .last_cell = is_last ? last(2, layer) : nullptr,
+                               .keep = keep_}));
+      h = {states.at(t), states.row};
+      c = {cells.at(t), cells.row};
+    }
+    return {};
+  }
+
+  Status input_from_below(std::int64_t layer, const T*& x) const noexcept {
+    T* const below = hidden(layer - 1).data;
+    x = below;
+    if (!size_.drops(layer)) return {};
+    T* const dropped = keep_ ? space_.hidden[0] : below;
+    x = dropped;
+    return drop<T>(stream(), size_, below, dropped, attributes_.dropout,
+                   in<const std::int64_t>(static_cast<std::size_t>(at_.draw)), layer, false);
+  }
+
+  const KernelContext& context_;
+  const LstmAttributes& attributes_;
+  const LstmSizes size_;
+  const LstmOperands at_;
+  const std::vector<Product>& products_;
+  const bool keep_;
+  const LstmReserve<T> reserve_;
+  const LstmForwardSpace<T> space_;
+};
+
+}  // namespace
+
+detail::Ref<PreparedProducts> prepare_composed_lstm(const MemoryQuery& query) {
+  const LstmSizes size(query.inputs[0], query.attribute<LstmAttributes>());
+  const Products products(size, query.wants(0));
+  auto prepared = detail::make_ref<PreparedProducts>();
+  prepared->products.reserve(Products::kCount);
+  for (std::size_t i = 0; i < Products::kCount; ++i) {
+    const bool of_step = i == Products::kFirstStep || i == Products::kStep;
+    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query,
+                                    of_step ? row_alignment(size.hidden, size.dtype) : 16);
+  }
+  return prepared;
+}
+
+Status composed_lstm(const KernelContext& context, const PreparedProducts& prepared) noexcept {
+  return for_floating(context.inputs[0].spec.dtype,
+                      [&](auto type) { return Forward<decltype(type)>(context, prepared).run(); });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,79 @@
+// What cuDNN is told of a layer of an LSTM.
+#pragma once
+#include "ebb/kernels/cuda/host/lstm_cudnn_layout.h"
+#include "ebb/kernels/cuda/lstm_pack.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
+
+#if EBB_HAS_CUDNN
+
+namespace ebb::cuda {
+
+// A descriptor, made and destroyed by the library.
+template <class Handle, auto kCreate, auto kDestroy>
+class CudnnDescriptor {
+ public:
+  CudnnDescriptor() noexcept {
+    if ((cudnn()->*kCreate)(&handle_) != CUDNN_STATUS_SUCCESS) handle_ = nullptr;
+  }
+  CudnnDescriptor(const CudnnDescriptor&) = delete;
+  CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;
+  ~CudnnDescriptor() {
+    if (handle_ != nullptr) (cudnn()->*kDestroy)(handle_);
+  }
+  Handle get() const noexcept { return handle_; }
+
+ private:
+  Handle handle_ = nullptr;
+};
+using TensorDescriptor =
+    CudnnDescriptor<cudnnTensorDescriptor_t, &Cudnn::cudnnCreateTensorDescriptor,
+                    &Cudnn::cudnnDestroyTensorDescriptor>;
+using DropoutDescriptor =
+    CudnnDescriptor<cudnnDropoutDescriptor_t, &Cudnn::cudnnCreateDropoutDescriptor,
+                    &Cudnn::cudnnDestroyDropoutDescriptor>;
+using RnnDescriptor = CudnnDescriptor<cudnnRNNDescriptor_t, &Cudnn::cudnnCreateRNNDescriptor,
+                                      &Cudnn::cudnnDestroyRNNDescriptor>;
+using RnnDataDescriptor =
+    CudnnDescriptor<cudnnRNNDataDescriptor_t, &Cudnn::cudnnCreateRNNDataDescriptor,
+                    &Cudnn::cudnnDestroyRNNDataDescriptor>;
+
+// One layer by itself, so that dropout between layers is ebb's own.
+class CudnnLayer {
+ public:
+  CudnnLayer(const LstmSizes& size, std::int64_t in) : size_(size), in_(in) {}
+
+  // Whether cuDNN takes it, with no more memory than allowed.
+  bool describe(cudnnHandle_t handle, cudnnForwardMode_t mode, const CudnnLayerBytes& allowed);
+
+  const CudnnWeights& weights() const noexcept { return weights_; }
+  std::size_t weight_bytes() const noexcept { return needs_.weights; }
+
+  // Time-major arrays; a state that is null counts as zeros, or is not wanted.
+  Status forward(cudnnHandle_t handle, const void* x, void* y, const void* h0, void* h,
+                 const void* c0, void* c, const void* weights, void* work,
+                 void* reserve) const noexcept;
+  Status backward_data(cudnnHandle_t handle, const void* y, const void* dy, void* dx,
+                       const void* h0, const void* dh, void* dh0, const void* c0, const void* dc,
+                       void* dc0, const void* weights, void* work, void* reserve) const noexcept;
+  // Adds to d_weights. After backward_data().
+  Status backward_weights(cudnnHandle_t handle, const void* x, const void* h0, const void* y,
+                          void* d_weights, void* work, void* reserve) const noexcept;
+
+ private:
+  bool describe_shapes(cudnnHandle_t handle);
+  bool find_weights(cudnnHandle_t handle) noexcept;
+
+  const LstmSizes size_;
+  const std::int64_t in_;
+  cudnnForwardMode_t mode_ = CUDNN_FWD_MODE_INFERENCE;
+  CudnnLayerBytes needs_{size_, 0, false};
+  CudnnWeights weights_;
+  DropoutDescriptor dropout_;
+  RnnDescriptor rnn_;
+  RnnDataDescriptor x_, y_;
+  TensorDescriptor state_;
+};
+
+}  // namespace ebb::cuda
+
+#endif

@@ -1,0 +1,22 @@
+// An LSTM by a library.
+#pragma once
+#include <memory>
+
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb::cuda {
+
+class LibraryLstm {
+ public:
+  virtual ~LibraryLstm() = default;
+  virtual std::size_t bytes() const noexcept = 0;  // of host memory
+  virtual Status forward(const KernelContext& context) const noexcept = 0;
+  virtual Status backward(const KernelContext& context) const noexcept = 0;
+};
+
+// By cuDNN, if that suits the sizes (suits_cudnn()) and its demands are within what the memory
+// rules declare. Otherwise null: forward and backward, asked about the same sizes, are told the
+// same. keep: whether there is a reserve.
+std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, bool keep);
+
+}  // namespace ebb::cuda

@@ -1,0 +1,42 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace ebb::cuda {
+
+// Neighbouring elements, which one instruction loads or stores where they fill up to 16 bytes.
+template <class T, int N>
+struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
+  T elements[N];
+
+  __device__ T& operator[](int i) { return elements[i]; }
+  __device__ const T& operator[](int i) const { return elements[i]; }
+};
+
+// Elements of T in 16 bytes.
+template <class T>
+inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+
+template <int N, class T>
+__device__ inline Pack<T, N> load(const T* from) {
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+template <int N, class T>
+__device__ inline void store(T* to, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+template <int N, class T>
+__device__ inline Pack<T, N> splat(T value) {
+  Pack<T, N> pack;
+  for (int j = 0; j < N; ++j) pack[j] = value;
+  return pack;
+}
+
+// Whether packs of N can be read from there: views begin at any element.
+template <int N, class... T>
+__host__ __device__ inline bool takes_packs(const T*... data) {
+  return ((reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, N>) == 0) && ...);
+}
+
+}  // namespace ebb::cuda

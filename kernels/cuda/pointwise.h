@@ -1,0 +1,60 @@
+// The kernels of pointwise operators. A family's source, arithmetic.cu and its kin, makes those of
+// its list.
+#pragma once
+#include "ebb/core/kernels/pointwise.h"
+#include "ebb/kernels/cuda/broadcast.h"
+
+namespace ebb::cuda {
+
+template <class F, class T>
+struct Map {
+  const T* in;
+  T* out;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    Pack<T, N> x = load<N>(in + i);
+    const F f;
+    for (int j = 0; j < N; ++j) x[j] = static_cast<T>(f(static_cast<Accumulate<T>>(x[j])));
+    store(out + i, x);
+  }
+};
+
+template <class F>
+Status map(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    constexpr int N = kPack<T>;
+    const Map<F, T> body{in.as<const T>(), out.as<T>()};
+    return for_each<N>(stream_of(context), body, out.elements(), takes_packs<N>(body.in, body.out));
+  });
+}
+
+template <class F>
+Status zip(const KernelContext& context) {
+  const auto& number = context.attribute<NumberOperand>();
+  const Buffer &out = context.outputs[0], &left = context.inputs[0];
+  const std::int64_t count = out.elements();
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    cudaStream_t stream = stream_of(context);
+    const Operand<T> a{left.as<const T>()};
+    T* to = out.as<T>();
+    if (number.position != NumberOperand::none) {
+      const auto value = Operand<T>::of(number.value);
+      return number.position == NumberOperand::right ? zip_flat<F>(stream, a, value, to, count)
+                                                     : zip_flat<F>(stream, value, a, to, count);
+    }
+    const Buffer& right = context.inputs[1];
+    return broadcast<F>(stream, a, left.spec.shape, Operand<T>{right.as<const T>()},
+                        right.spec.shape, to, out.spec.shape, count);
+  });
+}
+
+}  // namespace ebb::cuda
+
+// What a line of core/kernels/functors/*.inc, included next, instantiates.
+#define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
+#define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
+#define EBB_PAIR(name, Functor) template Status zip<functors::Functor>(const KernelContext&);

@@ -1,0 +1,69 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "ebb/core/kernels/kernel.h"
+#include "ebb/kernels/cuda/host/product_memory.h"
+
+namespace ebb::cuda {
+
+// What is done with a product on the way: a bias [n] is added to its rows, max(0, .) is taken of
+// it; or the column sums [n] of op(b) are made beside it.
+enum class Epilogue : unsigned char { none, bias, relu, bias_relu, column_sums };
+
+struct ProductOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  void* vector = nullptr;  // the epilogue's bias or column sums
+  bool accumulate = false;
+  void* workspace = nullptr;  // of product_bytes()
+};
+
+// A product by an algorithm of a library. run() is told where its own workspace begins.
+class LibraryProduct {
+ public:
+  virtual ~LibraryProduct() = default;
+  virtual bool has_epilogue() const noexcept = 0;
+  virtual std::size_t bytes() const noexcept = 0;  // of host memory
+  virtual Status run(Stream* stream, const ProductOperands& operands) noexcept = 0;
+};
+// By cuBLASLt: the first answer of its heuristic, nothing is timed. With the epilogue if it has one
+// for the dtype. Null where it has no algorithm for the shape, or is not there.
+std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue epilogue,
+                                             const MemoryQuery& query, std::size_t alignment);
+
+// A product of one shape, by a library where it can, else by multiply_own(). Either way the same
+// bits every time.
+class Product {
+ public:
+  // alignment: what all of a, b and c are promised to be aligned to, in bytes, up to 16; where one
+  // is not after all, multiply_own() is used.
+  Product(const ProductShape& shape, Epilogue epilogue, const MemoryQuery& query,
+          std::size_t alignment = 16);
+
+  // Whether run() does the epilogue; otherwise it is left to the caller.
+  bool has_epilogue(const ProductOperands& operands) const noexcept {
+    return uses_library(operands) && library_->has_epilogue();
+  }
+  Status run(Stream* stream, const ProductOperands& operands) const noexcept;
+  // Of host memory, beside the object.
+  std::size_t bytes() const noexcept { return library_ == nullptr ? 0 : library_->bytes(); }
+
+ private:
+  bool uses_library(const ProductOperands& operands) const noexcept;
+
+  ProductShape shape_;
+  std::size_t alignment_;
+  std::unique_ptr<LibraryProduct> library_;
+};
+
+// What an operator prepares: the products that it consists of, in an order of its own.
+class PreparedProducts final : public Prepared {
+ public:
+  std::size_t bytes() const noexcept override;
+
+  std::vector<Product> products;
+};
+
+}  // namespace ebb::cuda

@@ -1,0 +1,148 @@
+#include "ebb/core/kernels/random.h"
+
+#include <cmath>
+
+#include "ebb/core/kernels/philox.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/pack.h"
+
+namespace ebb::cuda {
+namespace {
+
+// The four elements of a draw that one counter makes, of which a thread writes all or one. The rule
+// makes them of the counter's words; i is the first element.
+template <class T, class Rule>
+struct Drawn {
+  const std::int64_t* draw;  // key, counter
+  T* out;
+  Rule rule;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const Philox::Words words =
+        Philox::draw(static_cast<std::uint64_t>(draw[0]), static_cast<std::uint64_t>(draw[1]),
+                     static_cast<std::uint64_t>(i) / 4);
+    Pack<T, 4> four;
+    rule(words, four);
+    if constexpr (N == 4) {
+      store(out + i, four);
+    } else {
+      for (int j = 0; j < 4; ++j)
+        if (j == i % 4) out[i] = four[j];
+    }
+  }
+};
+
+template <class T, class Rule>
+Status draw_each(const KernelContext& context, const Rule& rule) noexcept {
+  const Buffer& out = context.outputs[0];
+  const Drawn<T, Rule> body{context.inputs[0].as<const std::int64_t>(), out.as<T>(), rule};
+  return for_each<4>(stream_of(context), body, out.elements(), takes_packs<4>(body.out));
+}
+
+// A product and a sum rounded apart would differ between devices; one fused operation cannot.
+template <class T>
+struct Uniform {
+  T low, high, width;
+
+  __device__ void operator()(const Philox::Words& words, Pack<T, 4>& out) const {
+    for (int j = 0; j < 4; ++j) {
+      const T x =
+          std::fma(width, static_cast<T>(unit_interval(words[static_cast<std::size_t>(j)])), low);
+      out[j] = x < high ? x : low;  // what was rounded up to the open end
+    }
+  }
+};
+
+// In double whatever the result's type: the same numbers in f32, rounded once more.
+template <class T>
+struct Normal {
+  double mean, deviation;
+
+  __device__ void operator()(const Philox::Words& words, Pack<T, 4>& out) const {
+    for (int j = 0; j < 4; j += 2) {
+      const auto pair = static_cast<std::size_t>(j);
+      const double u = 1 - static_cast<double>(unit_interval(words[pair]));
+      const double turn = static_cast<double>(unit_interval(words[pair + 1]));
+      const double radius = std::sqrt(-2 * std::log(u));
+      out[j] = static_cast<T>(mean + deviation * (radius * cospi(2 * turn)));
+      out[j + 1] = static_cast<T>(mean + deviation * (radius * sinpi(2 * turn)));
+    }
+  }
+};
+
+template <class T>
+struct Bernoulli {
+  double probability;
+
+  __device__ void operator()(const Philox::Words& words, Pack<T, 4>& out) const {
+    for (int j = 0; j < 4; ++j) {
+      const float unit = unit_interval(words[static_cast<std::size_t>(j)]);
+      out[j] = static_cast<double>(unit) < probability ? T(1) : T(0);
+    }
+  }
+};
+
+template <class T>
+struct Dropout {
+  const T* in;
+  T* out;
+  const std::int64_t* draw;
+  double probability;
+  T kept;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const Philox::Words words =
+        Philox::draw(static_cast<std::uint64_t>(draw[0]), static_cast<std::uint64_t>(draw[1]),
+                     static_cast<std::uint64_t>(i) / 4);
+    Pack<T, N> x = load<N>(in + i);
+    for (int j = 0; j < 4; ++j) {
+      const int k = N == 4 ? j : 0;
+      if (N == 1 && j != i % 4) continue;
+      const float unit = unit_interval(words[static_cast<std::size_t>(j)]);
+      x[k] = static_cast<double>(unit) >= probability ? x[k] / kept : T(0);
+    }
+    store(out + i, x);
+  }
+};
+
+}  // namespace
+
+Status uniform(const KernelContext& context) {
+  const auto& range = context.attribute<RandomAttributes>();
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto as = [](double x) { return static_cast<T>(x); };
+    return draw_each<T>(context, Uniform<T>{as(range.a), as(range.b), as(range.b - range.a)});
+  });
+}
+
+Status normal(const KernelContext& context) {
+  const auto& attributes = context.attribute<RandomAttributes>();
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    return draw_each<T>(context, Normal<T>{attributes.a, attributes.b});
+  });
+}
+
+Status bernoulli(const KernelContext& context) {
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    return draw_each<T>(context, Bernoulli<T>{context.attribute<RandomAttributes>().a});
+  });
+}
+
+Status dropout(const KernelContext& context) {
+  const double probability = context.attribute<RandomAttributes>().a;
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const Dropout<T> body{in.as<const T>(), out.as<T>(), context.inputs[1].as<const std::int64_t>(),
+                          probability, static_cast<T>(1 - probability)};
+    return for_each<4>(stream_of(context), body, out.elements(), takes_packs<4>(body.in, body.out));
+  });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,78 @@
+#include "ebb/core/kernels/reduce.h"
+
+#include "ebb/core/kernels/functors/arithmetic.h"
+#include "ebb/kernels/cuda/broadcast.h"
+#include "ebb/kernels/cuda/fill.h"
+#include "ebb/kernels/cuda/sum_rows.h"
+
+namespace ebb::cuda {
+namespace {
+
+// The walks through the sums and through the terms of each. The innermost axis is a walk's first,
+// but for the columns of matrices, which a walk says nothing of.
+template <class Index, class T>
+Status reduce(cudaStream_t stream, const T* in, const SumTarget<T>& target, const MergedAxes& axes,
+              int threads) noexcept {
+  SumWalk<Index> kept, reduced;
+  if (axes.inner_reduced) reduced.add(axes.inner, {1});
+  for (int g = 0; g < axes.groups; ++g)
+    (axes.reduced[g] ? reduced : kept).add(axes.size[g], {axes.stride[g]});
+  if (!axes.inner_reduced) {
+    const Columns<Index> columns{kept, reduced, axes.outer_kept, axes.inner};
+    return sum_columns(stream, in, target, columns, threads);
+  }
+  constexpr int N = kPack<T>;
+  const bool packed = takes_packs<N>(in) && (axes.inner % N == 0 || axes.groups == 0);
+  return sum_rows(stream, in, target, Rows<Index>{kept, reduced}, threads, packed);
+}
+
+Status reduce(const KernelContext& context, std::uint32_t axes, bool mean) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const std::int64_t count = in.elements(), results = out.elements();
+  if (results == 0) return {};
+  const double divisor = mean ? static_cast<double>(count) / static_cast<double>(results) : 1;
+  cudaStream_t stream = stream_of(context);
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    if (count == 0) return fill_with(stream, out.as<T>(), static_cast<T>(0 / divisor), results);
+    if (count == results) return copy_bytes(stream, out, in);
+    const MergedAxes merged(in.spec.shape, axes);
+    const SumPlan plan = plan_sum(merged);
+    const SumTarget<T> target(plan, out.as<T>(), divisor, context.workspace);
+    return is_short(count)
+               ? reduce<std::uint32_t>(stream, in.as<const T>(), target, merged, plan.threads)
+               : reduce<std::uint64_t>(stream, in.as<const T>(), target, merged, plan.threads);
+  });
+}
+
+}  // namespace
+
+Status sum(const KernelContext& context) {
+  const auto& reduction = context.attribute<Reduction>();
+  return reduce(context, reduction.axes, reduction.mean != 0);
+}
+
+Status sum_like(const KernelContext& context) {
+  return reduce(context, axes_between(context.inputs[0].spec.shape, context.outputs[0].spec.shape),
+                false);
+}
+
+Status broadcast_like(const KernelContext& context) {
+  const auto& reduction = context.attribute<Reduction>();
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const Shape& shape = out.spec.shape;
+  const std::int64_t count = out.elements();
+  if (count == 0) return {};
+  Shape kept = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
+  const double divisor =
+      reduction.mean != 0 ? static_cast<double>(count) / static_cast<double>(in.elements()) : 1;
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    return broadcast<functors::Divide>(stream_of(context), Operand<T>{in.as<const T>()}, kept,
+                                       Operand<T>::of(divisor), Shape(), out.as<T>(), shape, count);
+  });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,184 @@
+#include "ebb/kernels/cuda/runtime/backend.h"
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "ebb/allocator/cuda/current_device.h"
+#include "ebb/allocator/error.h"
+#include "ebb/kernels/cuda/runtime/graph_capture.h"
+
+namespace ebb::cuda {
+namespace {
+
+// How many launches from the first on are one call of a kernel.
+std::size_t count_merged(std::span<const Launch> launches) noexcept {
+  std::size_t count = 1;
+  if (const MergedKernel merged = launches[0].run_merged)
+    while (count < launches.size() && launches[count].run_merged == merged) ++count;
+  return count;
+}
+
+// Until a kernel does not answer well, or after(its first launch) does not.
+template <class After>
+Launched launch_all(std::span<const Launch> launches, const After& after) noexcept {
+  for (std::size_t i = 0; i < launches.size();) {
+    const Launch& first = launches[i];
+    const std::size_t count = count_merged(launches.subspan(i));
+    Status status =
+        count > 1 ? first.run_merged(launches.subspan(i, count)) : first.run(first.context);
+    if (status.ok()) status = after(first);
+    if (!status.ok()) return {status, i};
+    i += count;
+  }
+  return {{}, launches.size()};
+}
+
+}  // namespace
+
+CudaBackend::CudaBackend(int device, std::shared_ptr<memory::cuda::LiveStreams> streams,
+                         bool checks)
+    : common_(std::make_shared<Common>()), checks_(checks) {
+  common_->device = device;
+  common_->streams = std::move(streams);
+}
+
+Status CudaBackend::enter() noexcept {
+  if (loss_.is_lost()) [[unlikely]]
+    return loss_.status();
+  const cudaError_t error = memory::cuda::make_current(common_->device);
+  return error == cudaSuccess ? Status{} : refusal(error);
+}
+
+Status CudaBackend::explain(const Status& status, const CudaStream& stream) noexcept {
+  if (loss_.is_lost()) return loss_.status();
+  const cudaError_t now = cudaStreamQuery(stream.get());
+  static_cast<void>(cudaGetLastError());  // work under way is an error to it
+  if (now == cudaSuccess || now == cudaErrorNotReady) return status;
+  return loss_.lose(now, nullptr);
+}
+
+Status CudaBackend::answer(cudaError_t error, const CudaStream& stream) noexcept {
+  if (error == cudaSuccess) [[likely]]
+    return {};
+  return explain(refusal(error), stream);
+}
+
+Status CudaBackend::finish(const CudaStream& stream, const char* name) noexcept {
+  const cudaError_t error = cudaStreamSynchronize(stream.get());
+  return error == cudaSuccess ? Status{} : loss_.lose(error, name);
+}
+
+std::unique_ptr<Stream> CudaBackend::make_stream() {
+  if (const Status status = enter(); !status.ok())
+    throw Error("cuda:" + std::to_string(common_->device) + ": " + status.problem);
+  return std::make_unique<CudaStream>(common_);
+}
+
+// Both calls under one hold: another thread that waits for `other` records the same event.
+Status CudaBackend::wait(Stream* stream, Stream* other) noexcept {
+  if (const Status status = enter(); !status.ok()) return status;
+  if (stream == other) return {};
+  const CudaStream& waiting = cuda_stream(stream);
+  CudaStream& awaited = cuda_stream(other);
+  const auto turn = awaited.member().hold();
+  if (const cudaError_t error = cudaEventRecord(awaited.event(), awaited.get());
+      error != cudaSuccess)
+    return answer(error, awaited);
+  return answer(cudaStreamWaitEvent(waiting.get(), awaited.event(), 0), waiting);
+}
+
+Status CudaBackend::synchronise(Stream* stream) noexcept {
+  if (const Status status = enter(); !status.ok()) return status;
+  return finish(cuda_stream(stream), nullptr);
+}
+
+Status CudaBackend::put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes,
+                             cudaMemcpyKind kind) noexcept {
+  return answer(cudaMemcpyAsync(to, from, bytes, kind, stream.get()), stream);
+}
+
+Status CudaBackend::copy_in(Stream* stream, void* to, const void* from,
+                            std::size_t bytes) noexcept {
+  if (const Status status = enter(); !status.ok() || bytes == 0) return status;
+  CudaStream& own = cuda_stream(stream);
+  if (bytes <= BounceBuffer::kMostBytes) {
+    std::byte* place = nullptr;
+    if (const cudaError_t error = own.bounce_buffer().take(bytes, place); error != cudaSuccess)
+      return answer(error, own);
+    if (place) {
+      std::memcpy(place, from, bytes);
+      return put_copy(own, to, place, bytes, cudaMemcpyHostToDevice);
+    }
+  }
+  const Status status = put_copy(own, to, from, bytes, cudaMemcpyHostToDevice);
+  return status.ok() ? finish(own, nullptr) : status;
+}
+
+Status CudaBackend::copy_in_later(Stream* stream, void* to, const void* from,
+                                  std::size_t bytes) noexcept {
+  if (const Status status = enter(); !status.ok() || bytes == 0) return status;
+  return put_copy(cuda_stream(stream), to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+Status CudaBackend::copy_out(Stream* stream, void* to, const void* from,
+                             std::size_t bytes) noexcept {
+  if (const Status status = enter(); !status.ok() || bytes == 0) return status;
+  CudaStream& own = cuda_stream(stream);
+  const Status status = put_copy(own, to, from, bytes, cudaMemcpyDeviceToHost);
+  return status.ok() ? finish(own, nullptr) : status;
+}
+
+Status CudaBackend::copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept {
+  if (const Status status = enter(); !status.ok() || bytes == 0) return status;
+  return put_copy(cuda_stream(stream), to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+Status CudaBackend::fill(Stream* stream, void* to, unsigned char value,
+                         std::size_t bytes) noexcept {
+  if (const Status status = enter(); !status.ok() || bytes == 0) return status;
+  const CudaStream& own = cuda_stream(stream);
+  return answer(cudaMemsetAsync(to, value, bytes, own.get()), own);
+}
+
+Launched CudaBackend::run(Stream* stream, std::span<const Launch> launches) noexcept {
+  if (const Status status = enter(); !status.ok()) return {status, 0};
+  const CudaStream& own = cuda_stream(stream);
+  const auto check = [&](const Launch& launch) {
+    return checks_ ? finish(own, launch.name) : Status{};
+  };
+  Launched launched = launch_all(launches, check);
+  if (!launched.status.ok()) launched.status = explain(launched.status, own);
+  return launched;
+}
+
+std::unique_ptr<Capture> CudaBackend::capture(Stream* stream, std::span<const Launch> launches,
+                                              const char*& problem) noexcept {
+  const auto refuse = [&](const Status& status) {
+    problem = status.problem;
+    return nullptr;
+  };
+  if (checks_)
+    return refuse(Status::refuse("EBB_CUDA_CHECK waits for each launch, which no capture can do"));
+  if (const Status status = enter(); !status.ok()) return refuse(status);
+  std::unique_ptr<GraphCapture> capture(new (std::nothrow) GraphCapture(common_->device));
+  if (!capture) return refuse(Status::refuse("the host has no memory left for a capture"));
+  CudaStream& own = cuda_stream(stream);
+  const auto turn = own.member().hold();
+  if (const Status status = answer(GraphCapture::begin(own.get()), own); !status.ok())
+    return refuse(status);
+  const Launched launched = launch_all(launches, [](const Launch&) { return Status{}; });
+  const Status ended = answer(capture->end(own.get(), launched.status.ok()), own);
+  if (!launched.status.ok()) return refuse(launched.status);
+  if (!ended.ok()) return refuse(ended);
+  return capture;
+}
+
+Status CudaBackend::replay(Stream* stream, Capture& capture) noexcept {
+  if (const Status status = enter(); !status.ok()) return status;
+  const CudaStream& own = cuda_stream(stream);
+  return answer(cudaGraphLaunch(static_cast<GraphCapture&>(capture).get(), own.get()), own);
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,125 @@
+#include "ebb/kernels/cuda/runtime/device.h"
+
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+#include "ebb/allocator/cuda/current_device.h"
+#include "ebb/allocator/cuda/device_memory.h"
+#include "ebb/allocator/cuda/live_streams.h"
+#include "ebb/allocator/cuda/pinned_source.h"
+#include "ebb/allocator/cuda_profile.h"
+#include "ebb/kernels/cuda/runtime/backend.h"
+#include "ebb/kernels/cuda/runtime/failure.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
+#include "ebb/kernels/cuda/runtime/probe.h"
+#include "ebb/kernels/cuda/runtime/toolkit.h"
+
+namespace ebb::cuda {
+namespace {
+
+constexpr int kOldest = 75;  // compute capability
+
+std::string capability_text(int capability) {
+  return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+}
+
+// Of everything that follows, an empty answer is a good one.
+
+std::string find(int number) {
+  const Toolkit here = toolkit();
+  // Asked first: without a driver every other question leaves an error behind.
+  if (here.driver_version == 0) return "this machine has no CUDA driver";
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  if (error == cudaErrorInsufficientDriver)
+    return "the driver here is for CUDA " + version(here.driver_version) +
+           ", and this ebb needs one for CUDA " + version(here.compiled_version) + " or newer";
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+    return "the driver finds no device (CUDA_VISIBLE_DEVICES may hide them)";
+  if (error != cudaSuccess) return text_of(error);
+  if (number >= 0 && number < count) return "";
+  return count == 1 ? "there is cuda:0 alone"
+                    : "there are cuda:0 to cuda:" + std::to_string(count - 1);
+}
+
+// EBB_CUDA_LSTM=composed: LSTMs are composed of products even where cuDNN is there.
+bool wants_cudnn() noexcept {
+  const char* const form = std::getenv("EBB_CUDA_LSTM");
+  return !form || std::string_view(form) != "composed";
+}
+
+std::string read_profile(int number, memory::Profile& profile) {
+  int major = 0, minor = 0, multiprocessors = 0;
+  for (const auto& [attribute, value] : {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
+                                         {cudaDevAttrComputeCapabilityMinor, &minor},
+                                         {cudaDevAttrMultiProcessorCount, &multiprocessors}}) {
+    const cudaError_t error = cudaDeviceGetAttribute(value, attribute, number);
+    if (error == cudaSuccess) continue;
+    static_cast<void>(cudaGetLastError());
+    return text_of(error);
+  }
+  profile = memory::cuda_profile(major * 10 + minor, multiprocessors);
+  profile.has_cudnn = wants_cudnn() && has_cudnn();
+  if (profile.compute_capability >= kOldest) return "";
+  return "its compute capability is " + capability_text(profile.compute_capability) +
+         "; ebb needs " + capability_text(kOldest) + " or newer";
+}
+
+// Makes the context; to look for a kernel is the first use of it.
+std::string start(int number, int capability) {
+  cudaError_t error = memory::cuda::make_current(number);
+  if (error == cudaSuccess) error = probe();
+  if (error == cudaSuccess) return "";
+  static_cast<void>(cudaGetLastError());
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "it has no memory left for a context";
+    case cudaErrorDevicesUnavailable:
+      return "it is in use by another process, or its compute mode lets none in";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+      return "its compute capability is " + capability_text(capability) +
+             ", for which this ebb was not built";
+    default:
+      return text_of(error);
+  }
+}
+
+bool is_set(const char* variable) noexcept {
+  const char* const value = std::getenv(variable);
+  return value && *value && std::string_view(value) != "0";
+}
+
+std::string open(int number, detail::CudaDevice& device) {
+  memory::Profile profile;
+  if (std::string problem = find(number); !problem.empty()) return problem;
+  if (std::string problem = read_profile(number, profile); !problem.empty()) return problem;
+  if (std::string problem = start(number, profile.compute_capability); !problem.empty())
+    return problem;
+  const auto streams = std::make_shared<memory::cuda::LiveStreams>();
+  std::string problem;
+  auto source = memory::cuda::make_device_source(number, streams, profile, problem);
+  if (!source) return problem;
+  device.staging = std::make_unique<memory::cuda::PinnedSource>(number, streams);
+  device.backend = std::make_unique<CudaBackend>(number, streams, is_set("EBB_CUDA_CHECK"));
+  device.source = std::move(source);
+  device.profile = std::move(profile);
+  return "";
+}
+
+}  // namespace
+
+std::string open_device(int number, detail::CudaDevice& device) noexcept {
+  std::string problem;
+  try {
+    problem = open(number, device);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  return problem.empty() ? problem
+                         : "cuda:" + std::to_string(number) + " is not available: " + problem;
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,90 @@
+// cuBLASLt and cuDNN, loaded when they are first used: to be linked with them costs a program's
+// start some 50 ms, and they need not be there.
+#pragma once
+
+#if __has_include(<cublasLt.h>)
+#define EBB_HAS_CUBLASLT 1
+#include <cublasLt.h>
+#else
+#define EBB_HAS_CUBLASLT 0
+#endif
+
+#if __has_include(<cudnn.h>)
+#define EBB_HAS_CUDNN 1
+#include <cudnn.h>
+#else
+#define EBB_HAS_CUDNN 0
+#endif
+
+namespace ebb::cuda {
+
+// What is called of each: a member of the function's own name, for each.
+
+#if EBB_HAS_CUBLASLT
+#define EBB_CUBLASLT_FUNCTIONS(FUNCTION)         \
+  FUNCTION(cublasLtCreate)                       \
+  FUNCTION(cublasLtDestroy)                      \
+  FUNCTION(cublasLtGetVersion)                   \
+  FUNCTION(cublasLtGetStatusString)              \
+  FUNCTION(cublasLtMatmulDescCreate)             \
+  FUNCTION(cublasLtMatmulDescDestroy)            \
+  FUNCTION(cublasLtMatmulDescSetAttribute)       \
+  FUNCTION(cublasLtMatrixLayoutCreate)           \
+  FUNCTION(cublasLtMatrixLayoutDestroy)          \
+  FUNCTION(cublasLtMatrixLayoutSetAttribute)     \
+  FUNCTION(cublasLtMatmulPreferenceCreate)       \
+  FUNCTION(cublasLtMatmulPreferenceDestroy)      \
+  FUNCTION(cublasLtMatmulPreferenceSetAttribute) \
+  FUNCTION(cublasLtMatmulAlgoGetHeuristic)       \
+  FUNCTION(cublasLtMatmulAlgoConfigGetAttribute) \
+  FUNCTION(cublasLtMatmul)
+
+struct CublasLt {
+#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
+  EBB_CUBLASLT_FUNCTIONS(EBB_LIBRARY_MEMBER)
+#undef EBB_LIBRARY_MEMBER
+};
+
+// Null where the library is not there, or lacks one of them. The environment's
+// EBB_CUBLASLT_LIBRARY names the file to be tried first.
+const CublasLt* cublas_lt() noexcept;
+#endif
+
+#if EBB_HAS_CUDNN
+#define EBB_CUDNN_FUNCTIONS(FUNCTION)     \
+  FUNCTION(cudnnCreate)                   \
+  FUNCTION(cudnnDestroy)                  \
+  FUNCTION(cudnnSetStream)                \
+  FUNCTION(cudnnGetVersion)               \
+  FUNCTION(cudnnGetErrorString)           \
+  FUNCTION(cudnnCreateTensorDescriptor)   \
+  FUNCTION(cudnnDestroyTensorDescriptor)  \
+  FUNCTION(cudnnSetTensorNdDescriptor)    \
+  FUNCTION(cudnnCreateDropoutDescriptor)  \
+  FUNCTION(cudnnDestroyDropoutDescriptor) \
+  FUNCTION(cudnnSetDropoutDescriptor)     \
+  FUNCTION(cudnnCreateRNNDescriptor)      \
+  FUNCTION(cudnnDestroyRNNDescriptor)     \
+  FUNCTION(cudnnSetRNNDescriptor_v8)      \
+  FUNCTION(cudnnCreateRNNDataDescriptor)  \
+  FUNCTION(cudnnDestroyRNNDataDescriptor) \
+  FUNCTION(cudnnSetRNNDataDescriptor)     \
+  FUNCTION(cudnnGetRNNTempSpaceSizes)     \
+  FUNCTION(cudnnGetRNNWeightSpaceSize)    \
+  FUNCTION(cudnnGetRNNWeightParams)       \
+  FUNCTION(cudnnRNNForward)               \
+  FUNCTION(cudnnRNNBackwardData_v8)       \
+  FUNCTION(cudnnRNNBackwardWeights_v8)
+
+struct Cudnn {
+#define EBB_LIBRARY_MEMBER(name) decltype(&::name) name = nullptr;
+  EBB_CUDNN_FUNCTIONS(EBB_LIBRARY_MEMBER)
+#undef EBB_LIBRARY_MEMBER
+};
+
+// Likewise, and EBB_CUDNN_LIBRARY.
+const Cudnn* cudnn() noexcept;
+#endif
+bool has_cudnn() noexcept;
+
+}  // namespace ebb::cuda

@@ -1,0 +1,48 @@
+#include "ebb/kernels/cuda/runtime/stream.h"
+
+#include <string>
+#include <utility>
+
+#include "ebb/allocator/cuda/current_device.h"
+#include "ebb/allocator/error.h"
+#include "ebb/kernels/cuda/runtime/failure.h"
+
+namespace ebb::cuda {
+
+CudaStream::CudaStream(std::shared_ptr<Common> common) : common_(std::move(common)) {
+  cudaError_t error = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+  if (error == cudaSuccess) error = event_.make();
+  if (error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    close();
+    throw Error("cuda:" + std::to_string(common_->device) +
+                ": no stream could be made: " + text_of(error));
+  }
+  try {
+    bounce_buffer_ = std::make_unique<BounceBuffer>(stream_);
+    member_ = std::make_unique<memory::cuda::LiveStreams::Member>(common_->streams, stream_);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+// Work that uses the bounce buffer may be under way, and cuDNN's handle goes before its stream.
+CudaStream::~CudaStream() {
+  static_cast<void>(memory::cuda::make_current(common_->device));
+  static_cast<void>(cudaStreamSynchronize(stream_));
+  member_.reset();
+  bounce_buffer_.reset();
+#if EBB_HAS_CUDNN
+  cudnn_.close();
+#endif
+  close();
+}
+
+void CudaStream::close() noexcept {
+  if (stream_) static_cast<void>(cudaStreamDestroy(stream_));
+  stream_ = nullptr;
+  static_cast<void>(cudaGetLastError());
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,47 @@
+// One row of scores, for softmax and its loss. With a score that is NaN, or a largest one that is
+// infinite, what comes out is NaN, as the formula has it.
+#pragma once
+#include <cmath>
+#include <limits>
+
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/group.h"
+#include "ebb/kernels/cuda/host/row_plan.h"
+#include "ebb/kernels/cuda/strided_sum.h"
+
+namespace ebb::cuda {
+
+// exp(x - shift). What rounding takes from the difference (Knuth's exact remainder) is put back:
+// for x far below shift it would be worth many ulps.
+template <class A>
+__device__ inline A exp_of_difference(A x, A shift) {
+  const A difference = x - shift, back = difference - x;
+  const A lost = (x - (difference - back)) - (shift + back);
+  const A y = std::exp(difference);
+  return y > 0 ? y * (1 + lost) : y;
+}
+
+template <class Group, class T>
+__device__ inline Accumulate<T> largest_score(const Group& group, const T* row,
+                                              std::int64_t count) {
+  using A = Accumulate<T>;
+  A largest = -std::numeric_limits<A>::infinity();
+  for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
+    const A x = static_cast<A>(row[j]);
+    largest = x > largest ? x : largest;
+  }
+  return static_cast<A>(group.max(static_cast<double>(largest)));
+}
+
+// The sum of exp(row[j] - shift); of the exact differences where a result is made of the terms.
+template <bool kExact, class Group, class T>
+__device__ inline double sum_of_exponentials(const Group& group, const T* row, std::int64_t count,
+                                             Accumulate<T> shift) {
+  return group.sum(strided_sum(group.thread(), count, group.threads(), [&](std::int64_t j) {
+    const auto x = static_cast<Accumulate<T>>(row[j]);
+    if constexpr (kExact) return exp_of_difference(x, shift);
+    return std::exp(x - shift);
+  }));
+}
+
+}  // namespace ebb::cuda

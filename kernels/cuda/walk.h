@@ -1,0 +1,85 @@
+// From the index of an element to where it lies in an array of other strides.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace ebb::cuda {
+
+// Division by a number that is known at launch. Of numbers below 2^31 it is a multiplication (after
+// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
+template <class Index>
+struct Divider;
+
+template <>
+struct Divider<std::uint32_t> {
+  std::uint32_t divisor = 1, multiplier = 1, shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint32_t>(number)) {
+    while ((std::uint64_t{1} << shift) < divisor) ++shift;
+    const std::uint64_t rest = (std::uint64_t{1} << shift) - divisor;
+    multiplier = static_cast<std::uint32_t>((rest << 32) / divisor + 1);
+  }
+  __device__ std::uint32_t quotient(std::uint32_t n) const {
+    const auto high = static_cast<std::uint32_t>(std::uint64_t{n} * multiplier >> 32);
+    return (high + n) >> shift;
+  }
+};
+
+template <>
+struct Divider<std::uint64_t> {
+  std::uint64_t divisor = 1;
+
+  Divider() = default;
+  explicit Divider(std::int64_t number) noexcept : divisor(static_cast<std::uint64_t>(number)) {}
+  __device__ std::uint64_t quotient(std::uint64_t n) const { return n / divisor; }
+};
+
+// Whether indices below `count` are divided as 32-bit numbers.
+constexpr bool is_short(std::int64_t count) noexcept {
+  return count <= std::numeric_limits<std::int32_t>::max();
+}
+
+// The offsets, in kArrays arrays, of an element whose index counts up to kAxes axes, innermost
+// first. What lies beyond the last axis has its stride.
+template <class Index, int kAxes, int kArrays = 1>
+class Walk {
+ public:
+  void add(std::int64_t size, const std::int64_t (&strides)[kArrays]) noexcept {
+    if (axes_ > 0) sizes_[axes_ - 1] = Divider<Index>(last_size_);
+    for (int k = 0; k < kArrays; ++k) {
+      if (axes_ > 0) strides_[axes_ - 1][k] = last_[k];
+      last_[k] = strides[k];
+    }
+    last_size_ = size;
+    ++axes_;
+  }
+
+  __device__ void offsets(std::int64_t index, std::int64_t (&at)[kArrays]) const {
+    auto rest = static_cast<Index>(index);
+    for (int k = 0; k < kArrays; ++k) at[k] = 0;
+    for (int axis = 0; axis + 1 < kAxes; ++axis) {
+      if (axis + 1 >= axes_) break;
+      const Index next = sizes_[axis].quotient(rest);
+      const auto i = static_cast<std::int64_t>(rest - next * sizes_[axis].divisor);
+      for (int k = 0; k < kArrays; ++k) at[k] += i * strides_[axis][k];
+      rest = next;
+    }
+    for (int k = 0; k < kArrays; ++k) at[k] += static_cast<std::int64_t>(rest) * last_[k];
+  }
+  __device__ std::int64_t offset(std::int64_t index) const {
+    std::int64_t at[kArrays];
+    offsets(index, at);
+    return at[0];
+  }
+
+ private:
+  Divider<Index> sizes_[kAxes - 1] = {};
+  std::int64_t strides_[kAxes - 1][kArrays] = {}, last_[kArrays] = {};
+  std::int64_t last_size_ = 1;
+  int axes_ = 0;
+};
+
+}  // namespace ebb::cuda
