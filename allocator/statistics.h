@@ -37,6 +37,13 @@ struct Stats {
   std::size_t allocations = 0;   ///< live blocks, those of zero bytes included
   std::size_t segments = 0;      ///< ranges of addresses that have memory
   bool operator==(const Stats&) const = default;
+
+  /// Of the device's memory, what is neither free nor reserved here: contexts, modules and handles
+  /// of libraries, and what other processes hold. Of a whole device, not of a pool.
+  std::size_t device_other() const noexcept {
+    const std::size_t known = device_free + reserved.current;
+    return device_total > known ? device_total - known : 0;
+  }
 };
 
 /// The live blocks that one tag asked for.

@@ -1,8 +1,10 @@
 # ebb_dependency(<package> <version> TARGET <imported target> DEBIAN <package's name there>
 #                GIT <repository> TAG <pinned tag> [OPTIONS <name>=<value>...])
 #
-# The installed package first, a pinned download second, one line that says what to do if there is neither. Afterwards
-# the target exists, its headers are SYSTEM, and EBB_<package>_ORIGIN is "system" or "download".
+# The installed package first, then headers that ./ebb vendor has collected, then a pinned download, and one line that says
+# what to do if there is none of them. Afterwards the target exists, its headers are SYSTEM, and EBB_<package>_ORIGIN is
+# "system", "vendored" or "download".
+set(EBB_VENDORED ${CMAKE_CURRENT_SOURCE_DIR}/third_party/vendored CACHE PATH "Where ./ebb vendor has put headers")
 include(FetchContent)
 set(FETCHCONTENT_QUIET ON)
 
@@ -13,6 +15,10 @@ macro(ebb_dependency package version)
   endif()
   if(TARGET ${ebb_arg_TARGET})
     set(EBB_${package}_ORIGIN system)
+  elseif(EXISTS ${EBB_VENDORED}/${package})
+    add_library(${ebb_arg_TARGET} INTERFACE IMPORTED)
+    set_target_properties(${ebb_arg_TARGET} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${EBB_VENDORED}/${package})
+    set(EBB_${package}_ORIGIN vendored)
   else()
     ebb_download(${package} ${version} ${ebb_arg_DEBIAN} ${ebb_arg_GIT} ${ebb_arg_TAG} "${ebb_arg_OPTIONS}")
     set(EBB_${package}_ORIGIN download)

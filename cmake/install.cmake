@@ -17,14 +17,7 @@ install(FILES ${umbrella} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb)
 # it), oneDNN's library is found without its headers and CMake files.
 get_target_property(type ebb TYPE)
 set(EBB_STATIC_DEPENDENCIES "")
-set(EBB_LIBRARY_DIR ${CMAKE_INSTALL_LIBDIR}/ebb)
 if(type STREQUAL STATIC_LIBRARY)
-  if(EBB_HAVE_CUDA)
-    list(APPEND EBB_STATIC_DEPENDENCIES cudart)
-    get_target_property(archive CUDA::cudart_static IMPORTED_LOCATION)
-    file(REAL_PATH ${archive} archive)
-    install(FILES ${archive} DESTINATION ${EBB_LIBRARY_DIR} RENAME libcudart_static.a)
-  endif()
   if(TARGET ebb::onednn)
     list(APPEND EBB_STATIC_DEPENDENCIES onednn)
     # libdnnl.so.2 of libdnnl.so.2.7: there on a machine that runs programs but compiles none.
@@ -34,7 +27,7 @@ if(type STREQUAL STATIC_LIBRARY)
   endif()
 endif()
 configure_package_config_file(cmake/ebb-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake
-                              INSTALL_DESTINATION ${EBB_PACKAGE_DIR} PATH_VARS EBB_LIBRARY_DIR)
+                              INSTALL_DESTINATION ${EBB_PACKAGE_DIR})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake

@@ -1,5 +1,6 @@
-# The CUDA part. Where a toolkit is found, kernels/cuda and allocator/cuda are compiled and linked; where none is,
-# kernels/cuda/none.cpp stands in with the same functions. A toolkit that does not work counts as none.
+# The CUDA part, libebb_cuda.so: kernels/cuda and allocator/cuda, where a toolkit is found. ebb loads it when a CUDA
+# device is first asked for, so nothing else depends on CUDA: not ebb's users, nor a program that stays on the CPU. What
+# ebb itself needs of kernels/cuda is in host/, without any header of CUDA's. A toolkit that does not work counts as none.
 set(EBB_CUDA AUTO CACHE STRING "CUDA: AUTO (where a toolkit is found), ON or OFF")
 set_property(CACHE EBB_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(EBB_CUDA_ARCHITECTURES 75 80 86 89 90 CACHE STRING
@@ -34,27 +35,35 @@ if(EBB_CUDA)
   endif()
 endif()
 
+# The sources of the part: those of ours that see CUDA, and what they need of the rest, of which the part has its own.
+function(ebb_cuda_sources result)
+  set(root ${PROJECT_SOURCE_DIR})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cu ${root}/kernels/cuda/*.cpp
+                                              ${root}/allocator/cuda/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/kernels/cuda/host/(forward|load)\\.cpp$")
+  list(APPEND sources ${root}/core/base/shape.cpp ${root}/core/kernels/kernel.cpp)
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/host/*.cpp)
+target_sources(ebb PRIVATE ${sources})
+target_link_libraries(ebb PRIVATE ${CMAKE_DL_LIBS})
+set_source_files_properties(kernels/cuda/host/stamp.cpp PROPERTIES
+                            COMPILE_DEFINITIONS EBB_VERSION="${PROJECT_VERSION}")
+set_source_files_properties(kernels/cuda/host/load.cpp PROPERTIES
+                            COMPILE_DEFINITIONS EBB_CUDA_FOLDER="${CMAKE_INSTALL_FULL_LIBDIR}/ebb")
+
 if(EBB_HAVE_CUDA)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
-       ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/*.cpp
-       ${CMAKE_CURRENT_SOURCE_DIR}/allocator/cuda/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/allocator/cuda/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/kernels/cuda/none\\.cpp$")
-  add_library(ebb_kernels_cuda OBJECT ${sources})
-  ebb_warnings(ebb_kernels_cuda)
+  ebb_cuda_sources(sources)
+  add_library(ebb_cuda MODULE ${sources})
+  ebb_warnings(ebb_cuda)
   # CUDA_EXTENSIONS ON is nvcc's default; otherwise CMake would add a -std of its own after ours.
-  set_target_properties(ebb_kernels_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_EXTENSIONS ON)
-  target_include_directories(ebb_kernels_cuda PRIVATE ${EBB_INCLUDE_DIR})
+  set_target_properties(ebb_cuda PROPERTIES CUDA_EXTENSIONS ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                                            VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_include_directories(ebb_cuda PRIVATE ${EBB_INCLUDE_DIR})
   # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20.
-  target_compile_options(ebb_kernels_cuda PRIVATE -std=c++20)
-  target_link_libraries(ebb_kernels_cuda PRIVATE CUDA::cudart_static)
-  # The library was made before there were architectures to inherit; the Makefile generators insist on them.
-  set_target_properties(ebb PROPERTIES CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
-  target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cuda>)
-  # Its headers stay with the kernels. Under a name of our own: an installed static ebb brings the archive along.
-  add_library(ebb::cudart INTERFACE IMPORTED)
-  set_target_properties(ebb::cudart PROPERTIES INTERFACE_LINK_LIBRARIES CUDA::cudart_static)
-  target_link_libraries(ebb PRIVATE $<LINK_ONLY:ebb::cudart>)
-  unset(sources)
-else()
-  target_sources(ebb PRIVATE kernels/cuda/none.cpp kernels/cuda/runtime/describe.cpp)
+  target_compile_options(ebb_cuda PRIVATE -std=c++20 $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  target_link_libraries(ebb_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  install(TARGETS ebb_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ebb)
 endif()
+unset(sources)

@@ -2,6 +2,8 @@
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/tensor/kernel_of.h"
+#include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -156,6 +158,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   Ref<Prepared> prepared;
   if (kernel.prepare && !runtime.is_simulated()) {
     query.allocator = &runtime.allocator();
+    query.stream = runtime.stream();
     prepared = find_or_prepare(runtime, kernel, query);
   }
 
@@ -198,7 +201,16 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                                   .destroyed = &destroyed,
                                   .prepared = prepared.get(),
                                   .stream = stream},
-                      .name = op.name};
+                      .name = op.name,
+                      .run_merged = kernel.run_merged};
+  if (LaunchRow* const row = tape_mode().row) {
+    if (kernel.run_merged && !runtime.is_simulated()) {
+      row->add(runtime, launch, a.inputs, a.site);
+      note_updates(op, a.inputs);
+      return;
+    }
+    row->flush();
+  }
   const Launched launched = runtime.run(stream, {&launch, 1});
   if (runtime.has_streams()) used_on(stream, a.inputs);
   if (!launched.status.ok()) fail(op, a.inputs, launched.status, a.site);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
 #include "ebb/core/tensor/transfer.h"
 
 namespace ebb::detail {
@@ -11,7 +12,7 @@ namespace {
 Storage& captured_storage(const Node& node) noexcept { return *node.extra->tensor.impl()->storage; }
 }  // namespace
 
-Executable::Executable(Program program, Runtime& runtime)
+Executable::Executable(Program program, Runtime& runtime, Stream* stream)
     : program_(std::move(program)), runtime_(runtime) {
   buffers_.reserve(program_.values.size());
   for (std::uint32_t i = 0; i < program_.values.size(); ++i) {
@@ -30,12 +31,15 @@ Executable::Executable(Program program, Runtime& runtime)
                                      .outputs = {values + step.inputs, step.outputs},
                                      .attributes = &step.node->attributes,
                                      .destroyed = &step.destroyed},
-                         .name = step.node->op->name});
-    if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1);
+                         .name = step.node->op->name,
+                         .run_merged = step.kernel->run_merged});
+    if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1, stream);
+    if (!step.kernel->can_be_captured) not_captured_ = step.node->op->name;
   }
+  if (!runtime_.profile().captures_programs) not_captured_ = "the device captures no programs";
 }
 
-void Executable::prepare(std::size_t step) {
+void Executable::prepare(std::size_t step, Stream* stream) {
   const Step& of = program_.steps[step];
   std::vector<Spec> specs;
   for (std::size_t i = 0; i < of.inputs + of.outputs; ++i)
@@ -46,7 +50,8 @@ void Executable::prepare(std::size_t step) {
                                           .destroyed = &of.destroyed,
                                           .unwanted = &of.unwanted,
                                           .profile = &runtime_.profile(),
-                                          .allocator = &runtime_.allocator()}));
+                                          .allocator = &runtime_.allocator(),
+                                          .stream = stream}));
   launches_[step].context.prepared = prepared_.back().get();
 }
 
@@ -86,6 +91,7 @@ void Executable::check(const SessionVariables& variables) {
 
 void Executable::bind(std::byte* arena, SessionVariables& variables) {
   if (bound_ && arena == arena_ && poisons_ == runtime_.poisons()) return;
+  capture_.reset();
   poisons_ = runtime_.poisons();
   arena_ = arena;
   variables_ = &variables;
@@ -167,10 +173,25 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   }
 }
 
+// Captures what has been run once, if that can be.
+bool Executable::is_captured(Stream* stream) {
+  if (capture_ || not_captured_ || launches_.empty() || !std::exchange(has_run_, true))
+    return capture_ != nullptr;
+  capture_ = runtime_.capture(stream, launches_, not_captured_);
+  if (logs_debug())
+    log_debug(capture_ ? "session: a program of " + std::to_string(launches_.size()) +
+                             " launches is captured"
+                       : std::string("session: a program is not captured: ") + not_captured_);
+  return capture_ != nullptr;
+}
+
 Launched Executable::launch(Stream* stream) {
   if (runtime_.has_streams())
     for (Launch& launch : launches_) launch.context.stream = stream;
-  return runtime_.run(stream, launches_);
+  if (!is_captured(stream)) return runtime_.run(stream, launches_);
+  // Of a replay that failed nobody knows how far it came.
+  const Status status = runtime_.replay(stream, *capture_);
+  return {status, status.ok() ? launches_.size() : status.refused ? 0 : launches_.size() - 1};
 }
 
 // The same, where what dies after a step is written over.

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace ebb::detail {
 class Executable {
  public:
   // Prepares the kernels that have something to look up. Throws what that throws.
-  Executable(Program program, Runtime& runtime);
+  Executable(Program program, Runtime& runtime, Stream* stream);
 
   const Program& program() const noexcept { return program_; }
   // Throws Error for a captured tensor on another device, a variable without value, and what a
@@ -26,6 +27,9 @@ class Executable {
   // a kernel fails; what may have been written in part is torn then. On a simulated device nothing
   // is computed.
   void run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches);
+  // Why its runs are not replays of a captured program, static text; null where they are, or may
+  // become so.
+  const char* why_not_captured() const noexcept { return not_captured_; }
 
  private:
   struct Patch {
@@ -36,9 +40,10 @@ class Executable {
   void* address(const Place& place) const noexcept;
   std::byte* fed_or_fetched(const Place& place, std::span<const Tensor* const> feeds,
                             const Tensors& fetches) const noexcept;
-  void prepare(std::size_t step);
+  void prepare(std::size_t step, Stream* stream);
   void require_whole_captured();
   class UseOfAll;
+  bool is_captured(Stream* stream);
   Launched launch(Stream* stream);
   Launched launch_poisoned(Stream* stream);
   [[noreturn]] void fail(const Launched& launched);
@@ -53,6 +58,11 @@ class Executable {
   SessionVariables* variables_ = nullptr;
   std::uint64_t tears_ = 0;  // when last all that is captured was found whole
   bool bound_ = false, poisons_ = false;
+  // Of the addresses that it is bound to. The first run is made of launches, in which libraries and
+  // kernels load what they need; the second is captured, and replayed from then on.
+  std::unique_ptr<Capture> capture_;
+  const char* not_captured_ = nullptr;
+  bool has_run_ = false;
 };
 
 }  // namespace ebb::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ebb/core/ops/random.h"
+#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {

@@ -132,7 +132,7 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
   const auto made = std::make_shared<CachedPlan>(CachedPlan{
-      std::move(key), std::move(shapes), detail::Executable(std::move(program), device.runtime())});
+      std::move(key), std::move(shapes), detail::Executable(std::move(program), device.runtime(), stream.get())});
   if (detail::logs_debug()) {
     const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +

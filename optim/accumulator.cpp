@@ -9,6 +9,7 @@
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/random/random.h"
+#include "ebb/core/tensor/launch_row.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
 #include "ebb/optim/kernels/accumulator.h"
@@ -95,11 +96,15 @@ Tensor Accumulator::minimize(const Tensor& given, const Parameters& parameters,
 
   step.begin_writing();
   Tensors sums;
-  for (std::size_t i = 0; i < step.size(); ++i)
-    sums.push_back(
-        gradients[i].defined()
-            ? apply_one(accumulate_op, {step.sum(i), gradients[i], samples}, {}, CallSite::here())
-            : step.sum(i));
+  {
+    ebb::detail::LaunchRow row;
+    for (std::size_t i = 0; i < step.size(); ++i)
+      sums.push_back(
+          gradients[i].defined()
+              ? apply_one(accumulate_op, {step.sum(i), gradients[i], samples}, {}, CallSite::here())
+              : step.sum(i));
+    row.flush();
+  }
   count = loss.is_symbolic() ? counted : assign(count, counted);
   const Tensor value = value_before_step(loss);
   const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate);
@@ -122,15 +127,16 @@ Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   return parameters.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
 
-constinit const OpDef accumulate_op{.name = "accumulate",
-                                    .infer =
-                                        [](Inference& inference) {
-                                          infer_update(inference, 2);
-                                          ebb::detail::require_scalar(inference, 2, DType::i64,
-                                                                      "rows");
-                                        },
-                                    .updates = bit(0),
-                                    .stateful = true,
-                                    .cpu = {cpu::accumulate}};
+constinit const OpDef accumulate_op{
+    .name = "accumulate",
+    .infer =
+        [](Inference& inference) {
+          infer_update(inference, 2);
+          ebb::detail::require_scalar(inference, 2, DType::i64, "rows");
+        },
+    .updates = bit(0),
+    .stateful = true,
+    .cpu = {cpu::accumulate},
+    .cuda = {.run = cuda::accumulate, .run_merged = cuda::accumulate_merged}};
 
 }  // namespace ebb::optim

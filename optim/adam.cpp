@@ -71,6 +71,7 @@ constinit const OpDef adam_update_op{
         },
     .updates = bit(0) | bit(1) | bit(2),
     .stateful = true,
-    .cpu = {cpu::adam_update}};
+    .cpu = {cpu::adam_update},
+    .cuda = {.run = cuda::adam_update, .run_merged = cuda::adam_update_merged}};
 
 }  // namespace ebb::optim

@@ -40,6 +40,7 @@ constinit const OpDef schedule_op{.name = "schedule",
                                                                     "the step");
                                         inference.output(DType::f64, {});
                                       },
-                                  .cpu = {cpu::schedule}};
+                                  .cpu = {cpu::schedule},
+                                  .cuda = {cuda::schedule}};
 
 }  // namespace ebb::optim

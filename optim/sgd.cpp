@@ -56,16 +56,20 @@ class SgdRule final : public FusedRule {
 Sgd::Sgd(const SgdOptions& options)
     : Optimizer(std::make_shared<SgdRule>(options), options.learning_rate, options.name) {}
 
-constinit const OpDef sgd_update_op{.name = "sgd_update",
-                                    .infer = infer_sgd<2>,
-                                    .updates = bit(0),
-                                    .stateful = true,
-                                    .cpu = {cpu::sgd_update}};
+constinit const OpDef sgd_update_op{
+    .name = "sgd_update",
+    .infer = infer_sgd<2>,
+    .updates = bit(0),
+    .stateful = true,
+    .cpu = {cpu::sgd_update},
+    .cuda = {.run = cuda::sgd_update, .run_merged = cuda::sgd_update_merged}};
 
-constinit const OpDef sgd_momentum_update_op{.name = "sgd_update",
-                                             .infer = infer_sgd<3>,
-                                             .updates = bit(0) | bit(1),
-                                             .stateful = true,
-                                             .cpu = {cpu::sgd_update}};
+constinit const OpDef sgd_momentum_update_op{
+    .name = "sgd_update",
+    .infer = infer_sgd<3>,
+    .updates = bit(0) | bit(1),
+    .stateful = true,
+    .cpu = {cpu::sgd_update},
+    .cuda = {.run = cuda::sgd_update, .run_merged = cuda::sgd_update_merged}};
 
 }  // namespace ebb::optim

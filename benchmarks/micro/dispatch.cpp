@@ -13,6 +13,7 @@
 #include "ebb/core/kernels/workers.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"

@@ -49,8 +49,8 @@ LoaderPass::LoaderPass(const DataSet& data, const DataLoaderOptions& options, Ba
   for (std::int64_t i = ahead_of(data.size(), options); i > 0; --i) {
     lanes_.emplace_back(runtime);
     if (runtime.has_streams())
-      lanes_.back().staged =
-          std::make_unique_for_overwrite<std::byte[]>(std::max(input_bytes, target_bytes));
+      lanes_.back().staged.emplace(runtime, lanes_.back().stream.get(), input_bytes + target_bytes,
+                                   tag("DataLoader", entry()));
   }
   if (runtime.is_simulated()) return;
   inputs_ = values_of(data_.inputs());
@@ -151,23 +151,25 @@ void LoaderPass::fill_here(const Batch& batch, std::int64_t position) const {
 
 void LoaderPass::fill_ahead(Lane& lane) const noexcept {
   try {
-    copy_ahead(lane, *inputs_, lane.made.batch.input);
-    copy_ahead(lane, *targets_, lane.made.batch.target);
+    if (lane.staged) lane.staged->wait();  // for the batch that was made here before
+    const Batch& batch = lane.made.batch;
+    copy_ahead(lane, 0, *inputs_, batch.input);
+    copy_ahead(lane, batch.input.bytes(), *targets_, batch.target);
   } catch (...) {
     lane.made.failure = std::current_exception();
   }
 }
 
-void LoaderPass::copy_ahead(const Lane& lane, const HostView& values, const Tensor& batch) const {
-  Runtime& runtime = options_.device.runtime();
+void LoaderPass::copy_ahead(const Lane& lane, std::size_t offset, const HostView& values,
+                            const Tensor& batch) const {
   const std::span<const std::int64_t> samples = samples_at(lane.made.position);
   if (!lane.staged) {
     gather_rows(values.data(), row_bytes(batch), samples, detail::data(batch));
     return;
   }
-  gather_rows(values.data(), row_bytes(batch), samples, lane.staged.get());
+  gather_rows(values.data(), row_bytes(batch), samples, lane.staged->data() + offset);
   const Storage& storage = *batch.impl()->storage;
-  runtime.copy_in(lane.stream.get(), storage.data(), lane.staged.get(), batch.bytes());
+  lane.staged->copy_in(storage.data(), offset, batch.bytes());
   storage.used_on(lane.stream.get());
 }
 

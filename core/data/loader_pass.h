@@ -13,6 +13,7 @@
 #include "ebb/core/data/batch_memory.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/lent_stream.h"
+#include "ebb/core/device/staging.h"
 
 namespace ebb::detail {
 
@@ -43,8 +44,8 @@ class LoaderPass {
   // Where one is made.
   struct Lane {
     explicit Lane(Runtime& runtime) : stream(runtime) {}
-    const LentStream stream;              // a stream is one thread's at a time
-    std::unique_ptr<std::byte[]> staged;  // where the device's memory is not the host's
+    const LentStream stream;        // a stream is one thread's at a time
+    std::optional<Staging> staged;  // where the device's memory is not the host's
     Made made;
   };
   Lane& lane(std::uint64_t number) noexcept { return lanes_[number % lanes_.size()]; }
@@ -58,7 +59,8 @@ class LoaderPass {
   bool has_thread();  // starts it
   void fill_here(const Batch& batch, std::int64_t position) const;
   void fill_ahead(Lane& lane) const noexcept;
-  void copy_ahead(const Lane& lane, const HostView& values, const Tensor& batch) const;
+  void copy_ahead(const Lane& lane, std::size_t offset, const HostView& values,
+                  const Tensor& batch) const;
 
   const DataSet& data_;
   const DataLoaderOptions& options_;

@@ -1,5 +1,7 @@
 #include "ebb/core/device/device.h"
 
+#include <charconv>
+
 #include "ebb/allocator/bytes.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
@@ -11,8 +13,6 @@ void Device::retain() const noexcept { runtime_->retain(); }
 void Device::release() const noexcept {
   if (runtime_->Counted::release()) delete runtime_;
 }
-
-Device Device::best() { return cpu(); }
 
 bool Device::is_simulated() const noexcept { return runtime_->is_simulated(); }
 
@@ -32,10 +32,16 @@ Device Device::parse(std::string_view text) {
     throw Error("a simulated device is named sim:PROFILE:SIZE, as in sim:cpu:8GiB, not '" +
                 std::string(text) + "'");
   }
-  if (text.starts_with("cuda"))
-    throw Error("this ebb has no CUDA runtime yet: '" + std::string(text) +
-                "' is not available; devices are cpu and sim:PROFILE:SIZE");
-  throw Error("unknown device '" + std::string(text) + "'; devices are cpu and sim:PROFILE:SIZE");
+  if (text == "cuda") return cuda();
+  if (text.starts_with("cuda:")) {
+    const std::string_view digits = text.substr(5);
+    int number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc() && end == digits.data() + digits.size() && number >= 0)
+      return cuda(number);
+  }
+  throw Error("unknown device '" + std::string(text) +
+              "'; devices are cpu, cuda, cuda:N and sim:PROFILE:SIZE");
 }
 
 }  // namespace ebb

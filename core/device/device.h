@@ -20,13 +20,18 @@ class Device {
  public:
   // The host's memory and processors.
   static Device cpu();
-  // The best device this machine has: the CPU, while ebb has no CUDA runtime.
+  // GPU `number`, from 0. Loads the CUDA part of ebb when it is first called. Throws Error, in one
+  // line that says what is missing: the part, a driver, the device.
+  static Device cuda(int number = 0);
+  // The best device this machine has: CUDA 0 if there is one that works, else the CPU.
   static Device best();
-  // A device of shapes only, with the allocator and memory rules of `profile` ("cpu") and
-  // `capacity_bytes` of memory it may go past (Prediction::fits tells). Each call makes a device of
-  // its own. Throws Error for an unknown profile.
+  // A device of shapes only, with the allocator and memory rules of `profile` and `capacity_bytes`
+  // of memory it may go past (Prediction::fits tells). Each call makes a device of its own.
+  // Profiles: "cpu" and "cuda" (this machine's own), and, with the sizes of library workspace
+  // estimated, "t4", "a100", "l4", "h100", "h200". Throws Error for another one.
   static Device simulated(std::string_view profile, std::size_t capacity_bytes);
-  // "cpu" or "sim:PROFILE:SIZE" ("sim:cpu:8GiB"; K, M, G with or without iB). Throws Error.
+  // "cpu", "cuda", "cuda:1" or "sim:PROFILE:SIZE" ("sim:h200:141GiB"; K, M, G with or without iB).
+  // Throws Error.
   static Device parse(std::string_view text);
 
   bool is_simulated() const noexcept;
@@ -34,7 +39,7 @@ class Device {
   // left on this one: its limit or capacity as read now, less what is in use. A fraction (of
   // memory::Limit) is there of what it is of here.
   Device twin() const;
-  // "cpu", "sim:cpu".
+  // "cpu", "cuda", "cuda:1", "sim:cpu".
   const std::string& name() const noexcept;
   Runtime& runtime() const noexcept { return *runtime_; }
 

@@ -66,11 +66,19 @@ Runtime::Runtime(Parts parts, bool simulated)
       source_(parts.source.get()),
       backend_(std::move(parts.backend)),
       streams_(std::make_shared<detail::Streams>(backend_)),
-      allocator_(std::make_unique<memory::CachingAllocator>(std::move(parts.source), profile_)) {}
+      allocator_(std::make_unique<memory::CachingAllocator>(std::move(parts.source), profile_)) {
+  if (!parts.staging) return;
+  memory::Profile staging;
+  staging.name = "page-locked";
+  staging.grows = false;
+  staging.page_bytes = parts.staging->page_bytes();
+  staging_ = std::make_unique<memory::CachingAllocator>(std::move(parts.staging), staging);
+}
 
 // Threads that have a stream give it back from now on to nobody.
 Runtime::~Runtime() {
   allocator_.reset();
+  staging_.reset();
   streams_.reset();
 }
 
@@ -111,11 +119,6 @@ std::size_t Runtime::limit_bytes() const noexcept {
   return std::min(own, capacity_bytes());
 }
 
-Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
-  if (profile == "cpu") return Runtime::make_simulated(cpu().runtime().profile(), capacity_bytes);
-  throw Error("no profile named '" + std::string(profile) + "' to simulate; there is: cpu");
-}
-
 bool Runtime::fits() const noexcept {
   return !simulated_ || static_cast<const memory::SimulatedSource*>(source_)->fits();
 }
@@ -154,6 +157,10 @@ void Runtime::synchronise(Stream* stream) {
 
 void Runtime::copy_in(Stream* stream, void* to, const void* from, std::size_t bytes) {
   if (bytes) require(backend_->copy_in(stream, to, from, bytes), "copy", name_);
+}
+
+void Runtime::copy_in_later(Stream* stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes) require(backend_->copy_in_later(stream, to, from, bytes), "copy", name_);
 }
 
 void Runtime::copy_out(Stream* stream, void* to, const void* from, std::size_t bytes) {

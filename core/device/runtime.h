@@ -36,6 +36,7 @@ class Runtime final : public detail::Counted {
     memory::Profile profile;
     std::unique_ptr<memory::MemorySource> source;
     std::unique_ptr<Backend> backend;
+    std::unique_ptr<memory::MemorySource> staging = {};  // see Runtime::staging(); may be null
   };
   // A device of its own.
   static Device make(Parts parts);
@@ -44,6 +45,9 @@ class Runtime final : public detail::Counted {
   static Device make_twin(const Runtime& original);
   // For tests: what Device::cpu() gives in this process. Throws Error after it has been asked for.
   static void replace_cpu(Parts parts);
+  // CUDA device `number`, without its handle: made when first asked for, as long as the process
+  // lives. Throws Error.
+  static Runtime& cuda(int number);
   ~Runtime();
 
   const std::string& name() const noexcept { return name_; }
@@ -52,6 +56,9 @@ class Runtime final : public detail::Counted {
   // The memory is the host's, and whatever is asked for is done at once. There are no streams then.
   bool is_host() const noexcept { return host_; }
   memory::CachingAllocator& allocator() noexcept { return *allocator_; }
+  // Page-locked memory of the host, which the device copies from by itself; null where that is no
+  // different from any other.
+  memory::CachingAllocator* staging() noexcept { return staging_.get(); }
   // No two of a process have the same.
   std::uint64_t serial() const noexcept { return serial_; }
   // The most that the device hands out, what is in use included; of a twin, what that was on its
@@ -86,6 +93,8 @@ class Runtime final : public detail::Counted {
   // Traffic with the device's memory, in the order of a stream. Nothing happens on a simulated
   // device.
   void copy_in(Stream* stream, void* to, const void* from, std::size_t bytes);
+  // From memory of staging(), which has to stay as it is until the stream has come past it.
+  void copy_in_later(Stream* stream, void* to, const void* from, std::size_t bytes);
   void copy_out(Stream* stream, void* to, const void* from, std::size_t bytes);
   void copy(Stream* stream, void* to, const void* from, std::size_t bytes);
   void fill(Stream* stream, void* to, unsigned char value, std::size_t bytes);
@@ -106,6 +115,14 @@ class Runtime final : public detail::Counted {
   // Runs kernels one after the other, until one refuses or fails.
   Launched run(Stream* stream, std::span<const Launch> launches) noexcept {
     return backend_->run(stream, launches);
+  }
+  // As Backend's.
+  std::unique_ptr<Capture> capture(Stream* stream, std::span<const Launch> launches,
+                                   const char*& problem) noexcept {
+    return backend_->capture(stream, launches, problem);
+  }
+  Status replay(Stream* stream, Capture& capture) noexcept {
+    return backend_->replay(stream, capture);
   }
 
  private:
@@ -131,6 +148,7 @@ class Runtime final : public detail::Counted {
   const std::shared_ptr<Backend> backend_;
   std::shared_ptr<detail::Streams> streams_;
   std::unique_ptr<memory::CachingAllocator> allocator_;
+  std::unique_ptr<memory::CachingAllocator> staging_;
 };
 
 // The values of some device memory as the host reads them: in place where they are the host's, else

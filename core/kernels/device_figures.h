@@ -25,5 +25,10 @@ Status bytes_in_use(const KernelContext& context);
 Status max_bytes_in_use(const KernelContext& context);
 Status bytes_limit(const KernelContext& context);
 }  // namespace cpu
+namespace cuda {  // the same, as it was when the kernel was launched
+Status bytes_in_use(const KernelContext& context);
+Status max_bytes_in_use(const KernelContext& context);
+Status bytes_limit(const KernelContext& context);
+}  // namespace cuda
 
 }  // namespace ebb

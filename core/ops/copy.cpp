@@ -33,7 +33,8 @@ constinit const OpDef copy_op{
     .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy()}; },
     .takes_over = bit(0),
-    .cpu = {cpu::copy}};
+    .cpu = {cpu::copy},
+    .cuda = {cuda::copy}};
 
 constinit const OpDef cast_op{.name = "cast",
                               .infer = infer_cast,
@@ -43,7 +44,8 @@ constinit const OpDef cast_op{.name = "cast",
                                     is_floating(from) && is_floating(g.node().outputs[0].dtype);
                                 return {flows ? cast(g.take_dy(), from) : Tensor()};
                               },
-                              .cpu = {cpu::cast}};
+                              .cpu = {cpu::cast},
+                              .cuda = {cuda::cast}};
 
 constinit const OpDef detach_op{
     .name = "detach",

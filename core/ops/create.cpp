@@ -64,7 +64,8 @@ constinit const OpDef full_op{.name = "full",
                                         static_cast<DType>(a.dtype),
                                         Shape(std::span(a.dims, static_cast<std::size_t>(a.rank))));
                                   },
-                              .cpu = {cpu::fill}};
+                              .cpu = {cpu::fill},
+                              .cuda = {cuda::fill}};
 
 constinit const OpDef to_op{
     .name = "to",

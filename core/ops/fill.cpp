@@ -14,6 +14,7 @@ constinit const OpDef fill_like_op{
     .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
     .gradient = [](const GradientContext&) -> Tensors { return {Tensor()}; },
     .shape_only = bit(0),
-    .cpu = {cpu::fill}};
+    .cpu = {cpu::fill},
+    .cuda = {cuda::fill}};
 
 }  // namespace ebb

@@ -154,24 +154,30 @@ Tensor dense(const Operand& x, const Operand& w, Activation activation) {
   return apply_dense(std::array<Input, 2>{x, w}, activation, x.site());
 }
 
-constinit const OpDef matmul_op{.name = "matmul",
-                                .infer = infer_matmul,
-                                .gradient = matmul_gradient,
-                                .keeps_input = other_factor,
-                                .cpu = {cpu::matmul, cpu::matmul_memory}};
+constinit const OpDef matmul_op{
+    .name = "matmul",
+    .infer = infer_matmul,
+    .gradient = matmul_gradient,
+    .keeps_input = other_factor,
+    .cpu = {cpu::matmul, cpu::matmul_memory},
+    .cuda = {.run = cuda::matmul, .memory = cuda::matmul_memory, .prepare = cuda::matmul_prepare}};
 
-constinit const OpDef dense_op{.name = "dense",
-                               .infer = infer_dense,
-                               .gradient = dense_gradient,
-                               .keeps_input = other_factor,
-                               .cpu = {cpu::dense, cpu::dense_memory}};
+constinit const OpDef dense_op{
+    .name = "dense",
+    .infer = infer_dense,
+    .gradient = dense_gradient,
+    .keeps_input = other_factor,
+    .cpu = {cpu::dense, cpu::dense_memory},
+    .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
 
-constinit const OpDef dense_activated_op{.name = "dense",
-                                         .infer = infer_dense,
-                                         .gradient = dense_gradient,
-                                         .keeps = output(0),
-                                         .keeps_input = other_factor,
-                                         .cpu = {cpu::dense, cpu::dense_memory}};
+constinit const OpDef dense_activated_op{
+    .name = "dense",
+    .infer = infer_dense,
+    .gradient = dense_gradient,
+    .keeps = output(0),
+    .keeps_input = other_factor,
+    .cpu = {cpu::dense, cpu::dense_memory},
+    .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
 
 constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
@@ -180,12 +186,16 @@ constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .is_shape_only = other_factor,
                                         .takes_over = bit(0),
                                         .skippable_outputs = kAll,
-                                        .cpu = {cpu::dense_backward, cpu::dense_backward_memory}};
+                                        .cpu = {cpu::dense_backward, cpu::dense_backward_memory},
+                                        .cuda = {.run = cuda::dense_backward,
+                                                 .memory = cuda::dense_backward_memory,
+                                                 .prepare = cuda::dense_backward_prepare}};
 
 constinit const OpDef activation_backward_op{.name = "activation_backward",
                                              .infer = infer_activation_backward,
                                              .compose = compose_activation_backward,
                                              .takes_over = bit(0) | bit(1),
-                                             .cpu = {cpu::activation_backward}};
+                                             .cpu = {cpu::activation_backward},
+                                             .cuda = {cuda::activation_backward}};
 
 }  // namespace ebb

@@ -102,7 +102,8 @@ constinit const OpDef softmax_op{.name = "softmax",
                                  },
                                  .keeps = output(0),
                                  .takes_over = bit(0),
-                                 .cpu = {cpu::softmax}};
+                                 .cpu = {cpu::softmax},
+                                 .cuda = {cuda::softmax}};
 
 constinit const OpDef softmax_cross_entropy_op{
     .name = "softmax_cross_entropy",
@@ -111,7 +112,8 @@ constinit const OpDef softmax_cross_entropy_op{
       return {cross_entropy_backward(g.take_x(0), g.x(1), g.dy(), g.site()), {}};
     },
     .keeps = input(0) | input(1),
-    .cpu = {cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory}};
+    .cpu = {cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory},
+    .cuda = {cuda::softmax_cross_entropy, cuda::softmax_cross_entropy_memory}};
 
 constinit const OpDef softmax_cross_entropy_backward_op{
     .name = "softmax_cross_entropy_backward",
@@ -119,6 +121,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .gradient = cross_entropy_second_gradient,
     .keeps = input(0) | input(1) | input(2),
     .takes_over = bit(0),
-    .cpu = {cpu::softmax_cross_entropy_backward}};
+    .cpu = {cpu::softmax_cross_entropy_backward},
+    .cuda = {cuda::softmax_cross_entropy_backward}};
 
 }  // namespace ebb

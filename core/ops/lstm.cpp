@@ -149,19 +149,24 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
   return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
 }
 
-constinit const OpDef lstm_op{.name = "lstm",
-                              .infer = infer_lstm,
-                              .gradient = lstm_gradient,
-                              .keeps = {kAll, bit(0) | bit(3)},
-                              .optional_outputs = bit(3),
-                              .skippable_outputs = bit(0) | bit(1) | bit(2),
-                              .cpu = {cpu::lstm, cpu::lstm_memory}};
+constinit const OpDef lstm_op{
+    .name = "lstm",
+    .infer = infer_lstm,
+    .gradient = lstm_gradient,
+    .keeps = {kAll, bit(0) | bit(3)},
+    .optional_outputs = bit(3),
+    .skippable_outputs = bit(0) | bit(1) | bit(2),
+    .cpu = {cpu::lstm, cpu::lstm_memory},
+    .cuda = {.run = cuda::lstm, .memory = cuda::lstm_memory, .prepare = cuda::lstm_prepare}};
 
 constinit const OpDef lstm_backward_op{.name = "lstm_backward",
                                        .infer = infer_lstm_backward,
                                        .takes_over = bit(kLstmBackwardX),
                                        .destroys = bit(kLstmBackwardReserve),
                                        .skippable_outputs = kAll,
-                                       .cpu = {cpu::lstm_backward, cpu::lstm_backward_memory}};
+                                       .cpu = {cpu::lstm_backward, cpu::lstm_backward_memory},
+                                       .cuda = {.run = cuda::lstm_backward,
+                                                .memory = cuda::lstm_backward_memory,
+                                                .prepare = cuda::lstm_backward_prepare}};
 
 }  // namespace ebb

@@ -41,20 +41,27 @@ constinit const OpDef bytes_in_use_op{
     .infer = infer_figure,
     .stateful = true,
     .stops_gradient = bit(0),
-    .cpu = {.run = cpu::bytes_in_use, .prepare = detail::prepare_figures}};
+    .cpu = {.run = cpu::bytes_in_use, .prepare = detail::prepare_figures},
+    .cuda = {
+        .run = cuda::bytes_in_use, .prepare = detail::prepare_figures, .can_be_captured = false}};
 
 constinit const OpDef max_bytes_in_use_op{
     .name = "max_bytes_in_use",
     .infer = infer_figure,
     .stateful = true,
     .stops_gradient = bit(0),
-    .cpu = {.run = cpu::max_bytes_in_use, .prepare = detail::prepare_figures}};
+    .cpu = {.run = cpu::max_bytes_in_use, .prepare = detail::prepare_figures},
+    .cuda = {.run = cuda::max_bytes_in_use,
+             .prepare = detail::prepare_figures,
+             .can_be_captured = false}};
 
 constinit const OpDef bytes_limit_op{
     .name = "bytes_limit",
     .infer = infer_figure,
     .stateful = true,
     .stops_gradient = bit(0),
-    .cpu = {.run = cpu::bytes_limit, .prepare = detail::prepare_figures}};
+    .cpu = {.run = cpu::bytes_limit, .prepare = detail::prepare_figures},
+    .cuda = {
+        .run = cuda::bytes_limit, .prepare = detail::prepare_figures, .can_be_captured = false}};
 
 }  // namespace ebb

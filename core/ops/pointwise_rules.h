@@ -33,7 +33,8 @@ constexpr OpDef unary(const char* name, const GradientRule& rule) {
           .keeps_input = rule.keeps_input,
           .keeps_output = rule.keeps_output,
           .takes_over = bit(0),
-          .cpu = {cpu::map<F>}};
+          .cpu = {cpu::map<F>},
+          .cuda = {cuda::map<F>}};
 }
 
 // F(a, b) of two tensors of one shape: the gradient of a function from its result.
@@ -43,6 +44,7 @@ constexpr OpDef pair(const char* name, const GradientRule& rule) {
   op.infer = infer_pair;
   op.takes_over = bit(0) | bit(1);
   op.cpu = {cpu::zip<F>};
+  op.cuda = {cuda::zip<F>};
   return op;
 }
 
@@ -54,6 +56,7 @@ constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules)
                     unary<F>(name, rules.number_left)};
   op.tensors.infer = infer_binary;
   op.number_right.cpu = op.number_left.cpu = {cpu::zip<F>};
+  op.number_right.cuda = op.number_left.cuda = {cuda::zip<F>};
   return op;
 }
 

@@ -113,30 +113,37 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
 
 // None of these is stateful: what is random about them is the draw, an input.
 
-constinit const OpDef uniform_op{.name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}};
+constinit const OpDef uniform_op{
+    .name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}, .cuda = {cuda::uniform}};
 
-constinit const OpDef normal_op{.name = "normal", .infer = infer_creation, .cpu = {cpu::normal}};
+constinit const OpDef normal_op{
+    .name = "normal", .infer = infer_creation, .cpu = {cpu::normal}, .cuda = {cuda::normal}};
 
-constinit const OpDef bernoulli_op{
-    .name = "bernoulli", .infer = infer_creation, .cpu = {cpu::bernoulli}};
+constinit const OpDef bernoulli_op{.name = "bernoulli",
+                                   .infer = infer_creation,
+                                   .cpu = {cpu::bernoulli},
+                                   .cuda = {cuda::bernoulli}};
 
 constinit const OpDef uniform_like_op{.name = "uniform_like",
                                       .infer = infer_like,
                                       .gradient = no_gradient,
                                       .shape_only = bit(1),
-                                      .cpu = {cpu::uniform}};
+                                      .cpu = {cpu::uniform},
+                                      .cuda = {cuda::uniform}};
 
 constinit const OpDef normal_like_op{.name = "normal_like",
                                      .infer = infer_like,
                                      .gradient = no_gradient,
                                      .shape_only = bit(1),
-                                     .cpu = {cpu::normal}};
+                                     .cpu = {cpu::normal},
+                                     .cuda = {cuda::normal}};
 
 constinit const OpDef bernoulli_like_op{.name = "bernoulli_like",
                                         .infer = infer_like,
                                         .gradient = no_gradient,
                                         .shape_only = bit(1),
-                                        .cpu = {cpu::bernoulli}};
+                                        .cpu = {cpu::bernoulli},
+                                        .cuda = {cuda::bernoulli}};
 
 constinit const OpDef dropout_op{
     .name = "dropout",
@@ -148,7 +155,8 @@ constinit const OpDef dropout_op{
     },
     .keeps = input(1),
     .takes_over = bit(0),
-    .cpu = {cpu::dropout}};
+    .cpu = {cpu::dropout},
+    .cuda = {cuda::dropout}};
 
 constinit const OpDef draw_op{.name = "draw",
                               .infer =
@@ -157,7 +165,8 @@ constinit const OpDef draw_op{.name = "draw",
                                                       "the random state must be i64[2]");
                                     inference.output(DType::i64, {2});
                                   },
-                              .cpu = {cpu::draw}};
+                              .cpu = {cpu::draw},
+                              .cuda = {cuda::draw}};
 
 constinit const OpDef next_run_op{.name = "next_run",
                                   .infer =
@@ -168,6 +177,7 @@ constinit const OpDef next_run_op{.name = "next_run",
                                       },
                                   .updates = bit(0),
                                   .stateful = true,
-                                  .cpu = {cpu::next_run}};
+                                  .cpu = {cpu::next_run},
+                                  .cuda = {cuda::next_run}};
 
 }  // namespace ebb

@@ -108,13 +108,15 @@ constinit const OpDef sum_op{.name = "sum",
                              .infer = infer_reduce,
                              .gradient = reduce_gradient,
                              .is_identity = detail::keeps_shape,
-                             .cpu = {cpu::sum, cpu::sum_memory}};
+                             .cpu = {cpu::sum, cpu::sum_memory},
+                             .cuda = {cuda::sum, cuda::sum_memory}};
 
 constinit const OpDef mean_op{.name = "mean",
                               .infer = infer_reduce,
                               .gradient = reduce_gradient,
                               .is_identity = detail::keeps_shape,
-                              .cpu = {cpu::sum, cpu::sum_memory}};
+                              .cpu = {cpu::sum, cpu::sum_memory},
+                              .cuda = {cuda::sum, cuda::sum_memory}};
 
 constinit const OpDef sum_like_op{.name = "sum_like",
                                   .infer = infer_like<false>,
@@ -123,7 +125,8 @@ constinit const OpDef sum_like_op{.name = "sum_like",
                                   },
                                   .shape_only = bit(1),
                                   .is_identity = detail::keeps_shape,
-                                  .cpu = {cpu::sum_like, cpu::sum_like_memory}};
+                                  .cpu = {cpu::sum_like, cpu::sum_like_memory},
+                                  .cuda = {cuda::sum_like, cuda::sum_like_memory}};
 
 constinit const OpDef broadcast_like_op{
     .name = "broadcast_like",
@@ -135,7 +138,8 @@ constinit const OpDef broadcast_like_op{
     },
     .shape_only = bit(1),
     .is_identity = detail::keeps_shape,
-    .cpu = {cpu::broadcast_like}};
+    .cpu = {cpu::broadcast_like},
+    .cuda = {cuda::broadcast_like}};
 
 constinit const OpDef expand_like_op{.name = "expand_like",
                                      .infer = infer_like<true>,
@@ -144,6 +148,7 @@ constinit const OpDef expand_like_op{.name = "expand_like",
                                      },
                                      .shape_only = bit(1),
                                      .is_identity = detail::keeps_shape,
-                                     .cpu = {cpu::expand_like}};
+                                     .cpu = {cpu::expand_like},
+                                     .cuda = {cuda::expand_like}};
 
 }  // namespace ebb

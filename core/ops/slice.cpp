@@ -112,7 +112,8 @@ constinit const OpDef slice_backward_op{
     },
     .shape_only = bit(1),
     .is_identity = detail::keeps_shape,
-    .cpu = {cpu::slice_backward}};
+    .cpu = {cpu::slice_backward},
+    .cuda = {cuda::slice_backward}};
 
 constinit const OpDef select_op{
     .name = "select",
@@ -121,7 +122,8 @@ constinit const OpDef select_op{
       const Tensor x = g.x(0);
       return {apply_one(select_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
     },
-    .cpu = {cpu::select}};
+    .cpu = {cpu::select},
+    .cuda = {cuda::select}};
 
 constinit const OpDef select_backward_op{
     .name = "select_backward",
@@ -130,7 +132,8 @@ constinit const OpDef select_backward_op{
       return {apply_one(select_op, {g.dy()}, g.node().attributes, g.site()), {}};
     },
     .shape_only = bit(1),
-    .cpu = {cpu::select_backward}};
+    .cpu = {cpu::select_backward},
+    .cuda = {cuda::select_backward}};
 
 constinit const OpDef size_op{.name = "size",
                               .infer =
@@ -141,6 +144,7 @@ constinit const OpDef size_op{.name = "size",
                                     inference.output(DType::i64, {});
                                   },
                               .shape_only = bit(0),
-                              .cpu = {cpu::size}};
+                              .cpu = {cpu::size},
+                              .cuda = {cuda::size}};
 
 }  // namespace ebb

@@ -93,7 +93,8 @@ constinit const OpDef assign_op{.name = "assign",
                                 .updates = bit(0),
                                 .overwrites = true,
                                 .stateful = true,
-                                .cpu = {cpu::assign}};
+                                .cpu = {cpu::assign},
+                                .cuda = {cuda::assign}};
 
 constinit const OpDef add_assign_op{.name = "add_assign",
                                     .infer = infer_add_assign,
@@ -102,19 +103,22 @@ constinit const OpDef add_assign_op{.name = "add_assign",
                                     },
                                     .updates = bit(0),
                                     .stateful = true,
-                                    .cpu = {cpu::add_assign}};
+                                    .cpu = {cpu::add_assign},
+                                    .cuda = {cuda::add_assign}};
 
 constinit const OpDef assign_if_op{.name = "assign_if",
                                    .infer = infer_assign_if,
                                    .updates = bit(0),
                                    .stateful = true,
-                                   .cpu = {cpu::assign_if}};
+                                   .cpu = {cpu::assign_if},
+                                   .cuda = {cuda::assign_if}};
 
 constinit const OpDef increment_op{.name = "increment",
                                    .infer = infer_increment,
                                    .updates = bit(0),
                                    .stateful = true,
-                                   .cpu = {cpu::increment}};
+                                   .cpu = {cpu::increment},
+                                   .cuda = {cuda::increment}};
 
 constinit const OpDef add_count_op{.name = "add_count",
                                    .infer =
@@ -125,7 +129,8 @@ constinit const OpDef add_count_op{.name = "add_count",
                                        },
                                    .updates = bit(0),
                                    .stateful = true,
-                                   .cpu = {cpu::add_count}};
+                                   .cpu = {cpu::add_count},
+                                   .cuda = {cuda::add_count}};
 
 constinit const OpDef at_least_op{.name = "at_least",
                                   .infer =
@@ -133,7 +138,8 @@ constinit const OpDef at_least_op{.name = "at_least",
                                         require_scalar(inference, 0, DType::i64, "n");
                                         inference.output(DType::boolean, {});
                                       },
-                                  .cpu = {cpu::at_least}};
+                                  .cpu = {cpu::at_least},
+                                  .cuda = {cuda::at_least}};
 
 constinit const OpDef clear_if_op{.name = "clear_if",
                                   .infer =
@@ -147,7 +153,8 @@ constinit const OpDef clear_if_op{.name = "clear_if",
                                       },
                                   .updates = bit(0),
                                   .stateful = true,
-                                  .cpu = {cpu::clear_if}};
+                                  .cpu = {cpu::clear_if},
+                                  .cuda = {cuda::clear_if}};
 
 constinit const OpDef with_updates_op{.name = "with_updates",
                                       .infer = output_like_first,

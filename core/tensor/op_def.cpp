@@ -1,7 +1,7 @@
 #include "ebb/core/tensor/op_def.h"
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/device/runtime.h"
+#include "ebb/core/tensor/kernel_of.h"
 
 namespace ebb {
 

@@ -12,7 +12,6 @@ namespace ebb {
 
 struct OpDef;
 class GradientContext;
-class Runtime;
 
 using Specs = InlineVector<Spec, 4>;
 
@@ -104,6 +103,7 @@ struct OpDef {
   // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.
   bool (*is_identity)(const MemoryQuery&) = nullptr;
   DeviceKernel cpu = {};
+  DeviceKernel cuda = {};
 };
 
 // Whether an application needs only the shape of its input i.
@@ -119,16 +119,6 @@ inline bool keeps_input(const OpDef& op, std::size_t i, const IndexSet& wants) {
 }
 inline bool keeps_output(const OpDef& op, std::size_t i, const IndexSet& wants) {
   return op.keeps_output ? op.keeps_output(i, wants) : op.keeps.outputs.has(i);
-}
-
-namespace detail {
-[[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime);
-}  // namespace detail
-
-// The kernel and rules of an operator on a device. Throws Error where it has none.
-inline const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime) {
-  if (!op.cpu.run) detail::throw_no_kernel(op, runtime);
-  return op.cpu;
 }
 
 namespace detail {

@@ -8,6 +8,7 @@ class Recorder;
 namespace detail {
 
 class EdgeCollector;
+class LaunchRow;
 
 // How the calling thread's eager operators run at the moment.
 struct TapeMode {
@@ -15,6 +16,7 @@ struct TapeMode {
   memory::Category category = memory::Category::temporary;  // of what operators allocate
   EdgeCollector* collector = nullptr;  // while recompute runs its function unrecorded
   Recorder* tracing = nullptr;         // the graph that all operators are recorded in, if any
+  LaunchRow* row = nullptr;            // where updates wait to be run as one, if they do
 };
 
 inline TapeMode& tape_mode() noexcept {

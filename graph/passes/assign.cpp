@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ebb/graph/passes/passes.h"
+#include "ebb/core/tensor/kernel_of.h"
 
 namespace ebb::detail {
 

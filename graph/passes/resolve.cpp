@@ -1,5 +1,6 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {

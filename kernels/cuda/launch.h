@@ -36,7 +36,8 @@ Status launch(cudaStream_t stream, void (*kernel)(Parameters...), dim3 blocks, d
 // enough that each thread has more than one element of a large array.
 inline unsigned blocks_for(std::int64_t items, int threads = kThreads) noexcept {
   constexpr std::int64_t kMostBlocks = 1 << 14;
-  return static_cast<unsigned>(std::clamp<std::int64_t>((items + threads - 1) / threads, 1, kMostBlocks));
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>((items + threads - 1) / threads, 1, kMostBlocks));
 }
 
 }  // namespace ebb::cuda

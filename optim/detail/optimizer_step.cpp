@@ -9,6 +9,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -234,6 +235,7 @@ std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
 void OptimizerStep::write(const Tensors& gradients, std::vector<Tensor>& updates) {
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
   if (fused_) {
+    ebb::detail::LaunchRow row;  // on a GPU, one kernel for all parameters
     for (std::size_t i = 0; i < size(); ++i)
       updates.push_back(fused_->update_in_place({.parameter = parameter(i),
                                                  .gradient = without_history(gradients[i]),
@@ -241,6 +243,7 @@ void OptimizerStep::write(const Tensors& gradients, std::vector<Tensor>& updates
                                                  .step = updates[0],
                                                  .rate = rate_,
                                                  .gate = gate_}));
+    row.flush();
     return;
   }
   for (const auto& [target, value] : new_values_)

@@ -11,6 +11,7 @@ namespace ebb::tests {
 namespace {
 
 DeferredBackend* chosen = nullptr;
+bool on_cuda_ = false;
 
 bool is_set(const char* name, bool otherwise = false) {
   const char* value = std::getenv(name);
@@ -22,9 +23,19 @@ bool is_set(const char* name, bool otherwise = false) {
 void choose_test_device() {
   const char* name = std::getenv("EBB_TEST_DEVICE");
   if (!name || std::string(name) == "cpu") return;
+  if (std::string(name) == "cuda") {
+    detail::CudaDevice device = detail::open_cuda(0);
+    on_cuda_ = true;
+    Runtime::replace_cpu({.name = "cpu",  // tests know it by this name
+                          .profile = std::move(device.profile),
+                          .source = std::move(device.source),
+                          .backend = std::move(device.backend),
+                          .staging = std::move(device.staging)});
+    return;
+  }
   if (std::string(name) != "deferred")
     throw Error("EBB_TEST_DEVICE names no device: " + std::string(name) +
-                "; there are: cpu, deferred");
+                "; there are: cpu, deferred, cuda");
   const auto memory = std::make_shared<DeferredMemory>(memory::HostSource().device_memory().total);
   auto backend = std::make_unique<DeferredBackend>(memory);
   backend->set_at_once(is_set("EBB_DEFERRED_AT_ONCE"));
@@ -41,6 +52,7 @@ void choose_test_device() {
 }
 
 DeferredBackend* test_backend() noexcept { return chosen; }
+bool on_cuda() noexcept { return on_cuda_; }
 
 AtOnce::AtOnce() {
   if (chosen) before_ = chosen->set_at_once(true);

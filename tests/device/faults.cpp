@@ -15,6 +15,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/deferred_backend.h"
+#include "ebb/tests/device/host_kernel.h"
 
 namespace ebb::tests {
 namespace {
@@ -35,7 +36,7 @@ struct Faulty {
     parts.profile.captures_programs = true;
     parts.source = std::make_unique<DeferredSource>(memory);
     parts.backend = std::move(own);
-      device.emplace(Runtime::make(std::move(parts)));
+    device.emplace(Runtime::make(std::move(parts)));
     device->runtime().set_poisons(false);  // what poison cannot fill is let be
   }
   std::size_t allocated() const { return device->runtime().allocator().allocated_bytes(); }
@@ -141,14 +142,19 @@ TEST_CASE("a session whose values another has read may change them") {
   CHECK(one.value(w).item<float>({1}) == 6);
 }
 
+namespace {
+constexpr auto run_op = [](const KernelContext& c) -> Status {
+  if (c.stream == nullptr) return Status::refuse("has no stream");
+  *c.outputs[0].as<float>() = *c.inputs[0].as<float>();
+  return {};
+};
+}  // namespace
+
 TEST_CASE("a kernel is given the stream that it is to use, in both modes") {
   static const OpDef op{.name = "streaming",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
-                        .cpu = {[](const KernelContext& c) -> Status {
-                          if (c.stream == nullptr) return Status::refuse("has no stream");
-                          *c.outputs[0].as<float>() = *c.inputs[0].as<float>();
-                          return {};
-                        }}};
+                        .cpu = {run_op},
+                        .cuda = tests::copied<run_op>};
   const Faulty faulty;
   const Tensor x = Tensor::full({1}, 3, DType::f32, *faulty.device);
   CHECK(apply_one(op, {x}, {}, CallSite::here()).item<float>() == 3);

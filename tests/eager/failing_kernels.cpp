@@ -8,6 +8,7 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
@@ -21,18 +22,19 @@ struct OutcomeAttributes {
   Outcome outcome = Outcome::done;
 };
 
+constexpr auto run_half = [](const KernelContext& c) -> Status {
+  const Outcome outcome = c.attribute<OutcomeAttributes>().outcome;
+  if (outcome == Outcome::refused) return Status::refuse("cannot", 12);
+  for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i) c.inputs[0].as<float>()[i] = 7;
+  return outcome == Outcome::failed ? Status::fail("broke down") : Status{};
+};
 // Sets the first half of its input to 7 before it fails.
 const OpDef half_op{.name = "half",
                     .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
                     .updates = bit(0),
                     .stateful = true,
-                    .cpu = {[](const KernelContext& c) -> Status {
-                      const Outcome outcome = c.attribute<OutcomeAttributes>().outcome;
-                      if (outcome == Outcome::refused) return Status::refuse("cannot", 12);
-                      for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i)
-                        c.inputs[0].as<float>()[i] = 7;
-                      return outcome == Outcome::failed ? Status::fail("broke down") : Status{};
-                    }}};
+                    .cpu = {run_half},
+                    .cuda = tests::copied<run_half>};
 
 void update_half(const Tensor& target, Outcome outcome) {
   const Input input(target);

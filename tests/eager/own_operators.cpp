@@ -8,6 +8,7 @@
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 
 using namespace ebb;
 
@@ -20,7 +21,11 @@ Status copy_first(const KernelContext& c) {
 }
 
 OpDef own(const char* name, Tensors (*gradient)(const GradientContext&)) {
-  return {.name = name, .infer = detail::same_shape, .gradient = gradient, .cpu = {copy_first}};
+  return {.name = name,
+          .infer = detail::same_shape,
+          .gradient = gradient,
+          .cpu = {copy_first},
+          .cuda = tests::copied<copy_first>};
 }
 
 Tensor apply_own(const OpDef& op, const Tensor& x) {
@@ -60,14 +65,16 @@ TEST_CASE("a gradient rule that gives another shape, dtype or number is refused,
 }
 
 TEST_CASE("an operator without a shape rule, or without the memory rule it needs, is refused") {
-  static const OpDef no_rule{.name = "no_rule", .infer = nullptr, .cpu = {copy_first}};
+  static const OpDef no_rule{
+      .name = "no_rule", .infer = nullptr, .cpu = {copy_first}, .cuda = tests::copied<copy_first>};
   static const OpDef opaque{.name = "opaque",
                             .infer =
                                 [](Inference& i) {
                                   i.output(DType::f32, i.inputs[0].shape);
                                   i.output(DType::u8, {kOpen});
                                 },
-                            .cpu = {copy_first}};
+                            .cpu = {copy_first},
+                            .cuda = tests::copied<copy_first>};
   const Tensor x = Tensor::full({3}, 1);
   Graph graph;
   const Tensor p = graph.placeholder("p", DType::f32, {3});

@@ -3,6 +3,7 @@
 #include "ebb/eager/prepared_cache.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 
 using namespace ebb;
 
@@ -24,24 +25,24 @@ struct FactorAttributes {
   double value = 1;
 };
 
+constexpr auto run_scale = [](const KernelContext& c) -> Status {
+  const auto* factor = static_cast<const Factor*>(c.prepared);
+  if (!factor || factor->elements != c.outputs[0].elements())
+    return Status::refuse("was prepared for something else");
+  for (std::int64_t i = 0; i < factor->elements; ++i)
+    c.outputs[0].as<float>()[i] = factor->value * c.inputs[0].as<float>()[i];
+  return {};
+};
+constexpr auto prepare_scale = [](const MemoryQuery& query) -> detail::Ref<Prepared> {
+  ++prepared;
+  REQUIRE(query.profile != nullptr);
+  return detail::make_ref<Factor>(static_cast<float>(query.attribute<FactorAttributes>().value),
+                                  query.outputs[0].shape.elements());
+};
 const OpDef scale_op{.name = "scale",
                      .infer = detail::same_shape,
-                     .cpu = {.run = [](const KernelContext& c) -> Status {
-                               const auto* factor = static_cast<const Factor*>(c.prepared);
-                               if (!factor || factor->elements != c.outputs[0].elements())
-                                 return Status::refuse("was prepared for something else");
-                               for (std::int64_t i = 0; i < factor->elements; ++i)
-                                 c.outputs[0].as<float>()[i] =
-                                     factor->value * c.inputs[0].as<float>()[i];
-                               return {};
-                             },
-                             .prepare = [](const MemoryQuery& query) -> detail::Ref<Prepared> {
-                               ++prepared;
-                               REQUIRE(query.profile != nullptr);
-                               return detail::make_ref<Factor>(
-                                   static_cast<float>(query.attribute<FactorAttributes>().value),
-                                   query.outputs[0].shape.elements());
-                             }}};
+                     .cpu = {.run = run_scale, .prepare = prepare_scale},
+                     .cuda = tests::copied<run_scale, nullptr, prepare_scale>};
 
 Tensor scale(const Tensor& x, double value) {
   return apply_one(scale_op, {x}, FactorAttributes{value}, CallSite::here());

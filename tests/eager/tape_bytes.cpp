@@ -13,6 +13,7 @@
 #include "ebb/core/tensor/gradient_context.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/eager/bytes.h"
 
 using namespace ebb;
@@ -65,11 +66,13 @@ const OpDef keeping{
     .infer = detail::same_shape,
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * g.x(0)}; },
     .keeps = input(0),
-    .cpu = {copy_first}};
+    .cpu = {copy_first},
+    .cuda = tests::copied<copy_first>};
 const OpDef failing{.name = "failing",
                     .infer = detail::same_shape,
                     .gradient = [](const GradientContext&) -> Tensors { throw Halted(); },
-                    .cpu = {copy_first}};
+                    .cpu = {copy_first},
+                    .cuda = tests::copied<copy_first>};
 
 Tensor apply_own(const OpDef& op, const Tensor& x) {
   return apply_one(op, {x}, {}, CallSite::here());

@@ -15,6 +15,7 @@
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/host_kernel.h"
 
 namespace ebb::tests {
 namespace {
@@ -41,15 +42,17 @@ using Names = std::vector<std::string>;
 
 namespace {
 
+constexpr auto run_own = [](const KernelContext& c) -> Status {
+  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
+    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+  return {};
+};
 // x itself, whose gradient rule gives x back: a gradient that is an older version of what it is of.
 const OpDef own_op{.name = "own",
                    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
                    .gradient = [](const GradientContext& g) -> Tensors { return {g.x(0)}; },
-                   .cpu = {[](const KernelContext& c) -> Status {
-                     for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-                       c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-                     return {};
-                   }}};
+                   .cpu = {run_own},
+                   .cuda = tests::copied<run_own>};
 
 }  // namespace
 

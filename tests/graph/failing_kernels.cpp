@@ -11,6 +11,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
@@ -19,18 +20,21 @@ namespace {
 
 using Floats = std::vector<float>;
 
+constexpr auto run_op = [](const KernelContext& c) -> Status {
+  const float how = *c.inputs[1].as<float>();
+  if (how == 1) return Status::refuse("refused");
+  for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
+    c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+  return how == 2 ? Status::fail("failed") : Status{};
+};
+
 // x, where the first value of `how` is 0; refuses where it is 1, fails where it is 2.
 Tensor at_risk(const Tensor& x, const Tensor& how) {
   static const OpDef op{.name = "at_risk",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
-                        .cpu = {[](const KernelContext& c) -> Status {
-                          const float how = *c.inputs[1].as<float>();
-                          if (how == 1) return Status::refuse("refused");
-                          for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-                            c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-                          return how == 2 ? Status::fail("failed") : Status{};
-                        }}};
+                        .cpu = {run_op},
+                        .cuda = tests::copied<run_op>};
   return apply_one(op, {x, how}, {}, CallSite::here());
 }
 
@@ -131,6 +135,15 @@ TEST_CASE("a captured tensor that a failed run was updating is refused until it 
   CHECK(session.run(step, {{how, ok()}}).to_vector<float>() == Floats{5, 6});
 }
 
+namespace {
+constexpr auto run_half = [](const KernelContext& c) -> Status {
+  const float how = *c.inputs[1].as<float>();
+  if (how == 1) return Status::refuse("refused");
+  for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i) c.inputs[0].as<float>()[i] = 7;
+  return Status::fail("failed");
+};
+}  // namespace
+
 TEST_CASE(
     "the update that fails in a session tears its own target, and one that refuses does not") {
   const tests::AtOnce at_once;
@@ -138,13 +151,8 @@ TEST_CASE(
                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                           .updates = bit(0),
                           .stateful = true,
-                          .cpu = {[](const KernelContext& c) -> Status {
-                            const float how = *c.inputs[1].as<float>();
-                            if (how == 1) return Status::refuse("refused");
-                            for (std::int64_t i = 0; i < c.inputs[0].elements() / 2; ++i)
-                              c.inputs[0].as<float>()[i] = 7;
-                            return Status::fail("failed");
-                          }}};
+                          .cpu = {run_half},
+                          .cuda = tests::copied<run_half>};
   const Program p;
   const Tensor step = apply_one(half, {p.w, p.how}, {}, CallSite::here());
   Session session(p.graph);

@@ -13,6 +13,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/own_deferred.h"
 
 using namespace ebb;
@@ -41,17 +42,19 @@ class Taken {
     static const OpDef op{.name = "take",
                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                           .stateful = true,
-                          .cpu = {[](const KernelContext& c) -> Status {
-                            auto& allocator = Device::cpu().runtime().allocator();
-                            blocks_.push_back(allocator.allocate({.bytes = kBytes}));
-                            for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
-                              c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
-                            return {};
-                          }}};
+                          .cpu = {run},
+                          .cuda = tests::copied<run>};
     return apply_one(op, {x}, {}, CallSite::here());
   }
 
  private:
+  static Status run(const KernelContext& c) {
+    auto& allocator = Device::cpu().runtime().allocator();
+    blocks_.push_back(allocator.allocate({.bytes = kBytes}));
+    for (std::int64_t i = 0; i < c.outputs[0].elements(); ++i)
+      c.outputs[0].as<float>()[i] = c.inputs[0].as<float>()[i];
+    return {};
+  }
   static inline std::vector<memory::Block*> blocks_;
 };
 

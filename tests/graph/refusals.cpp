@@ -7,6 +7,7 @@
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
@@ -18,17 +19,19 @@ namespace {
 Graph* extended = nullptr;
 std::string refusal;
 
+constexpr auto run_extending = [](const KernelContext& context) -> Status {
+  *context.outputs[0].as<float>() = *context.inputs[0].as<float>();
+  try {
+    extended->placeholder("late", DType::f32, {});
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  return {};
+};
 const OpDef extending_op{.name = "extending",
                          .infer = detail::same_shape,
-                         .cpu = {[](const KernelContext& context) -> Status {
-                           *context.outputs[0].as<float>() = *context.inputs[0].as<float>();
-                           try {
-                             extended->placeholder("late", DType::f32, {});
-                           } catch (const Error& error) {
-                             refusal = error.what();
-                           }
-                           return {};
-                         }}};
+                         .cpu = {run_extending},
+                         .cuda = tests::copied<run_extending>};
 
 }  // namespace
 

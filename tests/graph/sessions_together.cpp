@@ -12,6 +12,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
@@ -154,11 +155,16 @@ TEST_CASE("a session's close changes nothing of another's", "[row3]") {
   CHECK(losses == wanted);
 }
 
+namespace {
+constexpr auto run_op = [](const KernelContext&) { return Status::fail("as it must"); };
+}  // namespace
+
 TEST_CASE("a session that dies by an exception gives everything back", "[row1][row2]") {
   static const OpDef op{.name = "always_fails",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
-                        .cpu = {[](const KernelContext&) { return Status::fail("as it must"); }}};
+                        .cpu = {run_op},
+                        .cuda = tests::copied<run_op>};
   const tests::AtOnce at_once;
   const ClassifierGraph model;
   const Tensor failing = apply_one(op, {model.train}, {}, CallSite::here());

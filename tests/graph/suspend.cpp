@@ -11,6 +11,7 @@
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/suspend.h"
@@ -302,11 +303,16 @@ TEST_CASE("a resume in which a watch throws leaves the session suspended, and ho
   }
 }
 
+namespace {
+constexpr auto run_op = [](const KernelContext&) { return Status::fail("as it must"); };
+}  // namespace
+
 TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {
   static const OpDef op{.name = "fails_late",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
-                        .cpu = {[](const KernelContext&) { return Status::fail("as it must"); }}};
+                        .cpu = {run_op},
+                        .cuda = tests::copied<run_op>};
   const tests::AtOnce at_once;
   Graph graph;
   const Parameters parameters(graph);

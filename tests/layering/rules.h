@@ -49,7 +49,9 @@ inline std::vector<Room> rooms_of_core() {
 
 inline std::vector<Room> rooms() {
   std::vector<std::string_view> for_cuda = kKernelFacing;
-  for_cuda.insert(for_cuda.end(), {"allocator/", "allocator/cuda/"});
+  for_cuda.insert(for_cuda.end(), {"allocator/", "allocator/cuda/", "kernels/cuda/host/"});
+  std::vector<std::string_view> for_cuda_host = kKernelFacing;  // without any header of CUDA's
+  for_cuda_host.insert(for_cuda_host.end(), {"allocator/", "core/base/", "kernels/cuda/kernels.inc"});
   const std::vector<std::string_view> all_public = {
       "allocator/", "core/", "eager/", "graph/", "optim/", "models/", "ebb.h", "custom_operator.h"};
   std::vector<std::string_view> everything = all_public;
@@ -68,6 +70,7 @@ inline std::vector<Room> rooms() {
       {"models", {"core/", "allocator/"}, true},
       {"kernels/cpu", kKernelFacing},
       {"kernels/cuda", for_cuda},
+      {"kernels/cuda/host", for_cuda_host},
       {"", all_public, true},
       {"examples", all_public, false, false},
       {"benchmarks", for_benchmarks, false, false},
@@ -110,12 +113,14 @@ struct Seam {
   std::string_view beside_core = {};  // the room that declares and calls some of them too
 };
 
-inline constexpr std::array<Seam, 5> kSeams = {{
+inline constexpr std::array<Seam, 7> kSeams = {{
     {"run_now", "ebb::detail::run_now(", "eager"},
     {"Recorder", "", "graph"},
     {"the kernel templates", "ebb::cpu::", "kernels", "optim"},
     {"the kernel templates", "ebb::cuda::", "kernels", "optim"},
     {"the backend of the host", "ebb::detail::make_cpu_backend(", "kernels"},
+    {"the CUDA devices", "ebb::detail::open_cuda(", "kernels"},
+    {"the CUDA devices", "ebb::detail::count_cuda(", "kernels"},
 }};
 
 }  // namespace ebb::tests

@@ -46,7 +46,8 @@ const OpDef wrong_square_op{
     .infer = detail::same_shape,
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * g.x(0)}; },
     .keeps = input(0),
-    .cpu = {cpu::map<functors::Square>}};
+    .cpu = {cpu::map<functors::Square>},
+    .cuda = {cuda::map<functors::Square>}};
 
 // One whose first gradient is right, and whose second one is not.
 const OpDef half_wrong_op{
@@ -54,7 +55,8 @@ const OpDef half_wrong_op{
     .infer = detail::same_shape,
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy() * 2 * g.x(0).detach()}; },
     .keeps = input(0),
-    .cpu = {cpu::map<functors::Square>}};
+    .cpu = {cpu::map<functors::Square>},
+    .cuda = {cuda::map<functors::Square>}};
 
 }  // namespace
 

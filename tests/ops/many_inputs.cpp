@@ -12,6 +12,7 @@
 #include "ebb/core/tensor/gradient_context.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/ops/harness.h"
 
 namespace ebb::tests {
@@ -32,6 +33,10 @@ void add_squares(std::span<const Buffer> inputs, float* to) {
   }
 }
 
+constexpr auto run_sum_of_squares = [](const KernelContext& c) -> Status {
+  add_squares(c.inputs, c.outputs[0].as<float>());
+  return {};
+};
 // The sum of the squares of all inputs. It keeps those whose gradient is wanted, and lives in the
 // first input, or the 20th after it, and so on.
 const OpDef sum_of_squares_op{
@@ -45,22 +50,23 @@ const OpDef sum_of_squares_op{
     },
     .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(i); },
     .takes_over = every(20, bit(0)),
-    .cpu = {[](const KernelContext& c) -> Status {
-      add_squares(c.inputs, c.outputs[0].as<float>());
-      return {};
-    }}};
+    .cpu = {run_sum_of_squares},
+    .cuda = tests::copied<run_sum_of_squares>};
+
+constexpr auto run_add_groups = [](const KernelContext& c) -> Status {
+  for (std::size_t i = 0; i < c.inputs.size(); i += 2)
+    for (std::int64_t j = 0; j < c.inputs[i].elements(); ++j)
+      c.inputs[i].as<float>()[j] += c.inputs[i + 1].as<float>()[j];
+  return {};
+};
 
 // Groups of a parameter and what is added to it, as of an optimizer over many parameters.
 const OpDef add_groups_op{.name = "add_groups",
                           .infer = like_first,
                           .updates = every(2, bit(0)),
                           .stateful = true,
-                          .cpu = {[](const KernelContext& c) -> Status {
-                            for (std::size_t i = 0; i < c.inputs.size(); i += 2)
-                              for (std::int64_t j = 0; j < c.inputs[i].elements(); ++j)
-                                c.inputs[i].as<float>()[j] += c.inputs[i + 1].as<float>()[j];
-                            return {};
-                          }}};
+                          .cpu = {run_add_groups},
+                          .cuda = tests::copied<run_add_groups>};
 
 template <class Question>
 std::size_t scratch_input(std::size_t inputs, const Question& question) {
@@ -69,23 +75,23 @@ std::size_t scratch_input(std::size_t inputs, const Question& question) {
   return i;
 }
 
+constexpr auto run_scratch = [](const KernelContext& c) -> Status {
+  const std::size_t i = scratch_input(c.inputs.size(), c);
+  float* scratch = i < c.inputs.size() ? c.inputs[i].as<float>() : static_cast<float*>(c.workspace);
+  add_squares(c.inputs, scratch);
+  std::copy_n(scratch, c.outputs[0].elements(), c.outputs[0].as<float>());
+  return {};
+};
+constexpr auto memory_of_scratch = [](const MemoryQuery& q) -> MemoryNeeds {
+  const bool needs = scratch_input(q.inputs.size(), q) == q.inputs.size();
+  return {.workspace_bytes = needs ? q.outputs[0].bytes() : 0};
+};
 // The same, made in an input that it may destroy, or else in workspace, and copied from there.
-const OpDef scratch_op{
-    .name = "scratch",
-    .infer = like_first,
-    .destroys = every(20, bit(0)),
-    .cpu = {.run = [](const KernelContext& c) -> Status {
-              const std::size_t i = scratch_input(c.inputs.size(), c);
-              float* scratch =
-                  i < c.inputs.size() ? c.inputs[i].as<float>() : static_cast<float*>(c.workspace);
-              add_squares(c.inputs, scratch);
-              std::copy_n(scratch, c.outputs[0].elements(), c.outputs[0].as<float>());
-              return {};
-            },
-            .memory = [](const MemoryQuery& q) -> MemoryNeeds {
-              const bool needs = scratch_input(q.inputs.size(), q) == q.inputs.size();
-              return {.workspace_bytes = needs ? q.outputs[0].bytes() : 0};
-            }}};
+const OpDef scratch_op{.name = "scratch",
+                       .infer = like_first,
+                       .destroys = every(20, bit(0)),
+                       .cpu = {.run = run_scratch, .memory = memory_of_scratch},
+                       .cuda = tests::copied<run_scratch, memory_of_scratch>};
 
 Tensor applied(const OpDef& op, const Tensors& in, std::size_t expiring = ~std::size_t{0}) {
   std::vector<Input> inputs(in.begin(), in.end());

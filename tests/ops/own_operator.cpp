@@ -7,6 +7,7 @@
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/host_kernel.h"
 
 namespace {
 
@@ -50,7 +51,8 @@ constinit const OpDef running_sum_op{
       return {running_sum(g.dy(), {1 - g.attribute<RunningSum>().from_the_end})};
     },
     .takes_over = bit(0),
-    .cpu = {run_running_sum}};
+    .cpu = {run_running_sum},
+    .cuda = tests::copied<run_running_sum>};
 
 Tensor running_sum(const Tensor& x, RunningSum how, CallSite site) {
   return apply_one(running_sum_op, {x}, how, site);

@@ -15,6 +15,7 @@
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
 
@@ -245,16 +246,18 @@ namespace {
 
 // Subtracts the gradient; refuses the third parameter it is given.
 int given = 0;
+constexpr auto run_third_fails = [](const KernelContext& c) -> Status {
+  if (++given == 3) return Status::refuse("is tired");
+  for (std::int64_t i = 0; i < c.inputs[0].elements(); ++i)
+    c.inputs[0].as<float>()[i] -= c.inputs[1].as<float>()[i];
+  return {};
+};
 const OpDef third_fails_op{.name = "third_fails",
                            .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                            .updates = bit(0),
                            .stateful = true,
-                           .cpu = {[](const KernelContext& c) -> Status {
-                             if (++given == 3) return Status::refuse("is tired");
-                             for (std::int64_t i = 0; i < c.inputs[0].elements(); ++i)
-                               c.inputs[0].as<float>()[i] -= c.inputs[1].as<float>()[i];
-                             return {};
-                           }}};
+                           .cpu = {run_third_fails},
+                           .cuda = tests::copied<run_third_fails>};
 
 class ThirdFails final : public optim::FusedRule {
  public:

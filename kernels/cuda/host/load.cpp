@@ -1,8 +1,105 @@
-// Stands in for the CUDA part in a build without CUDA.
-#include "ebb/kernels/cuda/runtime/toolkit.h"
+#include "ebb/kernels/cuda/host/load.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "ebb/core/base/error.h"
 
 namespace ebb::cuda {
+namespace {
 
-Toolkit toolkit() noexcept { return {}; }
+constexpr const char* kFile = "libebb_cuda.so";
+
+// The folder of the program or library that holds this code.
+std::filesystem::path own_folder() {
+  Dl_info info;
+  if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || !info.dli_fname)
+    return {};
+  std::error_code error;
+  return std::filesystem::canonical(info.dli_fname, error).parent_path();
+}
+
+// Beside ebb's own code, as in a folder of programs that is handed on; where a build has it; where
+// an installation has it, from the library as from a program; where this ebb was to be installed.
+std::vector<std::filesystem::path> places() {
+  if (const char* chosen = std::getenv("EBB_CUDA_PART")) return {chosen};
+  std::vector<std::filesystem::path> found;
+  if (const std::filesystem::path own = own_folder(); !own.empty())
+    for (const char* folder : {".", "..", "../..", "ebb", "../lib/ebb"})
+      found.push_back((own / folder / kFile).lexically_normal());
+  found.push_back(std::filesystem::path(EBB_CUDA_FOLDER) / kFile);
+  return found;
+}
+
+// Never closed: kernels of it are named by what lives as long as the process.
+struct Loaded {
+  const Part* part = nullptr;
+  std::string problem;  // why there is none
+};
+
+Loaded load_from(const std::filesystem::path& file) {
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) return {nullptr, std::string("the CUDA part cannot be loaded: ") + ::dlerror()};
+  const auto function =
+      reinterpret_cast<ebb_cuda_part_function*>(::dlsym(library, "ebb_cuda_part"));  // NOLINT
+  if (!function) return {nullptr, file.string() + " is no CUDA part of ebb"};
+  const Part* const part = function();
+  if (std::strcmp(part->stamp, part_stamp()) != 0)
+    return {nullptr, file.string() + " belongs to another build of ebb (" + part->stamp +
+                         "; this is " + part_stamp() + ")"};
+  return {part, {}};
+}
+
+Loaded load() {
+  const std::vector<std::filesystem::path> all = places();
+  for (const std::filesystem::path& file : all) {
+    std::error_code error;
+    if (std::filesystem::exists(file, error)) return load_from(file);
+  }
+  if (std::getenv("EBB_CUDA_PART"))
+    return {nullptr, "EBB_CUDA_PART names " + all.front().string() + ", which is not there"};
+  return {
+      nullptr,
+      std::string("no CUDA part of ebb (") + kFile +
+          ") beside the program or where ebb is installed: it is built where a CUDA toolkit is"};
+}
+
+const Loaded& load_once() {
+  static const Loaded& loaded = *new Loaded(load());
+  return loaded;
+}
+
+}  // namespace
+
+const KernelTable& loaded() noexcept {
+  static const KernelTable& table = load_once().part->kernels;
+  return table;
+}
+
+Toolkit toolkit() noexcept {
+  try {
+    if (const Part* part = load_once().part) return part->toolkit();
+  } catch (const std::exception&) {  // no memory for the names of places
+  }
+  return {};
+}
 
 }  // namespace ebb::cuda
+
+namespace ebb::detail {
+
+CudaDevice open_cuda(int number) {
+  const cuda::Loaded& loaded = cuda::load_once();
+  CudaDevice device;
+  const std::string problem = loaded.part ? loaded.part->open(number, device) : loaded.problem;
+  if (!problem.empty()) throw Error(message("cuda", problem, entry()));
+  return device;
+}
+
+int count_cuda() noexcept { return cuda::toolkit().device_count; }
+
+}  // namespace ebb::detail

@@ -4,9 +4,6 @@
 #include <string>
 
 #include "ebb/core/device/backend.h"
-#include "ebb/core/kernels/functors/activations.h"
-#include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/core/kernels/functors/elementary.h"
 
 namespace ebb::cuda {
 
@@ -16,6 +13,12 @@ struct Toolkit {
   int driver_version = 0;    // the newest CUDA that the driver here serves; 0 without a driver
   int device_count = 0;
 };
+
+// "13.0" of 13000.
+std::string version(int number);
+// One line for people: "no CUDA part", "CUDA 13.0, no driver here", "CUDA 13.0, driver for 13.0, 1
+// device".
+std::string describe(const Toolkit& toolkit);
 
 // A function of the part for each kernel: a member of the kernel's name.
 struct KernelTable {

@@ -8,6 +8,7 @@
 #include "ebb/allocator/cuda/device_memory.h"
 #include "ebb/allocator/cuda/live_streams.h"
 #include "ebb/allocator/cuda/pinned_source.h"
+#include "ebb/allocator/cuda_profile.h"
 #include "ebb/kernels/cuda/runtime/backend.h"
 #include "ebb/kernels/cuda/runtime/failure.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
@@ -50,20 +51,16 @@ bool wants_cudnn() noexcept {
 }
 
 std::string read_profile(int number, memory::Profile& profile) {
-  int major = 0, minor = 0;
-  for (const auto& [attribute, value] :
-       {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
-        {cudaDevAttrComputeCapabilityMinor, &minor},
-        {cudaDevAttrMultiProcessorCount, &profile.multiprocessors}}) {
+  int major = 0, minor = 0, multiprocessors = 0;
+  for (const auto& [attribute, value] : {std::pair{cudaDevAttrComputeCapabilityMajor, &major},
+                                         {cudaDevAttrComputeCapabilityMinor, &minor},
+                                         {cudaDevAttrMultiProcessorCount, &multiprocessors}}) {
     const cudaError_t error = cudaDeviceGetAttribute(value, attribute, number);
     if (error == cudaSuccess) continue;
     static_cast<void>(cudaGetLastError());
     return text_of(error);
   }
-  profile.name = "cuda";
-  profile.kernels = memory::Kernels::cuda;
-  profile.captures_programs = true;
-  profile.compute_capability = major * 10 + minor;
+  profile = memory::cuda_profile(major * 10 + minor, multiprocessors);
   profile.has_cudnn = wants_cudnn() && has_cudnn();
   if (profile.compute_capability >= kOldest) return "";
   return "its compute capability is " + capability_text(profile.compute_capability) +

@@ -1,6 +1,9 @@
 // What the rest of ebb finds here. The kernels are declared by the lists that it knows them by.
 #include "ebb/kernels/cuda/host/part.h"
 
+#include "ebb/core/kernels/functors/activations.h"
+#include "ebb/core/kernels/functors/arithmetic.h"
+#include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/kernels/cuda/runtime/device.h"
 #include "ebb/kernels/cuda/runtime/toolkit.h"
 

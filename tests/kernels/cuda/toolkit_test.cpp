@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/runtime/toolkit.h"
+#include "ebb/kernels/cuda/host/load.h"
 
 #include "ebb/tests/catch.h"
 
@@ -24,7 +24,7 @@ TEST_CASE("a machine with a GPU has a driver and at least one device", "[gpu]") 
 }
 
 TEST_CASE("the CUDA part describes what it found in one line") {
-  CHECK(describe({}) == "built without CUDA");
+  CHECK(describe({}) == "no CUDA part");
   CHECK(describe({.compiled_version = 13000}) == "CUDA 13.0, no driver here");
   CHECK(describe({.compiled_version = 12040, .driver_version = 12080, .device_count = 2}) ==
         "CUDA 12.4, driver for 12.8, 2 devices");

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/runtime/toolkit.h"
+#include "ebb/kernels/cuda/host/part.h"
 
 namespace ebb::cuda {
 
@@ -7,7 +7,7 @@ std::string version(int number) {
 }
 
 std::string describe(const Toolkit& toolkit) {
-  if (toolkit.compiled_version == 0) return "built without CUDA";
+  if (toolkit.compiled_version == 0) return "no CUDA part";
   std::string line = "CUDA " + version(toolkit.compiled_version);
   if (toolkit.driver_version == 0) return line + ", no driver here";
   return line + ", driver for " + version(toolkit.driver_version) + ", " +

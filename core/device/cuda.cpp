@@ -1,0 +1,59 @@
+// The CUDA devices of this machine, and the twins of those that may be elsewhere.
+#include <map>
+#include <mutex>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
+#include "ebb/core/device/device.h"
+#include "ebb/core/device/gpu_kinds.h"
+#include "ebb/core/device/runtime.h"
+
+namespace ebb {
+
+Runtime& Runtime::cuda(int number) {
+  // Never destroyed, like the CPU's. One that could not be opened is tried again when asked for.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& opened = *new std::map<int, Runtime*>;
+  const std::lock_guard lock(mutex);
+  if (const auto found = opened.find(number); found != opened.end()) return *found->second;
+  detail::CudaDevice device = detail::open_cuda(number);
+  Parts parts{.name = number ? "cuda:" + std::to_string(number) : "cuda",
+              .profile = std::move(device.profile),
+              .source = std::move(device.source),
+              .backend = std::move(device.backend),
+              .staging = std::move(device.staging)};
+  return *opened.emplace(number, new Runtime(std::move(parts), false)).first->second;
+}
+
+Device Device::cuda(int number) { return Device(&Runtime::cuda(number), false); }
+
+Device Device::best() {
+  static const bool has_cuda = detail::count_cuda() > 0;
+  if (!has_cuda) return cpu();
+  try {
+    return cuda();
+  } catch (const Error& error) {
+    // Said once: whoever asks for the best goes on with what there is.
+    static const bool said = [&] {
+      detail::log_warning(std::string("the CPU is used instead of CUDA: ") + error.what());
+      return true;
+    }();
+    static_cast<void>(said);
+    return cpu();
+  }
+}
+
+Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
+  if (profile == "cpu") return Runtime::make_simulated(cpu().runtime().profile(), capacity_bytes);
+  if (profile.starts_with("cuda"))
+    return Runtime::make_simulated(parse(profile).runtime().profile(), capacity_bytes);
+  std::string known = "cpu, cuda";
+  for (const detail::GpuKind& kind : detail::gpu_kinds()) {
+    if (profile == kind.name)
+      return Runtime::make_simulated(detail::profile_of(kind), capacity_bytes);
+    known += std::string(", ") + kind.name;
+  }
+  throw Error("no profile named '" + std::string(profile) + "' to simulate; there are: " + known);
+}
+
+}  // namespace ebb

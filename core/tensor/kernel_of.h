@@ -1,0 +1,20 @@
+#pragma once
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/tensor/op_def.h"
+
+namespace ebb {
+
+namespace detail {
+[[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime);
+}  // namespace detail
+
+// The kernel and rules of an operator on a device, or on the one that a simulated device is the
+// twin of. Throws Error where it has none.
+inline const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime) {
+  const DeviceKernel& kernel =
+      runtime.profile().kernels == memory::Kernels::cuda ? op.cuda : op.cpu;
+  if (!kernel.run) detail::throw_no_kernel(op, runtime);
+  return kernel;
+}
+
+}  // namespace ebb

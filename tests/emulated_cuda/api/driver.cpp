@@ -1,0 +1,169 @@
+// The driver's functions for virtual memory.
+#include "ebb/tests/emulated_cuda/api/driver.h"
+
+#include <cuda.h>
+
+#include <cstring>
+#include <utility>
+
+#include "ebb/tests/emulated_cuda/api/call.h"
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
+
+namespace ebb::emulated {
+namespace {
+
+CUresult result(AddressSpace::Answer answer) {
+  switch (answer) {
+    case AddressSpace::Answer::ok:
+      return CUDA_SUCCESS;
+    case AddressSpace::Answer::full:
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case AddressSpace::Answer::mapped:
+      return CUDA_ERROR_ALREADY_MAPPED;
+    case AddressSpace::Answer::invalid:
+    case AddressSpace::Answer::not_mapped:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_ERROR_UNKNOWN;
+}
+
+// Memory is given back even where the device is lost, so that one that is as good as new is empty.
+CUresult state_of_devices() {
+  auto lock = machine().lock();
+  if (check_driver(machine()) != cudaSuccess) return CUDA_ERROR_NOT_INITIALIZED;
+  const auto& why = machine().lost[static_cast<std::size_t>(thread_state().device)];
+  return static_cast<CUresult>(why.code);
+}
+
+CUresult wished(Fault fault) {
+  auto lock = machine().lock();
+  return static_cast<CUresult>(machine().injected(fault));
+}
+
+bool is_device(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
+         location.id < options().devices;
+}
+bool is_plain(const CUmemAllocationProp* properties) {
+  return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+         properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+         is_device(properties->location);
+}
+
+}  // namespace
+
+void* driver_function(const char* name) {
+#define EMULATED_DRIVER(function) \
+  { #function, reinterpret_cast < void*>(&function) }
+  static const std::pair<const char*, void*> functions[] = {
+      EMULATED_DRIVER(cuInit),
+      EMULATED_DRIVER(cuDriverGetVersion),
+      EMULATED_DRIVER(cuGetErrorName),
+      EMULATED_DRIVER(cuGetErrorString),
+      EMULATED_DRIVER(cuDeviceGet),
+      EMULATED_DRIVER(cuDeviceGetAttribute),
+      EMULATED_DRIVER(cuMemGetAllocationGranularity),
+      EMULATED_DRIVER(cuMemAddressReserve),
+      EMULATED_DRIVER(cuMemAddressFree),
+      EMULATED_DRIVER(cuMemCreate),
+      EMULATED_DRIVER(cuMemRelease),
+      EMULATED_DRIVER(cuMemMap),
+      EMULATED_DRIVER(cuMemUnmap),
+      EMULATED_DRIVER(cuMemSetAccess),
+  };
+#undef EMULATED_DRIVER
+  for (const auto& [known, function] : functions)
+    if (std::strcmp(known, name) == 0) return function;
+  return nullptr;
+}
+
+}  // namespace ebb::emulated
+
+using namespace ebb::emulated;
+
+CUresult cuInit(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  auto lock = machine().lock();
+  return check_driver(machine()) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+CUresult cuDriverGetVersion(int* version) {
+  auto lock = machine().lock();
+  *version = machine().driver;
+  return CUDA_SUCCESS;
+}
+// The driver's numbers are the runtime's.
+CUresult cuGetErrorName(CUresult error, const char** name) {
+  *name = cudaGetErrorName(static_cast<cudaError_t>(error));
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  *text = cudaGetErrorString(static_cast<cudaError_t>(error));
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (ordinal < 0 || ordinal >= options().devices) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) {
+    *value = 1;
+    return CUDA_SUCCESS;
+  }
+  return static_cast<CUresult>(
+      cudaDeviceGetAttribute(value, static_cast<cudaDeviceAttr>(attribute), device));
+}
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags) {
+  if (!granularity || !is_plain(properties)) return CUDA_ERROR_INVALID_VALUE;
+  *granularity = AddressSpace::kGranularity;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr,
+                             unsigned long long flags) {
+  if (!address || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
+  if (const CUresult wish = wished(Fault::reserve); wish != CUDA_SUCCESS) return wish;
+  std::uintptr_t at = 0;
+  const CUresult done = result(address_space().reserve(bytes, alignment, at));
+  if (done == CUDA_SUCCESS) *address = at;
+  return done;
+}
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  const CUresult done = result(address_space().unreserve(address, bytes));
+  const CUresult state = state_of_devices();
+  return state == CUDA_SUCCESS ? done : state;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long flags) {
+  if (!handle || flags != 0 || !is_plain(properties)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
+  if (const CUresult wish = wished(Fault::allocate); wish != CUDA_SUCCESS) return wish;
+  return result(address_space().create(properties->location.id, bytes, *handle));
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  const CUresult done = result(address_space().release(handle));
+  const CUresult state = state_of_devices();
+  return state == CUDA_SUCCESS ? done : state;
+}
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
+  if (const CUresult wish = wished(Fault::map); wish != CUDA_SUCCESS) return wish;
+  return result(address_space().map(address, bytes, offset, handle));
+}
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  const CUresult done = result(address_space().unmap(address, bytes));
+  const CUresult state = state_of_devices();
+  return state == CUDA_SUCCESS ? done : state;
+}
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* accesses,
+                        size_t count) {
+  if (!accesses || count != 1 || accesses->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+      !is_device(accesses->location))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
+  return result(address_space().allow_access(address, bytes, accesses->location.id));
+}

@@ -1,0 +1,206 @@
+// Captures and graphs.
+#include <algorithm>
+
+#include "ebb/tests/emulated_cuda/api/call.h"
+
+using namespace ebb::emulated;
+
+namespace {
+
+// Its nodes, in any order that their edges allow.
+class GraphWork final : public Work {
+ public:
+  explicit GraphWork(std::shared_ptr<const GraphNodes> graph) : graph_(std::move(graph)) {}
+  Kind kind() const noexcept override { return Kind::graph; }
+  std::string name() const override { return "graph"; }
+  Outcome run(Random& random) const override {
+    const auto& nodes = graph_->nodes;
+    std::vector<bool> done(nodes.size());
+    std::vector<std::size_t> ready;
+    for (std::size_t count = 0; count < nodes.size(); ++count) {
+      ready.clear();
+      for (std::size_t i = 0; i < nodes.size() && ready.size() < kChoice; ++i)
+        if (!done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
+                                    [&](std::size_t before) { return done[before]; }))
+          ready.push_back(i);
+      const std::size_t chosen = ready[random.below(ready.size())];
+      if (Outcome outcome = nodes[chosen].work->run(random); !outcome.ok()) {
+        outcome.text = nodes[chosen].work->name() + ": " + outcome.text;
+        return outcome;
+      }
+      done[chosen] = true;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kChoice = 8;
+  const std::shared_ptr<const GraphNodes> graph_;
+};
+
+// Whether the origin comes after all that was captured.
+bool is_joined(const Capture& capture) {
+  const auto& nodes = capture.graph->nodes;
+  std::vector<bool> reached(nodes.size());
+  std::vector<std::size_t> open = capture.origin->after;
+  while (!open.empty()) {
+    const std::size_t node = open.back();
+    open.pop_back();
+    if (reached[node]) continue;
+    reached[node] = true;
+    open.insert(open.end(), nodes[node].after.begin(), nodes[node].after.end());
+  }
+  return std::all_of(reached.begin(), reached.end(), [](bool is) { return is; });
+}
+
+cudaGraphNodeType type_of(Work::Kind kind) {
+  switch (kind) {
+    case Work::Kind::copy:
+      return cudaGraphNodeTypeMemcpy;
+    case Work::Kind::fill:
+      return cudaGraphNodeTypeMemset;
+    case Work::Kind::host_function:
+      return cudaGraphNodeTypeHost;
+    case Work::Kind::graph:
+      return cudaGraphNodeTypeGraph;
+    case Work::Kind::nothing:
+      return cudaGraphNodeTypeEmpty;
+    case Work::Kind::launch:
+    case Work::Kind::library:
+      break;
+  }
+  return cudaGraphNodeTypeKernel;
+}
+
+}  // namespace
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return call([&](Machine& own, Machine::Lock&) {
+    if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed)
+      return cudaErrorInvalidValue;
+    if (!own.is_stream(stream)) return cudaErrorStreamCaptureUnsupported;
+    if (stream->capture) return cudaErrorIllegalState;
+    stream->capture = std::make_shared<Capture>(
+        Capture{++own.captures, mode, std::this_thread::get_id(), stream, {stream}});
+    stream->after.clear();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return call([&](Machine& own, Machine::Lock&) {
+    if (!graph) return cudaErrorInvalidValue;
+    *graph = nullptr;
+    if (!own.is_stream(stream) || !stream->capture) return cudaErrorIllegalState;
+    const CapturePtr capture = stream->capture;
+    if (capture->origin != stream) {
+      own.invalidate(*capture);
+      return cudaErrorStreamCaptureUnmatched;
+    }
+    if (capture->mode != cudaStreamCaptureModeRelaxed &&
+        capture->thread != std::this_thread::get_id())
+      return cudaErrorStreamCaptureWrongThread;
+    const bool joined = is_joined(*capture);
+    for (CUstream_st* other : capture->streams) {
+      other->capture.reset();
+      other->after.clear();
+    }
+    if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+    capture->invalid = true;  // for events that were recorded in it
+    if (!joined) return cudaErrorStreamCaptureUnjoined;
+    if (const cudaError_t wish = own.injected(Fault::end_capture); wish != cudaSuccess) return wish;
+    *graph = new CUgraph_st{stream->device, capture->graph};
+    own.graphs.insert(*graph);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return cudaStreamGetCaptureInfo(stream, status);
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* dependency_count) {
+  return call([&](Machine& own, Machine::Lock&) {
+    if (!status || graph || dependencies || edges || dependency_count)
+      return cudaErrorNotSupported;  // ebb edits no graph
+    if (!own.is_stream(stream)) return cudaErrorInvalidResourceHandle;
+    const Capture* const capture = stream->capture.get();
+    *status = !capture           ? cudaStreamCaptureStatusNone
+              : capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                 : cudaStreamCaptureStatusActive;
+    if (id) *id = capture ? capture->id : 0;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  if (!mode) return answer(cudaErrorInvalidValue);
+  std::swap(*mode, thread_state().capture_mode);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  return call([&](Machine& own, Machine::Lock&) {
+    if (!exec || own.graphs.count(graph) == 0) return cudaErrorInvalidValue;
+    if (const cudaError_t wish = own.injected(Fault::instantiate_graph); wish != cudaSuccess)
+      return wish;
+    *exec = new CUgraphExec_st{graph->device, graph->graph};
+    own.execs.insert(*exec);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                          unsigned long long flags) {
+  return cudaGraphInstantiate(exec, graph, flags);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
+  return call([&](Machine& own, Machine::Lock&) {
+    const bool known = own.execs.count(exec) && own.is_stream(stream);
+    return known ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  return call([&](Machine& own, Machine::Lock& lock) {
+    if (own.execs.count(exec) == 0) return cudaErrorInvalidValue;
+    if (own.is_stream(stream) && stream->device != exec->device) return cudaErrorInvalidValue;
+    if (const cudaError_t wish = own.injected(Fault::launch_graph); wish != cudaSuccess)
+      return wish;
+    ++own.statistics.graph_launches;
+    return own.put(lock, stream, std::make_shared<GraphWork>(exec->graph));
+  });
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  return call([&](Machine& own, Machine::Lock&) {
+    if (own.graphs.count(graph) == 0 || !count) return cudaErrorInvalidValue;
+    const auto& known = graph->graph->nodes;
+    for (std::size_t i = 0; nodes && i < std::min(*count, known.size()); ++i)
+      nodes[i] = reinterpret_cast<cudaGraphNode_t>(const_cast<Node*>(&known[i]));
+    *count = known.size();
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
+  if (!node || !type) return answer(cudaErrorInvalidValue);
+  *type = type_of(reinterpret_cast<const Node*>(node)->work->kind());
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  auto lock = machine().lock();
+  if (machine().graphs.erase(graph) == 0) return answer(cudaErrorInvalidValue);
+  delete graph;
+  return cudaSuccess;
+}
+// Launches that wait have what they need.
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  auto lock = machine().lock();
+  if (machine().execs.erase(exec) == 0) return answer(cudaErrorInvalidValue);
+  delete exec;
+  return cudaSuccess;
+}

@@ -1,0 +1,66 @@
+#include "ebb/tests/emulated_cuda/control.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
+#include "ebb/tests/emulated_cuda/queues/machine.h"
+
+namespace ebb::emulated {
+namespace {
+
+template <class Function>
+auto locked(const Function& function) {
+  const auto lock = machine().lock();
+  return function(machine());
+}
+
+constexpr Control kControl = {
+    .set_seed = [](std::uint64_t seed) { locked([=](Machine& m) { m.random = Random(seed); }); },
+    .statistics =
+        [](Statistics* statistics) {
+          locked([=](Machine& m) {
+            *statistics = m.statistics;
+            statistics->pending = m.pending();
+            statistics->streams = m.streams.size();
+            statistics->events = m.events.size();
+            statistics->graphs = m.graphs.size() + m.execs.size();
+          });
+        },
+    .inject =
+        [](Fault fault, std::size_t successes, int code) {
+          locked([=](Machine& m) {
+            auto& wish = m.faults[static_cast<std::size_t>(fault)];
+            wish.reset();
+            if (code >= 0) wish = {successes, code};
+          });
+        },
+    .set_capacity = [](int device,
+                       std::size_t bytes) { address_space().set_capacity(device, bytes); },
+    .lose_device =
+        [](int device, int code) {
+          locked([=](Machine& m) {
+            m.lost[static_cast<std::size_t>(device)] = {};
+            if (code) m.lose(device, {static_cast<cudaError_t>(code), "the device was taken away"});
+          });
+        },
+    .set_driver = [](int version) { locked([=](Machine& m) { m.driver = version; }); },
+    .set_drops_waits = [](bool drops) { locked([=](Machine& m) { m.drops_waits = drops; }); },
+    .set_at_once = [](bool at_once) { locked([=](Machine& m) { m.at_once = at_once; }); },
+    .set_most_waiting =
+        [](std::size_t work) { locked([=](Machine& m) { m.most_waiting = work; }); },
+    .is_device_address = [](const void* address) { return address_space().holds(address); },
+    .last_complaint = []() -> const char* {
+      static auto* const text = new std::string;
+      return locked([](Machine& m) {
+        *text = m.last_complaint;
+        return text->c_str();
+      });
+    },
+    .clear_complaint = [] { locked([](Machine& m) { m.last_complaint.clear(); }); },
+};
+
+}  // namespace
+}  // namespace ebb::emulated
+
+const ebb::emulated::Control* ebb_emulated_control() { return &ebb::emulated::kControl; }

@@ -1,0 +1,64 @@
+#include "ebb/tests/emulated_cuda/cublaslt/gemm.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace ebb::emulated {
+namespace {
+
+constexpr std::int64_t kRows = 256, kInner = 256, kColumns = 4;
+
+// `columns` of out, from a panel of a (inner by rows, rows side by side) and one of b (columns by
+// inner).
+template <class T, int columns>
+void multiply_tile(std::int64_t rows, std::int64_t inner, const T* __restrict__ a,
+                   const T* __restrict__ b, T* __restrict__ out, std::int64_t out_step) {
+  T sums[columns][kRows] = {};
+  for (std::int64_t i = 0; i < inner; ++i)
+    for (int column = 0; column < columns; ++column) {
+      const T factor = b[column * kInner + i];
+      for (std::int64_t row = 0; row < kRows; ++row)
+        sums[column][row] += factor * a[i * kRows + row];
+    }
+  for (int column = 0; column < columns; ++column)
+    for (std::int64_t row = 0; row < rows; ++row) out[column * out_step + row] += sums[column][row];
+}
+
+}  // namespace
+
+template <class T>
+void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, MatrixView<const T> a,
+              MatrixView<const T> b, T* out) {
+  std::vector<T> a_panel(static_cast<std::size_t>(kInner * kRows));
+  std::vector<T> b_panel(static_cast<std::size_t>(kColumns * kInner));
+  std::fill_n(out, rows * columns, T{0});
+  for (std::int64_t row = 0; row < rows; row += kRows)
+    for (std::int64_t i = 0; i < inner; i += kInner) {
+      const std::int64_t height = std::min(kRows, rows - row), depth = std::min(kInner, inner - i);
+      std::fill(a_panel.begin(), a_panel.end(), T{0});
+      for (std::int64_t y = 0; y < depth; ++y)
+        for (std::int64_t x = 0; x < height; ++x)
+          a_panel[static_cast<std::size_t>(y * kRows + x)] = a(row + x, i + y);
+      for (std::int64_t column = 0; column < columns; column += kColumns) {
+        const std::int64_t width = std::min(kColumns, columns - column);
+        for (std::int64_t x = 0; x < width; ++x)
+          for (std::int64_t y = 0; y < depth; ++y)
+            b_panel[static_cast<std::size_t>(x * kInner + y)] = b(i + y, column + x);
+        T* const at = out + column * rows + row;
+        if (width == kColumns) {
+          multiply_tile<T, kColumns>(height, depth, a_panel.data(), b_panel.data(), at, rows);
+        } else {
+          for (std::int64_t x = 0; x < width; ++x)
+            multiply_tile<T, 1>(height, depth, a_panel.data(), b_panel.data() + x * kInner,
+                                at + x * rows, rows);
+        }
+      }
+    }
+}
+
+template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const float>,
+                       MatrixView<const float>, float*);
+template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const double>,
+                       MatrixView<const double>, double*);
+
+}  // namespace ebb::emulated

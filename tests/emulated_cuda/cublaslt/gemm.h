@@ -1,0 +1,22 @@
+// Products of matrices, by plain loops that a compiler makes fast enough.
+#pragma once
+#include <cstdint>
+
+namespace ebb::emulated {
+
+// Element (row, column) lies at row * row_step + column * column_step.
+template <class T>
+struct MatrixView {
+  T* data;
+  std::int64_t row_step, column_step;
+  T& operator()(std::int64_t row, std::int64_t column) const {
+    return data[row * row_step + column * column_step];
+  }
+};
+
+// out[column * rows + row] = sum over `inner` of a(row, i) * b(i, column).
+template <class T>
+void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, MatrixView<const T> a,
+              MatrixView<const T> b, T* out);
+
+}  // namespace ebb::emulated

@@ -1,0 +1,297 @@
+#include "ebb/tests/emulated_cuda/execution/block.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+// What kernels see of where they are.
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace ebb::emulated {
+namespace {
+
+Block* entering = nullptr;  // whose fiber begins: there is one executing thread
+
+}  // namespace
+
+Block::Block() {
+  places_.reserve(kMostThreads);
+  threads_.resize(kMostThreads);
+  order_.reserve(kMostThreads);
+  ready_.reserve(kMostThreads);
+}
+
+void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
+  call_ = &call;
+  random_ = &random;
+  places_.clear();
+  for (unsigned z = 0; z < threads.z; ++z)
+    for (unsigned y = 0; y < threads.y; ++y)
+      for (unsigned x = 0; x < threads.x; ++x) places_.push_back({x, y, z});
+  threads_count_ = static_cast<int>(places_.size());
+  at_warp_.assign(static_cast<std::size_t>(threads_count_ + kLanes - 1) / kLanes, 0);
+
+  // Warps in any order; their lanes as they are, backwards, or in any order.
+  std::vector<int> warps(at_warp_.size());
+  for (std::size_t i = 0; i < warps.size(); ++i) warps[i] = static_cast<int>(i);
+  std::shuffle(warps.begin(), warps.end(), random);
+  const auto lanes = random.below(3);
+  order_.clear();
+  for (const int warp : warps) {
+    const auto first = order_.end() - order_.begin();
+    for (int lane = 0; lane < kLanes && warp * kLanes + lane < threads_count_; ++lane)
+      order_.push_back(warp * kLanes + lane);
+    if (lanes == 1) std::reverse(order_.begin() + first, order_.end());
+    if (lanes == 2) std::shuffle(order_.begin() + first, order_.end(), random);
+  }
+  ready_first_ = random.below(2) == 0;
+  newest_first_ = random.below(2) == 0;
+}
+
+Outcome Block::run() {
+  for (int i = 0; i < threads_count_; ++i)
+    threads_[static_cast<std::size_t>(i)].state = State::fresh;
+  std::fill(at_warp_.begin(), at_warp_.end(), 0);
+  started_ = done_ = at_barrier_ = predicates_ = 0;
+  ready_.clear();
+  first_ready_ = 0;
+  outcome_ = {};
+  entering = this;
+  fiber_ = &own_;
+  next();
+  fiber_ = nullptr;
+  if (!outcome_.ok()) {  // what stood still never goes on
+    idle_.clear();
+    for (const auto& fiber : fibers_) {
+      fiber->reset();
+      idle_.push_back(fiber.get());
+    }
+  }
+  return std::move(outcome_);
+}
+
+Outcome Block::run_alone(void (*function)(void*), void* data) {
+  alone_ = function;
+  alone_data_ = data;
+  threads_count_ = 0;
+  Outcome outcome = run();
+  alone_ = nullptr;
+  return outcome;
+}
+
+void Block::enter() {
+  Fiber::arrived();
+  entering->carry();
+}
+
+// The life of a fiber.
+void Block::carry() {
+  while (true) {
+    if (alone_) {
+      std::exchange(alone_, nullptr)(alone_data_);
+    } else {
+      while (started_ < threads_count_ && (!ready_first_ || first_ready_ == ready_.size()))
+        run_thread(order_[static_cast<std::size_t>(started_++)]);
+    }
+    idle_.push_back(fiber_);
+    next();
+  }
+}
+
+void Block::run_thread(int thread) {
+  current_ = thread;
+  threadIdx = places_[static_cast<std::size_t>(thread)];
+  threads_[static_cast<std::size_t>(thread)].state = State::runs;
+  call_->invoke(call_->kernel, call_->arguments);
+  threads_[static_cast<std::size_t>(current_)].state = State::done;
+  ++done_;
+}
+
+void Block::make_ready(int thread) {
+  threads_[static_cast<std::size_t>(thread)].state = State::ready;
+  ready_.push_back(thread);
+}
+
+void Block::next() {
+  Fiber* to = nullptr;
+  const bool some_ready = first_ready_ < ready_.size();
+  if (some_ready && (ready_first_ || started_ == threads_count_)) {
+    int thread = 0;
+    if (newest_first_) {
+      thread = ready_.back();
+      ready_.pop_back();
+    } else {
+      thread = ready_[first_ready_++];
+    }
+    if (first_ready_ == ready_.size()) {
+      ready_.clear();
+      first_ready_ = 0;
+    }
+    Thread& chosen = threads_[static_cast<std::size_t>(thread)];
+    chosen.state = State::runs;
+    current_ = thread;
+    threadIdx = places_[static_cast<std::size_t>(thread)];
+    to = chosen.fiber;
+  } else if (started_ < threads_count_ || alone_) {
+    if (idle_.empty()) {
+      fibers_.push_back(std::make_unique<Fiber>(enter));
+      idle_.push_back(fibers_.back().get());
+    }
+    to = idle_.back();
+    idle_.pop_back();
+  } else if (done_ == threads_count_) {
+    to = &own_;
+  } else {
+    fail_stuck();
+  }
+  if (to == fiber_) return;
+  Fiber* const from = std::exchange(fiber_, to);
+  from->go_to(*to);
+}
+
+void Block::leave() {
+  Fiber* const from = std::exchange(fiber_, &own_);
+  from->go_to(own_);
+}
+
+void Block::fail(cudaError_t code, std::string text) {
+  outcome_ = {code, std::move(text)};
+  leave();
+  __builtin_unreachable();
+}
+
+void Block::wait() {
+  threads_[static_cast<std::size_t>(current_)].fiber = fiber_;
+  next();
+}
+
+int Block::wait_for_block(int predicate, const char* file, int line) {
+  Thread& own = threads_[static_cast<std::size_t>(current_)];
+  own.file = file;
+  own.line = line;
+  predicates_ += predicate != 0;
+  if (++at_barrier_ == threads_count_) {
+    at_barrier_ = 0;
+    const int predicates = std::exchange(predicates_, 0);
+    for (const int thread : order_) {
+      Thread& other = threads_[static_cast<std::size_t>(thread)];
+      if (other.line != line || std::strcmp(other.file, file) != 0)
+        fail(cudaErrorLaunchFailure, name_of(thread) + " waits at line " +
+                                         std::to_string(other.line) + " of " + other.file +
+                                         ", but " + name_of(current_) + " at line " +
+                                         std::to_string(line) + " of " + file);
+      if (&other == &own) continue;
+      other.value = static_cast<std::uint64_t>(predicates);
+      make_ready(thread);
+    }
+    return predicates;
+  }
+  own.state = State::at_barrier;
+  wait();
+  return static_cast<int>(own.value);
+}
+
+std::uint64_t Block::meet_warp(Operation operation, unsigned mask, std::uint64_t value,
+                               int source) {
+  const int first = current_ / kLanes * kLanes;
+  const unsigned own_bit = 1u << lane();
+  Thread& own = threads_[static_cast<std::size_t>(current_)];
+  if (!(mask & own_bit))
+    fail(cudaErrorLaunchFailure,
+         name_of(current_) + " is not in the mask of its own warp's operation");
+  own.operation = operation;
+  own.mask = mask;
+  own.value = value;
+  own.source = source;
+  unsigned& waiting = at_warp_[static_cast<std::size_t>(first / kLanes)];
+  waiting |= own_bit;
+  if ((waiting & mask) == mask) {
+    finish_warp(first, mask);
+    waiting &= ~mask;
+  } else {
+    own.state = State::at_warp;
+    wait();
+  }
+  return own.value;
+}
+
+// Every lane of the mask is there: each gets what it asked for, and goes on.
+void Block::finish_warp(int first, unsigned mask) {
+  std::uint64_t given[kLanes];
+  const Thread& own = threads_[static_cast<std::size_t>(current_)];
+  unsigned set = 0;
+  for (unsigned left = mask; left; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const Thread& thread = threads_[static_cast<std::size_t>(first + lane)];
+    if (thread.mask != mask || thread.operation != own.operation)
+      fail(cudaErrorLaunchFailure, name_of(first + lane) + " and " + name_of(current_) +
+                                       " meet in different operations of their warp");
+    given[lane] = thread.value;
+    set |= thread.value ? 1u << lane : 0;
+  }
+  for (unsigned left = mask; left; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    Thread& thread = threads_[static_cast<std::size_t>(first + lane)];
+    if (thread.operation == Operation::ballot) {
+      thread.value = set;
+    } else {
+      if (!(mask >> thread.source & 1))
+        fail(cudaErrorLaunchFailure, name_of(first + lane) + " reads from lane " +
+                                         std::to_string(thread.source) + ", which takes no part");
+      thread.value = given[thread.source];
+    }
+    if (first + lane != current_) make_ready(first + lane);
+  }
+}
+
+std::uint64_t Block::exchange(unsigned mask, std::uint64_t value, int source_lane) {
+  return meet_warp(Operation::exchange, mask, value, source_lane);
+}
+
+unsigned Block::ballot(unsigned mask, int predicate) {
+  return static_cast<unsigned>(meet_warp(Operation::ballot, mask, predicate != 0, 0));
+}
+
+// Threads that exited are not active; whether others run together is chance.
+unsigned Block::active_mask() const {
+  unsigned mask = 0;
+  const int first = current_ / kLanes * kLanes;
+  for (int lane = 0; lane < kLanes && first + lane < threads_count_; ++lane)
+    if (threads_[static_cast<std::size_t>(first + lane)].state != State::done) mask |= 1u << lane;
+  return mask;
+}
+
+std::string Block::name_of(int thread) const {
+  const uint3 at = places_[static_cast<std::size_t>(thread)];
+  return "thread (" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " +
+         std::to_string(at.z) + ")";
+}
+
+// Nobody can go on: a barrier or an operation of a warp that not all reach.
+void Block::fail_stuck() {
+  for (int i = 0; i < threads_count_; ++i) {
+    const Thread& waits = threads_[static_cast<std::size_t>(i)];
+    if (waits.state == State::at_warp)
+      for (unsigned left = waits.mask; left; left &= left - 1) {
+        const int other = i / kLanes * kLanes + std::countr_zero(left);
+        const bool there = other < threads_count_ &&
+                           threads_[static_cast<std::size_t>(other)].state == State::at_warp;
+        if (!there)
+          fail(cudaErrorLaunchFailure, name_of(i) + " waits in an operation of its warp for lane " +
+                                           std::to_string(other % kLanes) + ", which never comes");
+      }
+  }
+  for (int i = 0; i < threads_count_; ++i) {
+    const Thread& waits = threads_[static_cast<std::size_t>(i)];
+    if (waits.state != State::at_barrier) continue;
+    for (int other = 0; other < threads_count_; ++other)
+      if (threads_[static_cast<std::size_t>(other)].state != State::at_barrier)
+        fail(cudaErrorLaunchFailure, name_of(i) + " waits at the barrier in line " +
+                                         std::to_string(waits.line) + " of " + waits.file +
+                                         ", which " + name_of(other) + " never reaches");
+  }
+  fail(cudaErrorLaunchFailure, "lanes of a warp wait for each other with different masks");
+}
+
+}  // namespace ebb::emulated

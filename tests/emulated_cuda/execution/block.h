@@ -1,0 +1,87 @@
+// The threads of a block, as fibers of the executing thread.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda_runtime.h"
+#include "ebb/tests/emulated_cuda/execution/fiber.h"
+#include "ebb/tests/emulated_cuda/outcome.h"
+
+namespace ebb::emulated {
+
+// One fiber runs thread after thread for as long as none has to wait; only one that waits keeps its
+// fiber, and another runs the rest. So threads that never meet cost hardly more than a loop.
+class Block {
+ public:
+  static constexpr int kMostThreads = 1024;
+  static constexpr int kLanes = 32;
+
+  Block();
+  void begin_launch(const KernelCall& call, dim3 threads, Random& random);
+  Outcome run();
+  // Runs function(data) on a fiber.
+  Outcome run_alone(void (*function)(void*), void* data);
+
+  // What a thread that runs asks for.
+  int wait_for_block(int predicate, const char* file, int line);
+  std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane);
+  unsigned ballot(unsigned mask, int predicate);
+  unsigned active_mask() const;
+  int lane() const noexcept { return current_ % kLanes; }
+  // Ends the block: nothing of it goes on.
+  [[noreturn]] void fail(cudaError_t code, std::string text);
+
+  bool is_running() const noexcept { return fiber_ != nullptr; }
+  Fiber& fiber() noexcept { return *fiber_; }
+
+ private:
+  enum class State : unsigned char { fresh, runs, ready, at_barrier, at_warp, done };
+  enum class Operation : unsigned char { exchange, ballot };
+  struct Thread {
+    State state = State::fresh;
+    Operation operation = Operation::exchange;
+    int source = 0;
+    unsigned mask = 0;
+    std::uint64_t value = 0;  // given, then received
+    Fiber* fiber = nullptr;
+    const char* file = nullptr;
+    int line = 0;
+  };
+
+  static void enter();
+  [[noreturn]] void carry();
+  void run_thread(int thread);
+  void wait();  // until the current thread is ready
+  void next();  // somebody goes on, or all are done
+  void leave();
+  void make_ready(int thread);
+  void finish_warp(int first, unsigned mask);
+  std::uint64_t meet_warp(Operation operation, unsigned mask, std::uint64_t value, int source);
+  [[noreturn]] void fail_stuck();
+  std::string name_of(int thread) const;
+
+  const KernelCall* call_ = nullptr;
+  Random* random_ = nullptr;
+  int threads_count_ = 0;
+  bool ready_first_ = true, newest_first_ = false;
+  std::vector<uint3> places_;
+  std::vector<int> order_;
+  std::vector<Thread> threads_;
+  std::vector<unsigned> at_warp_;  // of each warp, which lanes wait
+
+  int current_ = 0;
+  int started_ = 0, done_ = 0, at_barrier_ = 0, predicates_ = 0;
+  std::vector<int> ready_;
+  std::size_t first_ready_ = 0;
+  Outcome outcome_;
+  void (*alone_)(void*) = nullptr;
+  void* alone_data_ = nullptr;
+
+  Fiber own_;
+  Fiber* fiber_ = nullptr;  // that runs; null outside of a block
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+};
+
+}  // namespace ebb::emulated

@@ -1,0 +1,79 @@
+#include "ebb/tests/emulated_cuda/execution/shared_memory.h"
+
+#include <link.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace ebb::emulated {
+namespace {
+
+// One in so many launches looks anew: which arrays a kernel uses may depend on its arguments.
+constexpr std::size_t kLooksEach = 8;
+constexpr std::size_t kGrain = 64;
+constexpr int kGarbage = 0xFF;  // NaN, -1
+
+// Makes the loader give the thread its storage.
+thread_local volatile char anchor = 0;
+
+}  // namespace
+
+void SharedMemory::find() {
+  anchor = 1;
+  struct Found {
+    const void* code;
+    void* base = nullptr;
+    std::size_t bytes = 0;
+  } found{reinterpret_cast<const void*>(&kGrain)};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& found = *static_cast<Found*>(data);
+        const auto address = reinterpret_cast<std::uintptr_t>(found.code);
+        bool own = false;
+        std::size_t bytes = 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& header = info->dlpi_phdr[i];
+          const std::uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+          if (header.p_type == PT_LOAD && address >= begin && address < begin + header.p_memsz)
+            own = true;
+          if (header.p_type == PT_TLS) bytes = header.p_memsz;
+        }
+        if (!own) return 0;
+        found.base = info->dlpi_tls_data;
+        found.bytes = bytes;
+        return 1;
+      },
+      &found);
+  base_ = static_cast<std::byte*>(found.base);
+  bytes_ = base_ ? found.bytes : 0;
+}
+
+void SharedMemory::begin_launch(const void* kernel) {
+  if (!base_) find();
+  use_ = &uses_[kernel];
+  looks_ = use_->launches++ % kLooksEach == 0;
+}
+
+void SharedMemory::begin_block() {
+  if (looks_) std::memset(base_, kGarbage, bytes_);
+  for (const auto& [begin, end] : use_->parts) std::memset(base_ + begin, kGarbage, end - begin);
+}
+
+void SharedMemory::end_block() {
+  if (!looks_) return;
+  looks_ = false;
+  use_->parts.clear();
+  for (std::size_t begin = 0; begin < bytes_; begin += kGrain) {
+    const std::size_t end = begin + kGrain < bytes_ ? begin + kGrain : bytes_;
+    bool changed = false;
+    for (std::size_t i = begin; i < end && !changed; ++i)
+      changed = base_[i] != static_cast<std::byte>(kGarbage);
+    if (!changed) continue;
+    if (!use_->parts.empty() && use_->parts.back().second == begin)
+      use_->parts.back().second = end;
+    else
+      use_->parts.emplace_back(begin, end);
+  }
+}
+
+}  // namespace ebb::emulated

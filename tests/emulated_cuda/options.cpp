@@ -1,0 +1,33 @@
+#include "ebb/tests/emulated_cuda/options.h"
+
+#include <cstdlib>
+
+namespace ebb::emulated {
+namespace {
+
+template <class T>
+void read(const char* name, T& value) {
+  if (const char* text = std::getenv(name))
+    value = static_cast<T>(std::strtoull(text, nullptr, 10));
+}
+
+Options from_environment() {
+  Options options;
+  read("EBB_EMULATED_SEED", options.seed);
+  read("EBB_EMULATED_MEMORY", options.memory_bytes);
+  read("EBB_EMULATED_CAPABILITY", options.capability);
+  read("EBB_EMULATED_DEVICES", options.devices);
+  read("EBB_EMULATED_DRIVER", options.driver);
+  read("EBB_EMULATED_AT_ONCE", options.at_once);
+  read("EBB_EMULATED_DROPS_WAITS", options.drops_waits);
+  return options;
+}
+
+}  // namespace
+
+const Options& options() {
+  static const Options options = from_environment();
+  return options;
+}
+
+}  // namespace ebb::emulated

@@ -1,0 +1,233 @@
+#include "ebb/tests/emulated_cuda/queues/machine.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+#include "ebb/tests/emulated_cuda/execution/grid.h"
+
+namespace ebb::emulated {
+
+Machine& Machine::get() {
+  static auto* const machine = new Machine;  // its thread may run until the process is gone
+  return *machine;
+}
+
+Machine::Machine()
+    : lost(static_cast<std::size_t>(options().devices)),
+      random(options().seed),
+      at_once(options().at_once),
+      drops_waits(options().drops_waits),
+      driver(options().driver) {
+  ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                   [] { get().begin_in_child(); });
+}
+
+void Machine::begin_in_child() {
+  new (&mutex_) std::mutex;
+  new (&asked_) std::condition_variable;
+  new (&answered_) std::condition_variable;
+  requests_.clear();
+  started_ = false;
+  for (const QueuePtr& queue : queues_) {
+    if (!queue->running) continue;
+    queue->running = false;
+  }
+  forget_processor();
+}
+
+void Machine::start() {
+  if (started_) return;
+  started_ = true;
+  std::thread([this] { execute(); }).detach();
+}
+
+void Machine::complain(const std::string& text) {
+  last_complaint = text;
+  std::fprintf(stderr, "emulated CUDA: %s\n", text.c_str());
+}
+
+cudaError_t Machine::injected(Fault fault) {
+  auto& wish = faults[static_cast<std::size_t>(fault)];
+  if (!wish || wish->successes-- > 0) return cudaSuccess;
+  const int code = wish->code;
+  wish.reset();
+  return static_cast<cudaError_t>(code);
+}
+
+QueuePtr Machine::make_queue(int device) {
+  auto queue = std::make_shared<Queue>();
+  queue->device = device;
+  queues_.push_back(queue);
+  return queue;
+}
+
+std::size_t Machine::pending() const {
+  std::size_t count = 0;
+  for (const QueuePtr& queue : queues_)
+    for (const Entry& entry : queue->entries) count += entry.work != nullptr;
+  return count;
+}
+
+void Machine::lose(int device, Outcome why) {
+  Outcome& known = lost[static_cast<std::size_t>(device)];
+  if (!known.ok()) return;
+  known = std::move(why);
+  for (const QueuePtr& queue : queues_) {
+    if (queue->device != device) continue;
+    for (const Entry& entry : queue->entries)
+      if (entry.signals) entry.signals->done = true;
+    queue->entries.clear();
+  }
+}
+
+// Takes away what is no work: waits that are over, and marks that have been reached.
+void Machine::settle(Queue& queue) {
+  while (!queue.running && !queue.entries.empty()) {
+    Entry& first = queue.entries.front();
+    if (first.work || (first.waits_for && !first.waits_for->done)) return;
+    if (first.signals) first.signals->done = true;
+    queue.entries.pop_front();
+  }
+}
+
+bool Machine::ready(Queue& queue) {
+  settle(queue);
+  return !queue.running && !queue.entries.empty() && queue.entries.front().work;
+}
+
+// What has to go on first for this queue to go on.
+QueuePtr Machine::first_of(QueuePtr queue) {
+  while (true) {
+    settle(*queue);
+    if (queue->running || queue->entries.empty() || queue->entries.front().work) return queue;
+    queue = QueuePtr(queue->entries.front().of);
+    settle(*queue);
+  }
+}
+
+QueuePtr Machine::any_ready() {
+  const std::size_t begin = queues_.empty() ? 0 : random.below(queues_.size());
+  for (std::size_t i = 0; i < queues_.size(); ++i)
+    if (const auto& queue = queues_[(begin + i) % queues_.size()]; ready(*queue)) return queue;
+  return nullptr;
+}
+
+// The lock is not held while work is done, so that threads go on beside it.
+void Machine::run_first(Lock& lock, const QueuePtr& queue) {
+  const Entry entry = std::move(queue->entries.front());
+  queue->entries.pop_front();
+  queue->running = true;
+  ++statistics.executed;
+  Random own(random());
+  Outcome outcome{injected(Fault::execute), "failed, as the test asked for"};
+  if (outcome.ok()) {
+    lock.unlock();
+    outcome = entry.work->run(own);
+    lock.lock();
+  }
+  queue->running = false;
+  if (!outcome.ok()) {
+    outcome.text = entry.work->name() + ": " + outcome.text;
+    complain(outcome.text);
+    lose(queue->device, std::move(outcome));
+  }
+}
+
+void Machine::serve(Lock& lock, Request& request) {
+  // How much of other streams' work comes in between: nothing, or up to most of it.
+  constexpr std::array<std::uint64_t, 4> kOthers = {0, 1, 4, 7};
+  const std::uint64_t others = kOthers[random.below(kOthers.size())];
+  while (request.queue->done() < request.done) {
+    const QueuePtr first = first_of(request.queue);
+    if (request.queue->done() >= request.done) break;
+    const QueuePtr other = random.below(8) < others ? any_ready() : nullptr;
+    run_first(lock, other ? other : first);
+  }
+  std::erase_if(queues_, [](const QueuePtr& queue) {
+    settle(*queue);
+    return queue->closed && queue->entries.empty();
+  });
+}
+
+void Machine::execute() {
+  Lock own(mutex_);
+  while (true) {
+    asked_.wait(own, [this] { return !requests_.empty(); });
+    Request* const request = requests_.front();
+    requests_.pop_front();
+    serve(own, *request);
+    request->over = true;
+    answered_.notify_all();
+  }
+}
+
+void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
+  settle(*queue);
+  if (queue->done() >= done) return;
+  start();
+  Request request{queue, done};
+  requests_.push_back(&request);
+  asked_.notify_one();
+  answered_.wait(lock, [&] { return request.over; });
+}
+
+void Machine::run_all(Lock& lock, int device) {
+  std::vector<std::pair<QueuePtr, std::uint64_t>> all;
+  for (const QueuePtr& queue : queues_)
+    if (queue->device == device) all.emplace_back(queue, queue->asked);
+  std::shuffle(all.begin(), all.end(), random);
+  for (const auto& [queue, asked] : all) run_until(lock, queue, asked);
+}
+
+void Machine::run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
+  while (!marker->done && queue->done() < queue->asked) {
+    std::uint64_t before = 0;  // how much comes up to it
+    for (const Entry& entry : queue->entries) {
+      ++before;
+      if (entry.signals == marker) break;
+    }
+    run_until(lock, queue, queue->done() + (queue->running ? 1 : 0) + before);
+  }
+}
+
+bool Machine::poll(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
+  settle(*queue);
+  const auto is_done = [&] { return marker ? marker->done : queue->done() == queue->asked; };
+  if (is_done()) return true;
+  if (random.below(2) == 0) run_until(lock, queue, queue->done() + 1);
+  return false;
+}
+
+void Machine::push(Lock& lock, const QueuePtr& queue, Entry entry) {
+  queue->entries.push_back(std::move(entry));
+  ++queue->asked;
+  if (at_once) run_until(lock, queue, queue->asked);
+  while (queue->entries.size() > most_waiting) run_until(lock, queue, queue->done() + 1);
+}
+
+cudaError_t Machine::put(Lock& lock, CUstream_st* stream, WorkPtr work) {
+  if (!is_stream(stream)) {
+    if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
+      ++statistics.default_stream_uses;
+      complain(work->name() + ": work put into the default stream");
+    }
+    return cudaErrorInvalidResourceHandle;
+  }
+  if (const Outcome& why = lost[static_cast<std::size_t>(stream->device)]; !why.ok())
+    return why.code;
+  if (Capture* const capture = stream->capture.get()) {
+    if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+    auto& nodes = capture->graph->nodes;
+    nodes.push_back({std::move(work), stream->after});
+    stream->after = {nodes.size() - 1};
+    return cudaSuccess;
+  }
+  push(lock, stream->queue, {std::move(work)});
+  return lost[static_cast<std::size_t>(stream->device)].code;
+}
+
+}  // namespace ebb::emulated

@@ -1,0 +1,93 @@
+// The emulated machine: its devices, streams, and what happens when.
+#pragma once
+#include <array>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "ebb/tests/emulated_cuda/control.h"
+#include "ebb/tests/emulated_cuda/options.h"
+#include "ebb/tests/emulated_cuda/queues/stream.h"
+
+namespace ebb::emulated {
+
+// Work that streams are asked for waits until somebody synchronises. It is done then, on one thread
+// made for it, mixed at random with a part of what other streams have to do, in any order that
+// streams and events allow. A failure that comes when work is done loses the device: what waits is
+// dropped, and every answer is that failure from then on.
+class Machine {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Lock lock() { return Lock(mutex_); }
+
+  // All that follows is called with the lock held.
+  cudaError_t put(Lock& lock, CUstream_st* stream, WorkPtr work);
+  // Until the queue has done so much.
+  void run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done);
+  void run_all(Lock& lock, int device);
+  void run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker);
+  // Whether it is done. Where not, some of it may be, afterwards: who asks again and again gets on.
+  bool poll(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker);
+  bool is_stream(const CUstream_st* stream) const { return streams.count(stream) > 0; }
+  void push(Lock& lock, const QueuePtr& queue, Entry entry);
+  QueuePtr make_queue(int device);
+  void lose(int device, Outcome why);
+  void invalidate(Capture& capture) { capture.invalid = true; }
+  // The failure that a test asked for at this call; success where it has not.
+  cudaError_t injected(Fault fault);
+  void complain(const std::string& text);
+  std::size_t pending() const;
+  // A child of fork() has no thread that executes; what waited is the parent's.
+  void begin_in_child();
+
+  std::set<const CUstream_st*> streams;
+  std::set<const CUevent_st*> events;
+  std::set<const CUgraph_st*> graphs;
+  std::set<const CUgraphExec_st*> execs;
+  std::vector<Outcome> lost;  // of each device, why it is
+  Random random;
+  Statistics statistics = {};
+  bool at_once = false, drops_waits = false;
+  int driver = 0;
+  unsigned long long captures = 0;
+  std::size_t most_waiting = 4096;
+  std::string last_complaint;
+  struct Injected {
+    std::size_t successes;
+    int code;
+  };
+  std::array<std::optional<Injected>, kFaults> faults;
+
+  static Machine& get();
+
+ private:
+  Machine();
+  struct Request {
+    QueuePtr queue;
+    std::uint64_t done;
+    bool over = false;
+  };
+
+  void execute();  // the thread
+  void serve(Lock& lock, Request& request);
+  void run_first(Lock& lock, const QueuePtr& queue);
+  bool ready(Queue& queue);
+  static void settle(Queue& queue);
+  QueuePtr first_of(QueuePtr queue);
+  QueuePtr any_ready();
+  Outcome run_work(Lock& lock, const WorkPtr& work);
+  void start();
+
+  std::mutex mutex_;
+  std::condition_variable asked_, answered_;
+  std::deque<Request*> requests_;
+  std::vector<QueuePtr> queues_;
+  bool started_ = false;
+};
+
+inline Machine& machine() { return Machine::get(); }
+
+}  // namespace ebb::emulated

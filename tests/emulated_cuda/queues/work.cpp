@@ -1,0 +1,61 @@
+#include "ebb/tests/emulated_cuda/queues/work.h"
+
+#include <cstring>
+
+#include "ebb/tests/emulated_cuda/execution/grid.h"
+#include "ebb/tests/emulated_cuda/execution/symbols.h"
+#include "ebb/tests/emulated_cuda/memory/address_space.h"
+
+namespace ebb::emulated {
+
+KernelWork::KernelWork(const KernelCall& call, dim3 grid, dim3 block)
+    : call_(call), grid_(grid), block_(block), arguments_((call.argument_bytes + 15) / 16) {
+  if (call.argument_bytes > 0) std::memcpy(arguments_.data(), call.arguments, call.argument_bytes);
+}
+
+std::string KernelWork::name() const { return symbol_name(call_.kernel); }
+
+Outcome KernelWork::run(Random& random) const {
+  std::vector<Sixteen> arguments = arguments_;
+  const AddressSpace& space = address_space();
+  auto* const bytes = reinterpret_cast<unsigned char*>(arguments.data());
+  for (std::size_t at = 0; at + sizeof(void*) <= call_.argument_bytes; at += sizeof(void*)) {
+    void* word = nullptr;
+    std::memcpy(&word, bytes + at, sizeof(word));
+    if (!space.holds(word)) continue;
+    word = space.alias(word);
+    std::memcpy(bytes + at, &word, sizeof(word));
+  }
+  KernelCall call = call_;
+  call.arguments = bytes;
+  return run_grid(call, grid_, block_, random);
+}
+
+Outcome FunctionWork::run(Random&) const {
+  struct Run {
+    const std::function<Outcome()>& function;
+    Outcome outcome = {};
+  } run{function_};
+  const Outcome guarded = run_guarded(
+      [](void* data) {
+        auto& run = *static_cast<Run*>(data);
+        run.outcome = run.function();
+      },
+      &run);
+  return guarded.ok() ? run.outcome : guarded;
+}
+
+Outcome check_parts(const std::vector<DevicePart>& parts) {
+  const AddressSpace& space = address_space();
+  for (const auto& [address, bytes, what] : parts) {
+    if (bytes == 0 || !space.holds(address) || space.is_mapped(address, bytes)) continue;
+    char text[32];
+    std::snprintf(text, sizeof(text), "%p", address);
+    return {cudaErrorIllegalAddress, std::string(what) + ": not all of the " +
+                                         std::to_string(bytes) + " bytes at device address " +
+                                         text + " is mapped"};
+  }
+  return {};
+}
+
+}  // namespace ebb::emulated

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# What ./ebb gpu-check does once everything is built: the parts in the order in which they are worth most, each into a
+# log and a line of a summary. It goes on after a part that failed, and ends with 1 then.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+readonly build=$PWD/build/${EBB_GPU_CHECK_BUILD:-release}
+readonly out=${OUT:-$PWD/build/gpu-check}
+readonly all=(device suites examples memcheck racecheck bench)
+failed=0
+
+usage() {
+  cat <<TEXT
+./ebb gpu-check [PART...]: builds, then all of these, or those named:
+
+  device      which GPU, driver and toolkit there are, and what of CUDA ebb finds
+  suites      the test programs with the GPU as their device, and the tests of it
+  examples    the bundled trainings on it: losses beside the CPU's, memory as predicted
+  memcheck    compute-sanitizer over operators and kernels, each block a cudaMalloc
+  racecheck   compute-sanitizer over the kernels that use shared memory
+  bench       training steps beside PyTorch, where that is installed
+
+Logs and results are in build/gpu-check, or in \$OUT.
+EBB_CUDA_PART=libebb_emulated_cuda.so tries all but the sanitizers without a GPU.
+TEXT
+}
+
+# part NAME COMMAND...
+part() {
+  local name=$1 started=$SECONDS
+  shift
+  if "$@" >"$out/$name.log" 2>&1; then
+    printf 'passed  %-10s %4d s\n' "$name" $((SECONDS - started)) | tee -a "$out/summary.txt"
+  else
+    printf 'FAILED  %-10s %4d s: %s\n' "$name" $((SECONDS - started)) "$(grep -m1 -iE 'error|failed' "$out/$name.log" | cut -c1-160)" |
+      tee -a "$out/summary.txt"
+    failed=1
+  fi
+}
+
+device() {
+  if command -v nvidia-smi >/dev/null; then
+    nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
+  fi
+  git rev-parse HEAD 2>/dev/null
+  "$build/examples/compare_memory" --model mlp --device cuda --epochs 1 --data examples/data/digits.csv
+}
+
+# As many at once as share a GPU well; each keeps its log.
+suites() {
+  local jobs=${JOBS:-4} names
+  names=$(cd "$build/tests" && ls | grep '^tests_' | grep -vE '^tests_(layering|allocator)$')
+  # shellcheck disable=SC2016  # $1 is the inner shell's
+  printf '%s\n' $names | xargs -P "$jobs" -I{} bash -c '
+    cd "$1/tests" && EBB_TEST_DEVICE=cuda timeout 400 ./"$2" "~[long]" >"$3/suite_$2.log" 2>&1
+    status=$?
+    printf "%s: exit %d, %s\n" "$2" "$status" "$(tail -n 2 "$3/suite_$2.log" | tr "\n" " ")"
+    exit "$status"' _ "$build" {} "$out"
+}
+
+examples() {
+  python3 tests/gpu_check/compare_trainings.py "$build/examples" "$out"
+}
+
+sanitized() {
+  local tool=$1
+  shift
+  EBB_TEST_DEVICE=cuda EBB_CUDA_MEMORY=block timeout 500 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+    --launch-timeout 120 "$@"
+}
+
+memcheck() {
+  sanitized memcheck --leak-check full "$build/tests/tests_ops" '~[long]' && sanitized memcheck "$build/tests/tests_optim" '~[long]'
+}
+
+racecheck() {
+  sanitized racecheck "$build/tests/tests_ops" '*value*' && sanitized racecheck "$build/tests/tests_models" '~[long]'
+}
+
+bench() {
+  if ! python3 -c 'import torch' 2>/dev/null; then
+    echo "PyTorch is not installed: nothing to compare with"
+    return 0
+  fi
+  EBB_BUILD=$build python3 benchmarks/gpu.py --out "$out"
+}
+
+if [[ ${1:-} == help ]]; then
+  usage
+  exit 0
+fi
+mkdir -p "$out"
+: >"$out/summary.txt"
+chosen=("$@")
+((${#chosen[@]})) || chosen=("${all[@]}")
+for name in "${chosen[@]}"; do
+  if [[ " ${all[*]} " != *" $name "* ]]; then
+    printf "ebb: gpu-check has no part '%s'; it has: %s\n" "$name" "${all[*]}" >&2
+    exit 2
+  fi
+  if [[ -n ${EBB_CUDA_PART:-} && $name =~ check$ ]]; then
+    printf 'left out %s: needs a GPU\n' "$name" | tee -a "$out/summary.txt"
+    continue
+  fi
+  part "$name" "$name"
+done
+exit "$failed"
