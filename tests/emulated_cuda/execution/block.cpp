@@ -50,7 +50,8 @@ void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
 }
 
 Outcome Block::run() {
-  for (int i = 0; i < threads_count_; ++i) threads_[static_cast<std::size_t>(i)].state = State::fresh;
+  for (int i = 0; i < threads_count_; ++i)
+    threads_[static_cast<std::size_t>(i)].state = State::fresh;
   std::fill(at_warp_.begin(), at_warp_.end(), 0);
   started_ = done_ = at_barrier_ = predicates_ = 0;
   ready_.clear();
@@ -197,7 +198,8 @@ std::uint64_t Block::meet_warp(Operation operation, unsigned mask, std::uint64_t
   const unsigned own_bit = 1u << lane();
   Thread& own = threads_[static_cast<std::size_t>(current_)];
   if (!(mask & own_bit))
-    fail(cudaErrorLaunchFailure, name_of(current_) + " is not in the mask of its own warp's operation");
+    fail(cudaErrorLaunchFailure,
+         name_of(current_) + " is not in the mask of its own warp's operation");
   own.operation = operation;
   own.mask = mask;
   own.value = value;
@@ -286,8 +288,8 @@ void Block::fail_stuck() {
     for (int other = 0; other < threads_count_; ++other)
       if (threads_[static_cast<std::size_t>(other)].state != State::at_barrier)
         fail(cudaErrorLaunchFailure, name_of(i) + " waits at the barrier in line " +
-                                         std::to_string(waits.line) + " of " + waits.file + ", which " +
-                                         name_of(other) + " never reaches");
+                                         std::to_string(waits.line) + " of " + waits.file +
+                                         ", which " + name_of(other) + " never reaches");
   }
   fail(cudaErrorLaunchFailure, "lanes of a warp wait for each other with different masks");
 }

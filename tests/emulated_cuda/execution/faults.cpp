@@ -24,7 +24,9 @@ pthread_t catching;
 bool catches = false;
 struct sigaction before[2];
 
-struct sigaction& before_of(int signal) { return before[signal == SIGBUS]; }
+struct sigaction& before_of(int signal) {
+  return before[signal == SIGBUS];
+}
 
 // The signal is over when the fiber goes on in land(): nothing of its handling stays behind.
 void return_to_land(void* context, void* stack, const void* address) {
@@ -52,8 +54,7 @@ void handle(int signal, siginfo_t* info, void* context) {
       return_to_land(context, stack, info->si_addr);
       return;
     }
-  if (address_space().holds(info->si_addr))
-    say("emulated CUDA: the host touched device memory\n");
+  if (address_space().holds(info->si_addr)) say("emulated CUDA: the host touched device memory\n");
   const struct sigaction& old = before_of(signal);
   if (old.sa_flags & SA_SIGINFO) {
     old.sa_sigaction(signal, info, context);
@@ -74,8 +75,8 @@ void catch_faults(void* (*stack)(const void* address), void (*land)(const void* 
   if (::sigaltstack(nullptr, &signals); signals.ss_flags & SS_DISABLE) {
     signals = {};
     signals.ss_size = kStackBytes;
-    signals.ss_sp = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    signals.ss_sp =
+        ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ::sigaltstack(&signals, nullptr);
   }
   if (catches) return;
