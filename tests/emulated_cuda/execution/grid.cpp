@@ -38,6 +38,8 @@ Processor& own_processor() {
                                                             : nullptr;
         },
         on_fault);
+  } else {
+    arm_faults();
   }
   return *processor;
 }
