@@ -153,7 +153,8 @@ void run_batch(const Problem& problem, const Operands& operands, std::int64_t ba
   T* const vector = resident<T>(operation.bias) + batch * operation.bias_stride;
   auto* const mask = resident<unsigned char>(operation.aux) + batch * operation.aux_stride / 8;
   std::vector<T> product(static_cast<std::size_t>(m * n));
-  multiply(m, n, k, a, b, product.data());
+  multiply(m, n, k, a, b, product.data(),
+           operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 
   // Before d, which may be what they read from.
   std::vector<T> sums;
