@@ -8,7 +8,8 @@ namespace ebb::tests {
 inline Device make_second_device(bool captures_programs = false) {
   Runtime::Parts parts;
   parts.name = "second";
-  parts.profile = Device::cpu().runtime().profile();
+  const memory::Profile& tested = Device::cpu().runtime().profile();
+  if (tested.kernels == memory::Kernels::cpu) parts.profile = tested;
   parts.profile.captures_programs = captures_programs;
   parts.source = std::make_unique<memory::HostSource>();
   parts.backend = ebb::detail::make_cpu_backend();

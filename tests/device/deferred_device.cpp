@@ -26,7 +26,8 @@ void choose_test_device() {
   if (std::string(name) == "cuda") {
     detail::CudaDevice device = detail::open_cuda(0);
     on_cuda_ = true;
-    Runtime::replace_cpu({.name = "cpu",  // tests know it by this name
+    device.profile.name = "cpu";  // tests know it and its twins by this name
+    Runtime::replace_cpu({.name = "cpu",
                           .profile = std::move(device.profile),
                           .source = std::move(device.source),
                           .backend = std::move(device.backend),

@@ -15,6 +15,7 @@ Options from_environment() {
   Options options;
   read("EBB_EMULATED_SEED", options.seed);
   read("EBB_EMULATED_MEMORY", options.memory_bytes);
+  read("EBB_EMULATED_PAGE", options.page_bytes);
   read("EBB_EMULATED_CAPABILITY", options.capability);
   read("EBB_EMULATED_DEVICES", options.devices);
   read("EBB_EMULATED_DRIVER", options.driver);

@@ -5,6 +5,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -27,7 +28,9 @@ TEST_CASE("where programs are captured, a session trains alike and holds what it
     const Tensor mine = here.run(model.train, {{model.x, data.x}, {model.y, data.y}});
     const Tensor theirs = there.run(model.train, {{model.x, data.x}, {model.y, data.y}});
     CHECK(theirs.device() == second);
-    CHECK(mine.item<float>() == theirs.item<float>());
+    // Another device's kernels add in another order.
+    const double margin = on_cuda() ? 1e-5 : 0;
+    CHECK(mine.item<float>() == Approx(theirs.item<float>()).epsilon(margin));
   }
   CHECK(there.stats().allocated.peak == plan.peak_bytes);
   CHECK(plan.arena_bytes >= model.plan(24).arena_bytes);

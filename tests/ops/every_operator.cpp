@@ -40,6 +40,7 @@ TEST_CASE("Every operator is complete: a shape rule, and a kernel unless it is a
     INFO(op->name);
     CHECK(op->infer != nullptr);
     CHECK((op->cpu.run != nullptr) == (op->view == nullptr));
+    CHECK((op->cuda.run != nullptr) == (op->view == nullptr));
     CHECK_FALSE((op->gradient && op->compose));
     // What is only looked at for its shape is neither kept, used up nor updated.
     CHECK((op->shape_only & op->keeps.inputs).empty());

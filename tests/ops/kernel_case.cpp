@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cstring>
-#include <memory>
+#include <utility>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/device/runtime.h"
+#include "ebb/core/tensor/kernel_of.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/heap_count.h"
 
@@ -13,32 +13,50 @@ namespace {
 constexpr std::size_t kGuard = 256;
 constexpr std::byte kGuardByte{0xA5};
 
-// A buffer with guards around it, aligned as the allocator's are.
+Runtime& runtime() { return Device::cpu().runtime(); }
+const DeviceKernel& kernel_of(const OpDef& op) { return ebb::kernel_of(op, runtime()); }
+
+// A buffer of the device with guards around it, aligned as the allocator's are.
 class Guarded {
  public:
-  Guarded(std::size_t bytes, std::byte fill) : bytes_(bytes), memory_(bytes + 2 * kGuard + 64) {
-    std::fill(memory_.begin(), memory_.end(), kGuardByte);
-    void* start = memory_.data() + kGuard;
-    std::size_t space = memory_.size() - kGuard;
-    data_ = static_cast<std::byte*>(std::align(64, bytes_, start, space));
-    std::fill(data_, data_ + bytes_, fill);
+  Guarded(std::size_t bytes, std::byte fill) : Guarded(Bytes(bytes, fill)) {}
+  explicit Guarded(const Bytes& values)
+      : bytes_(values.size()),
+        block_(runtime().allocator().allocate({.bytes = bytes_ + 2 * kGuard})) {
+    Bytes all(bytes_ + 2 * kGuard, kGuardByte);
+    std::copy(values.begin(), values.end(), all.begin() + kGuard);
+    runtime().copy_in(runtime().stream(), block_->data(), all.data(), all.size());
   }
-  explicit Guarded(const Bytes& values) : Guarded(values.size(), kGuardByte) {
-    if (bytes_) std::memcpy(data_, values.data(), bytes_);
+  ~Guarded() {
+    if (block_) runtime().allocator().free(block_, runtime().stream());
   }
-  std::byte* data() const noexcept { return bytes_ ? data_ : nullptr; }
-  Bytes values() const { return Bytes(data_, data_ + bytes_); }
+  Guarded(Guarded&& other) noexcept
+      : bytes_(other.bytes_), block_(std::exchange(other.block_, nullptr)) {}
+  Guarded& operator=(Guarded&&) = delete;
+
+  std::byte* data() const noexcept {
+    return bytes_ ? static_cast<std::byte*>(block_->data()) + kGuard : nullptr;
+  }
+  Bytes values() const {
+    const Bytes all = whole();
+    return Bytes(all.begin() + kGuard, all.end() - kGuard);
+  }
   bool stayed_inside() const {
+    const Bytes all = whole();
     const auto is_guard = [](std::byte b) { return b == kGuardByte; };
-    return std::all_of(memory_.data(), static_cast<const std::byte*>(data_), is_guard) &&
-           std::all_of(static_cast<const std::byte*>(data_ + bytes_),
-                       memory_.data() + memory_.size(), is_guard);
+    return std::all_of(all.begin(), all.begin() + kGuard, is_guard) &&
+           std::all_of(all.end() - kGuard, all.end(), is_guard);
   }
 
  private:
-  std::size_t bytes_;
-  std::vector<std::byte> memory_;
-  std::byte* data_;
+  Bytes whole() const {
+    Bytes all(bytes_ + 2 * kGuard);
+    runtime().copy_out(runtime().stream(), all.data(), block_->data(), all.size());
+    return all;
+  }
+
+  const std::size_t bytes_;
+  memory::Block* block_;
 };
 
 }  // namespace
@@ -61,12 +79,14 @@ KernelCase::KernelCase(const Sample& sample, DType dtype, std::int64_t batch) {
 }
 
 MemoryNeeds KernelCase::needs(const IndexSet& destroyed, const IndexSet& unwanted) const {
-  if (!op->cpu.memory) return {};
-  return op->cpu.memory({.inputs = {inputs.data(), inputs.size()},
-                         .outputs = {outputs.data(), outputs.size()},
-                         .attributes = &attributes,
-                         .destroyed = &destroyed,
-                         .unwanted = &unwanted});
+  const MemoryRule rule = kernel_of(*op).memory;
+  if (!rule) return {};
+  return rule({.inputs = {inputs.data(), inputs.size()},
+               .outputs = {outputs.data(), outputs.size()},
+               .attributes = &attributes,
+               .destroyed = &destroyed,
+               .unwanted = &unwanted,
+               .profile = &runtime().profile()});
 }
 
 KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& unwanted,
@@ -87,26 +107,31 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& un
   if (!op->updates.empty()) buffers[inputs.size()].data = in[0].data();
   const Guarded workspace(needs(destroyed, unwanted).workspace_bytes, garbage);
 
+  const DeviceKernel& kernel = kernel_of(*op);
   detail::Ref<Prepared> prepared;
-  if (op->cpu.prepare)
-    prepared = op->cpu.prepare({.inputs = {inputs.data(), inputs.size()},
-                                .outputs = {outputs.data(), outputs.size()},
-                                .attributes = &attributes,
-                                .destroyed = &destroyed,
-                                .unwanted = &unwanted,
-                                .allocator = &Device::cpu().runtime().allocator()});
+  if (kernel.prepare)
+    prepared = kernel.prepare({.inputs = {inputs.data(), inputs.size()},
+                               .outputs = {outputs.data(), outputs.size()},
+                               .attributes = &attributes,
+                               .destroyed = &destroyed,
+                               .unwanted = &unwanted,
+                               .profile = &runtime().profile(),
+                               .allocator = &runtime().allocator(),
+                               .stream = runtime().stream()});
   const KernelContext context{.inputs = {buffers.data(), inputs.size()},
                               .outputs = {buffers.data() + inputs.size(), outputs.size()},
                               .attributes = &attributes,
                               .workspace = workspace.data(),
                               .destroyed = &destroyed,
-                              .prepared = prepared.get()};
+                              .prepared = prepared.get(),
+                              .stream = runtime().stream()};
   Run run;
   Status status;
   {
+    const Launch launch{.run = kernel.run, .context = context, .name = op->name};
     const HeapCount count;
-    status = op->cpu.run(context);
-    run.allocations = count.allocations();
+    status = runtime().run(runtime().stream(), {&launch, 1}).status;
+    if (on_host()) run.allocations = count.allocations();
   }
   if (!status.ok()) throw Error(std::string("[") + op->name + "] " + status.problem);
   run.stayed_inside = workspace.stayed_inside();

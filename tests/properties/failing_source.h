@@ -27,7 +27,8 @@ class FailingSource {
   static Device make_device(std::unique_ptr<memory::FaultInjectingSource> source) {
     Runtime::Parts parts;
     parts.name = "failing";
-    parts.profile = Device::cpu().runtime().profile();
+    const memory::Profile& tested = Device::cpu().runtime().profile();
+    if (tested.kernels == memory::Kernels::cpu) parts.profile = tested;
     parts.profile.captures_programs = false;
     parts.backend = detail::make_cpu_backend();
     parts.source = std::move(source);

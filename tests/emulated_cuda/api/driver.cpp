@@ -117,7 +117,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags) {
   if (!granularity || !is_plain(properties)) return CUDA_ERROR_INVALID_VALUE;
-  *granularity = AddressSpace::kGranularity;
+  *granularity = AddressSpace::granularity();
   return CUDA_SUCCESS;
 }
 CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr,

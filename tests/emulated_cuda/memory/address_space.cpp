@@ -60,7 +60,7 @@ AddressSpace::AddressSpace()
     std::fputs("emulated CUDA: no address space, or no memory file\n", stderr);
     std::abort();
   }
-  cursor_ = round_up(base_ + 1, kGranularity);
+  cursor_ = round_up(base_ + 1, granularity());
 }
 
 // The gap stays a gap: a granule of it on either side.
@@ -69,32 +69,32 @@ bool AddressSpace::find_gap(std::uintptr_t from, std::size_t bytes, std::size_t 
   for (auto next = reserved_.lower_bound(from);; ++next) {
     const std::uintptr_t end = next == reserved_.end() ? base_ + range_bytes_ : next->first;
     const std::uintptr_t begin = round_up(from, alignment);
-    if (end > begin && end - begin >= bytes + kGranularity) {
+    if (end > begin && end - begin >= bytes + granularity()) {
       address = begin;
       return true;
     }
     if (next == reserved_.end()) return false;
-    from = next->first + next->second + kGranularity;
+    from = next->first + next->second + granularity();
   }
 }
 
 AddressSpace::Answer AddressSpace::reserve_locked(std::size_t bytes, std::size_t alignment,
                                                   std::uintptr_t& address) {
   if (!find_gap(cursor_, bytes, alignment, address) &&
-      !find_gap(round_up(base_ + 1, kGranularity), bytes, alignment, address))
+      !find_gap(round_up(base_ + 1, granularity()), bytes, alignment, address))
     return Answer::full;
   reserved_.emplace(address, bytes);
-  cursor_ = address + bytes + kGranularity;
+  cursor_ = address + bytes + granularity();
   return Answer::ok;
 }
 
 AddressSpace::Answer AddressSpace::reserve(std::size_t bytes, std::size_t alignment,
                                            std::uintptr_t& address) {
   const bool power = (alignment & (alignment - 1)) == 0;
-  if (bytes == 0 || bytes % kGranularity != 0 || !power) return Answer::invalid;
+  if (bytes == 0 || bytes % granularity() != 0 || !power) return Answer::invalid;
   const std::lock_guard lock(mutex_);
   if (bytes > range_bytes_) return Answer::full;
-  return reserve_locked(bytes, std::max(alignment, kGranularity), address);
+  return reserve_locked(bytes, std::max(alignment, granularity()), address);
 }
 
 AddressSpace::Answer AddressSpace::unreserve(std::uintptr_t address, std::size_t bytes) {
@@ -120,12 +120,12 @@ AddressSpace::Answer AddressSpace::create_locked(int device, std::size_t bytes, 
     std::memset(view, kGarbage, std::min(bytes, kFilledBytes));
     ::munmap(view, bytes);
   }
-  file_end_ += round_up(bytes, kPage);
+  file_end_ += bytes % granularity() == 0 ? bytes : round_up(bytes, kPage);
   return Answer::ok;
 }
 
 AddressSpace::Answer AddressSpace::create(int device, std::size_t bytes, Handle& handle) {
-  if (bytes == 0 || bytes % kGranularity != 0) return Answer::invalid;
+  if (bytes == 0 || bytes % granularity() != 0) return Answer::invalid;
   const std::lock_guard lock(mutex_);
   return create_locked(device, bytes, bytes, handle);
 }
@@ -154,7 +154,7 @@ AddressSpace::Answer AddressSpace::map(std::uintptr_t address, std::size_t bytes
   const std::lock_guard lock(mutex_);
   const auto memory = memory_.find(handle);
   if (memory == memory_.end() || memory->second.released || bytes == 0 || offset != 0 ||
-      bytes != memory->second.bytes || address % kGranularity != 0)
+      bytes != memory->second.bytes || address % granularity() != 0)
     return Answer::invalid;
   auto range = reserved_.upper_bound(address);
   if (range == reserved_.begin()) return Answer::invalid;
@@ -222,7 +222,7 @@ AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
         create_locked(device, block.range_bytes, block.range_bytes, block.handle);
     if (created != Answer::ok) return created;
     memory_.at(block.handle).mappings = 1;
-    if (reserve_locked(block.range_bytes, kGranularity, block.range) != Answer::ok) {
+    if (reserve_locked(block.range_bytes, granularity(), block.range) != Answer::ok) {
       memory_.at(block.handle) = {memory_.at(block.handle).offset, block.range_bytes, device, 0,
                                   true};
       drop_if_unused(block.handle);

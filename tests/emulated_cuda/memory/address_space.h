@@ -6,6 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "ebb/tests/emulated_cuda/options.h"
+
 namespace ebb::emulated {
 
 // Two address ranges of one size. Device addresses lie in the first, which is never backed. The
@@ -14,7 +16,8 @@ namespace ebb::emulated {
 // again as late as possible. May be used from any thread.
 class AddressSpace {
  public:
-  static constexpr std::size_t kGranularity = std::size_t{2} << 20;  // as on NVIDIA's devices
+  // Of what is created, mapped and reserved.
+  static std::size_t granularity() noexcept { return options().page_bytes; }
   enum class Answer { ok, invalid, full, mapped, not_mapped };
   using Handle = unsigned long long;
 

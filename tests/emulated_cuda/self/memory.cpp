@@ -9,7 +9,7 @@ namespace ebb::tests {
 namespace {
 
 __global__ void write_byte(unsigned char* to) { *to = 0; }
-constexpr std::size_t kPage = emulated::AddressSpace::kGranularity;
+const std::size_t kPage = emulated::AddressSpace::granularity();
 
 }  // namespace
 
