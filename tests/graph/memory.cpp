@@ -11,8 +11,8 @@
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
-#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -280,7 +280,8 @@ TEST_CASE("inference holds nothing that only a gradient would read") {
   const memory::Plan inference = graph.plan({last}, {{x, {32, 48, 16}}}, cpu);
   const memory::Plan gradient = graph.plan({g}, {{x, {32, 48, 16}}}, cpu);
   // On a GPU the gates of all steps are computed at once, in workspace.
-  CHECK(inference.arena_bytes < (on_cuda() ? gradient.arena_bytes : gradient.arena_bytes / 3));
+  CHECK(inference.arena_bytes <
+        (tests::on_cuda() ? gradient.arena_bytes : gradient.arena_bytes / 3));
 }
 
 TEST_CASE("dropping a graph frees no session, closing the session does") {
