@@ -1,9 +1,6 @@
 """The figures as people read them: tables of at most 80 columns."""
 
-TITLES = {
-    "mlp": "MLP 784-512-512-10, batch 128",
-    "lstm": "LSTM 64-256, 64 steps, batch 32",
-}
+from steps.inputs import MODELS
 
 
 def mib(count):
