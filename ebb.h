@@ -9,6 +9,7 @@
 #include "ebb/core/data/data_set.h"
 #include "ebb/core/data/time_series.h"
 #include "ebb/core/device/device.h"
+#include "ebb/core/device/tf32.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/core/memory/comparison.h"

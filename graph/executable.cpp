@@ -36,7 +36,8 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
     if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1, stream);
     if (!step.kernel->can_be_captured) not_captured_ = step.node->op->name;
   }
-  if (!runtime_.profile().captures_programs) not_captured_ = "the device captures no programs";
+  if (!runtime_.profile().captures_programs || runtime_.is_simulated())
+    not_captured_ = "the device captures no programs";
 }
 
 void Executable::prepare(std::size_t step, Stream* stream) {

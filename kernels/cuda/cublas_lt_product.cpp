@@ -4,6 +4,7 @@
 #include "ebb/kernels/cuda/product.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/runtime/stream.h"
+#include "ebb/kernels/cuda/runtime/tf32.h"
 
 #if EBB_HAS_CUBLASLT
 
@@ -15,9 +16,10 @@ namespace {
 cudaDataType_t data_type(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
-// f32 is computed in f32, never in TF32.
-cublasComputeType_t compute_type(DType dtype) noexcept {
-  return dtype == DType::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+cublasComputeType_t compute_type(DType dtype, int compute_capability) noexcept {
+  if (dtype == DType::f64) return CUBLAS_COMPUTE_64F;
+  const bool in_tf32 = is_tf32_allowed() && compute_capability >= 80;
+  return in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 cublasLtEpilogue_t library_epilogue(Epilogue epilogue) noexcept {
@@ -85,7 +87,8 @@ class Preference {
 // What is described to the library, and what it chose.
 class CublasLtProduct final : public LibraryProduct {
  public:
-  CublasLtProduct(const ProductShape& shape, std::size_t alignment, std::size_t limit) noexcept
+  CublasLtProduct(const ProductShape& shape, std::size_t alignment, std::size_t limit,
+                  cublasComputeType_t compute) noexcept
       : dtype_(shape.dtype), alignment_(alignment), limit_(limit) {
     const auto layout = [&](bool transposed, std::int64_t rows, std::int64_t columns,
                             std::int64_t stride) {
@@ -98,8 +101,8 @@ class CublasLtProduct final : public LibraryProduct {
     const auto transposition = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
     is_described_ =
         a_ != nullptr && b_ != nullptr && c_ != nullptr &&
-        library().cublasLtMatmulDescCreate(&operation_, compute_type(shape.dtype),
-                                           data_type(shape.dtype)) == CUBLAS_STATUS_SUCCESS &&
+        library().cublasLtMatmulDescCreate(&operation_, compute, data_type(shape.dtype)) ==
+            CUBLAS_STATUS_SUCCESS &&
         set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, transposition(shape.transpose_b)) &&
         set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, transposition(shape.transpose_a));
   }
@@ -189,8 +192,9 @@ std::unique_ptr<LibraryProduct> find_product(const ProductShape& shape, Epilogue
   const cublasLtHandle_t handle =
       cublas_lt() == nullptr ? nullptr : cuda_stream(query.stream).cublas_lt(problem);
   if (handle == nullptr) return nullptr;
-  auto product =
-      std::make_unique<CublasLtProduct>(shape, alignment, product_limit(shape, query.profile));
+  auto product = std::make_unique<CublasLtProduct>(
+      shape, alignment, product_limit(shape, query.profile),
+      compute_type(shape.dtype, query.profile->compute_capability));
   if (product->choose(handle, epilogue)) return product;
   // Not every dtype has every epilogue.
   if (epilogue != Epilogue::none && product->choose(handle, Epilogue::none)) return product;

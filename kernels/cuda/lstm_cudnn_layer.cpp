@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "ebb/kernels/cuda/runtime/tf32.h"
+
 namespace ebb::cuda {
 namespace {
 
@@ -13,9 +15,9 @@ bool done(cudnnStatus_t status) noexcept { return status == CUDNN_STATUS_SUCCESS
 cudnnDataType_t data_type(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
-// f32 is computed in f32, never in TF32.
+// The default of f32 is TF32 where the GPU has it.
 cudnnMathType_t math_type(DType dtype) noexcept {
-  return dtype == DType::f64 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+  return dtype == DType::f64 || is_tf32_allowed() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
 Status status_of(cudnnStatus_t status) noexcept {

@@ -1,4 +1,4 @@
-// What both directions of a composed LSTM do with memory, products and the stream.
+// What both directions of an LSTM need to go through its steps.
 #pragma once
 #include "ebb/kernels/cuda/host/lstm_layout.h"
 #include "ebb/kernels/cuda/lstm_cell.h"

@@ -35,8 +35,8 @@ constexpr Control kControl = {
             if (code >= 0) wish = {successes, code};
           });
         },
-    .set_capacity =
-        [](int device, std::size_t bytes) { address_space().set_capacity(device, bytes); },
+    .set_capacity = [](int device,
+                       std::size_t bytes) { address_space().set_capacity(device, bytes); },
     .lose_device =
         [](int device, int code) {
           locked([=](Machine& m) {
@@ -47,10 +47,10 @@ constexpr Control kControl = {
     .set_driver = [](int version) { locked([=](Machine& m) { m.driver = version; }); },
     .set_drops_waits = [](bool drops) { locked([=](Machine& m) { m.drops_waits = drops; }); },
     .set_at_once = [](bool at_once) { locked([=](Machine& m) { m.at_once = at_once; }); },
-    .set_most_waiting = [](std::size_t work) { locked([=](Machine& m) { m.most_waiting = work; }); },
+    .set_most_waiting =
+        [](std::size_t work) { locked([=](Machine& m) { m.most_waiting = work; }); },
     .is_device_address = [](const void* address) { return address_space().holds(address); },
-    .last_complaint =
-        []() -> const char* {
+    .last_complaint = []() -> const char* {
       static auto* const text = new std::string;
       return locked([](Machine& m) {
         *text = m.last_complaint;

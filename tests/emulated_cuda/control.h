@@ -28,10 +28,10 @@ inline constexpr std::size_t kFaults = 15;
 
 struct Statistics {
   std::uint64_t launches, graph_launches, copies, fills, library_calls;  // asked for
-  std::uint64_t executed;              // pieces of work that were done, those of graphs included
-  std::uint64_t default_stream_uses;   // each of them a mistake
-  std::uint64_t synchronisations;      // of streams, events and devices
-  std::uint64_t pending;               // pieces of work that wait
+  std::uint64_t executed;                 // pieces of work that were done, those of graphs included
+  std::uint64_t default_stream_uses;      // each of them a mistake
+  std::uint64_t synchronisations;         // of streams, events and devices
+  std::uint64_t pending;                  // pieces of work that wait
   std::uint64_t streams, events, graphs;  // that exist
 };
 

@@ -6,13 +6,13 @@
 namespace ebb::emulated {
 
 struct Options {
-  std::uint64_t seed = 1;                             // EBB_EMULATED_SEED
-  std::size_t memory_bytes = std::size_t{4} << 30;    // EBB_EMULATED_MEMORY, of each device
-  int capability = 90;                                // EBB_EMULATED_CAPABILITY
-  int devices = 1;                                    // EBB_EMULATED_DEVICES
-  int driver = 13000;                                 // EBB_EMULATED_DRIVER; 0: there is none
-  bool at_once = false;                               // EBB_EMULATED_AT_ONCE
-  bool drops_waits = false;                           // EBB_EMULATED_DROPS_WAITS
+  std::uint64_t seed = 1;                           // EBB_EMULATED_SEED
+  std::size_t memory_bytes = std::size_t{4} << 30;  // EBB_EMULATED_MEMORY, of each device
+  int capability = 90;                              // EBB_EMULATED_CAPABILITY
+  int devices = 1;                                  // EBB_EMULATED_DEVICES
+  int driver = 13000;                               // EBB_EMULATED_DRIVER; 0: there is none
+  bool at_once = false;                             // EBB_EMULATED_AT_ONCE
+  bool drops_waits = false;                         // EBB_EMULATED_DROPS_WAITS
 };
 
 const Options& options();

@@ -51,7 +51,8 @@ inline std::vector<Room> rooms() {
   std::vector<std::string_view> for_cuda = kKernelFacing;
   for_cuda.insert(for_cuda.end(), {"allocator/", "allocator/cuda/", "kernels/cuda/host/"});
   std::vector<std::string_view> for_cuda_host = kKernelFacing;  // without any header of CUDA's
-  for_cuda_host.insert(for_cuda_host.end(), {"allocator/", "core/base/", "kernels/cuda/kernels.inc"});
+  for_cuda_host.insert(for_cuda_host.end(), {"allocator/", "core/base/", "core/device/tf32.h",
+                                             "kernels/cuda/kernels.inc"});
   const std::vector<std::string_view> all_public = {
       "allocator/", "core/", "eager/", "graph/", "optim/", "models/", "ebb.h", "custom_operator.h"};
   std::vector<std::string_view> everything = all_public;

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ebb/kernels/cuda/host/reduce_plan.h"
 #include "ebb/kernels/cuda/host/linear_products.h"
+#include "ebb/kernels/cuda/host/reduce_plan.h"
 
 namespace ebb::cuda {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/tf32.h"
 
 namespace ebb::cuda {
 namespace {
@@ -51,6 +52,7 @@ Loaded load_from(const std::filesystem::path& file) {
   if (std::strcmp(part->stamp, part_stamp()) != 0)
     return {nullptr, file.string() + " belongs to another build of ebb (" + part->stamp +
                          "; this is " + part_stamp() + ")"};
+  part->look_for_tf32_at(ebb::detail::tf32_switch());
   return {part, {}};
 }
 

@@ -3,6 +3,7 @@
 namespace ebb::cuda {
 
 LstmForwardProducts::LstmForwardProducts(const LstmSizes& size, bool sequence) noexcept {
+  if (size.rows() == 0) return;
   const auto input = [&](std::int64_t width) {
     return dense_product(size.dtype, size.rows(), size.gates(), width);
   };
@@ -19,6 +20,7 @@ LstmForwardProducts::LstmForwardProducts(const LstmSizes& size, bool sequence) n
 }
 
 LstmBackwardProducts::LstmBackwardProducts(const LstmSizes& size) noexcept {
+  if (size.rows() == 0) return;
   const DType dtype = size.dtype;
   shapes[kHidden] = dense_product(dtype, size.batch, size.hidden, size.gates(), false, true);
   shapes[kHidden].a_stride = size.time * size.gates();
@@ -26,8 +28,7 @@ LstmBackwardProducts::LstmBackwardProducts(const LstmSizes& size) noexcept {
     shapes[kFirstRecurrent] = dense_product(dtype, size.hidden, size.gates(), size.batch, true);
     shapes[kFirstRecurrent].b_stride = size.time * size.gates();
   }
-  const std::int64_t later_rows = std::max<std::int64_t>(0, size.rows() - 1);
-  shapes[kRecurrent] = dense_product(dtype, size.hidden, size.gates(), later_rows, true);
+  shapes[kRecurrent] = dense_product(dtype, size.hidden, size.gates(), size.rows() - 1, true);
   shapes[kFirstWeight] = dense_product(dtype, size.in, size.gates(), size.rows(), true);
   shapes[kFirstInput] = dense_product(dtype, size.rows(), size.in, size.gates(), false, true);
   if (size.layers == 1) return;

@@ -1,6 +1,7 @@
 // What the CUDA part, a shared library of its own, gives to the rest of ebb, which loads it when a
 // CUDA device is first asked for.
 #pragma once
+#include <atomic>
 #include <string>
 
 #include "ebb/core/device/backend.h"
@@ -47,6 +48,8 @@ struct KernelTable {
 
 struct Part {
   const char* stamp;  // part_stamp() of the build that made it
+  // Before anything else: where core/device/tf32.h says whether TF32 is allowed.
+  void (*look_for_tf32_at)(const std::atomic<bool>& place) noexcept;
   Toolkit (*toolkit)() noexcept;
   // Empty where it could be opened, else why not, in one line.
   std::string (*open)(int number, detail::CudaDevice& device) noexcept;

@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/kernels/cuda/runtime/device.h"
+#include "ebb/kernels/cuda/runtime/tf32.h"
 #include "ebb/kernels/cuda/runtime/toolkit.h"
 
 namespace ebb::cuda {
@@ -53,6 +54,7 @@ constexpr KernelTable kKernels = {
 // The library's other symbols are hidden.
 extern "C" __attribute__((visibility("default"))) const ebb::cuda::Part* ebb_cuda_part() {
   static const ebb::cuda::Part part = {.stamp = ebb::cuda::part_stamp(),
+                                       .look_for_tf32_at = ebb::cuda::look_for_tf32_at,
                                        .toolkit = ebb::cuda::toolkit,
                                        .open = ebb::cuda::open_device,
                                        .kernels = ebb::cuda::kKernels};

@@ -24,8 +24,7 @@ cudaError_t call(const Body& body) {
   Machine& own = machine();
   auto lock = own.lock();
   cudaError_t error = check_driver(own);
-  if (error == cudaSuccess)
-    error = own.lost[static_cast<std::size_t>(thread_state().device)].code;
+  if (error == cudaSuccess) error = own.lost[static_cast<std::size_t>(thread_state().device)].code;
   if (error == cudaSuccess) error = body(own, lock);
   return answer(error);
 }

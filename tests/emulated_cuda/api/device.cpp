@@ -94,7 +94,8 @@ cudaError_t cudaGetLastError() {
 cudaError_t cudaPeekAtLastError() {
   auto lock = machine().lock();
   if (!machine().lost.empty())
-    if (const auto& why = machine().lost[static_cast<std::size_t>(thread_state().device)]; !why.ok())
+    if (const auto& why = machine().lost[static_cast<std::size_t>(thread_state().device)];
+        !why.ok())
       return why.code;
   return thread_state().last_error;
 }
@@ -157,7 +158,9 @@ cudaError_t cudaGetDevice(int* device) {
   if (!device) return answer(cudaErrorInvalidValue);
   return of_device(0, [&] { *device = thread_state().device; });
 }
-cudaError_t cudaSetDeviceFlags(unsigned) { return of_device(0, [] {}); }
+cudaError_t cudaSetDeviceFlags(unsigned) {
+  return of_device(0, [] {});
+}
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
   if (!value) return answer(cudaErrorInvalidValue);

@@ -53,7 +53,8 @@ bool is_plain(const CUmemAllocationProp* properties) {
 }  // namespace
 
 void* driver_function(const char* name) {
-#define EMULATED_DRIVER(function) {#function, reinterpret_cast<void*>(&function)}
+#define EMULATED_DRIVER(function) \
+  { #function, reinterpret_cast < void*>(&function) }
   static const std::pair<const char*, void*> functions[] = {
       EMULATED_DRIVER(cuInit),
       EMULATED_DRIVER(cuDriverGetVersion),

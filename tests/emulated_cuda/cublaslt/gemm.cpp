@@ -1,6 +1,7 @@
 #include "ebb/tests/emulated_cuda/cublaslt/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 namespace ebb::emulated {
@@ -24,11 +25,20 @@ void multiply_tile(std::int64_t rows, std::int64_t inner, const T* __restrict__ 
     for (std::int64_t row = 0; row < rows; ++row) out[column * out_step + row] += sums[column][row];
 }
 
+// 10 bits of mantissa, to nearest, ties to even.
+float to_tf32(float value) {
+  auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7F800000u) != 0x7F800000u) bits += 0xFFF + (bits >> 13 & 1);
+  return std::bit_cast<float>(bits & ~0x1FFFu);
+}
+double to_tf32(double value) { return value; }
+
 }  // namespace
 
 template <class T>
 void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, MatrixView<const T> a,
-              MatrixView<const T> b, T* out) {
+              MatrixView<const T> b, T* out, bool in_tf32) {
+  const auto factor = [in_tf32](T value) { return in_tf32 ? to_tf32(value) : value; };
   std::vector<T> a_panel(static_cast<std::size_t>(kInner * kRows));
   std::vector<T> b_panel(static_cast<std::size_t>(kColumns * kInner));
   std::fill_n(out, rows * columns, T{0});
@@ -38,12 +48,12 @@ void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Matri
       std::fill(a_panel.begin(), a_panel.end(), T{0});
       for (std::int64_t y = 0; y < depth; ++y)
         for (std::int64_t x = 0; x < height; ++x)
-          a_panel[static_cast<std::size_t>(y * kRows + x)] = a(row + x, i + y);
+          a_panel[static_cast<std::size_t>(y * kRows + x)] = factor(a(row + x, i + y));
       for (std::int64_t column = 0; column < columns; column += kColumns) {
         const std::int64_t width = std::min(kColumns, columns - column);
         for (std::int64_t x = 0; x < width; ++x)
           for (std::int64_t y = 0; y < depth; ++y)
-            b_panel[static_cast<std::size_t>(x * kInner + y)] = b(i + y, column + x);
+            b_panel[static_cast<std::size_t>(x * kInner + y)] = factor(b(i + y, column + x));
         T* const at = out + column * rows + row;
         if (width == kColumns) {
           multiply_tile<T, kColumns>(height, depth, a_panel.data(), b_panel.data(), at, rows);
@@ -57,8 +67,8 @@ void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Matri
 }
 
 template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const float>,
-                       MatrixView<const float>, float*);
+                       MatrixView<const float>, float*, bool);
 template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const double>,
-                       MatrixView<const double>, double*);
+                       MatrixView<const double>, double*, bool);
 
 }  // namespace ebb::emulated

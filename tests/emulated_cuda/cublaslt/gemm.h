@@ -14,9 +14,10 @@ struct MatrixView {
   }
 };
 
-// out[column * rows + row] = sum over `inner` of a(row, i) * b(i, column).
+// out[column * rows + row] = sum over `inner` of a(row, i) * b(i, column), whose factors are
+// rounded to TF32 first where that is asked for.
 template <class T>
 void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, MatrixView<const T> a,
-              MatrixView<const T> b, T* out);
+              MatrixView<const T> b, T* out, bool in_tf32 = false);
 
 }  // namespace ebb::emulated

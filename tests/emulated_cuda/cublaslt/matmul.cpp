@@ -153,7 +153,8 @@ void run_batch(const Problem& problem, const Operands& operands, std::int64_t ba
   T* const vector = resident<T>(operation.bias) + batch * operation.bias_stride;
   auto* const mask = resident<unsigned char>(operation.aux) + batch * operation.aux_stride / 8;
   std::vector<T> product(static_cast<std::size_t>(m * n));
-  multiply(m, n, k, a, b, product.data());
+  multiply(m, n, k, a, b, product.data(),
+           operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 
   // Before d, which may be what they read from.
   std::vector<T> sums;
@@ -170,7 +171,8 @@ void run_batch(const Problem& problem, const Operands& operands, std::int64_t ba
 
   for (std::int64_t column = 0; column < n; ++column)
     for (std::int64_t row = 0; row < m; ++row) {
-      T value = static_cast<T>(operands.alpha) * product[static_cast<std::size_t>(column * m + row)];
+      T value =
+          static_cast<T>(operands.alpha) * product[static_cast<std::size_t>(column * m + row)];
       if (operands.beta != 0) value += static_cast<T>(operands.beta) * c(row, column);
       if (has(operation, CUBLASLT_EPILOGUE_BIAS)) value += vector[row];
       const std::int64_t bit = column * operation.aux_ld + row;
@@ -193,10 +195,11 @@ void run_batch(const Problem& problem, const Operands& operands, std::int64_t ba
 Outcome run_product(const Problem& problem, const Operands& operands) {
   const Operation& operation = problem.operation;
   const std::size_t item = item_bytes(problem.d.type);
-  std::vector<DevicePart> parts = {{operands.a, bytes_of(problem.a), "cuBLASLt: a"},
-                                   {operands.b, bytes_of(problem.b), "cuBLASLt: b"},
-                                   {operands.d, bytes_of(problem.d), "cuBLASLt: d"},
-                                   {operands.workspace, operands.workspace_bytes, "cuBLASLt: workspace"}};
+  std::vector<DevicePart> parts = {
+      {operands.a, bytes_of(problem.a), "cuBLASLt: a"},
+      {operands.b, bytes_of(problem.b), "cuBLASLt: b"},
+      {operands.d, bytes_of(problem.d), "cuBLASLt: d"},
+      {operands.workspace, operands.workspace_bytes, "cuBLASLt: workspace"}};
   if (operands.beta != 0) parts.push_back({operands.c, bytes_of(problem.c), "cuBLASLt: c"});
   if (has_vector(operation)) {
     const std::uint64_t length = has(operation, CUBLASLT_EPILOGUE_BGRADB) ? problem.n : problem.m;
@@ -294,11 +297,12 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t results[],
-    int* found) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* found) {
   if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (wanted <= 0 || !results || !found || !preference) return CUBLAS_STATUS_INVALID_VALUE;
   *found = 0;
@@ -342,7 +346,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
   const auto chosen = read<Algorithm>(algorithm);
   std::int32_t number = 0;
   if (attribute == CUBLASLT_ALGO_CONFIG_ID) number = 1;
-  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM) number = static_cast<std::int32_t>(chosen.split);
+  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM)
+    number = static_cast<std::int32_t>(chosen.split);
   const bool is_short = attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
                         attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
   const std::size_t own = is_short ? sizeof(std::uint16_t) : sizeof(number);
@@ -371,8 +376,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   };
   Operands operands = {a, b, c, d, workspace, 0, factor(alpha), factor(beta)};
   if (operands.beta != 0 && !c) return CUBLAS_STATUS_INVALID_VALUE;
-  const auto chosen = algorithm ? read<Algorithm>(algorithm)
-                                : choose(problem, {.alignment = {4, 4, 4, 4}});
+  const auto chosen =
+      algorithm ? read<Algorithm>(algorithm) : choose(problem, {.alignment = {4, 4, 4, 4}});
   if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue ||
       chosen.m != problem.m || chosen.n != problem.n || chosen.k != problem.k)
     return CUBLAS_STATUS_NOT_SUPPORTED;

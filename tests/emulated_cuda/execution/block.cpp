@@ -50,7 +50,8 @@ void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
 }
 
 Outcome Block::run() {
-  for (int i = 0; i < threads_count_; ++i) threads_[static_cast<std::size_t>(i)].state = State::fresh;
+  for (int i = 0; i < threads_count_; ++i)
+    threads_[static_cast<std::size_t>(i)].state = State::fresh;
   std::fill(at_warp_.begin(), at_warp_.end(), 0);
   started_ = done_ = at_barrier_ = predicates_ = 0;
   ready_.clear();
@@ -176,10 +177,11 @@ int Block::wait_for_block(int predicate, const char* file, int line) {
     for (const int thread : order_) {
       Thread& other = threads_[static_cast<std::size_t>(thread)];
       if (other.line != line || std::strcmp(other.file, file) != 0)
-        fail(cudaErrorLaunchFailure, name_of(thread) + " waits at line " +
-                                         std::to_string(other.line) + " of " + other.file +
-                                         ", but " + name_of(current_) + " at line " +
-                                         std::to_string(line) + " of " + file);
+        fail_saying([&] {
+          return name_of(thread) + " waits at line " + std::to_string(other.line) + " of " +
+                 other.file + ", but " + name_of(current_) + " at line " + std::to_string(line) +
+                 " of " + file;
+        });
       if (&other == &own) continue;
       other.value = static_cast<std::uint64_t>(predicates);
       make_ready(thread);
@@ -197,7 +199,8 @@ std::uint64_t Block::meet_warp(Operation operation, unsigned mask, std::uint64_t
   const unsigned own_bit = 1u << lane();
   Thread& own = threads_[static_cast<std::size_t>(current_)];
   if (!(mask & own_bit))
-    fail(cudaErrorLaunchFailure, name_of(current_) + " is not in the mask of its own warp's operation");
+    fail_saying(
+        [&] { return name_of(current_) + " is not in the mask of its own warp's operation"; });
   own.operation = operation;
   own.mask = mask;
   own.value = value;
@@ -223,8 +226,10 @@ void Block::finish_warp(int first, unsigned mask) {
     const int lane = std::countr_zero(left);
     const Thread& thread = threads_[static_cast<std::size_t>(first + lane)];
     if (thread.mask != mask || thread.operation != own.operation)
-      fail(cudaErrorLaunchFailure, name_of(first + lane) + " and " + name_of(current_) +
-                                       " meet in different operations of their warp");
+      fail_saying([&] {
+        return name_of(first + lane) + " and " + name_of(current_) +
+               " meet in different operations of their warp";
+      });
     given[lane] = thread.value;
     set |= thread.value ? 1u << lane : 0;
   }
@@ -235,8 +240,10 @@ void Block::finish_warp(int first, unsigned mask) {
       thread.value = set;
     } else {
       if (!(mask >> thread.source & 1))
-        fail(cudaErrorLaunchFailure, name_of(first + lane) + " reads from lane " +
-                                         std::to_string(thread.source) + ", which takes no part");
+        fail_saying([&] {
+          return name_of(first + lane) + " reads from lane " + std::to_string(thread.source) +
+                 ", which takes no part";
+        });
       thread.value = given[thread.source];
     }
     if (first + lane != current_) make_ready(first + lane);
@@ -276,8 +283,10 @@ void Block::fail_stuck() {
         const bool there = other < threads_count_ &&
                            threads_[static_cast<std::size_t>(other)].state == State::at_warp;
         if (!there)
-          fail(cudaErrorLaunchFailure, name_of(i) + " waits in an operation of its warp for lane " +
-                                           std::to_string(other % kLanes) + ", which never comes");
+          fail_saying([&] {
+            return name_of(i) + " waits in an operation of its warp for lane " +
+                   std::to_string(other % kLanes) + ", which never comes";
+          });
       }
   }
   for (int i = 0; i < threads_count_; ++i) {
@@ -285,11 +294,12 @@ void Block::fail_stuck() {
     if (waits.state != State::at_barrier) continue;
     for (int other = 0; other < threads_count_; ++other)
       if (threads_[static_cast<std::size_t>(other)].state != State::at_barrier)
-        fail(cudaErrorLaunchFailure, name_of(i) + " waits at the barrier in line " +
-                                         std::to_string(waits.line) + " of " + waits.file + ", which " +
-                                         name_of(other) + " never reaches");
+        fail_saying([&] {
+          return name_of(i) + " waits at the barrier in line " + std::to_string(waits.line) +
+                 " of " + waits.file + ", which " + name_of(other) + " never reaches";
+        });
   }
-  fail(cudaErrorLaunchFailure, "lanes of a warp wait for each other with different masks");
+  fail_saying([&] { return "lanes of a warp wait for each other with different masks"; });
 }
 
 }  // namespace ebb::emulated

@@ -49,6 +49,13 @@ class Block {
     int line = 0;
   };
 
+  // The text's parts are gone before the stack is left, which nobody unwinds.
+  template <class Text>
+  [[noreturn]] void fail_saying(const Text& text) {
+    outcome_ = {cudaErrorLaunchFailure, text()};
+    leave();
+    __builtin_unreachable();
+  }
   static void enter();
   [[noreturn]] void carry();
   void run_thread(int thread);

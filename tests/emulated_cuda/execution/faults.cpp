@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
 
@@ -22,9 +23,12 @@ void* (*find_stack)(const void*) = nullptr;
 void (*land_at)(const void*) = nullptr;
 pthread_t catching;
 bool catches = false;
+bool passes_on = false;
 struct sigaction before[2];
 
-struct sigaction& before_of(int signal) { return before[signal == SIGBUS]; }
+struct sigaction& before_of(int signal) {
+  return before[signal == SIGBUS];
+}
 
 // The signal is over when the fiber goes on in land(): nothing of its handling stays behind.
 void return_to_land(void* context, void* stack, const void* address) {
@@ -52,10 +56,11 @@ void handle(int signal, siginfo_t* info, void* context) {
       return_to_land(context, stack, info->si_addr);
       return;
     }
-  if (address_space().holds(info->si_addr))
-    say("emulated CUDA: the host touched device memory\n");
+  if (address_space().holds(info->si_addr)) say("emulated CUDA: the host touched device memory\n");
   const struct sigaction& old = before_of(signal);
-  if (old.sa_flags & SA_SIGINFO) {
+  if (std::exchange(passes_on, true)) {  // who was there before raises it again
+    ::signal(signal, SIG_DFL);
+  } else if (old.sa_flags & SA_SIGINFO) {
     old.sa_sigaction(signal, info, context);
   } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
     old.sa_handler(signal);
@@ -74,16 +79,25 @@ void catch_faults(void* (*stack)(const void* address), void (*land)(const void* 
   if (::sigaltstack(nullptr, &signals); signals.ss_flags & SS_DISABLE) {
     signals = {};
     signals.ss_size = kStackBytes;
-    signals.ss_sp = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    signals.ss_sp =
+        ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ::sigaltstack(&signals, nullptr);
   }
-  if (catches) return;
   catches = true;
-  struct sigaction action = {};
-  action.sa_sigaction = handle;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  for (const int signal : {SIGSEGV, SIGBUS}) ::sigaction(signal, &action, &before_of(signal));
+  arm_faults();
+}
+
+void arm_faults() {
+  for (const int signal : {SIGSEGV, SIGBUS}) {
+    struct sigaction now = {};
+    ::sigaction(signal, nullptr, &now);
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle) continue;
+    before_of(signal) = now;
+    struct sigaction action = {};
+    action.sa_sigaction = handle;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigaction(signal, &action, nullptr);
+  }
 }
 
 std::string describe_fault(const void* address) {

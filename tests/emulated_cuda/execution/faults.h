@@ -8,6 +8,9 @@ namespace ebb::emulated {
 // never returns; otherwise the process ends as it would have.
 void catch_faults(void* (*stack)(const void* address), void (*land)(const void* address));
 
+// Once more: test programs install handlers of their own, which come after this one.
+void arm_faults();
+
 // "address 0x... is not mapped", in words about device memory where it lies there.
 std::string describe_fault(const void* address);
 

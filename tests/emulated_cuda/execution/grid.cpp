@@ -34,9 +34,12 @@ Processor& own_processor() {
     processor = new Processor;
     catch_faults(
         [](const void*) -> void* {
-          return processor && processor->block.is_running() ? processor->block.fiber().top() : nullptr;
+          return processor && processor->block.is_running() ? processor->block.fiber().top()
+                                                            : nullptr;
         },
         on_fault);
+  } else {
+    arm_faults();
   }
   return *processor;
 }
@@ -79,8 +82,8 @@ Outcome run_grid(const KernelCall& call, dim3 grid, dim3 block, Random& random) 
     Outcome outcome = own.block.run();
     own.shared.end_block();
     if (!outcome.ok()) {
-      outcome.text = "block (" + std::to_string(blockIdx.x) + ", " + std::to_string(blockIdx.y) + ", " +
-                     std::to_string(blockIdx.z) + "): " + outcome.text;
+      outcome.text = "block (" + std::to_string(blockIdx.x) + ", " + std::to_string(blockIdx.y) +
+                     ", " + std::to_string(blockIdx.z) + "): " + outcome.text;
       return outcome;
     }
   }

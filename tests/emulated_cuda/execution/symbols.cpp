@@ -42,8 +42,7 @@ std::map<std::uintptr_t, std::string> read_functions() {
       header.e_type == ET_DYN ? reinterpret_cast<std::uintptr_t>(info.dli_fbase) : 0;
   std::vector<ElfW(Shdr)> sections(header.e_shnum);
   if (header.e_shoff + sections.size() * sizeof(ElfW(Shdr)) > file.size()) return functions;
-  std::memcpy(sections.data(), file.data() + header.e_shoff,
-              sections.size() * sizeof(ElfW(Shdr)));
+  std::memcpy(sections.data(), file.data() + header.e_shoff, sections.size() * sizeof(ElfW(Shdr)));
   for (const auto& section : sections) {
     if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
     const char* const names = file.data() + sections[section.sh_link].sh_offset;

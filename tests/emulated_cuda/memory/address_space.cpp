@@ -223,7 +223,8 @@ AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
     if (created != Answer::ok) return created;
     memory_.at(block.handle).mappings = 1;
     if (reserve_locked(block.range_bytes, kGranularity, block.range) != Answer::ok) {
-      memory_.at(block.handle) = {memory_.at(block.handle).offset, block.range_bytes, device, 0, true};
+      memory_.at(block.handle) = {memory_.at(block.handle).offset, block.range_bytes, device, 0,
+                                  true};
       drop_if_unused(block.handle);
       return Answer::full;
     }

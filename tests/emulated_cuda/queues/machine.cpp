@@ -144,6 +144,7 @@ void Machine::serve(Lock& lock, Request& request) {
   while (request.queue->done() < request.done) {
     const QueuePtr first = first_of(request.queue);
     if (request.queue->done() >= request.done) break;
+    if (!ready(*first)) continue;  // what was waited for is over
     const QueuePtr other = random.below(8) < others ? any_ready() : nullptr;
     run_first(lock, other ? other : first);
   }

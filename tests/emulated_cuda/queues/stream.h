@@ -18,7 +18,7 @@ using MarkerPtr = std::shared_ptr<Marker>;
 
 struct Entry {
   WorkPtr work = {};
-  MarkerPtr signals = {};   // once it is at the front
+  MarkerPtr signals = {};  // once it is at the front
   MarkerPtr waits_for = {};
   std::shared_ptr<struct Queue> of = {};  // whose marker it waits for
 };

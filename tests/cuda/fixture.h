@@ -1,0 +1,41 @@
+// The emulated machine as tests of ebb steer it.
+#pragma once
+#include "ebb/core/device/device.h"
+#include "ebb/tests/emulated_cuda/control.h"
+
+namespace ebb::tests {
+
+// Of the part that EBB_CUDA_PART names; null where that is not the emulated one: on a GPU.
+const emulated::Control* emulated_machine();
+
+// CUDA device 0, opened once more, so that a test may lose it.
+Device own_cuda();
+
+// As new, before and after a test that breaks it.
+class Machine {
+ public:
+  Machine() : control_(*emulated_machine()) { restore(); }
+  ~Machine() { restore(); }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  const emulated::Control* operator->() const noexcept { return &control_; }
+  emulated::Statistics statistics() const {
+    emulated::Statistics statistics = {};
+    control_.statistics(&statistics);
+    return statistics;
+  }
+
+ private:
+  void restore() const {
+    for (std::size_t i = 0; i < emulated::kFaults; ++i)
+      control_.inject(static_cast<emulated::Fault>(i), 0, -1);
+    control_.set_drops_waits(false);
+    control_.set_at_once(false);
+    control_.clear_complaint();
+  }
+
+  const emulated::Control& control_;
+};
+
+}  // namespace ebb::tests

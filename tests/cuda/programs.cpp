@@ -1,0 +1,152 @@
+// How work reaches a GPU: programs are captured once and replayed, updates are one launch, nothing
+// goes by the default stream.
+#include <thread>
+
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/data/data_loader.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/device/tf32.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/memory_figures.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/mlp.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/cuda/fixture.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+
+namespace {
+
+std::vector<float> ramp(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a prepared program is launched once, captured, and replayed from then on") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 8});
+  const Tensor y = tanh(x * 2) + x;
+  Session session(graph, {.device = device});
+  const Tensor host = Tensor::from(ramp(16), {2, 8});
+  const auto run = [&] {
+    const emulated::Statistics before = machine.statistics();
+    const float value = session.run(y, {{x, host}}).item<float>({1, 3});
+    const emulated::Statistics after = machine.statistics();
+    return std::tuple(value, after.launches - before.launches,
+                      after.graph_launches - before.graph_launches);
+  };
+  const auto [first, launches, none] = run();
+  CHECK(launches > 0);
+  CHECK(none == 0);
+  run();  // is captured
+  for (int i = 0; i < 3; ++i) {
+    const auto [value, single, graphs] = run();
+    CHECK(value == first);
+    CHECK(single == 0);
+    CHECK(graphs == 1);
+  }
+  // Another plan whose arena is larger: the first program's addresses stay.
+  const Tensor more = Tensor::from(ramp(80000), {10000, 8});
+  session.run(y, {{x, more}});
+  CHECK(std::get<0>(run()) == first);
+  CHECK(machine.statistics().default_stream_uses == 0);
+}
+
+TEST_CASE("a program with a step that cannot be captured runs launch by launch, and is right") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {4});
+  const Tensor y = x * 2;
+  const Tensor used = memory::bytes_in_use(y);
+  Session session(graph, {.device = device});
+  const std::uint64_t graphs = machine.statistics().graph_launches;
+  for (int i = 0; i < 3; ++i) {
+    const auto fetched = session.run({y, used}, {{x, Tensor::full({4}, i)}});
+    CHECK(fetched[0].item<float>({2}) == 2 * i);
+    CHECK(fetched[1].item<std::int64_t>() > 0);
+  }
+  CHECK(machine.statistics().graph_launches == graphs);
+}
+
+TEST_CASE("the updates of an eager step are one launch, whatever the number of parameters") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const auto launches_of_step = [&](int layers) {
+    Parameters parameters(device, Seed{3});
+    const models::Mlp model(parameters,
+                            std::vector<std::int64_t>(static_cast<std::size_t>(layers) + 1, 8));
+    const optim::Adam adam({.learning_rate = 0.01});
+    const Tensor x = Tensor::from(ramp(32), Shape{4, 8}).to(device);
+    const auto loss = [&] { return mean(square(model(x))); };
+    loss().backward();
+    adam.step(parameters);
+    parameters.zero_grad();
+    loss().backward();
+    const std::uint64_t before = machine.statistics().launches;
+    adam.step(parameters);
+    return machine.statistics().launches - before;
+  };
+  CHECK(launches_of_step(1) == launches_of_step(4));
+}
+
+TEST_CASE("TF32 rounds the factors of products where it is allowed, and nothing before") {
+  const Device device = own_cuda();
+  const float fine = 1 + 0x1p-13f;  // beyond TF32's 10 bits
+  const Tensor a = Tensor::full({64, 64}, fine, DType::f32, device);
+  const auto product = [&] { return matmul(a, a).item<float>({5, 7}); };
+  CHECK(product() == Approx(64 * fine * fine).epsilon(1e-6));
+  allow_tf32(true);
+  CHECK(product() == 64);
+  allow_tf32(false);
+  CHECK(product() == Approx(64 * fine * fine).epsilon(1e-6));
+}
+
+TEST_CASE("waits between streams are what makes results right: without them some order is wrong") {
+  const auto differs = [](bool drops, std::uint64_t seed) {
+    const Machine machine;
+    machine->set_drops_waits(drops);
+    machine->set_seed(seed);
+    const Device device = own_cuda();
+    Tensor x = Tensor::full({1000}, 1, DType::f32, device);
+    for (int i = 0; i < 4; ++i) x = x * 2;
+    float there = 0;
+    std::thread([&] { there = (x + 1).item<float>({999}); }).join();  // on its own stream
+    return there != 17;
+  };
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CHECK_FALSE(differs(false, seed));
+    wrong += differs(true, seed);
+  }
+  CHECK(wrong > 0);
+}
+
+TEST_CASE("a loader copies ahead from page-locked memory, and every batch is its own") {
+  const Machine machine;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    machine->set_seed(seed);
+    const Device device = own_cuda();
+    const DataSet data(Tensor::from(ramp(1200), {300, 4}), Tensor::from(ramp(300), {300}));
+    DataLoader loader(data, {.batch = 32, .device = device});
+    const std::vector<float> all = ramp(1200);
+    std::size_t at = 0;
+    for (const Batch& batch : loader) {
+      const std::vector<float> got = (batch.input * 1).to_vector<float>();
+      CHECK(std::equal(got.begin(), got.end(), all.begin() + static_cast<std::ptrdiff_t>(at)));
+      at += got.size();
+    }
+    CHECK(at == 1200);
+    CHECK(device.runtime().staging()->reserved_bytes() > 0);
+  }
+}

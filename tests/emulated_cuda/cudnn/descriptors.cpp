@@ -1,0 +1,202 @@
+#include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+using namespace ebb::emulated;
+
+namespace {
+
+template <class T>
+cudnnStatus_t create(T** made) {
+  if (!made) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  *made = new (std::nothrow) T;
+  return *made ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
+}
+template <class T>
+cudnnStatus_t destroy(T* made) {
+  delete made;
+  return CUDNN_STATUS_SUCCESS;
+}
+bool is_supported(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE;
+}
+
+}  // namespace
+
+size_t cudnnGetVersion() { return CUDNN_VERSION; }
+size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
+const char* cudnnGetErrorString(cudnnStatus_t status) {
+  switch (status) {
+    case CUDNN_STATUS_SUCCESS:
+      return "CUDNN_STATUS_SUCCESS";
+    case CUDNN_STATUS_NOT_SUPPORTED:
+      return "CUDNN_STATUS_NOT_SUPPORTED";
+    case CUDNN_STATUS_EXECUTION_FAILED:
+      return "CUDNN_STATUS_EXECUTION_FAILED";
+    default:
+      return "CUDNN_STATUS_BAD_PARAM...";
+  }
+}
+void cudnnGetLastErrorString(char* message, size_t most) {
+  if (message && most > 0) std::snprintf(message, most, "the emulation keeps no messages");
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
+  const cudnnStatus_t status = create(handle);
+  if (status == CUDNN_STATUS_SUCCESS) (*handle)->device = device;
+  return status;
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) { return destroy(handle); }
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  if (!handle) return CUDNN_STATUS_NOT_INITIALIZED;
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
+  if (!handle || !stream) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  *stream = handle->stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* desc) { return create(desc); }
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc) { return destroy(desc); }
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type,
+                                         int rank, const int dims[], const int strides[]) {
+  if (!desc || !dims || !strides) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (rank < 3 || rank > CUDNN_DIM_MAX) return CUDNN_STATUS_NOT_SUPPORTED;
+  for (int i = 0; i < rank; ++i)
+    if (dims[i] <= 0 || strides[i] <= 0) return CUDNN_STATUS_BAD_PARAM;
+  desc->is_set = true;
+  desc->type = type;
+  desc->dims.assign(dims, dims + rank);
+  desc->strides.assign(strides, strides + rank);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int wanted,
+                                         cudnnDataType_t* type, int* rank, int dims[],
+                                         int strides[]) {
+  if (!desc || !type || !rank || !dims || !strides) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  *type = desc->type;
+  *rank = static_cast<int>(desc->dims.size());
+  const auto count = static_cast<std::size_t>(std::min(wanted, *rank));
+  std::copy_n(desc->dims.begin(), count, dims);
+  std::copy_n(desc->strides.begin(), count, strides);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* desc) { return create(desc); }
+cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t desc) { return destroy(desc); }
+cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
+  if (!handle || !bytes) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  *bytes = std::size_t{1} << 20;
+  return CUDNN_STATUS_SUCCESS;
+}
+// Without states it drops nothing.
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHandle_t handle,
+                                        float dropout, void* states, size_t, unsigned long long) {
+  if (!desc || !handle) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (dropout < 0 || dropout >= 1) return CUDNN_STATUS_BAD_PARAM;
+  if (dropout > 0 && !states) return CUDNN_STATUS_BAD_PARAM;
+  desc->is_set = true;
+  desc->probability = dropout;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* desc) { return create(desc); }
+cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t desc) { return destroy(desc); }
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t algorithm,
+                                       cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
+                                       cudnnDirectionMode_t direction, cudnnRNNInputMode_t input,
+                                       cudnnDataType_t type, cudnnDataType_t math_precision,
+                                       cudnnMathType_t, int32_t input_size, int32_t hidden_size,
+                                       int32_t projection_size, int32_t layers,
+                                       cudnnDropoutDescriptor_t dropout, uint32_t flags) {
+  if (!desc || !dropout) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (!dropout->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+  if (input_size <= 0 || hidden_size <= 0 || layers <= 0 || projection_size > hidden_size)
+    return CUDNN_STATUS_BAD_PARAM;
+  // What the emulation does not compute, it refuses.
+  if (algorithm != CUDNN_RNN_ALGO_STANDARD || cell != CUDNN_LSTM ||
+      direction != CUDNN_UNIDIRECTIONAL || input != CUDNN_LINEAR_INPUT || !is_supported(type) ||
+      math_precision != type || projection_size != hidden_size ||
+      (dropout->probability > 0 && layers > 1))
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  *desc = {true,
+           bias,
+           type,
+           input_size,
+           hidden_size,
+           layers,
+           (flags & CUDNN_RNN_PADDED_IO_ENABLED) != 0};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* desc) { return create(desc); }
+cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t desc) { return destroy(desc); }
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int steps, int batch,
+                                        int vector_size, const int lengths[], void*) {
+  if (!desc || !lengths) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (!is_supported(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (steps <= 0 || batch <= 0 || vector_size <= 0) return CUDNN_STATUS_BAD_PARAM;
+  bool even = true;
+  for (int i = 0; i < batch; ++i) {
+    if (lengths[i] < 0 || lengths[i] > steps) return CUDNN_STATUS_BAD_PARAM;
+    even = even && lengths[i] == steps;
+  }
+  *desc = {true, type, layout, steps, batch, vector_size, even};
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
+                                         size_t* bytes) {
+  if (!handle || !desc || !bytes) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+  *bytes = static_cast<std::size_t>(WeightPlaces(*desc).elements()) * item_bytes(desc->type);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
+                                      int32_t layer, size_t weight_bytes, const void* weights,
+                                      int32_t linear, cudnnTensorDescriptor_t matrix_desc,
+                                      void** matrix, cudnnTensorDescriptor_t bias_desc,
+                                      void** bias) {
+  if (!handle || !desc || !weights || !matrix_desc || !matrix || !bias_desc || !bias)
+    return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+  if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+  const WeightPlaces places(*desc);
+  const std::size_t item = item_bytes(desc->type);
+  if (layer < 0 || layer >= desc->layers || linear < 0 || linear > 7 ||
+      weight_bytes < static_cast<std::size_t>(places.elements()) * item)
+    return CUDNN_STATUS_BAD_PARAM;
+  const bool of_input = linear < 4;
+  const std::int64_t gate = linear % 4, hidden = desc->hidden;
+  const std::int64_t width = of_input ? places.width(layer) : hidden;
+  const auto at = [&](std::int64_t element) {
+    return static_cast<char*>(const_cast<void*>(weights)) +
+           static_cast<std::size_t>(element) * item;
+  };
+  *matrix = at((of_input ? places.input_matrix(layer) : places.hidden_matrix(layer)) +
+               gate * hidden * width);
+  const bool has_bias = of_input ? places.has_input_bias() : places.has_hidden_bias();
+  *bias =
+      has_bias
+          ? at((of_input ? places.input_bias(layer) : places.hidden_bias(layer)) + gate * hidden)
+          : nullptr;
+  const auto describe = [&](cudnnTensorDescriptor_t tensor, std::int64_t rows,
+                            std::int64_t columns) {
+    tensor->is_set = true;
+    tensor->type = desc->type;
+    tensor->dims = {1, static_cast<int>(rows), static_cast<int>(columns)};
+    tensor->strides = {static_cast<int>(rows * columns), static_cast<int>(columns), 1};
+  };
+  describe(matrix_desc, hidden, width);
+  if (has_bias) describe(bias_desc, hidden, 1);
+  return CUDNN_STATUS_SUCCESS;
+}

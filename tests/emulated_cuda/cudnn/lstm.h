@@ -1,0 +1,38 @@
+// An LSTM as cuDNN computes it, on memory that kernels see.
+#pragma once
+#include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
+
+namespace ebb::emulated {
+
+// Shapes of one call. Steps of x and y lie a batch apart, or the sequences' rows a sequence apart.
+struct LstmShape {
+  cudnnRNNStruct rnn;
+  std::int64_t steps = 0, batch = 0;
+  bool batch_major = false;
+
+  std::int64_t rows() const { return steps * batch; }
+  // Of each layer: four gates and a cell for each hidden unit of each step. Of all but the last,
+  // its hidden state.
+  std::int64_t reserve_elements() const { return rows() * rnn.hidden * (6 * rnn.layers - 1); }
+  std::int64_t workspace_elements() const { return 8 * batch * rnn.hidden * rnn.layers; }
+  std::int64_t row(std::int64_t step, std::int64_t sequence) const {
+    return batch_major ? sequence * steps + step : step * batch + sequence;
+  }
+};
+
+// Null where cuDNN takes null. `reserve` is what forward() left, with gates' gradients in place of
+// gates after backward_data().
+template <class T>
+struct LstmPlaces {
+  const T *x, *hx, *cx, *weights, *dy, *dhy, *dcy;
+  T *y, *hy, *cy, *dx, *dhx, *dcx, *dweights, *reserve;
+};
+
+template <class T>
+void lstm_forward(const LstmShape& shape, const LstmPlaces<T>& places);
+template <class T>
+void lstm_backward_data(const LstmShape& shape, const LstmPlaces<T>& places);
+template <class T>
+void lstm_backward_weights(const LstmShape& shape, const LstmPlaces<T>& places);
+
+}  // namespace ebb::emulated
