@@ -19,7 +19,7 @@ from steps import gpu_race, inputs
 from steps.worker import Failed, ebb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRECISIONS = ["f32", "tf32", "bf16"]  # as far as ebb has them
+PRECISIONS = ["f32", "tf32", "bf16"]
 
 
 def arguments():
@@ -50,10 +50,14 @@ def peer_device(device):
     raise Failed("PyTorch finds no GPU here; --device cpu tries the programs without one")
 
 
-def precisions(build):
+def precisions(build, device):
+    """Those to be measured, and those left out with the reason."""
     command = ebb(build, "--precisions")
-    offered = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return [p for p in PRECISIONS if p in offered], [p for p in PRECISIONS if p not in offered]
+    known = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    left_out = {p: "ebb has none yet" for p in PRECISIONS if p not in known}
+    if device == "cpu":
+        left_out |= {p: "not on a CPU" for p in known if p == "tf32"}
+    return [p for p in PRECISIONS if p not in left_out], left_out
 
 
 def driver():
@@ -77,7 +81,7 @@ def main():
     options = arguments()
     build = os.environ.get("EBB_BUILD", os.path.join(HERE, "..", "build", "release"))
     on_peer = peer_device(options.device)
-    offered, missing = precisions(build)
+    measured, left_out = precisions(build, options.device)
     ours, theirs = names(options.device)
     figures = {
         "date": datetime.date.today().isoformat(),
@@ -92,7 +96,7 @@ def main():
         },
         "rounds": options.rounds,
         "seconds_a_run": options.seconds,
-        "left_out": [f"{precision}: ebb has none yet" for precision in missing],
+        "left_out": left_out,
         "rates": {},
         "steps": [],
     }
@@ -102,7 +106,7 @@ def main():
         text.append(block)
         print(block, end="\n\n", flush=True)
 
-    for precision in offered:
+    for precision in measured:
         setting = gpu_race.Setting(
             build=build,
             device=options.device,
@@ -127,8 +131,8 @@ def main():
             figures["steps"].append(result)
             failed += [name for name, one in result["workers"].items() if not one["agrees"]]
             say(gpu_report.race(result))
-    if figures["left_out"]:
-        say("Left out: " + ", ".join(figures["left_out"]))
+    for precision, reason in left_out.items():
+        say(f"{precision}: left out, {reason}")
     say(gpu_report.EXPLANATION)
     say(gpu_report.about(figures))
     name = ours.removeprefix("the ").removeprefix("an ").lower().replace(" ", "-")

@@ -21,13 +21,14 @@ class Setting:
     rounds: int
     seconds: float  # of a run
 
-    def ebb(self, mode, *more):
-        common = ["--mode", mode, "--device", self.device, "--threads", str(self.threads)]
-        return worker.ebb(self.build, *common, *more)
+    def ebb(self, *arguments):
+        return worker.ebb(self.build, "--device", self.device, *self.common(), *arguments)
 
-    def torch(self, mode, *more):
-        common = ["--mode", mode, "--device", self.peer_device, "--threads", str(self.threads)]
-        return worker.torch(*common, "--precision", self.precision, *more)
+    def torch(self, *arguments):
+        return worker.torch("--device", self.peer_device, *self.common(), *arguments)
+
+    def common(self):
+        return ["--precision", self.precision, "--threads", str(self.threads)]
 
 
 def take_turns(workers, setting):
@@ -43,7 +44,7 @@ def rates(setting, side, floats):
     commands = {}
     for mode, size in (("fastest", side), ("copy", floats), ("launch", 1)):
         for name, command in (("ebb", setting.ebb), ("PyTorch", setting.torch)):
-            commands[f"{name} {mode}"] = command(mode, "--size", str(size))
+            commands[f"{name} {mode}"] = command("--mode", mode, "--size", str(size))
     workers, _ = worker.start(commands)
     try:
         take_turns(workers, setting)
@@ -65,22 +66,22 @@ def rates(setting, side, floats):
 
 
 def commands(kind, setting, weights):
-    common = ["--model", kind, "--weights", weights]
-    ours = {name: setting.ebb(mode, *common) for name, mode in EBB.items()}
-    peer = {name: setting.torch(mode, *common) for name, mode in PEER.items()}
+    common = ["--model", kind, "--weights", weights, "--mode"]
+    ours = {name: setting.ebb(*common, mode) for name, mode in EBB.items()}
+    peer = {name: setting.torch(*common, mode) for name, mode in PEER.items()}
     if setting.peer_device == "cpu":
         del peer["PyTorch graphs"]
     return ours | peer
 
 
-def check_losses(workers, optional):
+def check_losses(workers, optional, same):
     """Of each: how far its first losses are from the reference's, and, where that is too far, what
     they are; such a worker is not one of `workers` then."""
     losses, lost = worker.first_losses(workers, optional)
     checked = {}
     for name, values in losses.items():
         difference = worker.difference(values, losses[REFERENCE])
-        checked[name] = {"loss_difference": difference, "agrees": difference <= worker.SAME_LOSS}
+        checked[name] = {"loss_difference": difference, "agrees": difference <= same}
         if not checked[name]["agrees"]:
             checked[name] |= {"losses": values, "expected_losses": losses[REFERENCE]}
             workers.pop(name).close()
@@ -112,7 +113,9 @@ def race(model, setting, weights, machine):
         operations = workers["ebb graph"].ask("operations")
         # Kernels, as PyTorch's profiler sees them; ebb counts none: operators, the least there can be.
         launches = {"ebb eager": workers["ebb graph"].ask("operators")}
-        checked, lost_in_steps = check_losses(workers, optional)
+        checked, lost_in_steps = check_losses(
+            workers, optional, worker.SAME_LOSS[setting.precision]
+        )
         launches["PyTorch eager"] = workers["PyTorch eager"].ask("kernels")
         repeated, others = take_turns(workers, setting)
         memory = {name: one.ask("memory") for name, one in workers.items()}

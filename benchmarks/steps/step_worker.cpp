@@ -25,6 +25,7 @@
 #include "ebb/benchmarks/steps/models.h"
 #include "ebb/benchmarks/steps/training.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/device/tf32.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/core/ops/shape.h"
 
@@ -35,7 +36,7 @@ using namespace ebb::benchmarks;
 
 struct Options {
   std::string model = "mlp", mode, weights;
-  std::string device = "cpu";
+  std::string device = "cpu", precision = "f32";
   std::int64_t size = 1024;
   int threads = 1;
 };
@@ -92,16 +93,18 @@ int main(int argc, char** argv) {
   Options options;
   const std::vector<std::string> modes = {"graph",  "eager", "products", "fastest",
                                           "stream", "copy",  "launch"};
+  const std::vector<std::string> precisions = {"f32", "tf32"};
   app.add_flag_callback(
       "--precisions",
-      [] {
-        std::cout << "f32\n";
+      [&] {
+        for (const std::string& precision : precisions) std::cout << precision << '\n';
         throw CLI::Success();
       },
-      "lists what models compute in");
+      "lists what products are computed in");
   app.add_option("--model", options.model)->check(CLI::IsMember({"mlp", "lstm"}));
   app.add_option("--mode", options.mode)->required()->check(CLI::IsMember(modes));
   app.add_option("--device", options.device, "cpu, cuda or cuda:1");
+  app.add_option("--precision", options.precision)->check(CLI::IsMember(precisions));
   app.add_option("--threads", options.threads)->check(CLI::PositiveNumber);
   app.add_option("--weights", options.weights, "safetensors file of weights and batches");
   app.add_option("--size", options.size, "of fastest, the side of its matrices; of copy, floats")
@@ -110,6 +113,7 @@ int main(int argc, char** argv) {
   try {
     Workers::instance().set_threads(options.threads);
     flush_denormals_on_this_thread();
+    allow_tf32(options.precision == "tf32");
     Model model;
     const std::unique_ptr<Worker> worker = make_worker(options, model);
     std::cout << "ready" << std::endl;
