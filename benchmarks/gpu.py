@@ -27,6 +27,7 @@ def arguments():
     parser.add_argument("--out", default=os.path.join(HERE, "results"), help="folder")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu (to try it)")
     parser.add_argument("--models", nargs="+", choices=inputs.MODELS)
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--rounds", type=int, help="runs of each worker")
     parser.add_argument("--seconds", type=float, help="a run's length")
@@ -34,8 +35,8 @@ def arguments():
     # There the programs are tried, and nothing that is worth the wait is measured.
     trial = parsed.device == "cpu" or "EBB_CUDA_PART" in os.environ
     parsed.models = parsed.models or [m for m in inputs.MODELS if m.endswith("-tiny") == trial]
-    parsed.rounds = parsed.rounds or (2 if trial else 9)
-    parsed.seconds = parsed.seconds or (0.02 if trial else 0.3)
+    parsed.rounds = parsed.rounds or (2 if trial else 7)
+    parsed.seconds = parsed.seconds or (0.02 if trial else 0.2)
     parsed.side, parsed.floats = (256, 2**18) if trial else (8192, 2**26)
     if parsed.rounds < 2 or parsed.threads < 1 or parsed.seconds <= 0:
         parser.error("at least two rounds, one thread and some time")
@@ -50,14 +51,14 @@ def peer_device(device):
     raise Failed("PyTorch finds no GPU here; --device cpu tries the programs without one")
 
 
-def precisions(build, device):
+def precisions(wanted, build, device):
     """Those to be measured, and those left out with the reason."""
     command = ebb(build, "--precisions")
     known = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    left_out = {p: "ebb has none yet" for p in PRECISIONS if p not in known}
+    left_out = {p: "ebb has none yet" for p in wanted if p not in known}
     if device == "cpu":
-        left_out |= {p: "not on a CPU" for p in known if p == "tf32"}
-    return [p for p in PRECISIONS if p not in left_out], left_out
+        left_out |= {p: "not on a CPU" for p in wanted if p == "tf32"}
+    return [p for p in wanted if p not in left_out], left_out
 
 
 def driver():
@@ -81,7 +82,7 @@ def main():
     options = arguments()
     build = os.environ.get("EBB_BUILD", os.path.join(HERE, "..", "build", "release"))
     on_peer = peer_device(options.device)
-    measured, left_out = precisions(build, options.device)
+    measured, left_out = precisions(options.precisions, build, options.device)
     ours, theirs = names(options.device)
     figures = {
         "date": datetime.date.today().isoformat(),

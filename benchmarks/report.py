@@ -39,7 +39,7 @@ def micro(figures):
 def steps(result):
     threads = f"{result['threads']} thread{'s' if result['threads'] > 1 else ''}"
     lines = [
-        f"{TITLES[result['model']]}, {threads}",
+        f"{MODELS[result['model']].title}, {threads}",
         f"{'':<15}{'ms':>7}  {'x PyTorch (quartiles)':<21}"
         f"{'bound':>7}{'ceiling':>9}{'peak MiB':>10}{'above':>7}",
     ]

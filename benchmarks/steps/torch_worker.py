@@ -229,8 +229,7 @@ class Operator(Worker):
         self.operator = operator
 
     def step(self):
-        with torch.no_grad():
-            self.operator()
+        self.operator()
 
 
 def fastest(size, device):
@@ -291,6 +290,8 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
     torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     torch.manual_seed(0)
+    if options.device.index is not None:
+        torch.cuda.set_device(options.device)
     worker = make_worker(options)
     print("ready", flush=True)
     for line in sys.stdin:

@@ -25,7 +25,8 @@ def ebb(build, *arguments):
 
 
 def torch(*arguments):
-    return [sys.executable, os.path.join(FOLDER, "torch_worker.py"), *arguments]
+    quiet = ["-W", "ignore:Failed to initialize NumPy"]  # which nothing here needs
+    return [sys.executable, *quiet, os.path.join(FOLDER, "torch_worker.py"), *arguments]
 
 
 class Worker:
