@@ -1,9 +1,6 @@
 """The figures as people read them: tables of at most 80 columns."""
 
-TITLES = {
-    "mlp": "MLP 784-512-512-10, batch 128",
-    "lstm": "LSTM 64-256, 64 steps, batch 32",
-}
+from steps.inputs import MODELS
 
 
 def mib(count):
@@ -42,7 +39,7 @@ def micro(figures):
 def steps(result):
     threads = f"{result['threads']} thread{'s' if result['threads'] > 1 else ''}"
     lines = [
-        f"{TITLES[result['model']]}, {threads}",
+        f"{MODELS[result['model']].title}, {threads}",
         f"{'':<15}{'ms':>7}  {'x PyTorch (quartiles)':<21}"
         f"{'bound':>7}{'ceiling':>9}{'peak MiB':>10}{'above':>7}",
     ]

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 
-import numpy
 import torch
 
+import record
 import report
 from micro import dispatch
 from steps import inputs, race
+from steps.worker import Failed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -49,32 +50,6 @@ def cpu_name():
         return "unknown CPU"
 
 
-def commit():
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=HERE,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "of no commit"
-    return described.stdout.strip()
-
-
-def write(options, figures, text):
-    os.makedirs(options.results, exist_ok=True)
-    name = options.name or f"cpu-{figures['cores']}cores"
-    path = os.path.join(options.results, f"{figures['date']}-{name}")
-    with open(path + ".json", "w") as file:
-        json.dump(figures, file, indent=1)
-        file.write("\n")
-    with open(path + ".md", "w") as file:
-        file.write(f"# {figures['date']}, {name}\n\n```\n{text}\n```\n")
-    print(f"\nWritten to {os.path.relpath(path)}.json and .md")
-
-
 def tables(build, name):
     """What a program that makes its own tables prints, and its figures."""
     with tempfile.TemporaryDirectory() as folder:
@@ -97,9 +72,8 @@ def main():
         "cores": cores,
         "load": [os.getloadavg()[0]],
         "versions": {
-            "ebb": commit(),
+            "ebb": record.commit(),
             "torch": torch.__version__,
-            "numpy": numpy.__version__,
             "python": sys.version.split()[0],
         },
         "rounds": options.rounds,
@@ -136,12 +110,13 @@ def main():
         say(report.EXPLANATION)
     figures["load"].append(os.getloadavg()[0])
     say(report.machine(figures))
-    write(options, figures, "\n\n".join(text))
+    name = options.name or f"cpu-{figures['cores']}cores"
+    record.write(options.results, name, figures, "\n\n".join(text))
 
 
 try:
     main()
-except race.Failed as error:
+except Failed as error:
     sys.exit(f"ebb bench: {error}")
 except subprocess.CalledProcessError as error:
     sys.exit(f"ebb bench: {error}\n{error.stderr or ''}")

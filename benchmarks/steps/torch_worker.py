@@ -1,11 +1,10 @@
-"""Whole training steps in PyTorch's eager mode, on request: step_worker.cpp's peer.
+"""Whole training steps in PyTorch, on request: step_worker.cpp's peer.
 
-    python torch_worker.py MODEL ADAM THREADS WEIGHTS
-
-ADAM is one of the ways PyTorch itself makes an Adam step: "default", "foreach" or "fused".
-Commands and answers are those of step_worker.cpp.
+Commands and answers are those of step_worker.cpp; "kernels" gives the number of those launched in a
+step, copies and fills included, or null where PyTorch's profiler does not see them.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -15,9 +14,10 @@ import time
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler reports to whoever runs this
 
 import torch
-from safetensors.torch import load_file
+from torch.profiler import ProfilerActivity
 
-BATCH = {"mlp": 128, "lstm": 32}
+import tensor_file
+
 ADAM = {"default": {}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 
 
@@ -26,15 +26,19 @@ def fill(tensor, values):
         tensor.copy_(values)
 
 
+def dense(weights, name):
+    n_in, n_out = weights[f"{name}.weight"].shape
+    layer = torch.nn.Linear(n_in, n_out)
+    fill(layer.weight, weights[f"{name}.weight"].t())
+    fill(layer.bias, weights[f"{name}.bias"])
+    return layer
+
+
 def mlp(weights):
     layers = []
-    for i, (n_in, n_out) in enumerate([(784, 512), (512, 512), (512, 10)]):
-        layer = torch.nn.Linear(n_in, n_out)
-        fill(layer.weight, weights[f"{i}.weight"].t())
-        fill(layer.bias, weights[f"{i}.bias"])
-        layers += [layer, torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1])
-    return model, lambda x, y: torch.nn.functional.cross_entropy(model(x), y)
+    while f"{len(layers) // 2}.weight" in weights:
+        layers += [dense(weights, str(len(layers) // 2)), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1]), torch.nn.functional.cross_entropy
 
 
 class Forecaster(torch.nn.Module):
@@ -42,69 +46,116 @@ class Forecaster(torch.nn.Module):
 
     def __init__(self, weights):
         super().__init__()
-        self.lstm = torch.nn.LSTM(64, 256, batch_first=True)
-        self.head = torch.nn.Linear(256, 1)
-        fill(self.lstm.weight_ih_l0, weights["lstm.0.input"].t())
-        fill(self.lstm.weight_hh_l0, weights["lstm.0.recurrent"].t())
-        fill(self.lstm.bias_ih_l0, weights["lstm.0.bias"])
-        fill(self.lstm.bias_hh_l0, 0)
-        self.lstm.bias_hh_l0.requires_grad_(False)
-        fill(self.head.weight, weights["head.weight"].t())
-        fill(self.head.bias, weights["head.bias"])
+        features, hidden = weights["lstm.0.input"].shape[0], weights["lstm.0.recurrent"].shape[0]
+        layers = sum(name.startswith("lstm.") and name.endswith(".input") for name in weights)
+        self.lstm = torch.nn.LSTM(features, hidden, layers, batch_first=True)
+        for i in range(layers):
+            fill(getattr(self.lstm, f"weight_ih_l{i}"), weights[f"lstm.{i}.input"].t())
+            fill(getattr(self.lstm, f"weight_hh_l{i}"), weights[f"lstm.{i}.recurrent"].t())
+            fill(getattr(self.lstm, f"bias_ih_l{i}"), weights[f"lstm.{i}.bias"])
+            second = getattr(self.lstm, f"bias_hh_l{i}")
+            fill(second, 0)
+            second.requires_grad_(False)
+        self.head = dense(weights, "head")
 
     def forward(self, x):
-        return self.head(self.lstm(x)[0][:, -1])
+        # What the last layer holds after the last step: of the sequence, whose last step is the
+        # same, most of the gradient would be zeros.
+        return self.head(self.lstm(x)[1][0][-1])
 
 
 def lstm(weights):
-    model = Forecaster(weights)
-    return model, lambda x, y: torch.nn.functional.mse_loss(model(x), y)
+    return Forecaster(weights), torch.nn.functional.mse_loss
 
 
-class Training:
-    def __init__(self, model, adam, weights):
-        batch = BATCH[model]
-        self.batches = list(zip(weights["x"].split(batch), weights["y"].split(batch)))
-        self.model, self.loss = {"mlp": mlp, "lstm": lstm}[model](weights)
-        trained = [p for p in self.model.parameters() if p.requires_grad]
-        self.adam = torch.optim.Adam(trained, lr=1e-4, **ADAM[adam])
-        self.losses = []
+def trace(step, activity):
+    """The events of one step, as PyTorch's profiler exports them."""
+    with torch.profiler.profile(activities=[activity], profile_memory=True) as profile:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        profile.export_chrome_trace(path)
+        with open(path) as file:
+            return json.load(file)["traceEvents"]
 
-    def step(self):
-        x, y = self.batches[len(self.losses) % len(self.batches)]
-        self.adam.zero_grad()
-        loss = self.loss(x, y)
-        loss.backward()
-        self.adam.step()
-        self.losses.append(loss.item())
+
+class Worker:
+    def __init__(self, device):
+        self.device = device
+
+    def wait(self):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def run(self, steps):
         start = time.perf_counter()
         for _ in range(steps):
             self.step()
+        self.wait()
         return time.perf_counter() - start
 
+
+class Training(Worker):
+    """Eager, with one of the ways PyTorch itself makes an Adam step."""
+
+    def __init__(self, kind, weights, device, **adam):
+        super().__init__(device)
+        self.batches = [(x.to(device), y.to(device)) for x, y in zip(weights["x"], weights["y"])]
+        self.data_bytes = sum(x.nbytes + y.nbytes for x, y in self.batches)
+        self.model, criterion = {"mlp": mlp, "lstm": lstm}[kind](weights)
+        self.model.to(device)
+        self.loss = lambda x, y: criterion(self.model(x), y)
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.adam = torch.optim.Adam(trained, lr=1e-4, **adam)
+        self.steps = 0
+
+    def step(self):
+        x, y = self.batches[self.steps % len(self.batches)]
+        self.steps += 1
+        return self.train(x, y)
+
+    def train(self, x, y):
+        self.adam.zero_grad()
+        loss = self.loss(x, y)
+        loss.backward()
+        self.adam.step()
+        return loss
+
+    def losses(self, steps):
+        return [self.step().item() for _ in range(steps)]
+
+    def held_bytes(self):
+        kept = list(self.model.parameters())
+        for state in self.adam.state.values():
+            kept += [value for value in state.values() if torch.is_tensor(value)]
+        return sum(tensor.nbytes for tensor in kept)
+
     def memory(self):
+        self.adam.zero_grad()  # gradients count as the step's
+        return self.memory_on_gpu() if self.device.type == "cuda" else self.memory_on_cpu()
+
+    def memory_on_gpu(self):
+        torch.cuda.reset_peak_memory_stats()
+        self.step()
+        return self.peaks_of_gpu()
+
+    def peaks_of_gpu(self):
+        peak, held = torch.cuda.max_memory_allocated() - self.data_bytes, self.held_bytes()
+        return {
+            "peak_bytes": peak,
+            "held_bytes": held,
+            "step_bytes": peak - held,
+            "reserved_bytes": torch.cuda.max_memory_reserved(),
+        }
+
+    def memory_on_cpu(self):
         """PyTorch keeps no peak for the CPU: what its profiler reports is added up.
 
         Those are the tensors, and what operators obtain as such. Memory that a library underneath
         (oneDNN) obtains for itself does not show.
         """
-        self.adam.zero_grad()  # gradients count as the step's
-        kept = list(self.model.parameters())
-        for state in self.adam.state.values():
-            kept += [value for value in state.values() if torch.is_tensor(value)]
-        held = sum(tensor.nbytes for tensor in kept)
-        with torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-        ) as profile:
-            self.step()
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "trace.json")
-            profile.export_chrome_trace(path)
-            with open(path) as file:
-                events = json.load(file)["traceEvents"]
-        changes = [e for e in events if e["name"] == "[memory]"]
+        held = self.held_bytes()
+        changes = [e for e in trace(self.step, ProfilerActivity.CPU) if e["name"] == "[memory]"]
         changes.sort(key=lambda event: event["ts"])
         now = peak = 0
         for change in changes:
@@ -112,25 +163,139 @@ class Training:
             peak = max(peak, now)
         return {"peak_bytes": held + peak, "held_bytes": held, "step_bytes": peak}
 
+    def kernels(self):
+        if self.device.type != "cuda":
+            return None
+
+        def step():
+            self.step()
+            self.wait()
+
+        launched = {"kernel", "gpu_memcpy", "gpu_memset"}
+        return sum(e.get("cat") in launched for e in trace(step, ProfilerActivity.CUDA)) or None
+
+
+class CapturedTraining(Training):
+    """A step recorded once as a CUDA graph, whose inputs are copied to where it reads them."""
+
+    def __init__(self, kind, weights, device):
+        super().__init__(kind, weights, device, fused=True, capturable=True)
+        self.x, self.y = (tensor.clone() for tensor in self.batches[0])
+        start = [p.detach().clone() for p in self.model.parameters()]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):  # libraries choose their algorithms, and Adam makes its state
+                super().train(self.x, self.y)
+        torch.cuda.current_stream().wait_stream(stream)
+        self.adam.zero_grad()  # those of the graph come from its own memory
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.captured_loss = super().train(self.x, self.y)
+        for parameter, values in zip(self.model.parameters(), start):
+            fill(parameter, values)
+        for state in self.adam.state.values():
+            for value in state.values():
+                value.zero_()
+
+    def train(self, x, y):
+        self.x.copy_(x)
+        self.y.copy_(y)
+        self.graph.replay()
+        return self.captured_loss
+
+    def memory(self):
+        return self.peaks_of_gpu()  # a replay allocates nothing: those of warm-up and capture
+
+
+class CompiledTraining(Training):
+    def __init__(self, kind, weights, device):
+        super().__init__(kind, weights, device, fused=True)
+        self.loss = torch.compile(self.loss, mode="reduce-overhead")
+
+    def train(self, x, y):
+        torch.compiler.cudagraph_mark_step_begin()
+        return super().train(x, y)
+
+    def memory_on_gpu(self):
+        return self.peaks_of_gpu()  # as where a step is captured
+
+
+class Operator(Worker):
+    """One operator, again and again: what bounds a step."""
+
+    def __init__(self, operator, device):
+        super().__init__(device)
+        self.operator = operator
+
+    def step(self):
+        self.operator()
+
+
+def fastest(size, device):
+    a, b = (torch.rand(size, size, device=device) * 2 - 1 for _ in range(2))
+    result = torch.empty_like(a)
+    return Operator(lambda: torch.matmul(a, b, out=result), device)
+
+
+def copy(size, device):
+    source, target = (torch.zeros(size, device=device) for _ in range(2))
+    return Operator(lambda: target.copy_(source), device)
+
+
+def launch(_, device):
+    x = torch.zeros(4, device=device)
+    return Operator(lambda: x.add_(1), device)
+
+
+BOUNDS = {"fastest": fastest, "copy": copy, "launch": launch}
+MODES = [*ADAM, "graph", "compile", *BOUNDS]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="Makes training steps in PyTorch.")
+    parser.add_argument("--model", choices=["mlp", "lstm"])
+    parser.add_argument("--mode", choices=MODES, required=True)
+    parser.add_argument("--device", default="cpu", type=torch.device)
+    parser.add_argument("--precision", choices=["f32", "tf32"], default="f32")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--weights", help="safetensors file of weights and batches")
+    parser.add_argument("--size", type=int, default=1024, help="as step_worker's")
+    return parser.parse_args()
+
+
+def make_worker(options):
+    if options.mode in BOUNDS:
+        return BOUNDS[options.mode](options.size, options.device)
+    weights = tensor_file.read(options.weights)
+    if options.mode == "graph":
+        return CapturedTraining(options.model, weights, options.device)
+    if options.mode == "compile":
+        return CompiledTraining(options.model, weights, options.device)
+    return Training(options.model, weights, options.device, **ADAM[options.mode])
+
+
+def answer(worker, line):
+    command, *numbers = line.split()
+    known = {"run", "losses", "memory", "kernels"}
+    if command not in known or not hasattr(worker, command):
+        raise SystemExit(f"torch_worker: unknown command '{line.strip()}'")
+    return getattr(worker, command)(*map(int, numbers))
+
 
 def main():
-    model, adam, threads, path = sys.argv[1:]
+    options = arguments()
     torch.set_flush_denormal(True)  # as ebb does; threads that start later inherit it
-    torch.set_num_threads(int(threads))
+    torch.set_num_threads(options.threads)
+    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     torch.manual_seed(0)
-    training = Training(model, adam, load_file(path))
+    if options.device.index is not None:
+        torch.cuda.set_device(options.device)
+    worker = make_worker(options)
     print("ready", flush=True)
     for line in sys.stdin:
-        command, *arguments = line.split()
-        if command == "run":
-            answer = training.run(int(arguments[0]))
-        elif command == "losses":
-            answer = training.losses
-        elif command == "memory":
-            answer = training.memory()
-        else:
-            raise SystemExit(f"torch_worker: unknown command '{line.strip()}'")
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer(worker, line)), flush=True)
 
 
 main()

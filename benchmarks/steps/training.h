@@ -1,0 +1,112 @@
+// Training steps, in either mode.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "ebb/benchmarks/steps/models.h"
+#include "ebb/benchmarks/steps/worker.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/graph/session.h"
+#include "ebb/optim/adam.h"
+
+namespace ebb::benchmarks {
+
+class Training : public Worker {
+ public:
+  Training(const InputFile& input, const Device& device)
+      : device_(device),
+        xs_(input.batches("x", device)),
+        ys_(input.batches("y", device)),
+        data_bytes_(memory::stats(device).allocated.current) {}
+
+  Tensor step() override {
+    const std::size_t i = steps_++ % xs_.size();
+    return train(xs_[i], ys_[i]);
+  }
+
+  // Of one more step. The batches, which are the caller's in both frameworks, are left out of all
+  // but what is reserved.
+  nlohmann::ordered_json memory() {
+    memory::reset_peaks(device_);
+    step().item<float>();
+    const memory::Stats stats = memory::stats(device_);
+    const auto held = [&](memory::Category category) {
+      return stats.by_category[static_cast<std::size_t>(category)].current;
+    };
+    const std::size_t held_bytes =
+        held(memory::Category::parameter) + held(memory::Category::optimizer_state);
+    const std::size_t peak_bytes = stats.allocated.peak - data_bytes_;
+    nlohmann::ordered_json at_peak;
+    for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
+      at_peak[memory::name(static_cast<memory::Category>(i))] = stats.at_peak[i];
+    return {{"peak_bytes", peak_bytes},
+            {"held_bytes", held_bytes},
+            {"step_bytes", peak_bytes - held_bytes},
+            {"reserved_bytes", stats.reserved.peak},
+            {"at_peak", at_peak}};
+  }
+
+ protected:
+  virtual Tensor train(const Tensor& x, const Tensor& y) = 0;
+  static optim::Adam adam() { return optim::Adam({.learning_rate = 1e-4}); }
+  const Device& device() const noexcept { return device_; }
+  const Tensor& first_x() const noexcept { return xs_[0]; }
+  const Tensor& first_y() const noexcept { return ys_[0]; }
+
+ private:
+  const Device device_;
+  const std::vector<Tensor> xs_, ys_;
+  const std::size_t data_bytes_;
+  std::size_t steps_ = 0;
+};
+
+class EagerTraining final : public Training {
+ public:
+  EagerTraining(const Model& model, const InputFile& input, const Device& device)
+      : Training(input, device), parameters_(device), loss_(model.build(parameters_)) {
+    parameters_.load(input.path());
+  }
+
+ private:
+  Tensor train(const Tensor& x, const Tensor& y) override {
+    return adam_.minimize(loss_(x, y), parameters_);
+  }
+  const Parameters parameters_;
+  const Model::Loss loss_;
+  const optim::Adam adam_ = adam();
+};
+
+class GraphTraining final : public Training {
+ public:
+  GraphTraining(const Model& model, const InputFile& input, const Device& device)
+      : Training(input, device), parameters_(graph_) {
+    x_ = graph_.placeholder("x", first_x().dtype(), first_x().shape());
+    y_ = graph_.placeholder("y", first_y().dtype(), first_y().shape());
+    train_ = adam().minimize(model.build(parameters_)(x_, y_), parameters_);
+    session_.emplace(graph_, SessionOptions{.device = device});
+    session_->restore(input.path());
+    step_.emplace(session_->prepare(train_, {x_, y_}));
+  }
+
+  // Operators of a step, the updates of all parameters counted as one: each is launched once at
+  // least where steps are not captured.
+  std::size_t operators() const {
+    const memory::Plan plan =
+        graph_.plan({train_}, {{x_, first_x().shape()}, {y_, first_y().shape()}}, device());
+    return plan.nodes - parameters_.entries().size() + 1;
+  }
+
+ private:
+  Tensor train(const Tensor& x, const Tensor& y) override { return (*step_)(x, y); }
+  Graph graph_;
+  const Parameters parameters_;
+  Tensor x_, y_, train_;
+  std::optional<Session> session_;
+  std::optional<PreparedStep> step_;
+};
+
+}  // namespace ebb::benchmarks
