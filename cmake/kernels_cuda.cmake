@@ -55,15 +55,28 @@ set_source_files_properties(kernels/cuda/host/load.cpp PROPERTIES
 
 if(EBB_HAVE_CUDA)
   ebb_cuda_sources(sources)
-  add_library(ebb_cuda MODULE ${sources})
-  ebb_warnings(ebb_cuda)
-  # CUDA_EXTENSIONS ON is nvcc's default; otherwise CMake would add a -std of its own after ours.
-  set_target_properties(ebb_cuda PROPERTIES CUDA_EXTENSIONS ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
-                                            VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-  target_include_directories(ebb_cuda PRIVATE ${EBB_INCLUDE_DIR})
-  # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20.
-  target_compile_options(ebb_cuda PRIVATE -std=c++20 $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
-  target_link_libraries(ebb_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set(kernels ${sources})
+  list(FILTER kernels INCLUDE REGEX "\\.cu$")
+  list(FILTER sources EXCLUDE REGEX "\\.cu$")
+  # What the host's compiler compiles is a library of its own: the flags for C++20 differ.
+  add_library(ebb_cuda_host OBJECT ${sources})
+  target_compile_features(ebb_cuda_host PRIVATE cxx_std_20)
+  target_link_libraries(ebb_cuda_host PRIVATE CUDA::cudart_static)
+  add_library(ebb_cuda MODULE ${kernels} $<TARGET_OBJECTS:ebb_cuda_host>)
+  # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20. CUDA_EXTENSIONS ON is nvcc's
+  # default; otherwise CMake would add a -std of its own after ours.
+  target_compile_options(ebb_cuda PRIVATE -std=c++20 --expt-relaxed-constexpr)
+  target_link_libraries(ebb_cuda PRIVATE CUDA::cudart_static Threads::Threads ${CMAKE_DL_LIBS})
+  foreach(target IN ITEMS ebb_cuda ebb_cuda_host)
+    ebb_warnings(${target})
+    target_include_directories(${target} PRIVATE ${EBB_INCLUDE_DIR})
+    if(EXISTS ${EBB_VENDORED}/cudnn)
+      target_include_directories(${target} SYSTEM PRIVATE ${EBB_VENDORED}/cudnn)
+    endif()
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CUDA_EXTENSIONS ON
+                          CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endforeach()
+  set_target_properties(ebb_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   install(TARGETS ebb_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ebb)
 endif()
 unset(sources)

@@ -1,5 +1,7 @@
 #include "ebb/allocator/cuda/live_streams.h"
 
+#include <vector>
+
 #include <utility>
 
 namespace ebb::memory::cuda {

@@ -1,6 +1,6 @@
 #include "ebb/optim/kernels/accumulator.h"
 
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/merged.h"
 
 namespace ebb::cuda {

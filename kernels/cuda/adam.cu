@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/gate.h"
 #include "ebb/kernels/cuda/merged.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {

@@ -6,7 +6,7 @@
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/philox.h"
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {

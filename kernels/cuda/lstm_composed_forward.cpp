@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/lstm_composed.h"
 #include "ebb/kernels/cuda/lstm_steps.h"
 

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
 #include "ebb/kernels/cuda/lstm_gradients.h"
 #include "ebb/kernels/cuda/lstm_library.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ebb/core/kernels/philox.h"
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/pack.h"
 

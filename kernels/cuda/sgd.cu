@@ -1,6 +1,6 @@
 #include "ebb/optim/kernels/sgd.h"
 
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/gate.h"
 #include "ebb/kernels/cuda/merged.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/host/row_plan.h"
 #include "ebb/kernels/cuda/strided_sum.h"

@@ -1,6 +1,6 @@
 #pragma once
 #include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 #include "ebb/kernels/cuda/walk.h"

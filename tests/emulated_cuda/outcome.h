@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "driver_types.h"
+#include <driver_types.h>
 
 namespace ebb::emulated {
 

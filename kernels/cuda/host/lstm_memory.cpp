@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/host/lstm_cudnn_layout.h"
 
 // Where cuDNN suits, both forms have room: which of them it is shows only on a device.

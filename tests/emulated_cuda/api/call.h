@@ -1,6 +1,6 @@
 // The frame of a call to the runtime.
 #pragma once
-#include "cuda_runtime.h"
+#include <cuda_runtime.h>
 #include "ebb/tests/emulated_cuda/queues/machine.h"
 
 namespace ebb::emulated {

@@ -107,7 +107,7 @@ const char* cudaGetErrorName(cudaError_t error) {
 #define EMULATED_ERROR(name, number) \
   case name:                         \
     return #name;
-#include "errors.inc"
+#include "ebb/tests/emulated_cuda/shim/errors.inc"
 #undef EMULATED_ERROR
   }
   return "unrecognized error code";

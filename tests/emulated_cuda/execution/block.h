@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda_runtime.h"
+#include <cuda_runtime.h>
 #include "ebb/tests/emulated_cuda/execution/fiber.h"
 #include "ebb/tests/emulated_cuda/outcome.h"
 

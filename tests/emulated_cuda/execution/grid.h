@@ -1,6 +1,6 @@
 // A kernel, run on the calling thread, block after block.
 #pragma once
-#include "cuda_runtime.h"
+#include <cuda_runtime.h>
 #include "ebb/tests/emulated_cuda/outcome.h"
 
 namespace ebb::emulated {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda_runtime.h"
+#include <cuda_runtime.h>
 #include "ebb/tests/emulated_cuda/outcome.h"
 
 namespace ebb::emulated {

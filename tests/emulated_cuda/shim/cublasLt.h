@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cublas_api.h"
+#include <cublas_api.h>
 
 typedef struct cublasLtContext* cublasLtHandle_t;
 typedef struct {

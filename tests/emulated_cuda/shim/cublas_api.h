@@ -1,7 +1,7 @@
 // What cuBLAS and cuBLASLt share.
 #pragma once
-#include "driver_types.h"
-#include "library_types.h"
+#include <driver_types.h>
+#include <library_types.h>
 
 #define CUBLAS_VER_MAJOR 13
 #define CUBLAS_VER_MINOR 1

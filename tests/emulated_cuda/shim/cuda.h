@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "driver_types.h"
+#include <driver_types.h>
 
 #define CUDA_VERSION 13000
 #define CUDAAPI

@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "atomics.h"
-#include "cuda_runtime_api.h"
-#include "device_functions.h"
-#include "device_math.h"
+#include <atomics.h>
+#include <cuda_runtime_api.h>
+#include <device_functions.h>
+#include <device_math.h>
 
 namespace ebb::emulated {
 

@@ -1,7 +1,7 @@
 // The functions of the runtime that the emulation has.
 #pragma once
-#include "driver_types.h"
-#include "library_types.h"
+#include <driver_types.h>
+#include <library_types.h>
 
 #define CUDART_VERSION 13000
 

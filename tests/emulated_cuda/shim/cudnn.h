@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "driver_types.h"
-#include "library_types.h"
+#include <driver_types.h>
+#include <library_types.h>
 
 #define CUDNN_MAJOR 9
 #define CUDNN_MINOR 19

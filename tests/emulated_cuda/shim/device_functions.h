@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "vector_types.h"
+#include <vector_types.h>
 
 #define __global__
 #define __device__

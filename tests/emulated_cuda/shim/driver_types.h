@@ -2,12 +2,12 @@
 #pragma once
 #include <cstddef>
 
-#include "vector_types.h"
+#include <vector_types.h>
 
 enum cudaError {
   cudaSuccess = 0,
 #define EMULATED_ERROR(name, number) name = number,
-#include "errors.inc"
+#include "ebb/tests/emulated_cuda/shim/errors.inc"
 #undef EMULATED_ERROR
 };
 typedef enum cudaError cudaError_t;
