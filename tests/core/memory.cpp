@@ -15,6 +15,7 @@
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -160,6 +161,7 @@ TEST_CASE("a prediction touches nothing real and draws nothing at random") {
 
 TEST_CASE(
     "a prediction goes past the capacity and says so; what the program throws comes through") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const Device small = Device::simulated("cpu", 1_MiB);
   const memory::Prediction predicted =
       memory::predict(small, [](const Device& twin) { kib(4096, twin); });

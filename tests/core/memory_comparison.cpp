@@ -8,6 +8,7 @@
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -80,6 +81,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what a program leaves behind is shown, and a prediction that is off is not hidden") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   std::vector<Tensor> kept;
   memory::Comparison comparison(Device::cpu());
   comparison.measure("leaks", [&](const Device& here, memory::Marks&) {

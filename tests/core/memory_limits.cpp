@@ -10,6 +10,7 @@
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -31,6 +32,7 @@ std::size_t reserved(const Device& device) { return memory::stats(device).reserv
 }  // namespace
 
 TEST_CASE("release_cached says how much went and how much could not, and why", "[row8]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   for (const Device& device : devices()) {
     CAPTURE(device.name());
     std::vector<Tensor> kept, gone;
@@ -63,6 +65,7 @@ TEST_CASE("release_cached says how much went and how much could not, and why", "
 }
 
 TEST_CASE("a device that preallocates holds its limit, whatever is freed, and no more", "[row9]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   for (const Device& device : devices())
     for (const bool with_limit : {true, false}) {
       CAPTURE(device.name(), with_limit);
@@ -143,6 +146,7 @@ TEST_CASE("a threshold in fractions is one of the limit, or of the capacity with
 
 TEST_CASE("a limit lowered at run time returns what is cached and refuses only what is new",
           "[row10]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   for (const Device& device : devices()) {
     CAPTURE(device.name());
     const Tensor kept = kib(10 * 1024, device);

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -54,6 +55,12 @@ void choose_test_device() {
 
 DeferredBackend* test_backend() noexcept { return chosen; }
 bool on_cuda() noexcept { return on_cuda_; }
+
+bool has_small_pages(const char* file, int line) {
+  if (Device::cpu().runtime().profile().page_bytes <= (std::size_t{64} << 10)) return true;
+  std::printf("skipped: for pages of a few KiB: %s:%d\n", file, line);
+  return false;
+}
 
 AtOnce::AtOnce() {
   if (chosen) before_ = chosen->set_at_once(true);

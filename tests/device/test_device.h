@@ -21,6 +21,13 @@ bool on_cuda() noexcept;
 // Device::cpu() is the host. A test that asks is about what only the host does, and says what.
 inline bool on_host() noexcept { return !test_backend() && !on_cuda(); }
 
+// The device has pages of a few KiB, as the host's: a test that asks is about figures and limits
+// below the 2 MiB of a GPU, and is left out there in one visible line. (The emulated GPU has small
+// ones with EBB_EMULATED_PAGE=4096.)
+bool has_small_pages(const char* file, int line);
+#define EBB_SKIP_WITH_LARGE_PAGES() \
+  if (!::ebb::tests::has_small_pages(__FILE__, __LINE__)) return
+
 // While one is alive, kernels of tests run when they are asked for and answer at once, whatever the
 // device: as one that finds out on the host that it cannot.
 class AtOnce {

@@ -5,6 +5,7 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
 #include "ebb/tests/graph/room.h"
@@ -34,6 +35,7 @@ struct Holding {
 
 TEST_CASE("a larger batch that a limit refuses leaves the smaller one's memory where it was",
           "[row11]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   const ClassifierData small(8), large(4096);
   Session straight(model.graph, {.seed = Seed{1}});

@@ -10,6 +10,7 @@
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -138,6 +139,7 @@ TEST_CASE("a program of sessions fits by prediction exactly when it runs, at eve
 
 TEST_CASE("a prediction counts on past the capacity, with the peak of a device that has enough",
           "[row14]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   std::mt19937 random(13);
   for (int i = 0; i < 6; ++i) {
     const Program program = i % 2 ? session_program(random, false) : eager_program(random);

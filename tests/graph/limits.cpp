@@ -10,6 +10,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -124,6 +125,7 @@ TEST_CASE("a session that cannot preallocate its limit is not made, and takes no
 
 TEST_CASE("what a session has preallocated is its own: at any limit, and no other's arena",
           "[row9][row11]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   for (const Device& device : devices()) {
     CAPTURE(device.name());

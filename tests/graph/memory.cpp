@@ -175,6 +175,7 @@ TEST_CASE("a larger batch grows the arena to its own plan, not to the sum") {
 }
 
 TEST_CASE("a session's memory limit refuses a run before it changes anything") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   const ClassifierData small(8), large(512);
   Session session(model.graph, {.memory_limit = model.plan(8).reserved_bytes});

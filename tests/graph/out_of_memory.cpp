@@ -11,6 +11,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -86,6 +87,7 @@ TEST_CASE("an operator at the device's limit names itself, its line, the holders
 
 TEST_CASE("a run beyond its session's limit says which line, what it holds and what would fit",
           "[row12]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   for (const Device& device : devices()) {
     const ClassifierData small(8, device), large(40'000, device);
@@ -102,6 +104,7 @@ TEST_CASE("a run beyond its session's limit says which line, what it holds and w
 
 TEST_CASE("with so many rows as the message says the run fits, and with more it does not",
           "[row12][row16]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   for (const Device& device : devices())
     for (const bool of_session : {true, false})
@@ -196,6 +199,7 @@ TEST_CASE("where no number of rows is a way out, none is named", "[row12]") {
 }
 
 TEST_CASE("where one row fits and no second, the message says with 1 row", "[row12]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 1 << 18});
   const Tensor total = sum(square(x));
@@ -296,6 +300,7 @@ TEST_CASE("nothing that a session has reserved ahead is promised to what it fetc
 }
 
 TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[row12]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
   for (const Device& device : devices()) {
     const ClassifierData data(8, device);

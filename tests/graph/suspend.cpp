@@ -167,6 +167,7 @@ TEST_CASE("what needs values of a suspended session says that it is suspended, a
 
 TEST_CASE("a resume that a limit refuses leaves the session suspended, and a later one succeeds",
           "[row25]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   const Model model;
   for (const Device& device : devices()) {
     CAPTURE(device.name());

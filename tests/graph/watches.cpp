@@ -10,6 +10,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/eager/bytes.h"
 #include "ebb/tests/graph/models.h"
 #include "ebb/tests/graph/room.h"
@@ -279,6 +280,7 @@ TEST_CASE("a session's handle may go in a watch while another thread runs it: it
 }
 
 TEST_CASE("what a watch throws is what the run throws, and nothing has changed", "[row17][row11]") {
+  EBB_SKIP_WITH_LARGE_PAGES();
   Short is_short;
   const memory::Stats before = is_short.session.stats();
   {
