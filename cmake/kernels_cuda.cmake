@@ -66,6 +66,9 @@ if(EBB_HAVE_CUDA)
   # Not CUDA_STANDARD or cxx_std_20: CMake 3.25.1 believes that nvcc 13 does not know C++20. CUDA_EXTENSIONS ON is nvcc's
   # default; otherwise CMake would add a -std of its own after ours.
   target_compile_options(ebb_cuda PRIVATE -std=c++20 --expt-relaxed-constexpr)
+  # No kernel may take so many registers that fewer than two blocks of 256 threads fit, or spill them.
+  target_compile_options(ebb_cuda PRIVATE -maxrregcount=128 -Xptxas=--warn-on-spills,--warn-on-local-memory-usage
+                                          $<$<BOOL:${EBB_WERROR}>:-Xptxas=--warning-as-error>)
   target_link_libraries(ebb_cuda PRIVATE CUDA::cudart_static Threads::Threads ${CMAKE_DL_LIBS})
   foreach(target IN ITEMS ebb_cuda ebb_cuda_host)
     ebb_warnings(${target})

@@ -40,7 +40,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_lstm --report figures.html", "--report"},
       {"train_lstm --data nowhere.csv", "nowhere.csv"},
       {"train_mlp --mode both", "--mode"},
-      {"train_mlp --device cuda", "CUDA"},
+      {"train_mlp --device cuda:no", "unknown device"},
       {"train_mlp --device sim:cpu", "sim:PROFILE:SIZE"},
       {"train_mlp --accumulate auto", "--accumulate"},
       {"train_mlp --accumulate 5", "does not divide"},
@@ -99,6 +99,44 @@ TEST_CASE("a program that does not fit on a simulated device reports its figures
     CHECK(nlohmann::json::parse(std::ifstream("figures.json")).is_object());
     CHECK(run(arguments + "8GiB").code == 0);
   }
+}
+
+TEST_CASE("without a CUDA part, and without a driver, --device cuda says so in one line") {
+  for (const auto& [part, why] :
+       {std::pair{std::string("nowhere.so"), "EBB_CUDA_PART names nowhere.so"},
+        std::pair{std::string(EBB_EMULATED_PART), "this machine has no CUDA driver"}}) {
+    const Ended ended =
+        run("train_mlp --device cuda", "&1", "EBB_EMULATED_DRIVER=0 EBB_CUDA_PART=" + part + " ");
+    INFO(ended.output);
+    CHECK(ended.code == 2);
+    CHECK(holds(ended, why));
+    CHECK(is_one_line(ended));
+  }
+}
+
+TEST_CASE("the bundled trainings run on a GPU, to the losses of the CPU, in the memory predicted") {
+  const std::string gpu = "EBB_CUDA_PART=" EBB_EMULATED_PART " ";
+  for (const char* program :
+       {"train_mlp --epochs 2", "train_lstm --epochs 1 --hidden 16 --length 12"})
+    for (const char* mode : {"graph", "eager"}) {
+      INFO(program << ", " << mode);
+      const auto train = [&](const std::string& device, const std::string& environment) {
+        const Ended ended = run(std::string(program) + " --mode " + mode + " --device " + device +
+                                    " --json trained.json",
+                                "/dev/null", environment);
+        INFO(ended.output);
+        REQUIRE(ended.code == 0);
+        return nlohmann::json::parse(std::ifstream("trained.json"));
+      };
+      const nlohmann::json there = train("cuda", gpu), here = train("cpu", "");
+      REQUIRE(there["epochs"].size() == here["epochs"].size());
+      for (std::size_t i = 0; i < here["epochs"].size(); ++i)
+        CHECK(there["epochs"][i]["loss"].get<double>() ==
+              Approx(here["epochs"][i]["loss"].get<double>()).epsilon(1e-4));
+      const nlohmann::json& memory = there["memory"];
+      CHECK(memory["peak_bytes"] == memory["predicted_peak_bytes"]);
+      CHECK(memory["after_close_bytes"] == 0);
+    }
 }
 
 TEST_CASE("help is for people, 80 columns wide, and ends with 0") {
