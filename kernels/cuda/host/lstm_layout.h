@@ -76,14 +76,17 @@ struct LstmReserve {
 
   LstmReserve(const LstmSizes& sizes, void* base) noexcept : size(sizes) {
     Carver carver(base);
-    all_gates = carver.take<T>(size.layers * 4 * size.steps());
-    all_cells = carver.take<T>(size.layers * size.steps());
-    all_hidden = carver.take<T>((size.layers - 1) * size.steps());
+    all_gates = carver.take<T>(size.layers * 4 * stride());
+    all_cells = carver.take<T>(size.layers * stride());
+    all_hidden = carver.take<T>((size.layers - 1) * stride());
     bytes = carver.bytes();
   }
-  T* gates(std::int64_t layer) const noexcept { return all_gates + layer * 4 * size.steps(); }
-  T* cells(std::int64_t layer) const noexcept { return all_cells + layer * size.steps(); }
-  T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * size.steps(); }
+  // From a layer to the next. Each is aligned as memory of its own would be, so that products are
+  // computed alike where the gradients are written over them and where they are not.
+  std::int64_t stride() const noexcept { return (size.steps() + 63) / 64 * 64; }
+  T* gates(std::int64_t layer) const noexcept { return all_gates + layer * 4 * stride(); }
+  T* cells(std::int64_t layer) const noexcept { return all_cells + layer * stride(); }
+  T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * stride(); }
 };
 
 // The products of forward and of backward, by what they make. Those that a layer above the first
