@@ -32,8 +32,9 @@ part() {
   if "$@" >"$out/$name.log" 2>&1; then
     printf 'passed  %-10s %4d s\n' "$name" $((SECONDS - started)) | tee -a "$out/summary.txt"
   else
-    printf 'FAILED  %-10s %4d s: %s\n' "$name" $((SECONDS - started)) "$(grep -m1 -iE 'error|failed' "$out/$name.log" | cut -c1-160)" |
-      tee -a "$out/summary.txt"
+    local why
+    why=$(grep -m1 -iE 'error|failed' "$out/$name.log" || tail -n 1 "$out/$name.log")
+    printf 'FAILED  %-10s %4d s: %s\n' "$name" $((SECONDS - started)) "${why:0:160}" | tee -a "$out/summary.txt"
     failed=1
   fi
 }
