@@ -2,16 +2,24 @@
 
 #include <link.h>
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
 namespace ebb::emulated {
 namespace {
 
-// One in so many launches looks anew: which arrays a kernel uses may depend on its arguments.
-constexpr std::size_t kLooksEach = 8;
+// The first launches look, then one in so many: which arrays a kernel uses may depend on its
+// arguments.
+constexpr std::size_t kLooksEach = 64;
 constexpr std::size_t kGrain = 64;
 constexpr int kGarbage = 0xFF;  // NaN, -1
+const auto kGarbageGrain = [] {
+  std::array<unsigned char, kGrain> grain;
+  grain.fill(kGarbage);
+  return grain;
+}();
 
 // Makes the loader give the thread its storage.
 thread_local volatile char anchor = 0;
@@ -51,7 +59,8 @@ void SharedMemory::find() {
 void SharedMemory::begin_launch(const void* kernel) {
   if (!base_) find();
   use_ = &uses_[kernel];
-  looks_ = use_->launches++ % kLooksEach == 0;
+  const std::size_t launch = use_->launches++;
+  looks_ = std::has_single_bit(launch + 1) || launch % kLooksEach == 0;
 }
 
 void SharedMemory::begin_block() {
@@ -65,10 +74,7 @@ void SharedMemory::end_block() {
   use_->parts.clear();
   for (std::size_t begin = 0; begin < bytes_; begin += kGrain) {
     const std::size_t end = begin + kGrain < bytes_ ? begin + kGrain : bytes_;
-    bool changed = false;
-    for (std::size_t i = begin; i < end && !changed; ++i)
-      changed = base_[i] != static_cast<std::byte>(kGarbage);
-    if (!changed) continue;
+    if (std::memcmp(base_ + begin, kGarbageGrain.data(), end - begin) == 0) continue;
     if (!use_->parts.empty() && use_->parts.back().second == begin)
       use_->parts.back().second = end;
     else
