@@ -38,7 +38,8 @@ class CudnnHandle {
 
   // As above; its work goes into `stream`, always the same.
   cudnnHandle_t get(cudaStream_t stream, const char*& problem) noexcept;
-  void close() noexcept;
+  bool is_open() const noexcept { return handle_ != nullptr; }
+  void close() noexcept;  // waits for the whole device
 
  private:
   cudnnHandle_t handle_ = nullptr;

@@ -1,5 +1,6 @@
 #include "ebb/kernels/cuda/runtime/stream.h"
 
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -34,7 +35,10 @@ CudaStream::~CudaStream() {
   member_.reset();
   bounce_buffer_.reset();
 #if EBB_HAS_CUDNN
-  cudnn_.close();
+  if (cudnn_.is_open()) {
+    const std::lock_guard between(common_->streams->captures());
+    cudnn_.close();
+  }
 #endif
   close();
 }
