@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <vector>
 
 namespace ebb::memory::cuda {
@@ -43,13 +42,7 @@ class LiveStreams {
   /// does not come to that.
   cudaError_t wait_for_all() noexcept;
 
-  /// Held, shared with others, by who captures, and alone by who calls what waits for the whole
-  /// device, as the end of a library's handle does: that would invalidate captures under way. Comes
-  /// before all else.
-  std::shared_mutex& captures() noexcept { return captures_; }
-
  private:
-  std::shared_mutex captures_;
   std::mutex mutex_;  // of `members_`; comes before theirs
   std::vector<Member*> members_;
 };

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <new>
-#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -166,7 +165,6 @@ std::unique_ptr<Capture> CudaBackend::capture(Stream* stream, std::span<const La
   std::unique_ptr<GraphCapture> capture(new (std::nothrow) GraphCapture(common_->device));
   if (!capture) return refuse(Status::refuse("the host has no memory left for a capture"));
   CudaStream& own = cuda_stream(stream);
-  const std::shared_lock beside(common_->streams->captures());
   const auto turn = own.member().hold();
   if (const Status status = answer(GraphCapture::begin(own.get()), own); !status.ok())
     return refuse(status);

@@ -38,8 +38,7 @@ class CudnnHandle {
 
   // As above; its work goes into `stream`, always the same.
   cudnnHandle_t get(cudaStream_t stream, const char*& problem) noexcept;
-  bool is_open() const noexcept { return handle_ != nullptr; }
-  void close() noexcept;  // waits for the whole device
+  void close() noexcept;
 
  private:
   cudnnHandle_t handle_ = nullptr;

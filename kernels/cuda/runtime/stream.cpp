@@ -1,6 +1,5 @@
 #include "ebb/kernels/cuda/runtime/stream.h"
 
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -35,10 +34,7 @@ CudaStream::~CudaStream() {
   member_.reset();
   bounce_buffer_.reset();
 #if EBB_HAS_CUDNN
-  if (cudnn_.is_open()) {
-    const std::lock_guard between(common_->streams->captures());
-    cudnn_.close();
-  }
+  cudnn_.close();
 #endif
   close();
 }
