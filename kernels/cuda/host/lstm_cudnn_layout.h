@@ -10,11 +10,11 @@
 
 namespace ebb::cuda {
 
-// Bounds for one layer. cuDNN 9.19 asks, forward and backward, for a workspace of the matrices, 4
-// gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB, whatever the GPU;
-// and for a reserve of 4 gates and a cell for each hidden unit of each step (as LSTMs of four
-// layers did years before, by pytorch/pytorch issue 2895); everything in pieces of 16 bytes and
-// with 256 bytes beside. What is more here is room.
+// Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward, for a workspace of the
+// matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB,
+// whatever the GPU; and for a reserve of 4 gates and a cell for each hidden unit of each step (as
+// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything in pieces of 16
+// bytes and with 256 bytes beside. What is more here is room.
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 

@@ -14,7 +14,7 @@ struct LstmShape {
   // Of each layer: four gates and a cell for each hidden unit of each step. Of all but the last,
   // its hidden state.
   std::int64_t reserve_elements() const { return rows() * rnn.hidden * (6 * rnn.layers - 1); }
-  // As cuDNN 9.19 counts for one layer, beside what it wants for every LSTM.
+  // As cuDNN 9 counts for one layer, beside what it wants for every LSTM.
   std::int64_t workspace_elements() const {
     return rnn.layers * rnn.hidden * (4 * (rnn.in + rnn.hidden) + 4 * rows() + 6 * batch);
   }
