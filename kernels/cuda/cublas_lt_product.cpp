@@ -119,7 +119,7 @@ class CublasLtProduct final : public LibraryProduct {
       return false;
     epilogue_ = epilogue;
     // The heuristic refuses epilogues that have no address yet; it does not read what is there.
-    if (takes_vector() && !set_vector(&algorithm_)) return false;
+    if (takes_vector() && !set_vector(reinterpret_cast<void*>(kProductAlignment))) return false;
     const Preference preference(limit_, alignment_);
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;

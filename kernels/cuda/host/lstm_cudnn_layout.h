@@ -10,10 +10,11 @@
 
 namespace ebb::cuda {
 
-// Bounds for one layer. A reserve of 4 gates and a cell for each hidden unit of each step, and a
-// workspace of the weights and 22 batches of hidden units, are what LSTMs of four layers were seen
-// to take (the sizes in pytorch/pytorch issue 2895, with what the layers hand on taken off). The
-// rest is room. Without a reserve, gates lie in the workspace.
+// Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward, for a workspace of the
+// matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB,
+// whatever the GPU; and for a reserve of 4 gates and a cell for each hidden unit of each step (as
+// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything in pieces of 16
+// bytes and with 256 bytes beside. What is more here is room.
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 
@@ -22,9 +23,9 @@ struct CudnnLayerBytes {
       return static_cast<std::size_t>(elements) * size_of(size.dtype);
     };
     weights = bytes(size.gates() * (size.input(layer) + size.hidden + 2));
-    const std::size_t steps = bytes(5 * size.steps() + 8 * size.state());
-    reserve = keep ? steps : 0;
-    workspace = weights + bytes(32 * size.state()) + (keep ? 0 : steps);
+    constexpr std::size_t kFixed = std::size_t{8} << 20, kRoom = 16 << 10;
+    workspace = weights + bytes(4 * size.steps() + 8 * size.state()) + kFixed + kRoom;
+    reserve = keep ? bytes(5 * size.steps() + 8 * size.state()) + kRoom : 0;
   }
   // Of the layers above the first, which are alike, and the first.
   static CudnnLayerBytes largest(const LstmSizes& size, bool keep) noexcept {

@@ -14,7 +14,11 @@ struct LstmShape {
   // Of each layer: four gates and a cell for each hidden unit of each step. Of all but the last,
   // its hidden state.
   std::int64_t reserve_elements() const { return rows() * rnn.hidden * (6 * rnn.layers - 1); }
-  std::int64_t workspace_elements() const { return 8 * batch * rnn.hidden * rnn.layers; }
+  // As cuDNN 9 counts for one layer, beside what it wants for every LSTM.
+  std::int64_t workspace_elements() const {
+    return rnn.layers * rnn.hidden * (4 * (rnn.in + rnn.hidden) + 4 * rows() + 6 * batch);
+  }
+  static constexpr std::size_t kFixedWorkspace = (std::size_t{8} << 20) + 256, kFixedReserve = 256;
   std::int64_t row(std::int64_t step, std::int64_t sequence) const {
     return batch_major ? sequence * steps + step : step * batch + sequence;
   }

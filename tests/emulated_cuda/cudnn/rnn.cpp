@@ -27,12 +27,16 @@ struct Call {
 };
 
 std::size_t workspace_needed(const LstmShape& shape, bool training) {
-  return static_cast<std::size_t>(shape.workspace_elements() +
-                                  (training ? 0 : shape.reserve_elements())) *
-         item_bytes(shape.rnn.type);
+  const auto bytes = [&](std::int64_t elements) {
+    return static_cast<std::size_t>(elements) * item_bytes(shape.rnn.type);
+  };
+  // Without a reserve, what it would hold lies in the workspace here.
+  return std::max(bytes(shape.workspace_elements()) + LstmShape::kFixedWorkspace,
+                  bytes(training ? 0 : shape.reserve_elements()));
 }
 std::size_t reserve_needed(const LstmShape& shape) {
-  return static_cast<std::size_t>(shape.reserve_elements()) * item_bytes(shape.rnn.type);
+  return static_cast<std::size_t>(shape.reserve_elements()) * item_bytes(shape.rnn.type) +
+         LstmShape::kFixedReserve;
 }
 
 cudnnStatus_t describe_data(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& data,
@@ -119,7 +123,8 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
   auto run = [call, places, function]() -> Outcome {
     if (Outcome bad = check_parts(call.parts); !bad.ok()) return bad;
     auto* const scratch = static_cast<unsigned char*>(address_space().alias(call.workspace));
-    std::fill_n(scratch, call.workspace_bytes, 0xFF);  // it may hold anything afterwards
+    // It may hold anything afterwards.
+    std::fill_n(scratch, call.workspace_bytes - LstmShape::kFixedWorkspace, 0xFF);
     if (call.shape.rnn.type == CUDNN_DATA_DOUBLE)
       function(call.shape, resident(places(Typed<double>{})));
     else

@@ -1,0 +1,41 @@
+"""Prints, for a shell, where cuBLASLt and cuDNN are that the loader does not find by itself.
+
+They may have come with PyTorch, or lie in a toolkit that no one told the loader of.
+"""
+
+import ctypes
+import glob
+import os
+import shlex
+import site
+import sys
+
+WANTED = {
+    "EBB_CUBLASLT_LIBRARY": ["libcublasLt.so.13", "libcublasLt.so.12"],
+    "EBB_CUDNN_LIBRARY": ["libcudnn.so.9"],
+}
+
+
+def folders():
+    packages = [*sys.path, *site.getsitepackages(), site.getusersitepackages()]
+    for package in dict.fromkeys(packages):
+        yield from sorted(glob.glob(os.path.join(package, "nvidia", "*", "lib")))
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    yield os.path.join(toolkit, "lib64")
+
+
+def is_found(name):
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+for variable, names in WANTED.items():
+    if os.environ.get(variable) or any(is_found(name) for name in names):
+        continue
+    files = [os.path.join(folder, name) for name in names for folder in folders()]
+    file = next((file for file in files if os.path.exists(file)), None)
+    if file:
+        print(f"export {variable}={shlex.quote(file)}")
