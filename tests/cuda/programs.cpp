@@ -131,6 +131,15 @@ TEST_CASE("updates of the same memory that run one after the other are not made 
   }
 }
 
+TEST_CASE("the gradient of the input of a layer without outputs is zero") {
+  const Device device = own_cuda();
+  const Tensor x = Tensor::full({4, 5}, 1, DType::f32, device).with_grad();
+  const Tensor w = Tensor::zeros({5, 0}, DType::f32, device).with_grad();
+  const Tensor b = Tensor::zeros({0}, DType::f32, device).with_grad();
+  sum(square(dense(x, w, b))).backward();
+  for (const float value : x.grad().to_vector<float>()) CHECK(value == 0);
+}
+
 TEST_CASE("TF32 rounds the factors of products where it is allowed, and nothing before") {
   const Device device = own_cuda();
   const float fine = 1 + 0x1p-13f;  // beyond TF32's 10 bits
