@@ -158,6 +158,7 @@ struct MergedGroup {
     if (only_asked) return {};
     Status status;
     Table table;
+    bool has_written = false;
     const auto flush = [&] {
       if (table.rows == 0 || !status.ok()) return;
       const std::int64_t chunks = table.first_chunk[table.rows];
@@ -165,6 +166,8 @@ struct MergedGroup {
       status =
           launch(stream_of(front()), merged_kernel<Rule, Types...>,
                  static_cast<unsigned>(chunks < kBlocks ? chunks : kBlocks), kThreads, rule, table);
+      if (has_written) status.refused = false;
+      has_written = true;
       table = {};
     };
     for (const Launch& one : launches) {
