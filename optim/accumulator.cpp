@@ -10,6 +10,7 @@
 #include "ebb/core/ops/update.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/launch_row.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
 #include "ebb/optim/kernels/accumulator.h"
@@ -18,13 +19,45 @@ namespace ebb::optim {
 
 namespace {
 
+// What a failure leaves of a micro-step is neither the group before it nor the one after.
+void tear(const Tensors& sums, const Tensor& count) noexcept {
+  const auto of = [](const Tensor& tensor) {
+    if (!tensor.is_symbolic()) tensor.impl()->storage->tear("accumulator");
+  };
+  for (const Tensor& sum : sums) of(sum);
+  of(count);
+}
+
 // Updates with the sums where the gate is open, and clears them.
 std::vector<Tensor> commit_and_clear(OptimizerStep& step, const Tensors& sums, const Tensor& count,
                                      const Gate& gate) {
-  std::vector<Tensor> updates = step.commit(sums);
-  for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready));
-  updates.push_back(ebb::detail::clear_if(count, gate.ready));
-  return updates;
+  try {
+    std::vector<Tensor> updates = step.commit(sums);
+    for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready));
+    updates.push_back(ebb::detail::clear_if(count, gate.ready));
+    return updates;
+  } catch (...) {
+    tear(sums, count);
+    throw;
+  }
+}
+
+// Adds to the sums, all of which it returns.
+Tensors accumulate(const OptimizerStep& step, const Tensors& gradients, const Tensor& samples) {
+  Tensors sums;
+  ebb::detail::LaunchRow row;
+  try {
+    for (std::size_t i = 0; i < step.size(); ++i)
+      sums.push_back(
+          gradients[i].defined()
+              ? apply_one(accumulate_op, {step.sum(i), gradients[i], samples}, {}, CallSite::here())
+              : step.sum(i));
+    row.flush();
+  } catch (...) {
+    if (!sums.empty() && !row.has_done_nothing()) tear(sums, step.samples());
+    throw;
+  }
+  return sums;
 }
 
 // A gradient as a rule sees it.
@@ -95,17 +128,13 @@ Tensor Accumulator::minimize(const Tensor& given, const Parameters& parameters,
   });
 
   step.begin_writing();
-  Tensors sums;
-  {
-    ebb::detail::LaunchRow row;
-    for (std::size_t i = 0; i < step.size(); ++i)
-      sums.push_back(
-          gradients[i].defined()
-              ? apply_one(accumulate_op, {step.sum(i), gradients[i], samples}, {}, CallSite::here())
-              : step.sum(i));
-    row.flush();
+  const Tensors sums = accumulate(step, gradients, samples);
+  try {
+    count = loss.is_symbolic() ? counted : assign(count, counted);
+  } catch (...) {
+    tear(sums, count);
+    throw;
   }
-  count = loss.is_symbolic() ? counted : assign(count, counted);
   const Tensor value = value_before_step(loss);
   const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate);
   return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();

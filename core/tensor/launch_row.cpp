@@ -25,6 +25,7 @@ void LaunchRow::add(Runtime& runtime, const Launch& launch, Inputs inputs, CallS
   kept.attributes = &entry->attributes;
   kept.destroyed = nullptr;
   entries_.push_back(std::move(entry));
+  has_waited_ = true;
 }
 
 void LaunchRow::flush() {
@@ -37,6 +38,7 @@ void LaunchRow::flush() {
     for (const Tensor& input : entry->inputs)
       if (const TensorImpl& impl = *input.impl(); impl.storage)
         impl.storage->used_on(entry->launch.context.stream);
+  has_done_ = has_done_ || launched.count > 0 || !launched.status.refused;
   if (launched.status.ok()) return;
   const Entry& failed = *entries[launched.count];
   throw Error(message(failed.launch.name, describe(launched.status), failed.site));

@@ -19,6 +19,8 @@ class LaunchRow {
   void add(Runtime& runtime, const Launch& launch, Inputs inputs, CallSite site);
   // Puts all into the stream. Throws Error, with the operator's name and line.
   void flush();
+  // Whether all that was added is still as though it had not been.
+  bool has_done_nothing() const noexcept { return has_waited_ && !has_done_; }
 
  private:
   struct Entry {
@@ -36,6 +38,7 @@ class LaunchRow {
 
   const TapeModeScope in_row_;
   Runtime* runtime_ = nullptr;
+  bool has_waited_ = false, has_done_ = false;   // an update, and in part at least
   std::vector<std::unique_ptr<Entry>> entries_;  // launches refer to them
 };
 

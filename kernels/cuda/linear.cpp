@@ -20,9 +20,14 @@ detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
   return prepared;
 }
 
-// Of what dense_backward prepares; both are there only where both are wanted.
-constexpr std::size_t kWeight = 0;
-std::size_t input_index(bool weight_wanted) noexcept { return weight_wanted ? 1 : 0; }
+// Of what dense_backward prepares; both are there only where both are wanted. (That dw has no
+// memory does not tell: it may be empty.)
+const Product& weight_product_of(const KernelContext& context) noexcept {
+  return product(context, 0);
+}
+const Product& input_product_of(const KernelContext& context) noexcept {
+  return static_cast<const PreparedProducts*>(context.prepared)->products.back();
+}
 
 }  // namespace
 
@@ -93,8 +98,8 @@ Status dense_backward(const KernelContext& context) {
   if (dw.data != nullptr) {
     const ProductOperands operands{
         .a = x.data, .b = da.data, .c = dw.data, .vector = db.data, .workspace = context.workspace};
-    status = product(context, kWeight).run(context.stream, operands);
-    has_sums = product(context, kWeight).has_epilogue(operands);
+    status = weight_product_of(context).run(context.stream, operands);
+    has_sums = weight_product_of(context).has_epilogue(operands);
   }
   if (status.ok() && db.data != nullptr && !has_sums)
     status = for_floating(da.spec.dtype, [&](auto type) {
@@ -104,9 +109,8 @@ Status dense_backward(const KernelContext& context) {
     });
   // Last, since dx may have taken the memory of x over.
   if (status.ok() && dx.data != nullptr)
-    status = product(context, input_index(dw.data != nullptr))
-                 .run(context.stream,
-                      {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
+    status = input_product_of(context).run(
+        context.stream, {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});
   return status;
 }
 

@@ -1,3 +1,6 @@
+#include <string>
+
+#include "ebb/allocator/error.h"
 #include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
 #include "ebb/kernels/cuda/lstm_gradients.h"
@@ -206,9 +209,12 @@ std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, 
   const LstmSizes size(x, query.attribute<LstmAttributes>());
   if (!suits_cudnn(size, query.profile)) return nullptr;
   const char* problem = nullptr;
-  const cudnnHandle_t handle =
-      cudnn() == nullptr ? nullptr : cuda_stream(query.stream).cudnn(problem);
-  if (handle == nullptr) return nullptr;
+  CudaStream& stream = cuda_stream(query.stream);
+  const cudnnHandle_t handle = cudnn() == nullptr ? nullptr : stream.cudnn(problem);
+  if (!stream.uses_cudnn(handle != nullptr)) return nullptr;
+  if (handle == nullptr)
+    throw Error(std::string("[lstm] ") + problem +
+                " now, as it did before: it takes memory of its own");
   auto lstm = std::make_unique<CudnnLstm>(size);
   return lstm->describe(handle, size, keep) ? std::move(lstm) : nullptr;
 }

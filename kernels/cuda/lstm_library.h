@@ -16,7 +16,8 @@ class LibraryLstm {
 
 // By cuDNN, if that suits the sizes (suits_cudnn()) and its demands are within what the memory
 // rules declare. Otherwise null: forward and backward, asked about the same sizes, are told the
-// same. keep: whether there is a reserve.
+// same. keep: whether there is a reserve. Throws Error where cuDNN has been used on the device and
+// does not start on this stream.
 std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, bool keep);
 
 }  // namespace ebb::cuda

@@ -9,6 +9,7 @@
 //   update(constants, T (&x)[kArrays])   one element of all arrays
 // T is the widest type of the arrays, each of which has its own.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -34,6 +35,25 @@ struct MergedTable {
   std::uint32_t first_chunk[kRows + 1] = {};  // of each row, then how many there are
   int rows = 0;
 
+  // Whether such a row has to come after one that is here: one of them writes what the other reads
+  // or writes, and the rows of a launch are done in any order. `sizes`: of an element of each
+  // array.
+  bool meets(std::span<const Buffer> inputs, std::int64_t count,
+             const std::array<std::int64_t, kArrays>& sizes, int written) const noexcept {
+    const auto at = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data); };
+    for (int row = 0; row < rows; ++row)
+      for (int k = 0; k < kArrays; ++k)
+        for (int l = 0; l < kArrays; ++l) {
+          if (k >= written && l >= written) continue;
+          const std::uintptr_t here = at(arrays[row][k]);
+          const std::uintptr_t there = at(inputs[static_cast<std::size_t>(l)].data);
+          const auto bytes = [&](int array, std::int64_t of) {
+            return static_cast<std::uintptr_t>(of * sizes[static_cast<std::size_t>(array)]);
+          };
+          if (here < there + bytes(l, count) && there < here + bytes(k, elements[row])) return true;
+        }
+    return false;
+  }
   void add(std::span<const Buffer> inputs, std::int64_t count) noexcept {
     for (std::size_t k = 0; k < kArrays; ++k) arrays[rows][k] = inputs[k].data;
     elements[rows] = count;
@@ -138,6 +158,7 @@ struct MergedGroup {
     if (only_asked) return {};
     Status status;
     Table table;
+    bool has_written = false;
     const auto flush = [&] {
       if (table.rows == 0 || !status.ok()) return;
       const std::int64_t chunks = table.first_chunk[table.rows];
@@ -145,11 +166,15 @@ struct MergedGroup {
       status =
           launch(stream_of(front()), merged_kernel<Rule, Types...>,
                  static_cast<unsigned>(chunks < kBlocks ? chunks : kBlocks), kThreads, rule, table);
+      if (has_written) status.refused = false;
+      has_written = true;
       table = {};
     };
     for (const Launch& one : launches) {
       const std::int64_t count = one.context.inputs[0].elements();
       if (count == 0) continue;
+      constexpr std::array<std::int64_t, Rule::kArrays> kSizes = {sizeof(Types)...};
+      if (table.meets(one.context.inputs, count, kSizes, Rule::kWritten)) flush();
       table.add(one.context.inputs, count);
       if (table.rows == Table::kRows) flush();
     }

@@ -4,7 +4,10 @@
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/graph/session.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
 
@@ -90,4 +93,59 @@ TEST_CASE("a program that cannot be instantiated runs launch by launch") {
     CHECK(session.run(y, {{x, Tensor::full({2}, i)}}).item<float>({1}) ==
           static_cast<float>(2 * i + 1));
   CHECK(machine.statistics().graph_launches == graphs);
+}
+
+TEST_CASE("updates of which a later launch fails are torn, those of the earlier ones as well") {
+  const Machine machine;
+  constexpr int kMany = 300;  // more than one launch takes
+  Graph graph;
+  Parameters parameters(graph);
+  Tensor loss;
+  for (int i = 0; i < kMany; ++i) {
+    const Tensor term =
+        sum(square(parameters.declare("p" + std::to_string(i), {3}, initializers::normal(0, 1))));
+    loss = loss.defined() ? loss + term : term;
+  }
+  const Tensor step = optim::Sgd({.learning_rate = 0.1}).minimize(loss, parameters);
+  const Device device = own_cuda();
+  const auto launches_of_run = [&](Session& session) {
+    const std::uint64_t before = machine.statistics().launches;
+    session.run(step);
+    return static_cast<std::size_t>(machine.statistics().launches - before);
+  };
+  Session whole(graph, {.device = device}), session(graph, {.device = device});
+  whole.initialize();
+  session.initialize();
+  machine->inject(Fault::launch, launches_of_run(whole) - 1, 701);  // cudaErrorLaunchOutOfResources
+  CHECK_THROWS_WITH(session.run(step), Catch::Contains("[sgd_update]"));
+  for (const char* name : {"p0", "p150", "p299"})
+    CHECK_THROWS_WITH(session.value(parameters[name]), Catch::Contains("sgd_update"));
+}
+
+TEST_CASE("an accumulation of which a later launch fails is torn: it is not added to once more") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Parameters parameters(device);
+  for (int i = 0; i < 300; ++i)
+    parameters.declare("p" + std::to_string(i), {3}, initializers::normal(0, 1));
+  const auto loss = [&] {
+    Tensor total;
+    for (const Parameters::Entry& entry : parameters.entries()) {
+      const Tensor term = sum(square(entry.tensor));
+      total = total.defined() ? total + term : term;
+    }
+    return total;
+  };
+  const optim::Accumulator accumulator(optim::Sgd({.learning_rate = 0.1}), {.samples = 4});
+  const Tensor samples = Tensor::full({}, 1, DType::i64, device);
+  const auto minimize = [&] { accumulator.minimize(loss(), parameters, samples); };
+  minimize();
+  const std::uint64_t before = machine.statistics().launches;
+  minimize();
+  const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
+  // Behind the sums: their count, the updates, and what clears each of the sums and the count.
+  const std::size_t after = 1 + 1 + 3 + 300 + 1;
+  machine->inject(Fault::launch, launches - after - 1, 701);
+  CHECK_THROWS_WITH(minimize(), Catch::Contains("[accumulate]"));
+  CHECK_THROWS_WITH(minimize(), Catch::Contains("accumulat"));
 }

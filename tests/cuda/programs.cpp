@@ -14,6 +14,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
 
@@ -99,6 +100,45 @@ TEST_CASE("the updates of an eager step are one launch, whatever the number of p
     return machine.statistics().launches - before;
   };
   CHECK(launches_of_step(1) == launches_of_step(4));
+}
+
+TEST_CASE("updates of the same memory that run one after the other are not made by one launch") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 64});
+  const Tensor rate = graph.placeholder("rate", DType::f64, {});
+  Parameters parameters(graph, Seed{7});
+  const models::Mlp model(parameters, {64, 64, 64, 64});
+  const Tensor loss = mean(square(model(x)));
+  const auto steps_of = [&](const char* name) {
+    return optim::Sgd({.learning_rate = rate, .momentum = 0.9, .weight_decay = 0.3, .name = name})
+        .minimize(loss, parameters);
+  };
+  const Tensors steps = {steps_of("a"), steps_of("b")};
+  const auto trained = [&](const Device& device) {
+    Session session(graph, {.device = device});
+    session.initialize();
+    for (int i = 0; i < 4; ++i)
+      session.run(steps, {{x, Tensor::from(ramp(512), {8, 64})},
+                          {rate, Tensor::full({}, 0.5, DType::f64)}});
+    return session.value(parameters["1.weight"]).to_vector<float>();
+  };
+  const Machine machine;
+  const std::vector<float> right = trained(Device::cpu());
+  for (std::uint64_t seed = 1; seed < 4; ++seed) {
+    machine->set_seed(seed);
+    const std::vector<float> values = trained(own_cuda());
+    for (std::size_t i = 0; i < right.size(); i += 97)
+      CHECK(values[i] == Approx(right[i]).epsilon(1e-4).margin(1e-5));
+  }
+}
+
+TEST_CASE("the gradient of the input of a layer without outputs is zero") {
+  const Device device = own_cuda();
+  const Tensor x = Tensor::full({4, 5}, 1, DType::f32, device).with_grad();
+  const Tensor w = Tensor::zeros({5, 0}, DType::f32, device).with_grad();
+  const Tensor b = Tensor::zeros({0}, DType::f32, device).with_grad();
+  sum(square(dense(x, w, b))).backward();
+  for (const float value : x.grad().to_vector<float>()) CHECK(value == 0);
 }
 
 TEST_CASE("TF32 rounds the factors of products where it is allowed, and nothing before") {

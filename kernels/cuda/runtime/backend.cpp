@@ -20,7 +20,8 @@ std::size_t count_merged(std::span<const Launch> launches) noexcept {
   return count;
 }
 
-// Until a kernel does not answer well, or after(its first launch) does not.
+// Until a kernel does not answer well, or after(its first launch) does not. One that is several
+// launches may have come to the last of them, unless it refuses.
 template <class After>
 Launched launch_all(std::span<const Launch> launches, const After& after) noexcept {
   for (std::size_t i = 0; i < launches.size();) {
@@ -29,7 +30,7 @@ Launched launch_all(std::span<const Launch> launches, const After& after) noexce
     Status status =
         count > 1 ? first.run_merged(launches.subspan(i, count)) : first.run(first.context);
     if (status.ok()) status = after(first);
-    if (!status.ok()) return {status, i};
+    if (!status.ok()) return {status, status.refused ? i : i + count - 1};
     i += count;
   }
   return {{}, launches.size()};

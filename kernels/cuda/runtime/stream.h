@@ -1,5 +1,6 @@
 // A stream of a CUDA device with what belongs to it.
 #pragma once
+#include <atomic>
 #include <memory>
 
 #include "ebb/allocator/cuda/live_streams.h"
@@ -16,6 +17,12 @@ struct Common {
   std::shared_ptr<memory::cuda::LiveStreams> streams;
 #if EBB_HAS_CUBLASLT
   CublasLtHandle cublas_lt;
+#endif
+#if EBB_HAS_CUDNN
+  // What one of two passes leaves the other reads in the form of its own: they have to agree,
+  // though a handle may be had at one time and not at another. Whoever asks first decides for all.
+  enum class UseOfCudnn { undecided, yes, no };
+  std::atomic<UseOfCudnn> use_of_cudnn = UseOfCudnn::undecided;
 #endif
 };
 
@@ -40,6 +47,13 @@ class CudaStream final : public DeviceStream {
 #endif
 #if EBB_HAS_CUDNN
   cudnnHandle_t cudnn(const char*& problem) noexcept { return cudnn_.get(stream_, problem); }
+  // Whether the device uses cuDNN; decided by whether there is a handle, where it was not yet.
+  bool uses_cudnn(bool has_handle) noexcept {
+    auto found = Common::UseOfCudnn::undecided;
+    const auto wanted = has_handle ? Common::UseOfCudnn::yes : Common::UseOfCudnn::no;
+    return (common_->use_of_cudnn.compare_exchange_strong(found, wanted) ? wanted : found) ==
+           Common::UseOfCudnn::yes;
+  }
 #endif
 
  private:
