@@ -114,12 +114,6 @@ AddressSpace::Answer AddressSpace::create_locked(int device, std::size_t bytes, 
   used_[index] += counted;
   handle = ++last_handle_;
   memory_.emplace(handle, Physical{file_end_, bytes, device});
-  void* const view = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
-                            static_cast<off_t>(file_end_));
-  if (view != MAP_FAILED) {
-    std::memset(view, kGarbage, std::min(bytes, kFilledBytes));
-    ::munmap(view, bytes);
-  }
   file_end_ += bytes % granularity() == 0 ? bytes : round_up(bytes, kPage);
   return Answer::ok;
 }
@@ -130,12 +124,40 @@ AddressSpace::Answer AddressSpace::create(int device, std::size_t bytes, Handle&
   return create_locked(device, bytes, bytes, handle);
 }
 
-void AddressSpace::drop_if_unused(Handle handle) {
+// Pieces that lie side by side go back at once: a call of the system for each page takes long.
+class AddressSpace::Freed {
+ public:
+  explicit Freed(int file) noexcept : file_(file) {}
+  ~Freed() { give_back(); }
+  Freed(const Freed&) = delete;
+  Freed& operator=(const Freed&) = delete;
+
+  void add(std::uint64_t offset, std::size_t bytes) noexcept {
+    if (offset != offset_ + bytes_) {
+      give_back();
+      offset_ = offset;
+    }
+    bytes_ += bytes;
+  }
+
+ private:
+  void give_back() noexcept {
+    if (bytes_ > 0)
+      ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
+                  static_cast<off_t>(bytes_));
+    bytes_ = 0;
+  }
+
+  const int file_;
+  std::uint64_t offset_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+void AddressSpace::drop_if_unused(Handle handle, Freed& freed) {
   const auto found = memory_.find(handle);
   const Physical& physical = found->second;
   if (!physical.released || physical.mappings > 0) return;
-  ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(physical.offset), static_cast<off_t>(physical.bytes));
+  freed.add(physical.offset, physical.bytes);
   used_[static_cast<std::size_t>(physical.device)] -= physical.bytes;
   memory_.erase(found);
 }
@@ -145,7 +167,8 @@ AddressSpace::Answer AddressSpace::release(Handle handle) {
   const auto found = memory_.find(handle);
   if (found == memory_.end() || found->second.released) return Answer::invalid;
   found->second.released = true;
-  drop_if_unused(handle);
+  Freed freed(file_);
+  drop_if_unused(handle, freed);
   return Answer::ok;
 }
 
@@ -178,9 +201,10 @@ AddressSpace::Answer AddressSpace::unmap(std::uintptr_t address, std::size_t byt
     at += end->second.bytes;
   if (bytes == 0 || at != address + bytes) return Answer::not_mapped;
   map_nothing(number(backing(address)), bytes);
+  Freed freed(file_);
   for (auto mapping = first; mapping != end; ++mapping) {
     --memory_.at(mapping->second.handle).mappings;
-    drop_if_unused(mapping->second.handle);
+    drop_if_unused(mapping->second.handle, freed);
   }
   mappings_.erase(first, end);
   return Answer::ok;
@@ -189,24 +213,40 @@ AddressSpace::Answer AddressSpace::unmap(std::uintptr_t address, std::size_t byt
 AddressSpace::Answer AddressSpace::allow_access(std::uintptr_t address, std::size_t bytes,
                                                 int device) {
   const std::lock_guard lock(mutex_);
-  for (const bool does : {false, true}) {  // all of it is looked at first
-    std::uintptr_t at = address;
-    for (auto mapping = mappings_.find(address); at < address + bytes; ++mapping) {
-      if (mapping == mappings_.end() || mapping->first != at) return Answer::not_mapped;
-      Mapping& part = mapping->second;
-      const Physical& physical = memory_.at(part.handle);
-      if (physical.device != device) return Answer::invalid;
-      if (does && !part.accessible) {
-        if (::mmap(backing(at), part.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_,
-                   static_cast<off_t>(physical.offset)) == MAP_FAILED)
-          return Answer::full;
-        part.accessible = true;
-      }
-      at += part.bytes;
-    }
-    if (at != address + bytes) return Answer::not_mapped;
+  std::uintptr_t end = address;
+  for (auto mapping = mappings_.find(address); end < address + bytes; ++mapping) {
+    if (mapping == mappings_.end() || mapping->first != end) return Answer::not_mapped;
+    if (memory_.at(mapping->second.handle).device != device) return Answer::invalid;
+    end += mapping->second.bytes;
   }
+  if (end != address + bytes) return Answer::not_mapped;
+  for (auto mapping = mappings_.find(address); mapping != mappings_.end() && mapping->first < end;)
+    if (!open_row(mapping, end)) return Answer::full;
   return Answer::ok;
+}
+
+// From `mapping` on what lies side by side in the file, too, as one mapping of the host's.
+bool AddressSpace::open_row(Mappings::iterator& mapping, std::uintptr_t end) {
+  const std::uintptr_t begin = mapping->first;
+  const bool accessible = mapping->second.accessible;
+  const Physical& first = memory_.at(mapping->second.handle);
+  const std::uint64_t offset = first.offset;
+  const bool filled = first.is_filled;
+  std::size_t bytes = 0;
+  for (; mapping != mappings_.end() && mapping->first == begin + bytes && begin + bytes < end;
+       ++mapping) {
+    Physical& physical = memory_.at(mapping->second.handle);
+    if (physical.offset != offset + bytes || physical.is_filled != filled ||
+        mapping->second.accessible != accessible)
+      break;
+    bytes += mapping->second.bytes;
+    mapping->second.accessible = physical.is_filled = true;
+  }
+  if (!accessible && ::mmap(backing(begin), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                            file_, static_cast<off_t>(offset)) == MAP_FAILED)
+    return false;
+  if (!filled) std::memset(backing(begin), kGarbage, std::min(bytes, kFilledBytes));
+  return true;
 }
 
 AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
@@ -225,7 +265,8 @@ AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
     if (reserve_locked(block.range_bytes, granularity(), block.range) != Answer::ok) {
       memory_.at(block.handle) = {memory_.at(block.handle).offset, block.range_bytes, device, 0,
                                   true};
-      drop_if_unused(block.handle);
+      Freed freed(file_);
+      drop_if_unused(block.handle, freed);
       return Answer::full;
     }
     mappings_.emplace(block.range, Mapping{block.range_bytes, block.handle, false});

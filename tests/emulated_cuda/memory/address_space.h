@@ -60,7 +60,10 @@ class AddressSpace {
     int device = 0;
     int mappings = 0;
     bool released = false;
+    bool is_filled = false;  // with garbage, when it was first made accessible
   };
+  // What no longer has a user, in the file.
+  class Freed;
   struct Mapping {
     std::size_t bytes = 0;
     Handle handle = 0;
@@ -77,7 +80,8 @@ class AddressSpace {
                 std::uintptr_t& address) const;
   Answer reserve_locked(std::size_t bytes, std::size_t alignment, std::uintptr_t& address);
   Answer create_locked(int device, std::size_t bytes, std::size_t counted, Handle& handle);
-  void drop_if_unused(Handle handle);
+  void drop_if_unused(Handle handle, Freed& freed);
+  bool open_row(Mappings::iterator& mapping, std::uintptr_t end);
   Mappings::const_iterator mapping_of(std::uintptr_t address) const;
   std::byte* backing(std::uintptr_t address) const noexcept;
 
