@@ -41,9 +41,11 @@ Array array_of(const Tensor& tensor) {
     case DType::i64:
       array.values = as_doubles<std::int64_t>(tensor);
       break;
-    default:  // u8 and bool: what carries results to the backward kernel, and flags
+    default: {  // u8 and bool: what carries results to the backward kernel, and flags
+      const Bytes bytes = bytes_of(tensor);
       for (std::int64_t i = 0; i < array.elements(); ++i)
-        array[i] = static_cast<double>(bytes_of(tensor)[static_cast<std::size_t>(i)]);
+        array[i] = static_cast<double>(bytes[static_cast<std::size_t>(i)]);
+    }
   }
   return array;
 }

@@ -19,40 +19,40 @@ const DeviceKernel& kernel_of(const OpDef& op) { return ebb::kernel_of(op, runti
 // A buffer of the device with guards around it, aligned as the allocator's are.
 class Guarded {
  public:
-  Guarded(std::size_t bytes, std::byte fill) : Guarded(Bytes(bytes, fill)) {}
-  explicit Guarded(const Bytes& values)
-      : bytes_(values.size()),
-        block_(runtime().allocator().allocate({.bytes = bytes_ + 2 * kGuard})) {
-    Bytes all(bytes_ + 2 * kGuard, kGuardByte);
-    std::copy(values.begin(), values.end(), all.begin() + kGuard);
-    runtime().copy_in(runtime().stream(), block_->data(), all.data(), all.size());
+  Guarded(std::size_t bytes, std::byte fill)
+      : bytes_(bytes), block_(runtime().allocator().allocate({.bytes = bytes_ + 2 * kGuard})) {
+    runtime().fill(stream(), block_->data(), std::to_integer<unsigned char>(kGuardByte),
+                   bytes_ + 2 * kGuard);
+    runtime().fill(stream(), at(kGuard), std::to_integer<unsigned char>(fill), bytes_);
+  }
+  explicit Guarded(const Bytes& values) : Guarded(values.size(), kGuardByte) {
+    runtime().copy_in(stream(), at(kGuard), values.data(), bytes_);
   }
   ~Guarded() {
-    if (block_) runtime().allocator().free(block_, runtime().stream());
+    if (block_) runtime().allocator().free(block_, stream());
   }
   Guarded(Guarded&& other) noexcept
       : bytes_(other.bytes_), block_(std::exchange(other.block_, nullptr)) {}
   Guarded& operator=(Guarded&&) = delete;
 
-  std::byte* data() const noexcept {
-    return bytes_ ? static_cast<std::byte*>(block_->data()) + kGuard : nullptr;
-  }
-  Bytes values() const {
-    const Bytes all = whole();
-    return Bytes(all.begin() + kGuard, all.end() - kGuard);
-  }
+  std::byte* data() const noexcept { return bytes_ ? at(kGuard) : nullptr; }
+  Bytes values() const { return read(kGuard, bytes_); }
   bool stayed_inside() const {
-    const Bytes all = whole();
-    const auto is_guard = [](std::byte b) { return b == kGuardByte; };
-    return std::all_of(all.begin(), all.begin() + kGuard, is_guard) &&
-           std::all_of(all.end() - kGuard, all.end(), is_guard);
+    for (const std::size_t offset : {std::size_t{0}, kGuard + bytes_})
+      for (const std::byte b : read(offset, kGuard))
+        if (b != kGuardByte) return false;
+    return true;
   }
 
  private:
-  Bytes whole() const {
-    Bytes all(bytes_ + 2 * kGuard);
-    runtime().copy_out(runtime().stream(), all.data(), block_->data(), all.size());
-    return all;
+  static Stream* stream() { return runtime().stream(); }
+  std::byte* at(std::size_t offset) const noexcept {
+    return static_cast<std::byte*>(block_->data()) + offset;
+  }
+  Bytes read(std::size_t offset, std::size_t bytes) const {
+    Bytes values(bytes);
+    runtime().copy_out(stream(), values.data(), at(offset), bytes);
+    return values;
   }
 
   const std::size_t bytes_;
