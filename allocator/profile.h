@@ -40,8 +40,6 @@ struct Profile {
   int multiprocessors = 0;
   /// Whether LSTMs may be computed by cuDNN.
   bool has_cudnn = false;
-  /// The figures of its libraries were not recorded on such a device, but are ebb's own estimate.
-  bool is_estimated = false;
 
   /// The allocated bytes of a request.
   std::size_t rounded(std::size_t bytes) const noexcept {

@@ -38,6 +38,9 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
   }
   if (!runtime_.profile().captures_programs || runtime_.is_simulated())
     not_captured_ = "the device captures no programs";
+  else if (not_captured_ && logs_debug())
+    log_debug(message(not_captured_,
+                      "cannot be captured: the session's program runs launch by launch", {}));
 }
 
 void Executable::prepare(std::size_t step, Stream* stream) {

@@ -27,9 +27,6 @@ class Executable {
   // a kernel fails; what may have been written in part is torn then. On a simulated device nothing
   // is computed.
   void run(Stream* stream, std::span<const Tensor* const> feeds, const Tensors& fetches);
-  // Why its runs are not replays of a captured program, static text; null where they are, or may
-  // become so.
-  const char* why_not_captured() const noexcept { return not_captured_; }
 
  private:
   struct Patch {
@@ -61,7 +58,7 @@ class Executable {
   // Of the addresses that it is bound to. The first run is made of launches, in which libraries and
   // kernels load what they need; the second is captured, and replayed from then on.
   std::unique_ptr<Capture> capture_;
-  const char* not_captured_ = nullptr;
+  const char* not_captured_ = nullptr;  // why it never will be, static text
   bool has_run_ = false;
 };
 

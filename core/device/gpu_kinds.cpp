@@ -15,7 +15,6 @@ memory::Profile profile_of(const GpuKind& kind) {
   memory::Profile profile = memory::cuda_profile(kind.compute_capability, kind.multiprocessors);
   profile.name = kind.name;
   profile.has_cudnn = true;
-  profile.is_estimated = true;
   return profile;
 }
 

@@ -149,7 +149,7 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     choice("--model", text.model, "lstm (sunspots) or mlp (handwritten digits)", {"lstm", "mlp"});
   if (!program.compares)
     choice("--mode", text.mode, "graph (in a session) or eager", {"graph", "eager"});
-  app.add_option("--device", text.device, "cpu, or sim:PROFILE:SIZE as in sim:cpu:8GiB")
+  app.add_option("--device", text.device, "cpu, cuda, cuda:N, sim:PROFILE:SIZE (sim:h200:141GiB)")
       ->type_name("DEVICE");
   number("--epochs", options.epochs, "Passes over the training data");
   number("--batch", options.batch, "Samples that one update is made from");
