@@ -1,15 +1,11 @@
 // A deferred device with an allocator, and kernels for it.
 #pragma once
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/tests/device/deferred_backend.h"
+#include "ebb/tests/dies.h"
 
 namespace ebb::tests {
 
@@ -74,22 +70,6 @@ inline Launched launch_affine(DeferredDevice& device, Stream* stream, float* y, 
   launch.context.attributes = &attributes;
   launch.context.prepared = prepared;
   return device.backend.run(stream, {&launch, 1});
-}
-
-// Whether doing it ends the process, tried in a child.
-template <class Function>
-bool dies(const Function& function) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    // The death is wanted: nobody is to report it.
-    static_cast<void>(!std::freopen("/dev/null", "w", stderr));
-    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::signal(signal, SIG_DFL);
-    function();
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace ebb::tests

@@ -1,15 +1,11 @@
 // What tests of the emulation share.
 #pragma once
 #include <cuda_runtime.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "ebb/tests/catch.h"
+#include "ebb/tests/dies.h"
 #include "ebb/tests/emulated_cuda/control.h"
 
 namespace ebb::tests {
@@ -82,21 +78,6 @@ cudaError_t launch(cudaStream_t stream, unsigned blocks, unsigned threads,
 // What the device says once the kernel has run, and whether the emulation named it so.
 inline bool complained_of(const std::string& text) {
   return std::string(control().last_complaint()).find(text) != std::string::npos;
-}
-
-// Whether doing it ends the process, tried in a child.
-template <class Function>
-bool dies(const Function& function) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    static_cast<void>(!std::freopen("/dev/null", "w", stderr));
-    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::signal(signal, SIG_DFL);
-    function();
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace ebb::tests
