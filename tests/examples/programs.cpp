@@ -1,5 +1,7 @@
 // The programs as a user meets them: arguments, exit codes, one line that says why, JSON.
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -165,6 +167,24 @@ TEST_CASE("EBB_CUDA_PART may be a name in the folder at hand; empty, it is as if
   const Ended empty = run("train_mlp --device cuda:7", "&1", "EBB_CUDA_PART= ");
   INFO(empty.output);
   CHECK(!holds(empty, "EBB_CUDA_PART"));
+}
+
+TEST_CASE("a CUDA part of another build is refused, and named") {
+  std::ifstream file(EBB_EMULATED_PART, std::ios::binary);
+  std::string part(std::istreambuf_iterator<char>(file), {});
+  const std::string stamp = "ebb 0.";
+  std::size_t found = 0;
+  for (std::size_t at = part.find(stamp); at != std::string::npos; at = part.find(stamp, at + 1)) {
+    part[at + 4] = '9';
+    ++found;
+  }
+  REQUIRE(found > 0);
+  std::ofstream("another_part.so", std::ios::binary) << part;
+  const Ended ended = run("train_mlp --device cuda", "&1", "EBB_CUDA_PART=another_part.so ");
+  INFO(ended.output);
+  CHECK(ended.code == 2);
+  CHECK(holds(ended, "/another_part.so belongs to another build of ebb (ebb 9."));
+  CHECK(is_one_line(ended));
 }
 
 TEST_CASE("the bundled trainings run on a GPU, to the losses of the CPU, in the memory predicted") {

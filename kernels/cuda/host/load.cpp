@@ -53,9 +53,12 @@ Loaded take_from(void* library, const std::filesystem::path& file) {
       reinterpret_cast<ebb_cuda_part_function*>(::dlsym(library, "ebb_cuda_part"));  // NOLINT
   if (!function) return {nullptr, file.string() + " is no CUDA part of ebb"};
   const Part* const part = function();
+  Dl_info info;  // where the loader has found it
+  const bool is_found = ::dladdr(reinterpret_cast<const void*>(function), &info) != 0;
   if (std::strcmp(part->stamp, part_stamp()) != 0)
-    return {nullptr, file.string() + " belongs to another build of ebb (" + part->stamp +
-                         "; this is " + part_stamp() + ")"};
+    return {nullptr, (is_found ? info.dli_fname : file.string()) +
+                         " belongs to another build of ebb (" + part->stamp + "; this is " +
+                         part_stamp() + ")"};
   part->look_for_tf32_at(ebb::detail::tf32_switch());
   return {part, {}};
 }
