@@ -48,8 +48,23 @@ endfunction()
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/host/*.cpp)
 target_sources(ebb PRIVATE ${sources})
 target_link_libraries(ebb PRIVATE ${CMAKE_DL_LIBS})
-set_source_files_properties(kernels/cuda/host/stamp.cpp PROPERTIES
-                            COMPILE_DEFINITIONS EBB_VERSION="${PROJECT_VERSION}")
+# What part and library have to agree on: the headers of all that crosses the border between them.
+set(root ${CMAKE_CURRENT_SOURCE_DIR})
+file(GLOB_RECURSE border CONFIGURE_DEPENDS ${root}/core/kernels/*.h ${root}/core/kernels/*.inc ${root}/kernels/cuda/host/*.h
+                                           ${root}/optim/kernels/*.h ${root}/core/base/attributes.h ${root}/core/base/shape.h
+                                           ${root}/core/device/backend.h ${root}/allocator/profile.h)
+list(APPEND border ${root}/kernels/cuda/kernels.inc)
+list(SORT border)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${border})
+set(digests "")
+foreach(header IN LISTS border)
+  file(SHA256 ${header} digest)
+  string(APPEND digests ${digest})
+endforeach()
+string(SHA256 digest "${digests}")
+string(SUBSTRING ${digest} 0 12 digest)
+set(EBB_STAMP "${PROJECT_VERSION}-${digest}")
+set_source_files_properties(kernels/cuda/host/stamp.cpp PROPERTIES COMPILE_DEFINITIONS EBB_STAMP="${EBB_STAMP}")
 set_source_files_properties(kernels/cuda/host/load.cpp PROPERTIES
                             COMPILE_DEFINITIONS EBB_CUDA_FOLDER="${CMAKE_INSTALL_FULL_LIBDIR}/ebb")
 
@@ -83,3 +98,7 @@ if(EBB_HAVE_CUDA)
   install(TARGETS ebb_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ebb)
 endif()
 unset(sources)
+unset(border)
+unset(digests)
+unset(digest)
+unset(root)

@@ -38,8 +38,11 @@ const Device& common_device(const OpDef& op, Inputs inputs, const IndexSet& unwa
     const Device& here = impl.storage->device();
     if (device && !(*device == here))
       throw Error(message(op.name,
-                          "inputs are on " + device->name() + " and on " + here.name() +
-                              "; move one with Tensor::to",
+                          device->name() == here.name()
+                              ? "inputs are on two devices " + here.name() +
+                                    ": each Device::simulated() and twin() makes one of its own"
+                              : "inputs are on " + device->name() + " and on " + here.name() +
+                                    "; move one with Tensor::to",
                           site));
     device = &here;
   }
@@ -145,7 +148,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                 const IndexSet& unwanted, Tensors& results) {
   const OpDef& op = a.op;
   Runtime& runtime = a.device.runtime();
-  const DeviceKernel& kernel = kernel_of(op, runtime);
+  const DeviceKernel& kernel = kernel_of(op, runtime, a.site);
   const memory::Tag tag = detail::tag(op.name, a.site);
   IndexSet destroyed, missing;
   if (a.temporaries && !op.destroys.empty()) destroyed = destroyed_inputs(op, a.inputs, a.wants);

@@ -90,7 +90,7 @@ class Emitter {
   void emit(Index s) {
     const FormStep& from = form_.steps[s];
     Step step{.node = from.node,
-              .kernel = &kernel_of(*from.node->op, *form_.runtime),
+              .kernel = &kernel_of(*from.node->op, *form_.runtime, from.node->site),
               .first_value = static_cast<std::uint32_t>(program_.values.size()),
               .inputs = from.inputs,
               .outputs = from.outputs,

@@ -13,8 +13,14 @@ spdlog::logger& logger() {
     if (auto registered = spdlog::get("ebb")) return registered;
     auto made = std::make_shared<spdlog::logger>(
         "ebb", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    const char* level = std::getenv("EBB_LOG");
-    made->set_level(level ? spdlog::level::from_str(level) : spdlog::level::warn);
+    const char* const text = std::getenv("EBB_LOG");
+    const std::string name = text && *text ? text : "warning";
+    const spdlog::level::level_enum level = spdlog::level::from_str(name);  // unknown: off
+    const bool is_known = level != spdlog::level::off || name == "off";
+    made->set_level(is_known ? level : spdlog::level::warn);
+    if (!is_known)
+      made->warn("EBB_LOG is '" + name +
+                 "'; there is: trace, debug, info, warning, error, critical, off");
     return made;
   }();
   return *shared;

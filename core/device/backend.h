@@ -114,7 +114,7 @@ struct CudaDevice {
 };
 // Number n from 0, defined by kernels/cuda. Throws Error, in one line that says what is missing.
 CudaDevice open_cuda(int number);
-// How many there are; 0 without a driver, without a CUDA part, or with one that does not work.
+// How many there are; 0 without a part or a driver, -1 where what there is of them serves none.
 int count_cuda() noexcept;
 }  // namespace detail
 

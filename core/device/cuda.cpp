@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include "ebb/allocator/bytes.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/device/device.h"
@@ -10,6 +11,21 @@
 
 namespace ebb {
 
+namespace {
+
+// "compute capability 9.0, 132 multiprocessors, memory in pages of 2 MiB, with cuDNN".
+std::string describe(const memory::Profile& profile) {
+  return "compute capability " + std::to_string(profile.compute_capability / 10) + "." +
+         std::to_string(profile.compute_capability % 10) + ", " +
+         std::to_string(profile.multiprocessors) + " multiprocessors, memory " +
+         (!profile.cuts ? "for each block"
+                        : (profile.grows ? "in pages of " : "in segments of whole ") +
+                              memory::format_bytes(profile.page_bytes)) +
+         (profile.has_cudnn ? ", with cuDNN" : ", without cuDNN");
+}
+
+}  // namespace
+
 Runtime& Runtime::cuda(int number) {
   // Never destroyed, like the CPU's. One that could not be opened is tried again when asked for.
   static std::mutex& mutex = *new std::mutex;
@@ -17,7 +33,9 @@ Runtime& Runtime::cuda(int number) {
   const std::lock_guard lock(mutex);
   if (const auto found = opened.find(number); found != opened.end()) return *found->second;
   detail::CudaDevice device = detail::open_cuda(number);
-  Parts parts{.name = number ? "cuda:" + std::to_string(number) : "cuda",
+  const std::string name = number ? "cuda:" + std::to_string(number) : "cuda";
+  detail::log_debug(name + ": " + describe(device.profile));
+  Parts parts{.name = name,
               .profile = std::move(device.profile),
               .source = std::move(device.source),
               .backend = std::move(device.backend),
@@ -28,8 +46,8 @@ Runtime& Runtime::cuda(int number) {
 Device Device::cuda(int number) { return Device(&Runtime::cuda(number), false); }
 
 Device Device::best() {
-  static const bool has_cuda = detail::count_cuda() > 0;
-  if (!has_cuda) return cpu();
+  static const bool is_expected = detail::count_cuda() != 0;
+  if (!is_expected) return cpu();
   try {
     return cuda();
   } catch (const Error& error) {
@@ -45,7 +63,7 @@ Device Device::best() {
 
 Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
   if (profile == "cpu") return Runtime::make_simulated(cpu().runtime().profile(), capacity_bytes);
-  if (profile.starts_with("cuda"))
+  if (profile == "cuda" || profile.starts_with("cuda:"))
     return Runtime::make_simulated(parse(profile).runtime().profile(), capacity_bytes);
   std::string known = "cpu, cuda";
   for (const detail::GpuKind& kind : detail::gpu_kinds()) {

@@ -24,7 +24,7 @@ Device Device::parse(std::string_view text) {
   if (text == "cpu") return cpu();
   if (text.starts_with("sim:")) {
     const std::string_view rest = text.substr(4);
-    const std::size_t colon = rest.find(':');
+    const std::size_t colon = rest.rfind(':');  // sim:cuda:1:8GiB
     if (colon != std::string_view::npos) {
       const std::size_t bytes = memory::parse_bytes(rest.substr(colon + 1));
       if (bytes) return simulated(rest.substr(0, colon), bytes);

@@ -27,8 +27,8 @@ class Device {
   static Device best();
   // A device of shapes only, with the allocator and memory rules of `profile` and `capacity_bytes`
   // of memory it may go past (Prediction::fits tells). Each call makes a device of its own.
-  // Profiles: "cpu" and "cuda" (this machine's own), "t4", "a100", "l4", "h100", "h200" (with
-  // cuDNN). Throws Error for another one.
+  // Profiles: "cpu", "cuda" and "cuda:1" (this machine's own), "t4", "a100", "l4", "h100", "h200"
+  // (with cuDNN). Throws Error for another one.
   static Device simulated(std::string_view profile, std::size_t capacity_bytes);
   // "cpu", "cuda", "cuda:1" or "sim:PROFILE:SIZE" ("sim:h200:141GiB"; K, M, G with or without iB).
   // Throws Error.

@@ -14,6 +14,7 @@
 #endif
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
 
 namespace ebb {
 namespace {
@@ -57,6 +58,9 @@ int initial_threads() noexcept {
     const long threads = std::strtol(text, &end, 10);
     if (end != text && *end == '\0' && threads >= 1 && threads <= 4096)
       return static_cast<int>(threads);
+    if (*text)
+      detail::log_warning("EBB_THREADS is '" + std::string(text) +
+                          "', which is no number from 1 to 4096: as if it were not set");
   }
   return available_processors();
 }

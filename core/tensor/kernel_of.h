@@ -5,15 +5,15 @@
 namespace ebb {
 
 namespace detail {
-[[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime);
+[[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite site);
 }  // namespace detail
 
 // The kernel and rules of an operator on a device, or on the one that a simulated device is the
-// twin of. Throws Error where it has none.
-inline const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime) {
+// twin of. Throws Error, with the line that applies it, where it has none.
+inline const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime, CallSite site = {}) {
   const DeviceKernel& kernel =
       runtime.profile().kernels == memory::Kernels::cuda ? op.cuda : op.cpu;
-  if (!kernel.run) detail::throw_no_kernel(op, runtime);
+  if (!kernel.run) detail::throw_no_kernel(op, runtime, site);
   return kernel;
 }
 

@@ -15,8 +15,12 @@ void Inference::fail(const std::string& text) const {
   throw ShapeError(detail::message(op.name, all, site));
 }
 
-void detail::throw_no_kernel(const OpDef& op, const Runtime& runtime) {
-  throw Error(message(op.name, "has no kernel for device " + runtime.name(), entry()));
+void detail::throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite site) {
+  throw Error(
+      message(op.name,
+              "has no kernel for device " + runtime.name() +
+                  (op.cpu.run ? "; on cpu, where Tensor::to moves its inputs, it has one" : ""),
+              site));
 }
 
 void detail::require_memory_rule(const OpDef& op, const DeviceKernel& kernel, CallSite site) {

@@ -149,8 +149,11 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     choice("--model", text.model, "lstm (sunspots) or mlp (handwritten digits)", {"lstm", "mlp"});
   if (!program.compares)
     choice("--mode", text.mode, "graph (in a session) or eager", {"graph", "eager"});
-  app.add_option("--device", text.device, "cpu, cuda, cuda:N, sim:PROFILE:SIZE (sim:h200:141GiB)")
-      ->type_name("DEVICE");
+  const CLI::Option* const device =
+      app.add_option("--device", text.device,
+                     "cpu, cuda, cuda:N, sim:PROFILE:SIZE (sim:h200:141GiB);\n"
+                     "without it cuda where there is a GPU, else cpu")
+          ->type_name("DEVICE");
   number("--epochs", options.epochs, "Passes over the training data");
   number("--batch", options.batch, "Samples that one update is made from");
   app.add_option("--accumulate", text.accumulate,
@@ -195,7 +198,7 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     throw BadArguments("--accumulate " + std::to_string(options.accumulate) +
                        " does not divide --batch " + std::to_string(options.batch));
   try {
-    if (!text.device.empty()) options.device = ebb::Device::parse(text.device);
+    options.device = device->count() ? ebb::Device::parse(text.device) : ebb::Device::best();
   } catch (const ebb::Error& error) {
     throw BadArguments(std::string("--device: ") + error.what());
   }

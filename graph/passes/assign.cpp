@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ebb/graph/passes/passes.h"
 #include "ebb/core/tensor/kernel_of.h"
+#include "ebb/graph/passes/passes.h"
 
 namespace ebb::detail {
 
@@ -140,7 +140,7 @@ class Assigner {
   }
 
   std::size_t workspace_bytes(const FormStep& step, const IndexSet& destroyed) {
-    const MemoryRule rule = kernel_of(*step.node->op, *form_.runtime).memory;
+    const MemoryRule rule = kernel_of(*step.node->op, *form_.runtime, step.node->site).memory;
     if (!rule) return 0;
     inputs_.clear();
     outputs_.clear();

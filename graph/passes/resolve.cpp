@@ -137,7 +137,7 @@ class Resolver {
 
   // The size of an opaque output is the memory rule's to tell.
   void reserve(const FormNode& item, const FormStep& step) {
-    const DeviceKernel& kernel = kernel_of(*item.node->op, *form_.runtime);
+    const DeviceKernel& kernel = kernel_of(*item.node->op, *form_.runtime, item.node->site);
     for (Index k = 0; k < step.outputs; ++k) {
       Spec& spec = form_.specs[item.first_output + k];
       if (!spec.shape.is_open()) continue;

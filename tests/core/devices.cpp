@@ -64,6 +64,10 @@ TEST_CASE("operators refuse inputs on two devices and name both") {
   const Device second = make_second_device();
   const Tensor a = Tensor::from({1.f}), b = Tensor::from({1.f}).to(second);
   CHECK_THROWS_WITH(a + b, Catch::Contains("cpu") && Catch::Contains("second"));
+  // Of one name.
+  CHECK_ERROR(Tensor::zeros({1}, DType::f32, Device::parse("sim:h200:1GiB")) +
+                  Tensor::zeros({1}, DType::f32, Device::parse("sim:h200:1GiB")),
+              Error, "inputs are on two devices sim:h200: each Device::simulated() and twin()");
 }
 
 TEST_CASE("memory of a device that is gone lives as long as its tensors") {

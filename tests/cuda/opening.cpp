@@ -1,9 +1,16 @@
 // What is said where there is no CUDA device to be had, and what goes on all the same.
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/tensor/apply.h"
+#include "ebb/graph/graph.h"
+#include "ebb/graph/session.h"
 #include "ebb/kernels/cuda/host/load.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
@@ -30,6 +37,36 @@ bool is_one_line(const std::string& text) {
   return !text.empty() && text.find('\n') == std::string::npos;
 }
 
+constinit const OpDef cpu_only_op{
+    .name = "cpu_only",
+    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+    .cpu = {[](const KernelContext& c) -> Status {
+      std::memcpy(c.outputs[0].data, c.inputs[0].data,
+                  sizeof(float) * static_cast<std::size_t>(c.inputs[0].elements()));
+      return {};
+    }}};
+
+// While it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (before_)
+      ::setenv(name_, before_->c_str(), 1);
+    else
+      ::unsetenv(name_);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* const name_;
+  std::optional<std::string> before_;
+};
+
 }  // namespace
 
 TEST_CASE("a machine without a driver, or with an old one, is told so in one line") {
@@ -41,6 +78,7 @@ TEST_CASE("a machine without a driver, or with an old one, is told so in one lin
   CHECK(detail::count_cuda() == 0);
   machine->set_driver(11040);
   CHECK_THAT(why_not(0), Catch::Contains("11.4") && Catch::Contains("needs one for CUDA"));
+  CHECK(detail::count_cuda() == -1);
   CHECK((Tensor::full({2}, 1) + 1).to_vector<float>() == std::vector<float>{2, 2});
   machine->set_driver(13000);
   CHECK(why_not(0) == "");
@@ -62,4 +100,47 @@ TEST_CASE("a device that is full, or taken away, is told so, and can be opened w
   CHECK_THAT(why_not(0), Catch::Contains("no memory left for a context"));
   machine->lose_device(0, 0);
   CHECK(why_not(0) == "");
+}
+
+TEST_CASE("a value of the environment that means nothing is told with those that do") {
+  for (const auto& [name, value, said] :
+       {std::tuple{"EBB_CUDA_LSTM", "composd",
+                   "EBB_CUDA_LSTM is 'composd'; there is: cudnn, composed"},
+        std::tuple{"EBB_CUDA_CHECK", "off", "EBB_CUDA_CHECK is 'off'; there is: 0, 1"},
+        std::tuple{"EBB_CUDA_MEMORY", "Plain",
+                   "EBB_CUDA_MEMORY is 'Plain'; there is: virtual, plain, block"}}) {
+    const Variable variable(name, value);
+    CHECK_THAT(why_not(0), Catch::Contains(said));
+    CHECK(is_one_line(why_not(0)));
+  }
+  for (const char* name : {"EBB_CUDA_LSTM", "EBB_CUDA_CHECK", "EBB_CUDA_MEMORY"}) {
+    const Variable variable(name, "");
+    CHECK(why_not(0) == "");
+  }
+}
+
+TEST_CASE("a device of this machine is simulated by its number too") {
+  CHECK(Device::parse("sim:cuda:0:1GiB").runtime().profile().name ==
+        Device::cuda().runtime().profile().name);
+  CHECK_THROWS_WITH(Device::parse("sim:cuda:7:1GiB"), Catch::Contains("there is cuda:0 alone"));
+  CHECK_THROWS_WITH(Device::parse("sim:cudax:1GiB"), Catch::Contains("no profile named 'cudax'"));
+}
+
+TEST_CASE("an operator without a kernel for CUDA says so at the user's line, in both modes") {
+  const CallSite site = CallSite::here();
+  const auto apply = [&](const Tensor& x) { return apply_one(cpu_only_op, {x}, {}, site); };
+  const std::string said =
+      "[cpu_only] has no kernel for device cuda; on cpu, where Tensor::to "
+      "moves its inputs, it has one (" +
+      std::string(site.file) + ":" + std::to_string(site.line) + ")";
+  const Tensor x = Tensor::full({2}, 1);
+  CHECK(apply(x).to_vector<float>() == std::vector<float>{1, 1});
+  CHECK_ERROR(apply(x.to(Device::cuda())), Error, said);
+  CHECK(apply(x.to(Device::cuda()).to(Device::cpu())).to(Device::cuda()).to_vector<float>() ==
+        std::vector<float>{1, 1});
+  Graph graph;
+  const Tensor fed = graph.placeholder("x", DType::f32, {-1});
+  const Tensor y = apply(fed);
+  Session session(graph, {.device = Device::cuda()});
+  CHECK_ERROR(session.run(y, {{fed, x}}), Error, said);
 }

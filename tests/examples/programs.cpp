@@ -1,5 +1,7 @@
 // The programs as a user meets them: arguments, exit codes, one line that says why, JSON.
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -41,6 +43,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_lstm --data nowhere.csv", "nowhere.csv"},
       {"train_mlp --mode both", "--mode"},
       {"train_mlp --device cuda:no", "unknown device"},
+      {"train_mlp --device ''", "unknown device ''"},
       {"train_mlp --device sim:cpu", "sim:PROFILE:SIZE"},
       {"train_mlp --accumulate auto", "--accumulate"},
       {"train_mlp --accumulate 5", "does not divide"},
@@ -112,6 +115,76 @@ TEST_CASE("without a CUDA part, and without a driver, --device cuda says so in o
     CHECK(holds(ended, why));
     CHECK(is_one_line(ended));
   }
+}
+
+TEST_CASE("a variable of the environment that cannot be used is told in one line") {
+  const std::string gpu = "EBB_CUDA_PART=" EBB_EMULATED_PART " ";
+  for (const auto& [variable, why] :
+       {std::pair{"EBB_CUDNN_LIBRARY=/dev/null", "EBB_CUDNN_LIBRARY names /dev/null, which cannot"},
+        std::pair{"EBB_CUBLASLT_LIBRARY=nowhere.so",
+                  "EBB_CUBLASLT_LIBRARY names nowhere.so, which"},
+        std::pair{"EBB_CUDNN_LIBRARY=libm.so.6", "it lacks functions that ebb calls"}}) {
+    const Ended ended = run("train_mlp --device cuda", "&1", gpu + variable + " ");
+    INFO(ended.output);
+    CHECK(ended.code == 2);
+    CHECK(holds(ended, why));
+    CHECK(is_one_line(ended));
+  }
+  // Of those that mean nothing for the device, what they say goes on.
+  for (const auto& [variable, why] :
+       {std::pair{"EBB_LOG=loud", "EBB_LOG is 'loud'; there is: trace, debug"},
+        std::pair{"EBB_THREADS=many", "EBB_THREADS is 'many', which is no number"}}) {
+    const Ended ended = run("train_mlp --epochs 1 --device cpu", "&1", variable + std::string(" "));
+    INFO(ended.output);
+    CHECK(ended.code == 0);
+    CHECK(holds(ended, why));
+  }
+}
+
+TEST_CASE("a program that is told to stay on the CPU, or to simulate, does not look for CUDA") {
+  const std::string broken = "EBB_CUDA_PART=" EBB_EMULATED_PART " EBB_CUDA_MEMORY=none ";
+  for (const char* device : {"cpu", "sim:h200:1GiB"}) {
+    const Ended ended = run(std::string("train_mlp --epochs 1 --device ") + device, "&1", broken);
+    INFO(ended.output);
+    CHECK(ended.code == 0);
+    CHECK(!holds(ended, "CUDA"));
+  }
+  const Ended best = run("train_mlp --epochs 1", "&1", broken);
+  INFO(best.output);
+  CHECK(best.code == 0);
+  CHECK(holds(best,
+              "the CPU is used instead of CUDA: [cuda] cuda:0 is not available: "
+              "EBB_CUDA_MEMORY is 'none'"));
+}
+
+TEST_CASE("EBB_CUDA_PART may be a name in the folder at hand; empty, it is as if it were not set") {
+  std::filesystem::copy_file(EBB_EMULATED_PART, "part_at_hand.so",
+                             std::filesystem::copy_options::overwrite_existing);
+  const Ended named =
+      run("train_mlp --device cuda", "&1", "EBB_EMULATED_DRIVER=0 EBB_CUDA_PART=part_at_hand.so ");
+  INFO(named.output);
+  CHECK(holds(named, "this machine has no CUDA driver"));
+  const Ended empty = run("train_mlp --device cuda:7", "&1", "EBB_CUDA_PART= ");
+  INFO(empty.output);
+  CHECK(!holds(empty, "EBB_CUDA_PART"));
+}
+
+TEST_CASE("a CUDA part of another build is refused, and named") {
+  std::ifstream file(EBB_EMULATED_PART, std::ios::binary);
+  std::string part(std::istreambuf_iterator<char>(file), {});
+  const std::string stamp = "ebb 0.";
+  std::size_t found = 0;
+  for (std::size_t at = part.find(stamp); at != std::string::npos; at = part.find(stamp, at + 1)) {
+    part[at + 4] = '9';
+    ++found;
+  }
+  REQUIRE(found > 0);
+  std::ofstream("another_part.so", std::ios::binary) << part;
+  const Ended ended = run("train_mlp --device cuda", "&1", "EBB_CUDA_PART=another_part.so ");
+  INFO(ended.output);
+  CHECK(ended.code == 2);
+  CHECK(holds(ended, "/another_part.so belongs to another build of ebb (ebb 9."));
+  CHECK(is_one_line(ended));
 }
 
 TEST_CASE("the bundled trainings run on a GPU, to the losses of the CPU, in the memory predicted") {

@@ -9,6 +9,22 @@ readonly out=${OUT:-$PWD/build/gpu-check}
 readonly all=(device suites examples memcheck racecheck bench)
 failed=0
 
+# know PART...: says which of them it does not have, before anything is built for them.
+know() {
+  local name
+  for name; do
+    if [[ " ${all[*]} " != *" $name "* ]]; then
+      printf "ebb: gpu-check has no part '%s'; it has: %s\n" "$name" "${all[*]}" >&2
+      return 1
+    fi
+  done
+}
+
+if [[ ${1:-} == know ]]; then
+  know "${@:2}"
+  exit
+fi
+
 # What a toolkit brings may not be on the path, nor what came with PyTorch where the loader looks.
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 if [[ -n ${EBB_CUDA_PART:-} ]]; then
@@ -106,15 +122,12 @@ if [[ ${1:-} == help ]]; then
   usage
   exit 0
 fi
+know "$@" || exit 2
 mkdir -p "$out"
 : >"$out/summary.txt"
 chosen=("$@")
 ((${#chosen[@]})) || chosen=("${all[@]}")
 for name in "${chosen[@]}"; do
-  if [[ " ${all[*]} " != *" $name "* ]]; then
-    printf "ebb: gpu-check has no part '%s'; it has: %s\n" "$name" "${all[*]}" >&2
-    exit 2
-  fi
   if [[ -n ${EBB_CUDA_PART:-} && $name =~ check$ ]]; then
     printf 'left out %s: needs a GPU\n' "$name" | tee -a "$out/summary.txt"
     continue

@@ -131,8 +131,8 @@ void memory_of(Device device) {
   std::printf("%zu went back\n", released.returned_bytes);
 
   // An eager step on a twin of the device: nothing real is touched, no values exist, every byte is
-  // counted. Not yet: the recorded profile of a GPU
-  memory::Prediction eager = memory::predict(Device::simulated("cpu", 141_GiB), [](Device twin) {
+  // counted.
+  memory::Prediction eager = memory::predict(Device::simulated("h200", 141_GiB), [](Device twin) {
     Parameters params(twin, Seed{7});
     Classifier model(params, 64, 10);
     Tensor loss = softmax_cross_entropy(model(Tensor::full({4096, 64}, 0, DType::f32, twin)),

@@ -24,10 +24,15 @@ std::filesystem::path own_folder() {
   return std::filesystem::canonical(info.dli_fname, error).parent_path();
 }
 
+// What EBB_CUDA_PART names; nothing where it is not set.
+std::filesystem::path chosen() {
+  const char* const file = std::getenv("EBB_CUDA_PART");
+  return file ? file : "";
+}
+
 // Beside ebb's own code, as in a folder of programs that is handed on; where a build has it; where
 // an installation has it, from the library as from a program; where this ebb was to be installed.
 std::vector<std::filesystem::path> places() {
-  if (const char* chosen = std::getenv("EBB_CUDA_PART")) return {chosen};
   std::vector<std::filesystem::path> found;
   if (const std::filesystem::path own = own_folder(); !own.empty())
     for (const char* folder : {".", "..", "../..", "ebb", "../lib/ebb"})
@@ -39,35 +44,48 @@ std::vector<std::filesystem::path> places() {
 // Never closed: kernels of it are named by what lives as long as the process.
 struct Loaded {
   const Part* part = nullptr;
-  std::string problem;  // why there is none
+  std::string problem;      // why there is none
+  bool is_missing = false;  // and nothing says that there should be one
 };
 
-Loaded load_from(const std::filesystem::path& file) {
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) return {nullptr, std::string("the CUDA part cannot be loaded: ") + ::dlerror()};
+Loaded take_from(void* library, const std::filesystem::path& file) {
   const auto function =
       reinterpret_cast<ebb_cuda_part_function*>(::dlsym(library, "ebb_cuda_part"));  // NOLINT
   if (!function) return {nullptr, file.string() + " is no CUDA part of ebb"};
   const Part* const part = function();
+  Dl_info info;  // where the loader has found it
+  const bool is_found = ::dladdr(reinterpret_cast<const void*>(function), &info) != 0;
   if (std::strcmp(part->stamp, part_stamp()) != 0)
-    return {nullptr, file.string() + " belongs to another build of ebb (" + part->stamp +
-                         "; this is " + part_stamp() + ")"};
+    return {nullptr, (is_found ? info.dli_fname : file.string()) +
+                         " belongs to another build of ebb (" + part->stamp + "; this is " +
+                         part_stamp() + ")"};
   part->look_for_tf32_at(ebb::detail::tf32_switch());
   return {part, {}};
 }
 
+Loaded load_from(const std::filesystem::path& file) {
+  if (void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL))
+    return take_from(library, file);
+  return {nullptr, std::string("the CUDA part cannot be loaded: ") + ::dlerror()};
+}
+
 Loaded load() {
-  const std::vector<std::filesystem::path> all = places();
-  for (const std::filesystem::path& file : all) {
-    std::error_code error;
-    if (std::filesystem::exists(file, error)) return load_from(file);
+  std::error_code error;
+  if (const std::filesystem::path file = chosen(); !file.empty()) {
+    // With its folder: the loader looks for a mere name elsewhere.
+    if (std::filesystem::exists(file, error)) return load_from(std::filesystem::absolute(file));
+    return {nullptr, "EBB_CUDA_PART names " + file.string() + ", which is not there"};
   }
-  if (std::getenv("EBB_CUDA_PART"))
-    return {nullptr, "EBB_CUDA_PART names " + all.front().string() + ", which is not there"};
-  return {
-      nullptr,
-      std::string("no CUDA part of ebb (") + kFile +
-          ") beside the program or where ebb is installed: it is built where a CUDA toolkit is"};
+  for (const std::filesystem::path& file : places())
+    if (std::filesystem::exists(file, error)) return load_from(file);
+  // By the run path of the program or library that holds this code: find_package(ebb) has put the
+  // installation there.
+  if (void* const library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL))
+    return take_from(library, kFile);
+  return {nullptr,
+          std::string("no CUDA part of ebb (") + kFile +
+              ") beside the program or where ebb is installed: it is built where a CUDA toolkit is",
+          true};
 }
 
 const Loaded& load_once() {
@@ -102,6 +120,15 @@ CudaDevice open_cuda(int number) {
   return device;
 }
 
-int count_cuda() noexcept { return cuda::toolkit().device_count; }
+int count_cuda() noexcept {
+  const cuda::Toolkit here = cuda::toolkit();
+  if (here.device_count > 0) return here.device_count;
+  try {
+    const cuda::Loaded& loaded = cuda::load_once();
+    return loaded.is_missing || (loaded.part && here.driver_version == 0) ? 0 : -1;
+  } catch (const std::exception&) {  // no memory for the names of places
+    return 0;
+  }
+}
 
 }  // namespace ebb::detail

@@ -56,8 +56,8 @@ struct Part {
   KernelTable kernels;
 };
 
-// The version, the layout of what crosses the border, and the compiler's idea of it: parts of
-// another build are refused.
+// The version, a digest of the headers of what crosses the border, and the compiler's idea of their
+// layout: parts of another build are refused, as one that an older installation has left.
 const char* part_stamp() noexcept;
 
 }  // namespace ebb::cuda

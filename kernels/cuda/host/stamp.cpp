@@ -6,7 +6,7 @@ namespace ebb::cuda {
 
 const char* part_stamp() noexcept {
   static const std::string stamp = [] {
-    std::string text = "ebb " EBB_VERSION;
+    std::string text = "ebb " EBB_STAMP;
     for (const std::size_t bytes :
          {sizeof(Part), sizeof(KernelContext), sizeof(MemoryQuery), sizeof(Buffer), sizeof(Launch),
           sizeof(Attributes), sizeof(memory::Profile), sizeof(detail::CudaDevice),

@@ -44,10 +44,31 @@ std::string find(int number) {
                     : "there are cuda:0 to cuda:" + std::to_string(count - 1);
 }
 
-// EBB_CUDA_LSTM=composed: LSTMs are composed of products even where cuDNN is there.
-bool wants_cudnn() noexcept {
-  const char* const form = std::getenv("EBB_CUDA_LSTM");
-  return !form || std::string_view(form) != "composed";
+// What the environment chooses of two; the first where it is silent.
+struct Choice {
+  const char* variable;
+  std::string_view first, second;
+
+  std::string_view value() const noexcept {
+    const char* const text = std::getenv(variable);
+    return text && *text ? text : first;
+  }
+  bool is_second() const noexcept { return value() == second; }
+  std::string problem() const {
+    if (value() == first || is_second()) return "";
+    return std::string(variable) + " is '" + std::string(value()) +
+           "'; there is: " + std::string(first) + ", " + std::string(second);
+  }
+};
+// Whether LSTMs are composed of products even where cuDNN is there.
+constexpr Choice kLstm = {"EBB_CUDA_LSTM", "cudnn", "composed"};
+// Whether the backend waits for each launch.
+constexpr Choice kCheck = {"EBB_CUDA_CHECK", "0", "1"};
+
+std::string read_environment() {
+  for (const Choice& choice : {kLstm, kCheck})
+    if (std::string problem = choice.problem(); !problem.empty()) return problem;
+  return library_problem();
 }
 
 std::string read_profile(int number, memory::Profile& profile) {
@@ -61,7 +82,7 @@ std::string read_profile(int number, memory::Profile& profile) {
     return text_of(error);
   }
   profile = memory::cuda_profile(major * 10 + minor, multiprocessors);
-  profile.has_cudnn = wants_cudnn() && has_cudnn();
+  profile.has_cudnn = !kLstm.is_second() && has_cudnn();
   if (profile.compute_capability >= kOldest) return "";
   return "its compute capability is " + capability_text(profile.compute_capability) +
          "; ebb needs " + capability_text(kOldest) + " or newer";
@@ -87,14 +108,10 @@ std::string start(int number, int capability) {
   }
 }
 
-bool is_set(const char* variable) noexcept {
-  const char* const value = std::getenv(variable);
-  return value && *value && std::string_view(value) != "0";
-}
-
 std::string open(int number, detail::CudaDevice& device) {
   memory::Profile profile;
   if (std::string problem = find(number); !problem.empty()) return problem;
+  if (std::string problem = read_environment(); !problem.empty()) return problem;
   if (std::string problem = read_profile(number, profile); !problem.empty()) return problem;
   if (std::string problem = start(number, profile.compute_capability); !problem.empty())
     return problem;
@@ -103,7 +120,7 @@ std::string open(int number, detail::CudaDevice& device) {
   auto source = memory::cuda::make_device_source(number, streams, profile, problem);
   if (!source) return problem;
   device.staging = std::make_unique<memory::cuda::PinnedSource>(number, streams);
-  device.backend = std::make_unique<CudaBackend>(number, streams, is_set("EBB_CUDA_CHECK"));
+  device.backend = std::make_unique<CudaBackend>(number, streams, kCheck.is_second());
   device.source = std::move(source);
   device.profile = std::move(profile);
   return "";

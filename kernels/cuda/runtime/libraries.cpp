@@ -8,14 +8,30 @@
 namespace ebb::cuda {
 namespace {
 
+[[maybe_unused]] constexpr const char* kCublasLt = "EBB_CUBLASLT_LIBRARY";
+[[maybe_unused]] constexpr const char* kCudnn = "EBB_CUDNN_LIBRARY";
+
+// Null where the environment names none.
+const char* chosen_file(const char* variable) noexcept {
+  const char* const file = std::getenv(variable);
+  return file && *file ? file : nullptr;
+}
+
 // Never closed: what such a library has started may go on until the process ends.
 void* open(const char* variable, std::initializer_list<const char*> names) noexcept {
   const auto load = [](const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL); };
-  const char* const chosen = std::getenv(variable);
-  if (void* library = chosen && *chosen ? load(chosen) : nullptr) return library;
+  if (const char* const chosen = chosen_file(variable)) return load(chosen);
   for (const char* name : names)
     if (void* library = load(name)) return library;
   return nullptr;
+}
+
+// Of a file that the environment names, and that was of no use.
+std::string why_not(const char* variable) {
+  const char* const file = chosen_file(variable);
+  const char* const reason =
+      ::dlopen(file, RTLD_NOW | RTLD_LOCAL) ? "it lacks functions that ebb calls" : ::dlerror();
+  return std::string(variable) + " names " + file + ", which cannot be used: " + reason;
 }
 
 template <class Function>
@@ -32,7 +48,7 @@ bool find(void* library, const char* name, Function& function) noexcept {
 const CublasLt* cublas_lt() noexcept {
   static CublasLt table;
   static const bool is_there = [] {
-    void* const library = open("EBB_CUBLASLT_LIBRARY", {"libcublasLt.so.13", "libcublasLt.so.12"});
+    void* const library = open(kCublasLt, {"libcublasLt.so.13", "libcublasLt.so.12"});
     bool is_whole = library != nullptr;
     EBB_CUBLASLT_FUNCTIONS(EBB_FIND)
     return is_whole;
@@ -45,7 +61,7 @@ const CublasLt* cublas_lt() noexcept {
 const Cudnn* cudnn() noexcept {
   static Cudnn table;
   static const bool is_there = [] {
-    void* const library = open("EBB_CUDNN_LIBRARY", {"libcudnn.so.9"});
+    void* const library = open(kCudnn, {"libcudnn.so.9"});
     bool is_whole = library != nullptr;
     EBB_CUDNN_FUNCTIONS(EBB_FIND)
     return is_whole;
@@ -58,5 +74,15 @@ bool has_cudnn() noexcept { return false; }
 #endif
 
 #undef EBB_FIND
+
+std::string library_problem() {
+#if EBB_HAS_CUBLASLT
+  if (chosen_file(kCublasLt) && !cublas_lt()) return why_not(kCublasLt);
+#endif
+#if EBB_HAS_CUDNN
+  if (chosen_file(kCudnn) && !cudnn()) return why_not(kCudnn);
+#endif
+  return "";
+}
 
 }  // namespace ebb::cuda

@@ -1,6 +1,7 @@
 // cuBLASLt and cuDNN, loaded when they are first used: to be linked with them costs a program's
 // start some 50 ms, and they need not be there.
 #pragma once
+#include <string>
 
 #if __has_include(<cublasLt.h>)
 #define EBB_HAS_CUBLASLT 1
@@ -46,7 +47,7 @@ struct CublasLt {
 };
 
 // Null where the library is not there, or lacks one of them. The environment's
-// EBB_CUBLASLT_LIBRARY names the file to be tried first.
+// EBB_CUBLASLT_LIBRARY names the file; without it the loader looks.
 const CublasLt* cublas_lt() noexcept;
 #endif
 
@@ -86,5 +87,8 @@ struct Cudnn {
 const Cudnn* cudnn() noexcept;
 #endif
 bool has_cudnn() noexcept;
+
+// Empty, or why a file that one of the two names cannot be used.
+std::string library_problem();
 
 }  // namespace ebb::cuda
