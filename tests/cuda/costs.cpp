@@ -81,3 +81,16 @@ TEST_CASE("memory goes back with as many waits however many threads have been th
   CHECK(memory::release_cached(device).returned_bytes > 0);
   CHECK(machine.statistics().synchronisations - before <= 2);
 }
+
+TEST_CASE("a request beyond what the device has left is refused before its pages are mapped") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const Tensor kept = Tensor::full({4}, 1).to(device);
+  const std::uint64_t before = machine.statistics().maps;
+  const memory::Stats stats = memory::stats(device);
+  const auto elements = static_cast<std::int64_t>(stats.device_free / 4 + (64 << 20));
+  for (int i = 0; i < 2; ++i)
+    CHECK_THROWS_AS(Tensor::full({elements}, 1, DType::f32, device), OutOfMemory);
+  CHECK(machine.statistics().maps == before);
+  CHECK(memory::stats(device).device_free >= stats.device_free);
+}
