@@ -94,3 +94,16 @@ TEST_CASE("a request beyond what the device has left is refused before its pages
   CHECK(machine.statistics().maps == before);
   CHECK(memory::stats(device).device_free >= stats.device_free);
 }
+
+TEST_CASE("page-locked memory goes back with what else is cached") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const DataSet data(Tensor::full({64, 8}, 1), Tensor::full({64}, 1));
+  {
+    DataLoader loader(data, {.batch = 16, .device = device});
+    for (const Batch& batch : loader) static_cast<void>(batch);
+  }
+  CHECK(device.runtime().staging()->reserved_bytes() > 0);
+  memory::release_cached(device);
+  CHECK(device.runtime().staging()->reserved_bytes() == 0);
+}
