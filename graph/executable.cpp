@@ -190,7 +190,8 @@ bool Executable::is_captured(Stream* stream) {
 }
 
 Launched Executable::launch(Stream* stream) {
-  if (runtime_.has_streams())
+  if (!runtime_.has_streams()) return runtime_.run(stream, launches_);
+  if (!capture_)
     for (Launch& launch : launches_) launch.context.stream = stream;
   if (!is_captured(stream)) return runtime_.run(stream, launches_);
   // Of a replay that failed nobody knows how far it came.

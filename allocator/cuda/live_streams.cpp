@@ -21,10 +21,14 @@ cudaError_t LiveStreams::wait_for_all() noexcept {
   const std::lock_guard lock(mutex_);
   for (Member* member : members_) {
     const auto turn = member->hold();
+    const std::uint64_t puts = member->puts();
+    if (puts == member->done_) continue;
     const cudaError_t error = cudaStreamSynchronize(member->stream_);
-    if (error == cudaSuccess) continue;
-    static_cast<void>(cudaGetLastError());
-    return error;
+    if (error != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return error;
+    }
+    member->done_ = puts;
   }
   return cudaSuccess;
 }

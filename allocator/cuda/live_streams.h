@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -31,11 +33,19 @@ class LiveStreams {
     /// Waits until nobody else holds the stream.
     std::unique_lock<std::mutex> hold() noexcept { return std::unique_lock(mutex_); }
 
+    /// After something was put into the stream, a wait for another one included; by its thread.
+    void count_put() noexcept {
+      puts_.store(puts_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+    std::uint64_t puts() const noexcept { return puts_.load(std::memory_order_acquire); }
+
    private:
     friend class LiveStreams;
     const std::shared_ptr<LiveStreams> all_;
     const cudaStream_t stream_;
     std::mutex mutex_;
+    std::atomic<std::uint64_t> puts_ = 0;
+    std::uint64_t done_ = 0;  // of those, when the stream was last waited for
   };
 
   /// Returns when all that the streams were asked for is done: with the failure of the first that

@@ -58,8 +58,15 @@ bool VirtualSource::map_page(CUdeviceptr at) noexcept {
   return is_mapped;
 }
 
+// To map all that the device has before it refuses takes a call for each page, and takes the
+// memory from others meanwhile. A few pages are tried at once.
+bool VirtualSource::is_too_much(std::size_t bytes) const noexcept {
+  constexpr std::size_t kTried = 16;
+  return bytes / page_bytes() > kTried && bytes > device_memory().free;
+}
+
 bool VirtualSource::commit(void* at, std::size_t bytes) noexcept {
-  if (!enter()) return false;
+  if (!enter() || is_too_much(bytes)) return false;
   const CUdeviceptr begin = address(at);
   std::size_t mapped = 0;
   while (mapped < bytes && map_page(begin + mapped)) mapped += page_bytes();

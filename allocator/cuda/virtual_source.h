@@ -24,6 +24,7 @@ class VirtualSource final : public DeviceSource {
   VirtualSource(const Driver& driver, int device, const CUmemAllocationProp& kind,
                 std::size_t page_bytes, std::shared_ptr<LiveStreams> streams) noexcept;
   bool map_page(CUdeviceptr at) noexcept;
+  bool is_too_much(std::size_t bytes) const noexcept;
 
   const Driver& driver_;
   const CUmemAllocationProp kind_;  // of memory

@@ -72,6 +72,9 @@ Runtime::Runtime(Parts parts, bool simulated)
   staging.name = "page-locked";
   staging.grows = false;
   staging.page_bytes = parts.staging->page_bytes();
+  // Few blocks, which stay: what is locked is missing elsewhere, so each takes its pages alone.
+  staging.small_request = staging.medium_request = 0;
+  staging.large_multiple = staging.page_bytes;
   staging_ = std::make_unique<memory::CachingAllocator>(std::move(parts.staging), staging);
 }
 

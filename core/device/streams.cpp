@@ -1,6 +1,7 @@
 #include "ebb/core/device/streams.h"
 
 #include <algorithm>
+#include <exception>
 
 namespace ebb::detail {
 
@@ -21,12 +22,24 @@ void Streams::take_back(Stream* stream) noexcept {
   idle_.push_back(stream);
 }
 
+// Null where two streams wait for each other as well, or the device has no more.
+Stream* Streams::joint() noexcept {
+  if (joint_ || all_.size() <= 2) return joint_.get();
+  try {
+    joint_ = backend_->make_stream();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
+  return joint_.get();
+}
+
 Status Streams::wait_for_all(Stream* stream) noexcept {
   const std::lock_guard lock(mutex_);
+  Stream* const joint = this->joint();
   for (const std::unique_ptr<Stream>& other : all_)
     if (other.get() != stream)
-      if (const Status status = backend_->wait(stream, other.get()); !status.ok()) return status;
-  return {};
+      if (const Status status = backend_->wait(joint ? joint : stream, other.get()); !status.ok())
+        return status;
+  return joint ? backend_->wait(stream, joint) : Status{};
 }
 
 namespace {

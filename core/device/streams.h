@@ -16,14 +16,19 @@ class Streams {
 
   Stream* lend();
   void take_back(Stream* stream) noexcept;
-  // Has `stream` wait for every other.
+  // Has `stream` wait for every other. Where there are many, a stream without work waits for them,
+  // one after the other, and `stream` for that one: whoever has had nothing to do since is waited
+  // for once, not by each.
   Status wait_for_all(Stream* stream) noexcept;
 
  private:
+  Stream* joint() noexcept;
+
   const std::shared_ptr<Backend> backend_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Stream>> all_;
   std::vector<Stream*> idle_;
+  std::unique_ptr<Stream> joint_;  // that stream, once it is needed
 };
 
 // The calling thread's stream of a device: lent when first asked for, given back when the thread

@@ -32,7 +32,10 @@ void set_growth(const Device& device, Growth growth) {
   allocator.preallocate(allocator.cache_bytes_within(most));
 }
 
-ReleaseReport release_cached(const Device& device) { return allocator_of(device).release_cached(); }
+ReleaseReport release_cached(const Device& device) {
+  if (CachingAllocator* staging = device.runtime().staging()) staging->release_cached();
+  return allocator_of(device).release_cached();
+}
 
 std::size_t available(const Device& device) { return allocator_of(device).room_bytes(); }
 

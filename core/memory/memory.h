@@ -29,7 +29,7 @@ void set_limit(const Device& device, std::optional<Limit> reserved);
 // OutOfMemory, and Error where the device has no addresses to reserve.
 void set_growth(const Device& device, Growth growth);
 
-// Gives what is cached and not in use back to the device; describe() says it in a line.
+// Gives back what is cached and not in use, to the host its page-locked memory; see describe().
 ReleaseReport release_cached(const Device& device);
 
 // The most that could still be reserved for something new: the limit or the capacity, less what

@@ -31,6 +31,8 @@ struct Statistics {
   std::uint64_t executed;                 // pieces of work that were done, those of graphs included
   std::uint64_t default_stream_uses;      // each of them a mistake
   std::uint64_t synchronisations;         // of streams, events and devices
+  std::uint64_t waits;                    // of streams for events, asked for
+  std::uint64_t maps;                     // of memory to reserved addresses
   std::uint64_t pending;                  // pieces of work that wait
   std::uint64_t streams, events, graphs;  // that exist
 };

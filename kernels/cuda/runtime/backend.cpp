@@ -77,17 +77,25 @@ std::unique_ptr<Stream> CudaBackend::make_stream() {
   return std::make_unique<CudaStream>(common_);
 }
 
-// Both calls under one hold: another thread that waits for `other` records the same event.
+// Both calls under one hold: another thread that waits for `other` records the same event. Who has
+// waited for all that is in it need not do so again.
 Status CudaBackend::wait(Stream* stream, Stream* other) noexcept {
   if (const Status status = enter(); !status.ok()) return status;
   if (stream == other) return {};
-  const CudaStream& waiting = cuda_stream(stream);
+  CudaStream& waiting = cuda_stream(stream);
   CudaStream& awaited = cuda_stream(other);
   const auto turn = awaited.member().hold();
+  if (awaited.was_awaited_by(waiting)) return {};
+  const std::uint64_t puts = awaited.puts();
   if (const cudaError_t error = cudaEventRecord(awaited.event(), awaited.get());
       error != cudaSuccess)
     return answer(error, awaited);
-  return answer(cudaStreamWaitEvent(waiting.get(), awaited.event(), 0), waiting);
+  if (const cudaError_t error = cudaStreamWaitEvent(waiting.get(), awaited.event(), 0);
+      error != cudaSuccess)
+    return answer(error, waiting);
+  awaited.note_wait_of(waiting, puts);
+  waiting.count_put();
+  return {};
 }
 
 Status CudaBackend::synchronise(Stream* stream) noexcept {
@@ -97,7 +105,9 @@ Status CudaBackend::synchronise(Stream* stream) noexcept {
 
 Status CudaBackend::put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes,
                              cudaMemcpyKind kind) noexcept {
-  return answer(cudaMemcpyAsync(to, from, bytes, kind, stream.get()), stream);
+  const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, stream.get());
+  stream.count_put();
+  return answer(error, stream);
 }
 
 Status CudaBackend::copy_in(Stream* stream, void* to, const void* from,
@@ -139,17 +149,20 @@ Status CudaBackend::copy(Stream* stream, void* to, const void* from, std::size_t
 Status CudaBackend::fill(Stream* stream, void* to, unsigned char value,
                          std::size_t bytes) noexcept {
   if (const Status status = enter(); !status.ok() || bytes == 0) return status;
-  const CudaStream& own = cuda_stream(stream);
-  return answer(cudaMemsetAsync(to, value, bytes, own.get()), own);
+  CudaStream& own = cuda_stream(stream);
+  const cudaError_t error = cudaMemsetAsync(to, value, bytes, own.get());
+  own.count_put();
+  return answer(error, own);
 }
 
 Launched CudaBackend::run(Stream* stream, std::span<const Launch> launches) noexcept {
   if (const Status status = enter(); !status.ok()) return {status, 0};
-  const CudaStream& own = cuda_stream(stream);
+  CudaStream& own = cuda_stream(stream);
   const auto check = [&](const Launch& launch) {
     return checks_ ? finish(own, launch.name) : Status{};
   };
   Launched launched = launch_all(launches, check);
+  own.count_put();
   if (!launched.status.ok()) launched.status = explain(launched.status, own);
   return launched;
 }
@@ -178,8 +191,10 @@ std::unique_ptr<Capture> CudaBackend::capture(Stream* stream, std::span<const La
 
 Status CudaBackend::replay(Stream* stream, Capture& capture) noexcept {
   if (const Status status = enter(); !status.ok()) return status;
-  const CudaStream& own = cuda_stream(stream);
-  return answer(cudaGraphLaunch(static_cast<GraphCapture&>(capture).get(), own.get()), own);
+  CudaStream& own = cuda_stream(stream);
+  const cudaError_t error = cudaGraphLaunch(static_cast<GraphCapture&>(capture).get(), own.get());
+  own.count_put();
+  return answer(error, own);
 }
 
 }  // namespace ebb::cuda

@@ -9,6 +9,11 @@
 
 namespace ebb::cuda {
 
+std::uint64_t CudaStream::next_serial() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 CudaStream::CudaStream(std::shared_ptr<Common> common) : common_(std::move(common)) {
   cudaError_t error = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
   if (error == cudaSuccess) error = event_.make();

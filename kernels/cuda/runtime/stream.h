@@ -1,6 +1,7 @@
 // A stream of a CUDA device with what belongs to it.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "ebb/allocator/cuda/live_streams.h"
@@ -36,6 +37,19 @@ class CudaStream final : public DeviceStream {
   // The stream is held meanwhile.
   cudaEvent_t event() const noexcept { return event_.get(); }
   memory::cuda::LiveStreams::Member& member() noexcept { return *member_; }
+
+  void count_put() noexcept { member_->count_put(); }
+  std::uint64_t puts() const noexcept { return member_->puts(); }
+  // Whether `other`, the last that has waited for this stream, did so for all that is in it. While
+  // the stream is held, as the next one.
+  bool was_awaited_by(const CudaStream& other) const noexcept {
+    return awaited_by_ == other.serial_ && awaited_puts_ == puts();
+  }
+  // The wait came after so many had been put in.
+  void note_wait_of(const CudaStream& other, std::uint64_t puts) noexcept {
+    awaited_by_ = other.serial_;
+    awaited_puts_ = puts;
+  }
   BounceBuffer& bounce_buffer() noexcept { return *bounce_buffer_; }
 
   // Handles whose work goes into this stream; cuBLASLt is told so with each call. Null, and
@@ -59,7 +73,11 @@ class CudaStream final : public DeviceStream {
  private:
   void close() noexcept;
 
+  static std::uint64_t next_serial() noexcept;
+
   const std::shared_ptr<Common> common_;
+  const std::uint64_t serial_ = next_serial();       // addresses are used again
+  std::uint64_t awaited_by_ = 0, awaited_puts_ = 0;  // a stream's serial, from 1
   CudaEvent event_;
   std::unique_ptr<memory::cuda::LiveStreams::Member> member_;
   std::unique_ptr<BounceBuffer> bounce_buffer_;

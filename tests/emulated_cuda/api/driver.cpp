@@ -152,6 +152,10 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult state = state_of_devices(); state != CUDA_SUCCESS) return state;
   if (const CUresult wish = wished(Fault::map); wish != CUDA_SUCCESS) return wish;
+  {
+    auto lock = machine().lock();
+    ++machine().statistics.maps;
+  }
   return result(address_space().map(address, bytes, offset, handle));
 }
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {

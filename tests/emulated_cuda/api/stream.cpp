@@ -129,6 +129,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       return error;
     if (own.events.count(event) == 0) return cudaErrorInvalidResourceHandle;
     if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    ++own.statistics.waits;
     if (event->capture) {
       if (stream->capture && stream->capture != event->capture) {
         own.invalidate(*stream->capture);
