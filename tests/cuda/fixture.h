@@ -1,5 +1,7 @@
 // The emulated machine as tests of ebb steer it.
 #pragma once
+#include <cstdlib>
+
 #include "ebb/core/device/device.h"
 #include "ebb/tests/emulated_cuda/control.h"
 
@@ -36,6 +38,18 @@ class Machine {
   }
 
   const emulated::Control& control_;
+};
+
+// Set in the environment while it lives: what a device that is opened meanwhile is told.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* const name_;
 };
 
 }  // namespace ebb::tests

@@ -11,6 +11,7 @@
 #include "ebb/core/ops/memory_figures.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
@@ -139,6 +140,54 @@ TEST_CASE("the gradient of the input of a layer without outputs is zero") {
   const Tensor b = Tensor::zeros({0}, DType::f32, device).with_grad();
   sum(square(dense(x, w, b))).backward();
   for (const float value : x.grad().to_vector<float>()) CHECK(value == 0);
+}
+
+TEST_CASE("products of views that begin anywhere are right, the library's or not") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const auto calls_of = [&](std::int64_t width, bool bias) {
+    const std::int64_t rows = 40;
+    const auto count = static_cast<std::size_t>(rows * width);
+    const Tensor host = Tensor::from(ramp(count), {rows, width});
+    const Tensor on_host = slice(host, 1, rows), factor = slice(host, 1, width + 1);
+    const Tensor x = slice(host.to(device), 1, rows), w = slice(host.to(device), 1, width + 1);
+    const Tensor shift = Tensor::from(ramp(count), {rows * width});
+    const auto b = [&](const Tensor& all) { return slice(all, 1, width + 1); };
+    const Tensor right = bias ? dense(on_host, factor, b(shift)) : matmul(on_host, factor);
+    const std::uint64_t before = machine.statistics().library_calls;
+    const Tensor got = bias ? dense(x, w, b(shift.to(device))) : matmul(x, w);
+    const std::vector<float> values = got.to_vector<float>(), expected = right.to_vector<float>();
+    for (std::size_t i = 0; i < values.size(); i += 13) CHECK(values[i] == Approx(expected[i]));
+    return machine.statistics().library_calls - before;
+  };
+  CHECK(calls_of(4, false) == 1);  // views that begin at multiples of 16 bytes
+  CHECK(calls_of(5, false) == 0);
+  CHECK(calls_of(4, true) == 0);  // a bias that does not
+}
+
+TEST_CASE("updates of two optimizers, one after the other, are made by the kernel of each") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {4, 8});
+  Parameters one(graph, Seed{7}), two(graph, Seed{8});
+  const Tensor w = one.declare("w", {8, 8}, initializers::normal(0, 1));
+  const Tensor v = two.declare("v", {8, 8}, initializers::normal(0, 1));
+  const Tensor loss = mean(square(matmul(matmul(x, w), v)));
+  const Tensors steps = {optim::Adam({.learning_rate = 0.01}).minimize(loss, one),
+                         optim::Sgd({.learning_rate = 0.1}).minimize(loss, two)};
+  const auto trained = [&](const Device& device) {
+    device.runtime().set_poisons(false);  // step by step nothing is launched together
+    Session session(graph, {.device = device});
+    session.initialize();
+    for (int i = 0; i < 3; ++i) session.run(steps, {{x, Tensor::from(ramp(32), {4, 8})}});
+    std::vector<float> values = session.value(one["w"]).to_vector<float>();
+    const std::vector<float> others = session.value(two["v"]).to_vector<float>();
+    values.insert(values.end(), others.begin(), others.end());
+    return values;
+  };
+  const Machine machine;
+  const std::vector<float> right = trained(Device::cpu()), values = trained(own_cuda());
+  for (std::size_t i = 0; i < right.size(); ++i)
+    CHECK(values[i] == Approx(right[i]).epsilon(1e-4).margin(1e-5));
 }
 
 TEST_CASE("TF32 rounds the factors of products where it is allowed, and nothing before") {

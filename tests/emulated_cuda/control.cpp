@@ -3,7 +3,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "ebb/tests/emulated_cuda/api/call.h"
+#include "ebb/tests/emulated_cuda/library_objects.h"
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
+#include "ebb/tests/emulated_cuda/memory/host_memory.h"
 #include "ebb/tests/emulated_cuda/queues/machine.h"
 
 namespace ebb::emulated {
@@ -25,6 +28,9 @@ constexpr Control kControl = {
             statistics->streams = m.streams.size();
             statistics->events = m.events.size();
             statistics->graphs = m.graphs.size() + m.execs.size();
+            statistics->page_locked = host_memory().blocks();
+            statistics->library_objects = library_objects;
+            statistics->bytes = address_space().used(0);
           });
         },
     .inject =
@@ -49,6 +55,7 @@ constexpr Control kControl = {
     .set_at_once = [](bool at_once) { locked([=](Machine& m) { m.at_once = at_once; }); },
     .set_most_waiting =
         [](std::size_t work) { locked([=](Machine& m) { m.most_waiting = work; }); },
+    .last_error = [] { return static_cast<int>(thread_state().last_error); },
     .is_device_address = [](const void* address) { return address_space().holds(address); },
     .last_complaint = []() -> const char* {
       static auto* const text = new std::string;

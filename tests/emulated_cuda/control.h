@@ -22,9 +22,10 @@ enum class Fault : int {
   launch_graph,       //
   cublaslt,           // cublasLtMatmul
   cudnn,              // cudnnRNN...
+  create_cudnn,       // cudnnCreate
   execute,            //
 };
-inline constexpr std::size_t kFaults = 15;
+inline constexpr std::size_t kFaults = 16;
 
 struct Statistics {
   std::uint64_t launches, graph_launches, copies, fills, library_calls;  // asked for
@@ -35,6 +36,9 @@ struct Statistics {
   std::uint64_t maps;                     // of memory to reserved addresses
   std::uint64_t pending;                  // pieces of work that wait
   std::uint64_t streams, events, graphs;  // that exist
+  std::uint64_t page_locked;              // blocks of it
+  std::uint64_t library_objects;          // handles and descriptors of cuBLASLt and cuDNN
+  std::uint64_t bytes;                    // of device 0 that are allocated
 };
 
 // Functions may be called from any thread.
@@ -53,6 +57,8 @@ struct Control {
   void (*set_at_once)(bool at_once);    // work is done when it is asked for
   // A stream that has more to do does its oldest when it is asked for more.
   void (*set_most_waiting)(std::size_t work);
+  // What cudaGetLastError would answer to the calling thread.
+  int (*last_error)();
   // Whether a host address lies where device memory does.
   bool (*is_device_address)(const void* address);
   // The last mistake that the emulation found, in words; empty where there is none. Static.

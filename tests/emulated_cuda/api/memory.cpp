@@ -95,7 +95,7 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
   });
 }
 
-// Waits for the device, as the driver does.
+// Waits for nothing, though drivers do: it is promised nowhere.
 cudaError_t cudaFree(void* address) {
   if (!address) return call([](Machine&, Machine::Lock&) { return cudaSuccess; });
   auto lock = machine().lock();
@@ -104,7 +104,6 @@ cudaError_t cudaFree(void* address) {
   if (check_driver(machine()) != cudaSuccess) return answer(check_driver(machine()));
   const int device = address_space().device_of(address);
   if (device < 0) return answer(cudaErrorInvalidValue);
-  machine().run_all(lock, device);
   bool spoiled = false;
   if (address_space().free(reinterpret_cast<std::uintptr_t>(address), spoiled) !=
       AddressSpace::Answer::ok)
@@ -134,7 +133,6 @@ cudaError_t cudaFreeHost(void* address) {
   auto lock = machine().lock();
   if (const cudaError_t error = refuse_while_capturing(machine()); error != cudaSuccess)
     return answer(error);
-  for (int device = 0; device < options().devices; ++device) machine().run_all(lock, device);
   return answer(host_memory().free(address) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned) {

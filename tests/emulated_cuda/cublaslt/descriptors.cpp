@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <new>
 
+#include "ebb/tests/emulated_cuda/library_objects.h"
+
 using namespace ebb::emulated;
 
 namespace {
@@ -124,10 +126,12 @@ template <class Opaque, class Init>
 cublasStatus_t create(Opaque** made, const Init& init) {
   if (!made) return CUBLAS_STATUS_INVALID_VALUE;
   *made = new (std::nothrow) Opaque{};
+  library_objects += *made != nullptr;
   return *made ? init(*made) : CUBLAS_STATUS_ALLOC_FAILED;
 }
 template <class Opaque>
 cublasStatus_t destroy(Opaque* opaque) {
+  library_objects -= opaque != nullptr;
   delete opaque;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -8,6 +8,7 @@
 #include "ebb/tests/emulated_cuda/api/call.h"
 #include "ebb/tests/emulated_cuda/cublaslt/descriptors.h"
 #include "ebb/tests/emulated_cuda/cublaslt/gemm.h"
+#include "ebb/tests/emulated_cuda/library_objects.h"
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
 
 struct cublasLtContext {
@@ -288,11 +289,13 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new cublasLtContext{device};
   const std::lock_guard lock(handles_mutex);
   handles().insert(*handle);
+  ++library_objects;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   const std::lock_guard lock(handles_mutex);
   if (handles().erase(handle) == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+  --library_objects;
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }

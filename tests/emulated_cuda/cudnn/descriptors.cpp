@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <new>
 
+#include "ebb/tests/emulated_cuda/library_objects.h"
+#include "ebb/tests/emulated_cuda/queues/machine.h"
+
 using namespace ebb::emulated;
 
 namespace {
@@ -14,10 +17,12 @@ template <class T>
 cudnnStatus_t create(T** made) {
   if (!made) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   *made = new (std::nothrow) T;
+  library_objects += *made != nullptr;
   return *made ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
 }
 template <class T>
 cudnnStatus_t destroy(T* made) {
+  library_objects -= made != nullptr;
   delete made;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -48,11 +53,18 @@ void cudnnGetLastErrorString(char* message, size_t most) {
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return CUDNN_STATUS_NOT_INITIALIZED;
+  if (const auto lock = machine().lock(); machine().injected(Fault::create_cudnn) != cudaSuccess)
+    return CUDNN_STATUS_ALLOC_FAILED;
   const cudnnStatus_t status = create(handle);
   if (status == CUDNN_STATUS_SUCCESS) (*handle)->device = device;
   return status;
 }
-cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) { return destroy(handle); }
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  if (const auto lock = machine().lock();
+      handle && handle->stream && !machine().is_stream(handle->stream))
+    machine().complain("cudnnDestroy: the stream of the handle is gone");
+  return destroy(handle);
+}
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   if (!handle) return CUDNN_STATUS_NOT_INITIALIZED;
   handle->stream = stream;

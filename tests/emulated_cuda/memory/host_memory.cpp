@@ -63,6 +63,13 @@ bool HostMemory::remove(void* address) {
   return true;
 }
 
+std::size_t HostMemory::blocks() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(blocks_.begin(), blocks_.end(),
+                    [](const auto& each) { return each.second.mapped != nullptr; }));
+}
+
 bool HostMemory::is_pinned(const void* address, std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto at = reinterpret_cast<std::uintptr_t>(address);

@@ -15,6 +15,7 @@ class HostMemory {
   bool add(void* address, std::size_t bytes);
   bool remove(void* address);
   bool is_pinned(const void* address, std::size_t bytes) const;
+  std::size_t blocks() const;  // of its own
 
  private:
   struct Block {

@@ -48,7 +48,10 @@ class DeviceArray {
     REQUIRE(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice) ==
             cudaSuccess);
   }
-  ~DeviceArray() { static_cast<void>(cudaFree(data_)); }
+  ~DeviceArray() {
+    static_cast<void>(cudaDeviceSynchronize());  // cudaFree promises no wait
+    static_cast<void>(cudaFree(data_));
+  }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   T* get() const { return data_; }

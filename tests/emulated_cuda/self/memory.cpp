@@ -28,6 +28,7 @@ TEST_CASE("What is written behind a block's end is found") {
   unsigned char* block = nullptr;
   REQUIRE(cudaMalloc(reinterpret_cast<void**>(&block), 100) == cudaSuccess);
   REQUIRE(launch(stream, 1, 1, write_byte, block + 100) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
   CHECK(cudaFree(block) == cudaErrorIllegalAddress);
   CHECK(complained_of("behind its end"));
   control().lose_device(0, 0);

@@ -1,0 +1,142 @@
+// What is left behind when CUDA refuses or a device is lost: nothing that surprises later.
+#include <thread>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/lstm.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/cuda/fixture.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+using emulated::Fault;
+
+TEST_CASE("a device that is lost stays lost to those who had it, though the driver serves again") {
+  const Machine machine;
+  for (const bool at_once : {false, true}) {
+    const Device device = own_cuda();
+    const Tensor x = Tensor::full({4}, 2, DType::f32, device);
+    x.to_vector<float>();
+    machine->set_at_once(at_once);
+    machine->inject(Fault::execute, 0, 700);  // cudaErrorIllegalAddress
+    CHECK_THROWS_WITH((x * 3).to_vector<float>(), Catch::Contains("cudaErrorIllegalAddress") &&
+                                                      Catch::Contains("lost to this process"));
+    machine->lose_device(0, 0);
+    CHECK_THROWS_WITH(x + 1, Catch::Contains("cudaErrorIllegalAddress"));
+    CHECK_THROWS_WITH(x.to_vector<float>(), Catch::Contains("cudaErrorIllegalAddress"));
+  }
+}
+
+TEST_CASE("with EBB_CUDA_CHECK an operator whose work fails is named, and nothing is captured") {
+  const Machine machine;
+  const Variable variable("EBB_CUDA_CHECK", "1");
+  {
+    const Device device = own_cuda();
+    device.runtime().set_poisons(false);
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {2});
+    Session session(graph, {.device = device});
+    const std::uint64_t graphs = machine.statistics().graph_launches;
+    for (int i = 0; i < 4; ++i)
+      CHECK(session.run(x * 2, {{x, Tensor::full({2}, i)}}).item<float>({1}) ==
+            static_cast<float>(2 * i));
+    CHECK(machine.statistics().graph_launches == graphs);
+    const Tensor y = Tensor::full({4}, 2, DType::f32, device);
+    y.to_vector<float>();
+    machine->inject(Fault::execute, 0, 700);
+    CHECK_THROWS_WITH(y * 3, Catch::Contains("[multiply] cudaErrorIllegalAddress"));
+  }
+  machine->lose_device(0, 0);
+}
+
+TEST_CASE("a captured program that cannot be launched is an error, and is launched the next time") {
+  const Machine machine;
+  const Device device = own_cuda();
+  device.runtime().set_poisons(false);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {2});
+  Session session(graph, {.device = device});
+  const Tensor y = x * 2 + 1;
+  const auto run = [&](int i) {
+    return session.run(y, {{x, Tensor::full({2}, i)}}).item<float>({1});
+  };
+  for (int i = 0; i < 3; ++i) CHECK(run(i) == static_cast<float>(2 * i + 1));
+  machine->inject(Fault::launch_graph, 0, 2);
+  CHECK_THROWS_WITH(run(5), Catch::Contains("cudaErrorMemoryAllocation"));
+  CHECK(run(6) == 13);
+}
+
+TEST_CASE("what CUDA refuses leaves no error behind for the next who asks") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const Tensor x = Tensor::full({4}, 2, DType::f32, device);
+  const std::vector<float> many(1 << 16, 1);
+  machine->inject(Fault::launch, 0, 701);
+  CHECK_THROWS(x * 3);
+  CHECK(machine->last_error() == 0);
+  machine->inject(Fault::copy, 0, 2);
+  CHECK_THROWS_WITH(x.to_vector<float>(), Catch::Contains("cudaErrorMemoryAllocation"));
+  CHECK(machine->last_error() == 0);
+  machine->inject(Fault::allocate_host, 0, 2);  // the bounce buffer of a new stream
+  std::thread([&] {
+    CHECK((Tensor::from(many, {1 << 16}).to(device) * 1).item<float>({77}) == 1);
+    CHECK((Tensor::from(std::vector<float>{5}, {1}).to(device) * 1).item<float>() == 5);
+    CHECK(machine->last_error() == 0);
+  }).join();
+  const Device other = own_cuda();  // on which no thread has had a second stream yet
+  const Tensor there = Tensor::full({4}, 2, DType::f32, other);
+  for (const Fault fault : {Fault::create_stream, Fault::create_event}) {
+    const std::uint64_t streams = machine.statistics().streams;
+    std::thread([&] {
+      machine->inject(fault, 0, 2);
+      CHECK_THROWS_WITH(there * 3, Catch::Contains("no stream could be made"));
+      CHECK(machine->last_error() == 0);
+      CHECK(machine.statistics().streams == streams);
+    }).join();
+  }
+}
+
+TEST_CASE("a step that an LSTM fails in says which, and the next is made") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Parameters parameters(device, Seed{1});
+  const models::Lstm lstm(parameters, 8, {.hidden = 8});
+  const Tensor x = Tensor::full({2, 3, 8}, 1, DType::f32, device);
+  const auto last = [&] { return lstm(x, Phase::inference).sequence.item<float>({1, 2, 3}); };
+  const float right = last();
+  machine->inject(Fault::cudnn, 0, 3000);
+  CHECK_THROWS_WITH(last(), Catch::Contains("[lstm]"));
+  CHECK(last() == right);
+}
+
+TEST_CASE("an LSTM whose form cannot be had on a second stream is an error, and no other form") {
+  const Machine machine;
+  const Device device = own_cuda();
+  Parameters parameters(device, Seed{1});
+  const models::Lstm lstm(parameters, 8, {.hidden = 8});
+  const Tensor x = Tensor::full({2, 3, 8}, 1, DType::f32, device);
+  const float first = lstm(x, Phase::inference).sequence.item<float>({1, 2, 3});
+  std::thread([&] {
+    machine->inject(Fault::create_cudnn, 0, 2);
+    CHECK_THROWS_WITH(lstm(x, Phase::inference), Catch::Contains("[lstm]"));
+    CHECK(lstm(x, Phase::inference).sequence.item<float>({1, 2, 3}) == first);
+  }).join();
+  // Whoever begins without it goes on without it.
+  const Device other = own_cuda();
+  Parameters own(other, Seed{1});
+  const models::Lstm composed(own, 8, {.hidden = 8});
+  const Tensor there = Tensor::full({2, 3, 8}, 1, DType::f32, other);
+  machine->inject(Fault::create_cudnn, 0, 2);
+  CHECK(composed(there, Phase::inference).sequence.item<float>({1, 2, 3}) == Approx(first));
+  const auto launches_of = [&] {
+    const std::uint64_t before = machine.statistics().launches;
+    composed(there, Phase::inference);
+    return machine.statistics().launches - before;
+  };
+  const std::uint64_t here = launches_of();
+  std::uint64_t elsewhere = 0;
+  std::thread([&] { elsewhere = launches_of(); }).join();
+  CHECK(elsewhere == here);
+}
