@@ -2,6 +2,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "ebb/core/base/half.h"
+
 namespace ebb {
 
 // NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
@@ -15,9 +17,16 @@ constexpr To to_integer(double value) noexcept {
   return static_cast<To>(value);
 }
 
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
 template <class To, class From>
 constexpr To convert(From value) noexcept {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (kIsHalf<From>) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (kIsHalf<To>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return value != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     return to_integer<To>(static_cast<double>(value));

@@ -1,7 +1,6 @@
 #include <cstring>
 
 #include "ebb/core/kernels/convert.h"
-#include "ebb/core/kernels/half.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
@@ -64,10 +63,10 @@ Status fill(const KernelContext& context) {
   const double value = context.attribute<FillAttributes>().value;
   switch (out.spec.dtype) {
     case DType::f16:
-      fill_with(out, half_bits(static_cast<float>(value)));
+      fill_with(out, Float16(static_cast<float>(value)));
       return {};
     case DType::bf16:
-      fill_with(out, bfloat_bits(static_cast<float>(value)));
+      fill_with(out, BFloat16(static_cast<float>(value)));
       return {};
     default:
       return for_number(out.spec.dtype,

@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "ebb/core/kernels/convert.h"
-#include "ebb/core/kernels/half.h"
 #include "ebb/core/kernels/pointwise.h"
 
 namespace ebb::cuda {
@@ -55,9 +54,9 @@ Status fill(const KernelContext& context) {
   };
   switch (out.spec.dtype) {
     case DType::f16:
-      return with(half_bits(static_cast<float>(value)));
+      return with(Float16(static_cast<float>(value)));
     case DType::bf16:
-      return with(bfloat_bits(static_cast<float>(value)));
+      return with(BFloat16(static_cast<float>(value)));
     default:
       return for_number(out.spec.dtype,
                         [&](auto type) { return with(convert<decltype(type)>(value)); });
