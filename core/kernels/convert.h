@@ -6,6 +6,11 @@
 
 namespace ebb {
 
+// Of dtypes: where nothing else is said, the floating operands of a kernel have one dtype. f16 and
+// bf16 are widened to float when they are read; all arithmetic on them, sums and what is kept from
+// one step to the next within a kernel are float (or double), as are the numbers of attributes; a
+// result is rounded once, to nearest even, when it is stored (core/base/half.h).
+
 // NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
 template <class To>
 constexpr To to_integer(double value) noexcept {
