@@ -47,16 +47,22 @@ template <class T>
 struct Uniform {
   using A = Accumulate<T>;
 
-  T low, high;
-  A width;
+  A low, high, width;
 
   __device__ void operator()(const Philox::Words& words, Pack<T, 4>& out) const {
     for (int j = 0; j < 4; ++j) {
       const A unit = static_cast<A>(unit_interval(words[static_cast<std::size_t>(j)]));
-      const T x = static_cast<T>(std::fma(width, unit, static_cast<A>(low)));
-      // What was rounded up to the open end.
-      out[j] = static_cast<A>(x) < static_cast<A>(high) ? x : low;
+      const A x = std::fma(width, unit, low);
+      out[j] = below_high(x < high ? x : low);  // what was rounded up to the open end
     }
+  }
+
+ private:
+  __device__ T below_high(A x) const {
+    const T rounded = static_cast<T>(x);
+    if constexpr (kIsHalf<T>)
+      if (static_cast<A>(rounded) >= high) return largest_below<T>(high);
+    return rounded;
   }
 };
 
@@ -121,8 +127,8 @@ Status uniform(const KernelContext& context) {
   const auto& range = context.attribute<RandomAttributes>();
   return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
-    return draw_each<T>(context, Uniform<T>{convert<T>(range.a), convert<T>(range.b),
-                                            static_cast<Accumulate<T>>(range.b - range.a)});
+    const auto as = [](double x) { return static_cast<Accumulate<T>>(x); };
+    return draw_each<T>(context, Uniform<T>{as(range.a), as(range.b), as(range.b - range.a)});
   });
 }
 
