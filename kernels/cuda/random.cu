@@ -61,7 +61,7 @@ struct Uniform {
   __device__ T below_high(A x) const {
     const T rounded = static_cast<T>(x);
     if constexpr (kIsHalf<T>)
-      if (static_cast<A>(rounded) >= high) return largest_below<T>(high);
+      if (low < high && static_cast<A>(rounded) >= high) return largest_below<T>(high);
     return rounded;
   }
 };
