@@ -26,9 +26,15 @@ struct BFloat16 {
 
  private:
   EBB_HOST_DEVICE static constexpr std::uint16_t round(float value) noexcept {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    std::uint16_t rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+#else
     if (value != value) return 0x7FC0;
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+#endif
   }
 };
 
