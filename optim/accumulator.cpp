@@ -62,7 +62,7 @@ Tensors accumulate(const OptimizerStep& step, const Tensors& gradients, const Te
 
 // A gradient as a rule sees it.
 Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& parameters) {
-  return cast(sum / cast(count, sum.dtype()), parameters.dtype());
+  return cast(sum / cast(count, sum.dtype()), state_dtype_of(parameters.dtype()));
 }
 
 // The parameters that this accumulator has a sum for.

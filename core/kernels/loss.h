@@ -10,7 +10,9 @@ Status softmax(const KernelContext&);
 Status softmax_cross_entropy(const KernelContext&);
 // Inputs scores, labels, dy (scalar); output [n, classes] = dy (softmax(scores) - onehot) / n.
 Status softmax_cross_entropy_backward(const KernelContext&);
+MemoryNeeds softmax_memory(const MemoryQuery&);
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
+MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery&);
 }  // namespace ebb::cpu
 
 // The same, on a GPU.

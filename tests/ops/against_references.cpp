@@ -173,9 +173,9 @@ TEST_CASE("Every operator has a reference, and one only") {
 }
 
 TEST_CASE("Every operator computes what its reference does, for any batch") {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype))
-      for (const std::int64_t batch : {0, 1, 3, 17}) {
+      for (const std::int64_t batch : batches(dtype, {0, 1, 3, 17})) {
         INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
         const RecordedSample recorded(sample, dtype, false, batch);
         const Node& node = recorded.node();
@@ -187,7 +187,7 @@ TEST_CASE("Every operator computes what its reference does, for any batch") {
 }
 
 TEST_CASE("Functions of one number are right where they overflow, saturate or are not defined") {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype)) {
       if (!sample.exact) continue;
       INFO(sample.name << ", " << name(dtype));
@@ -196,7 +196,7 @@ TEST_CASE("Functions of one number are right where they overflow, saturate or ar
 }
 
 TEST_CASE("Functions of two numbers are right where either is huge, zero, infinite or none") {
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : kFloating) {
     // Every pair of them.
     const std::int64_t n = extremes(dtype).elements();
     const Tensor square = Tensor::zeros({n, n}, dtype);
@@ -234,8 +234,9 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
       {1, 2, 3, inf, 5, 6, 7, 8, 9},
   };
   // Of a width below any vector's, and of one that has whole vectors and a rest.
-  for (const auto& [dtype, repeats] : {std::pair(DType::f32, 1), std::pair(DType::f32, 5),
-                                       std::pair(DType::f64, 1), std::pair(DType::f64, 5)})
+  for (const auto& [dtype, repeats] :
+       {std::pair(DType::f32, 1), std::pair(DType::f32, 5), std::pair(DType::f64, 1),
+        std::pair(DType::f64, 5), std::pair(DType::f16, 1), std::pair(DType::bf16, 1)})
     for (const std::vector<double>& pattern : rows) {
       INFO(name(dtype) << ", " << repeats << " times " << Catch::Detail::stringify(pattern));
       std::vector<double> row;
@@ -257,7 +258,7 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
 }
 
 TEST_CASE("A gated update has a sample that is ready and one that is not, which changes nothing") {
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : kFloating) {
     const std::vector<Sample> samples = all_samples(dtype);
     const auto gate = [](const Sample& sample, Values values) {
       return std::any_of(sample.inputs.begin(), sample.inputs.end(),
