@@ -13,24 +13,20 @@ namespace ebb::cuda {
 // Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward, for a workspace of the
 // matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB,
 // whatever the GPU; and for a reserve of 4 gates and a cell for each hidden unit of each step (as
-// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything in pieces of 16
-// bytes and with 256 bytes beside. What is more here is room. That was f32: with f16 and bf16 the
-// matrices and the gates that are kept are taken to have their size, all else that of the floats
-// they are computed in.
+// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything of the
+// elements' own size, f16 too (9.19), in pieces of 16 bytes and with 256 bytes beside. What is more
+// here is room.
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 
   CudnnLayerBytes(const LstmSizes& size, std::int64_t layer, bool keep) noexcept {
-    const std::size_t item = size_of(size.dtype), computed = std::max<std::size_t>(item, 4);
-    const auto bytes = [](std::int64_t elements, std::size_t of_each) {
-      return static_cast<std::size_t>(elements) * of_each;
+    const auto bytes = [&](std::int64_t elements) {
+      return static_cast<std::size_t>(elements) * size_of(size.dtype);
     };
-    weights = bytes(size.gates() * (size.input(layer) + size.hidden + 2), item);
+    weights = bytes(size.gates() * (size.input(layer) + size.hidden + 2));
     constexpr std::size_t kFixed = std::size_t{8} << 20, kRoom = 16 << 10;
-    workspace = weights + bytes(4 * size.steps() + 8 * size.state(), computed) + kFixed + kRoom;
-    reserve = keep ? bytes(4 * size.steps(), item) +
-                         bytes(size.steps() + 8 * size.state(), computed) + kRoom
-                   : 0;
+    workspace = weights + bytes(4 * size.steps() + 8 * size.state()) + kFixed + kRoom;
+    reserve = keep ? bytes(5 * size.steps() + 8 * size.state()) + kRoom : 0;
   }
   // Of the layers above the first, which are alike, and the first.
   static CudnnLayerBytes largest(const LstmSizes& size, bool keep) noexcept {
