@@ -14,8 +14,8 @@ namespace ebb::cuda {
 // matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB,
 // whatever the GPU; and for a reserve of 4 gates and a cell for each hidden unit of each step (as
 // LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything of the
-// elements' own size, f16 too (9.19), in pieces of 16 bytes and with 256 bytes beside. What is more
-// here is room.
+// elements' own size, those of 16 bits too (9.19), in pieces of 16 bytes and with 256 bytes beside.
+// What is more here is room.
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 
