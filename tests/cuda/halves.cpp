@@ -194,7 +194,7 @@ TEST_CASE("views of 16 bits that begin at an odd element give what aligned ones 
       same([](const Tensor& x) { return x.clone(); });
       same([&](const Tensor& x) { return reshape(x, {-1, 1}) * reshape(x, {1, -1}); });
       same([&](const Tensor& x) { return matmul(reshape(x, {size, 1}), reshape(x, {1, size})); });
-      same([&](const Tensor& x) { return sum(reshape(x, {1, size}) * 1, {0}); });
+      same([&](const Tensor& x) { return sum(reshape(x, {1, size}) * 1, {.axes = {0}}); });
     }
 }
 
