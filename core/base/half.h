@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "ebb/core/kernels/functors/host_device.h"
+#include "ebb/core/base/host_device.h"
 
 namespace ebb {
 

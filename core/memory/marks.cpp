@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/kernels/convert.h"
 #include "ebb/core/memory/memory.h"
 
 namespace ebb::memory {
@@ -25,9 +25,9 @@ double read(const Tensor& loss, CallSite site) {
     case DType::f64:
       return loss.item<double>({}, site);
     case DType::f16:
-      return convert<double>(loss.item<Float16>({}, site));
+      return static_cast<double>(static_cast<float>(loss.item<Float16>({}, site)));
     case DType::bf16:
-      return convert<double>(loss.item<BFloat16>({}, site));
+      return static_cast<double>(static_cast<float>(loss.item<BFloat16>({}, site)));
     default:
       return static_cast<double>(loss.item<float>({}, site));
   }

@@ -2,8 +2,8 @@
 
 #include <new>
 #include <type_traits>
+#include <vector>
 
-#include "ebb/core/base/inline_vector.h"
 #include "ebb/core/kernels/carver.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
@@ -11,15 +11,13 @@
 namespace ebb::cpu {
 namespace {
 
-using Specs = InlineVector<Spec, 16>;
-
 Spec as_float(Spec spec) noexcept {
   if (is_half(spec.dtype)) spec.dtype = DType::f32;
   return spec;
 }
 
-Specs as_float(std::span<const Spec> specs) {
-  Specs floats;
+std::vector<Spec> as_float(std::span<const Spec> specs) {
+  std::vector<Spec> floats;
   for (const Spec& spec : specs) floats.push_back(as_float(spec));
   return floats;
 }
@@ -46,7 +44,7 @@ void narrow(const Buffer& from, const Buffer& to) {
 }  // namespace
 
 MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInput reads) {
-  const Specs inputs = as_float(query.inputs), outputs = as_float(query.outputs);
+  const std::vector<Spec> inputs = as_float(query.inputs), outputs = as_float(query.outputs);
   MemoryQuery of_float = query;
   of_float.inputs = {inputs.data(), inputs.size()};
   of_float.outputs = {outputs.data(), outputs.size()};

@@ -1,5 +1,4 @@
 #pragma once
-#include "ebb/core/base/index_set.h"
 #include "ebb/core/kernels/kernel.h"
 
 // How a kernel of f32 and f64 takes f16 and bf16, whatever it computes: it hands itself on.

@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
@@ -21,7 +25,7 @@ using HalfBits = Lanes<std::uint16_t, kLanes<float>>;
 using HalfBitsAnywhere = LanesOf<std::uint16_t, kLanes<float>>::anywhere;
 
 template <class Half>
-inline Vector<float> widen(const HalfBits& bits) noexcept {
+inline Vector<float> widen(HalfBits bits) noexcept {
   if constexpr (std::is_same_v<Half, BFloat16>) {
     return std::bit_cast<Vector<float>>(__builtin_convertvector(bits, BitVector<float>) << 16);
   } else {
@@ -38,7 +42,7 @@ inline Vector<float> widen(const HalfBits& bits) noexcept {
 }
 
 template <class Half>
-inline HalfBits narrow(const Vector<float>& values) noexcept {
+inline HalfBits narrow(Vector<float> values) noexcept {
   if constexpr (std::is_same_v<Half, BFloat16>) {
     using Words = BitVector<float>;
     const auto bits = std::bit_cast<Words>(values);

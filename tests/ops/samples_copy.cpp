@@ -55,6 +55,7 @@ void add_copy_samples(std::vector<Sample>& samples) {
                      .inputs = {{{kOpen, 3}}},
                      .call = [](const Tensors& in) -> Tensors { return {cast(in[0], DType::i32)}; },
                      .order = 0,
+                     .any_dtype = true,
                      .any_shape = true,
                      .reference = converted_to_output});
   // The gradient is not in the precision that differences need; tests/ops/values.cpp has it.
@@ -64,6 +65,7 @@ void add_copy_samples(std::vector<Sample>& samples) {
                        .inputs = {{{kOpen, 3}}},
                        .call = [call](const Tensors& in) -> Tensors { return {call(in[0])}; },
                        .order = 0,
+                       .any_dtype = true,
                        .any_shape = true,
                        .reference = converted_to_output});
   };

@@ -38,6 +38,17 @@ Training training(const optim::Optimizer& optimizer, DType dtype) {
           .dtype = dtype};
 }
 
+// Its slot would lose what is added.
+struct InHalves final : optim::Rule {
+  const char* name() const noexcept override { return "in_halves"; }
+  std::span<const char* const> slots() const noexcept override { return kSlots; }
+  DType slot_dtype(std::size_t, DType parameter) const noexcept override { return parameter; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    return {in.parameter - in.rate * in.gradient, {in.slots[0]}};
+  }
+  static constexpr const char* kSlots[] = {"slot"};
+};
+
 }  // namespace
 
 TEST_CASE("Adam on 16 bits is Adam in double, with its parameter alone rounded", "[optim][half]") {
@@ -148,15 +159,6 @@ TEST_CASE("State of 16 bits, or other than f32 beside it, is refused", "[optim][
   };
   CHECK_ERROR(step(optim::Adam({.state_dtype = DType::f64})), Error,
               "[adam] keeps state of f64 beside parameters of bf16: it must be f32");
-  struct InHalves final : optim::Rule {
-    const char* name() const noexcept override { return "in_halves"; }
-    std::span<const char* const> slots() const noexcept override { return kSlots; }
-    DType slot_dtype(std::size_t, DType parameter) const noexcept override { return parameter; }
-    optim::RuleResult update(const optim::RuleInput& in) const override {
-      return {in.parameter - in.rate * in.gradient, {in.slots[0]}};
-    }
-    static constexpr const char* kSlots[] = {"slot"};
-  };
   CHECK_ERROR(step(optim::Optimizer(std::make_shared<InHalves>(), 0.1)), Error,
               "[in_halves] keeps state of bf16 beside parameters of bf16: it must be f32");
   CHECK(parameters.slots().empty());
