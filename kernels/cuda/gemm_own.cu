@@ -54,6 +54,11 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
   for (std::int64_t tile = blockIdx.x; tile < across * down; tile += gridDim.x) {
     const std::int64_t row = tile / across * kTile, column = tile % across * kTile;
     Accumulate<T> sums[kEach][kEach] = {};
+    for (int j = 0; j < kEach && of.bias != nullptr; ++j) {
+      const std::int64_t at_column = column + x + j * kSide;
+      if (at_column >= of.n) break;
+      for (int i = 0; i < kEach; ++i) sums[i][j] = static_cast<Accumulate<T>>(of.bias[at_column]);
+    }
     for (std::int64_t depth = 0; depth < of.k; depth += kDepth) {
       load_tile<!kTransposeA>(a_tile, of.a, of.a_stride, row, of.m, depth, of.k);
       load_tile<kTransposeB>(b_tile, of.b, of.b_stride, column, of.n, depth, of.k);
@@ -77,7 +82,6 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
         T& to = of.c[at_row * of.c_stride + at_column];
         Accumulate<T> value = sums[i][j];
         if (of.accumulate) value += static_cast<Accumulate<T>>(to);
-        if (of.bias != nullptr) value += static_cast<Accumulate<T>>(of.bias[at_column]);
         if (of.relu) value = functors::Relu{}(value);
         to = static_cast<T>(value);
       }
