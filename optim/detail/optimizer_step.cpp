@@ -101,8 +101,8 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
   std::vector<SlotBeside> beside;
   for (std::size_t i = 0; i < slots.size(); ++i)
     beside.push_back({key + '.' + slots[i], optimizer.rule().slot_dtype(i, parameters.dtype())});
-  for (const SlotBeside& slot : beside) require_state(slot.dtype, optimizer.rule().name());
-  if (sums) require_state(*sums, "accumulator");
+  for (const SlotBeside& slot : beside) require_state(optimizer.rule().name(), slot.dtype, fused_);
+  if (sums) require_state("accumulator", *sums, true);
   std::vector<SlotRequest> counts = {{key + "/step", {DType::i64, {}}}};
   if (sums) {
     beside.push_back({sum_name(optimizer, parameters), *sums});
@@ -113,9 +113,9 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
 }
 
 // Before anything is made: the kernels of updates refuse it too, but late.
-void OptimizerStep::require_state(DType state, const char* what) const {
+void OptimizerStep::require_state(const char* what, DType state, bool in_kernel) const {
   const DType parameter = parameters_.dtype();
-  if (is_half(state) || (fused_ && is_half(parameter) && state != DType::f32))
+  if (is_half(state) || (in_kernel && is_half(parameter) && state != DType::f32))
     fail(what, std::string("keeps state of ") + ebb::name(state) + " beside parameters of " +
                    ebb::name(parameter) + ": it must be f32" +
                    (is_half(parameter) ? "" : " or f64"));

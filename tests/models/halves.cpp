@@ -154,6 +154,13 @@ TEST_CASE("Parameters of 16 bits are saved, loaded and restored", "[models][half
     for (const auto& [name, tensor] : parameters.entries())
       CHECK(bytes_of(again[name]) == bytes_of(tensor));
     CHECK(again.slots().size() == parameters.slots().size());
+    Graph graph;
+    const Parameters declared(graph, Seed{2}, dtype);
+    task.model(declared);
+    Session session(graph);
+    session.restore(file);
+    for (const auto& [name, tensor] : parameters.entries())
+      CHECK(bytes_of(session.value(declared[name])) == bytes_of(tensor));
     const Parameters single(Device::cpu(), Seed{2});
     task.model(single);
     CHECK_THROWS_AS(single.load(file), Error);

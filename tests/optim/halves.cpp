@@ -161,6 +161,10 @@ TEST_CASE("State of 16 bits, or other than f32 beside it, is refused", "[optim][
               "[adam] keeps state of f64 beside parameters of bf16: it must be f32");
   CHECK_ERROR(step(optim::Optimizer(std::make_shared<InHalves>(), 0.1)), Error,
               "[in_halves] keeps state of bf16 beside parameters of bf16: it must be f32");
+  const optim::Accumulator accumulate(optim::Optimizer(std::make_shared<Momentum>(), 0.1),
+                                      {.sum_dtype = DType::f64});
+  CHECK_ERROR(accumulate.minimize(sum(p), parameters, Tensor::full({}, 1, DType::i64)), Error,
+              "[accumulator] keeps state of f64 beside parameters of bf16: it must be f32");
   CHECK(parameters.slots().empty());
   CHECK(doubles(p) == Doubles{1, 1});
 }
