@@ -5,6 +5,7 @@
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/data/data_set.h"
 #include "ebb/core/data/time_series.h"

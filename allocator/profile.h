@@ -38,8 +38,9 @@ struct Profile {
   /// Of a GPU, on which workspace depends: 90 for compute capability 9.0.
   int compute_capability = 0;
   int multiprocessors = 0;
-  /// Whether LSTMs may be computed by cuDNN.
+  /// Whether LSTMs may be computed by cuDNN, and those of bf16 as well.
   bool has_cudnn = false;
+  bool has_cudnn_bf16 = false;
 
   /// The allocated bytes of a request.
   std::size_t rounded(std::size_t bytes) const noexcept {

@@ -12,9 +12,8 @@ Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& sh
   if (shape.is_open())
     throw ShapeError(detail::message(
         op.name, "takes no open shape " + shape.to_string() + "; " + op.name + "_like does", site));
-  if (dtype != DType::f32 && dtype != DType::f64)
-    throw ShapeError(
-        detail::message(op.name, std::string("makes f32 or f64, not ") + name(dtype), site));
+  if (!is_floating(dtype))
+    throw ShapeError(detail::message(op.name, detail::makes_floating(dtype), site));
   const Tensor draw = graph.state().draw(site);
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }

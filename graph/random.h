@@ -4,7 +4,7 @@
 
 namespace ebb {
 
-// Random tensors of a graph, f32 or f64: nodes that draw anew in each run of a session, under the
+// Random tensors of a graph, floating: nodes that draw anew in each run of a session, under the
 // session's key (SessionOptions::seed). The device of the options means nothing here, the session
 // has one. What the functions without a graph make is drawn once: a graph that captures it reads
 // the same values in every run. Throw ShapeError for another dtype or an open shape (the _like

@@ -62,7 +62,7 @@ Tensors accumulate(const OptimizerStep& step, const Tensors& gradients, const Te
 
 // A gradient as a rule sees it.
 Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& parameters) {
-  return cast(sum / cast(count, sum.dtype()), parameters.dtype());
+  return cast(sum / cast(count, sum.dtype()), state_dtype_of(parameters.dtype()));
 }
 
 // The parameters that this accumulator has a sum for.
@@ -160,8 +160,16 @@ constinit const OpDef accumulate_op{
     .name = "accumulate",
     .infer =
         [](Inference& inference) {
-          infer_update(inference, 2);
+          const Spec &sum = inference.inputs[0], &gradient = inference.inputs[1];
+          if (!is_floating(sum.dtype) || is_half(sum.dtype))
+            inference.fail("takes sums of f32 or f64");
+          if (!is_floating(gradient.dtype)) inference.fail(ebb::detail::kTakesFloating);
+          if (is_half(gradient.dtype) && sum.dtype != DType::f32)
+            inference.fail("takes f32 sums of gradients of 16 bits");
+          inference.require(ebb::detail::may_equal(sum.shape, gradient.shape),
+                            "takes tensors of one shape");
           ebb::detail::require_scalar(inference, 2, DType::i64, "rows");
+          ebb::detail::output_like_first(inference);
         },
     .updates = bit(0),
     .stateful = true,

@@ -9,7 +9,7 @@ namespace ebb::optim {
 
 struct AccumulatorOptions {
   std::int64_t samples = 1;             // of the batch that one update stands for
-  std::optional<DType> sum_dtype = {};  // of the sums, f32 or f64; else as state_dtype_of()
+  std::optional<DType> sum_dtype = {};  // of the sums, as state_dtype is; else state_dtype_of()
 };
 
 // Accumulates the gradients of micro-batches and updates once per `samples` samples, as the whole

@@ -13,14 +13,15 @@ struct AdamOptions {
   double epsilon = 1e-8;                  // added to the root of the corrected second moment
   double weight_decay = 0;                // times the parameter, added to the gradient
   std::string name = {};                  // tells apart optimizers of one rule on one scope
-  std::optional<DType> state_dtype = {};  // of the moments, f32 or f64; else as state_dtype_of()
+  std::optional<DType> state_dtype = {};  // of the moments; else as state_dtype_of()
 };
 
 // Adam (Kingma & Ba, ICLR 2015), as PyTorch's torch.optim.Adam computes it:
 //   g += weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 // Two slots per parameter, "adam.first_moment" and "adam.second_moment". Arithmetic is in the wider
-// dtype of parameter and moments.
+// dtype of parameter and moments. Moments are f32 or f64, and f32 beside parameters of f16 and
+// bf16, which alone are rounded.
 class Adam : public Optimizer {
  public:
   // Throws Error for an option out of range.

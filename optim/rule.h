@@ -5,22 +5,25 @@
 
 namespace ebb::optim {
 
-// The dtype of moments and of accumulated gradients unless one is chosen: the parameter's, but f32
-// beside f16 and bf16, in which what is added little by little would be lost.
+// The dtype of moments and of accumulated gradients unless one is chosen, and the one that a rule
+// computes in: the parameter's, but f32 beside f16 and bf16, in which what is added little by
+// little would be lost.
 constexpr DType state_dtype_of(DType parameter) noexcept {
-  return parameter == DType::f16 || parameter == DType::bf16 ? DType::f32 : parameter;
+  return is_half(parameter) ? DType::f32 : parameter;
 }
 
-// One parameter in one step, as an update rule sees it. Nothing here has a history.
+// One parameter in one step, as an update rule sees it: all of state_dtype_of() the parameter where
+// nothing else is said, so that no rule computes in 16 bits. Nothing here has a history.
 struct RuleInput {
   Tensor parameter;
-  Tensor gradient;                // of the parameter's shape and dtype
+  Tensor gradient;                // of the parameter's shape
   std::span<const Tensor> slots;  // of its shape and their own dtype, in the order of Rule::slots()
   Tensor step;                    // f64[]: steps made, this one included; 1 in the first
-  Tensor rate;                    // the learning rate, a scalar of the parameter's dtype
+  Tensor rate;                    // the learning rate, a scalar
 };
 
-// What they become. One that is not defined() stays what it is.
+// What they become, in the dtypes they were given in: the optimizer rounds a parameter of 16 bits.
+// One that is not defined() stays what it is.
 struct RuleResult {
   Tensor parameter;
   Tensors slots;  // as many as there are
@@ -54,7 +57,7 @@ class Rule {
   // The slots beside each parameter, zero before the first step. Names without '/', '.' and ':',
   // other than "accumulated".
   virtual std::span<const char* const> slots() const noexcept = 0;
-  // The dtype of the slot-th of them beside a parameter of this dtype.
+  // The dtype of the slot-th of them beside a parameter of this dtype; not f16 or bf16.
   virtual DType slot_dtype(std::size_t slot, DType parameter) const noexcept {
     static_cast<void>(slot);
     return state_dtype_of(parameter);

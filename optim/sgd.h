@@ -12,12 +12,13 @@ struct SgdOptions {
   bool nesterov = false;                  // needs momentum
   double weight_decay = 0;                // times the parameter, added to the gradient
   std::string name = {};                  // tells apart optimizers of one rule on one scope
-  std::optional<DType> state_dtype = {};  // of the velocity, f32 or f64; else as state_dtype_of()
+  std::optional<DType> state_dtype = {};  // of the velocity; else as state_dtype_of()
 };
 
 // Stochastic gradient descent, as PyTorch's torch.optim.SGD computes it (dampening 0):
 //   g += weight_decay p;  v = momentum v + g;  p -= rate (nesterov ? g + momentum v : v)
-// One slot per parameter, "sgd.velocity", where there is momentum.
+// One slot per parameter, "sgd.velocity", where there is momentum: f32 or f64, and f32 beside f16
+// and bf16.
 class Sgd : public Optimizer {
  public:
   // Throws Error for an option out of range.

@@ -20,9 +20,9 @@ namespace ebb::benchmarks {
 // less power, and runs faster, on equal numbers.
 class Products final : public Worker {
  public:
-  Products(const Model& model, const Device& device) : products_(model.products) {
+  Products(const Model& model, const Device& device, DType dtype) : products_(model.products) {
     for (const Shape& shape : model.operands)
-      operands_.push_back(uniform(shape, {.low = -1, .high = 1, .device = device}));
+      operands_.push_back(uniform(shape, {.low = -1, .high = 1, .dtype = dtype, .device = device}));
   }
   // Each result's memory comes from the cache, warm after the first step, for a few dozen ns.
   Tensor step() override {

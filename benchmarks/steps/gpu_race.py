@@ -3,12 +3,17 @@ there."""
 
 from dataclasses import dataclass
 
+import torch
+
 from steps import inputs, worker
 
 EBB = {"ebb graph": "graph", "ebb eager": "eager"}
 PEER = {"PyTorch eager": "fused", "PyTorch graphs": "graph", "PyTorch compiled": "compile"}
 REFERENCE = "PyTorch eager"  # whose losses the others have to have
-ADAM_BYTES = 28  # a float parameter: it, its moments and its gradient read, the first three written
+# Of a parameter: it, its moments and its gradient read, the first three written. With bf16 the
+# moments are floats in ebb, and bf16 in PyTorch, which is the least there can be.
+ADAM_BYTES = {"f32": 28, "tf32": 28, "bf16": 14}
+DTYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def figures_of(one, peer, floor, memory):
 def race(model, setting, weights, machine):
     """One model: everything measured, as a dictionary. `machine` is what rates() gave."""
     optional = set(PEER) - {REFERENCE}
-    parameters, batch_bytes = inputs.write(model, weights)
+    parameters, batch_bytes = inputs.write(model, weights, DTYPES[setting.precision])
     workers, lost = worker.start(commands(inputs.MODELS[model].kind, setting, weights), optional)
     try:
         operations = workers["ebb graph"].ask("operations")
@@ -122,7 +127,7 @@ def race(model, setting, weights, machine):
     finally:
         worker.close(workers)
 
-    bytes_moved = ADAM_BYTES * parameters + batch_bytes
+    bytes_moved = ADAM_BYTES[setting.precision] * parameters + batch_bytes
     peer = min((name for name in PEER if name in workers), key=lambda n: workers[n].median())
     for name, one in workers.items():
         count = launches.get(name)  # none where steps are captured

@@ -78,9 +78,10 @@ MODELS = {
 }
 
 
-def write(model, path):
+def write(model, path, dtype=torch.float32):
     """Returns how many parameters there are, and the bytes of one batch."""
     tensors = MODELS[model].tensors(torch.Generator().manual_seed(7))
+    tensors = {n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()}
     tensor_file.write(path, tensors)
     batch = (tensors["x"].nbytes + tensors["y"].nbytes) // BATCHES
     parameters = sum(t.numel() for name, t in tensors.items() if name not in ("x", "y"))

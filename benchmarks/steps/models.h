@@ -27,15 +27,19 @@ class InputFile {
   const std::string& path() const noexcept { return path_; }
   bool has(const std::string& name) const { return file_.find(name) != nullptr; }
   const Shape& shape(const std::string& name) const { return find(name).spec.shape; }
+  // Of the weights, and of the batches but for classes.
+  DType dtype() const { return find("x").spec.dtype; }
   std::vector<Tensor> batches(const std::string& name, const Device& device) const {
     const safetensors::File::Entry& entry = find(name);
     switch (entry.spec.dtype) {
       case DType::f32:
         return cut<float>(entry, device);
+      case DType::bf16:
+        return cut<BFloat16>(entry, device);
       case DType::i64:
         return cut<std::int64_t>(entry, device);
       default:
-        throw FileError("'" + name + "' is neither float32 nor int64");
+        throw FileError("'" + name + "' is none of float32, bfloat16 and int64");
     }
   }
 

@@ -47,13 +47,14 @@ std::unique_ptr<Worker> make_worker(const Options& options, Model& model) {
   if (options.mode == "launch") return std::make_unique<TinyOperator>(device);
   if (options.mode == "fastest") {
     model = make_square(options.size);
-    return std::make_unique<Products>(model, device);
+    return std::make_unique<Products>(model, device,
+                                      options.precision == "bf16" ? DType::bf16 : DType::f32);
   }
   const InputFile input(options.weights);
   model = options.model == "mlp" ? make_mlp(input) : make_lstm(input);
   if (options.mode == "graph") return std::make_unique<GraphTraining>(model, input, device);
   if (options.mode == "eager") return std::make_unique<EagerTraining>(model, input, device);
-  if (options.mode == "products") return std::make_unique<Products>(model, device);
+  if (options.mode == "products") return std::make_unique<Products>(model, device, input.dtype());
   return std::make_unique<Bandwidth>(model);
 }
 
@@ -62,7 +63,7 @@ double seconds_of(Worker& worker, std::int64_t steps) {
   const Clock::time_point start = Clock::now();
   Tensor last;
   for (std::int64_t i = 0; i < steps; ++i) last = worker.step();
-  if (last.defined()) reshape(last, {-1}).item<float>({0});
+  if (last.defined()) value_of(reshape(last, {-1}), {0});
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -77,7 +78,7 @@ nlohmann::ordered_json answer(Worker& worker, const Model& model, const std::str
     if (command == "memory") return training->memory();
     if (command == "losses" && words >> steps) {
       std::vector<float> losses;
-      for (std::int64_t i = 0; i < steps; ++i) losses.push_back(worker.step().item<float>());
+      for (std::int64_t i = 0; i < steps; ++i) losses.push_back(value_of(worker.step()));
       return losses;
     }
   }
@@ -93,7 +94,7 @@ int main(int argc, char** argv) {
   Options options;
   const std::vector<std::string> modes = {"graph",  "eager", "products", "fastest",
                                           "stream", "copy",  "launch"};
-  const std::vector<std::string> precisions = {"f32", "tf32"};
+  const std::vector<std::string> precisions = {"f32", "tf32", "bf16"};
   app.add_flag_callback(
       "--precisions",
       [&] {

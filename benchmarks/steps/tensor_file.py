@@ -6,7 +6,7 @@ import struct
 
 import torch
 
-NAMES = {torch.float32: "F32", torch.int64: "I64"}
+NAMES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.int64: "I64"}
 DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
 

@@ -103,7 +103,7 @@ class Training(Worker):
         self.batches = [(x.to(device), y.to(device)) for x, y in zip(weights["x"], weights["y"])]
         self.data_bytes = sum(x.nbytes + y.nbytes for x, y in self.batches)
         self.model, criterion = {"mlp": mlp, "lstm": lstm}[kind](weights)
-        self.model.to(device)
+        self.model.to(device, weights["x"].dtype)
         self.loss = lambda x, y: criterion(self.model(x), y)
         trained = [p for p in self.model.parameters() if p.requires_grad]
         self.adam = torch.optim.Adam(trained, lr=1e-4, **adam)
@@ -232,18 +232,18 @@ class Operator(Worker):
         self.operator()
 
 
-def fastest(size, device):
-    a, b = (torch.rand(size, size, device=device) * 2 - 1 for _ in range(2))
+def fastest(size, device, dtype):
+    a, b = ((torch.rand(size, size, device=device) * 2 - 1).to(dtype) for _ in range(2))
     result = torch.empty_like(a)
     return Operator(lambda: torch.matmul(a, b, out=result), device)
 
 
-def copy(size, device):
+def copy(size, device, _):
     source, target = (torch.zeros(size, device=device) for _ in range(2))
     return Operator(lambda: target.copy_(source), device)
 
 
-def launch(_, device):
+def launch(_, device, __):
     x = torch.zeros(4, device=device)
     return Operator(lambda: x.add_(1), device)
 
@@ -257,7 +257,7 @@ def arguments():
     parser.add_argument("--model", choices=["mlp", "lstm"])
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--device", default="cpu", type=torch.device)
-    parser.add_argument("--precision", choices=["f32", "tf32"], default="f32")
+    parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--weights", help="safetensors file of weights and batches")
     parser.add_argument("--size", type=int, default=1024, help="as step_worker's")
@@ -266,7 +266,8 @@ def arguments():
 
 def make_worker(options):
     if options.mode in BOUNDS:
-        return BOUNDS[options.mode](options.size, options.device)
+        dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
+        return BOUNDS[options.mode](options.size, options.device, dtype)
     weights = tensor_file.read(options.weights)
     if options.mode == "graph":
         return CapturedTraining(options.model, weights, options.device)

@@ -32,7 +32,7 @@ class Training : public Worker {
   // but what is reserved.
   nlohmann::ordered_json memory() {
     memory::reset_peaks(device_);
-    step().item<float>();
+    value_of(step());
     const memory::Stats stats = memory::stats(device_);
     const auto held = [&](memory::Category category) {
       return stats.by_category[static_cast<std::size_t>(category)].current;
@@ -67,7 +67,9 @@ class Training : public Worker {
 class EagerTraining final : public Training {
  public:
   EagerTraining(const Model& model, const InputFile& input, const Device& device)
-      : Training(input, device), parameters_(device), loss_(model.build(parameters_)) {
+      : Training(input, device),
+        parameters_(device, {}, input.dtype()),
+        loss_(model.build(parameters_)) {
     parameters_.load(input.path());
   }
 
@@ -83,7 +85,7 @@ class EagerTraining final : public Training {
 class GraphTraining final : public Training {
  public:
   GraphTraining(const Model& model, const InputFile& input, const Device& device)
-      : Training(input, device), parameters_(graph_) {
+      : Training(input, device), parameters_(graph_, {}, input.dtype()) {
     x_ = graph_.placeholder("x", first_x().dtype(), first_x().shape());
     y_ = graph_.placeholder("y", first_y().dtype(), first_y().shape());
     train_ = adam().minimize(model.build(parameters_)(x_, y_), parameters_);

@@ -1,8 +1,15 @@
 #pragma once
 
+#include "ebb/core/base/half.h"
 #include "ebb/core/tensor/tensor.h"
 
 namespace ebb::benchmarks {
+
+// Of f32 or bf16.
+inline float value_of(const Tensor& x, std::initializer_list<std::int64_t> index = {}) {
+  return x.dtype() == DType::bf16 ? static_cast<float>(x.item<BFloat16>(index))
+                                  : x.item<float>(index);
+}
 
 // Makes steps, of whatever is measured.
 class Worker {

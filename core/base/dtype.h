@@ -4,8 +4,8 @@
 
 namespace ebb {
 
-// The element types a tensor can have. Arithmetic is defined on f32 and f64; the others are stored,
-// copied and used as indices, counts and flags.
+// The element types a tensor can have. Arithmetic is defined on the floating ones, and done in
+// float for f16 and bf16; the others are stored, copied and used as indices, counts and flags.
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean };
 
 constexpr std::size_t size_of(DType type) noexcept {
@@ -19,6 +19,11 @@ constexpr const char* name(DType type) noexcept {
 }
 
 constexpr bool is_floating(DType type) noexcept { return type <= DType::bf16; }
+// Whether it is stored in 16 bits and computed with in float.
+constexpr bool is_half(DType type) noexcept { return type == DType::f16 || type == DType::bf16; }
+
+struct Float16;   // core/base/half.h
+struct BFloat16;  // core/base/half.h
 
 namespace detail {
 template <class T>
@@ -30,6 +35,14 @@ struct DTypeOf<float> {
 template <>
 struct DTypeOf<double> {
   static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<Float16> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bf16;
 };
 template <>
 struct DTypeOf<std::int32_t> {

@@ -15,6 +15,7 @@ memory::Profile profile_of(const GpuKind& kind) {
   memory::Profile profile = memory::cuda_profile(kind.compute_capability, kind.multiprocessors);
   profile.name = kind.name;
   profile.has_cudnn = true;
+  profile.has_cudnn_bf16 = kind.compute_capability >= 80;
   return profile;
 }
 

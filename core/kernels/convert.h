@@ -2,7 +2,14 @@
 #include <limits>
 #include <type_traits>
 
+#include "ebb/core/base/half.h"
+
 namespace ebb {
+
+// Of dtypes: where nothing else is said, the floating operands of a kernel have one dtype. f16 and
+// bf16 are widened to float when they are read; all arithmetic on them, sums and what is kept from
+// one step to the next within a kernel are float (or double), as are the numbers of attributes; a
+// result is rounded once, to nearest even, when it is stored (core/base/half.h).
 
 // NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
 template <class To>
@@ -15,9 +22,16 @@ constexpr To to_integer(double value) noexcept {
   return static_cast<To>(value);
 }
 
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
 template <class To, class From>
 constexpr To convert(From value) noexcept {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (kIsHalf<From>) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (kIsHalf<To>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return value != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     return to_integer<To>(static_cast<double>(value));

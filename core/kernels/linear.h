@@ -21,7 +21,7 @@ struct ActivationAttributes {
 };
 
 namespace cpu {
-// out[m, n] = op(a) op(b), two-dimensional; f32, f64.
+// out[m, n] = op(a) op(b), two-dimensional; floating.
 Status matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
 Status dense(const KernelContext&);

@@ -2,15 +2,17 @@
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb::cpu {
-// Input x [..., classes] (f32, f64); out = exp(x) / the sum of exp(x) over the last axis. out may
+// Input x [..., classes] (floating); out = exp(x) / the sum of exp(x) over the last axis. out may
 // be x.
 Status softmax(const KernelContext&);
-// Inputs scores [n, classes] (f32, f64), labels [n] (i32, i64); output the mean of
+// Inputs scores [n, classes] (floating), labels [n] (i32, i64); output the mean of
 // logsumexp(scores[i]) - scores[i][labels[i]], a scalar. A label out of range makes the loss NaN.
 Status softmax_cross_entropy(const KernelContext&);
 // Inputs scores, labels, dy (scalar); output [n, classes] = dy (softmax(scores) - onehot) / n.
 Status softmax_cross_entropy_backward(const KernelContext&);
+MemoryNeeds softmax_memory(const MemoryQuery&);
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
+MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery&);
 }  // namespace ebb::cpu
 
 // The same, on a GPU.

@@ -18,7 +18,8 @@ struct LstmAttributes {
 //                  then per layer W [in_l, 4 hidden], R [hidden, 4 hidden], b [4 hidden].
 // Forward outputs: sequence [batch, time, hidden] (of the last layer), hidden and cell
 //                  [layers, batch, hidden] (after the last step), reserve u8[n] (optional: null
-//                  data when no gradient will be asked for).
+//                  data when no gradient will be asked for). For f16 and bf16 it may hold floats:
+//                  gates and cells are then not rounded on the way to the gradient.
 // Backward inputs: reserve, sequence, then the forward inputs, then those of d_sequence, d_hidden,
 //                  d_cell that d_given names. Where the reserve may be destroyed, the gradients of
 //                  the gates are written over the gates, and a chunk's scratch is in the cells.

@@ -15,18 +15,18 @@ struct FillAttributes {
 };
 
 namespace cpu {
-// out[i] = F()(in[i]); f32 and f64. out may be in.
+// out[i] = F()(in[i]); floating. out may be in.
 template <class F>
 Status map(const KernelContext&);
-// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand; f32 and f64. out may be an
-// input of out's own shape.
+// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand; floating. The number
+// beside f16 and bf16 is a float, not rounded to them. out may be an input of out's own shape.
 template <class F>
 Status zip(const KernelContext&);
 // out[i] = value, attributes FillAttributes; every dtype. Inputs are ignored (fill_like).
 Status fill(const KernelContext&);
 // out = in, same dtype and number of elements. out may be in.
 Status copy(const KernelContext&);
-// out[i] = in[i] converted; between f32, f64, i32, i64, u8, boolean.
+// out[i] = in[i] converted, by convert() of core/kernels/convert.h; between all dtypes.
 Status cast(const KernelContext&);
 }  // namespace cpu
 // The same, on a GPU.

@@ -1,4 +1,5 @@
 #pragma once
+#include "ebb/core/base/half.h"
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
@@ -15,17 +16,33 @@ struct DrawAttributes {
   std::uint64_t node = 0;  // below 2^32
 };
 
+// The largest number of 16 bits that is below `bound`: what keeps uniform draws, once rounded, out
+// of the open end of their interval.
+template <class Half>
+constexpr Half largest_below(float bound) noexcept {
+  const Half nearest(bound);
+  if (static_cast<float>(nearest) < bound) return nearest;
+  const std::uint16_t bits = nearest.bits;
+  if ((bits & 0x7FFF) == 0) return Half::of_bits(0x8001);  // zero, of either sign
+  return Half::of_bits(static_cast<std::uint16_t>((bits & 0x8000) != 0 ? bits + 1 : bits - 1));
+}
+
 namespace cpu {
 // Input: a session's random state, i64[2] {key, run count}; output i64[2] = {key, (run count << 32)
 // | node}.
 Status draw(const KernelContext&);
 // Input: the random state*; adds one to its run count.
 Status next_run(const KernelContext&);
-// Input: draw; output f32 or f64. uniform in [a, b); bernoulli 1 with probability a. normal by Box
-// and Muller, in f64 for either output: elements 2 i and 2 i + 1 have the words w and v; with
-// u = 1 - unit_interval(w), in (0, 1], and t = unit_interval(v) they are
+// Input: draw; output floating, the same numbers whatever its dtype, up to rounding. uniform in
+// [a, b): with T float (double for f64) and u = unit_interval(word), x = fma(T(b - a), T(u), T(a)),
+// a where that is not below T(b); for f16 and bf16 rounded, and where T(a) < T(b) no more than
+// largest_below(T(b)).
+// bernoulli 1 with probability a. normal by Box and Muller, in f64 for any output: elements 2 i and
+// 2 i + 1 have the words w and v; with u = 1 - unit_interval(w), in (0, 1], and t =
+// unit_interval(v) they are
 //   a + b sqrt(-2 log(u)) cos(2 pi t)  and  a + b sqrt(-2 log(u)) sin(2 pi t),
-// cosine and sine of the exact t (a GPU's cospi(2 t)), each within 4 ulp for a = 0, then rounded.
+// cosine and sine of the exact t (a GPU's cospi(2 t)), each within 4 ulp for a = 0, then rounded
+// (for f16 and bf16 to f32, then to them).
 Status uniform(const KernelContext&);
 Status normal(const KernelContext&);
 Status bernoulli(const KernelContext&);

@@ -12,7 +12,7 @@ struct Reduction {
 };
 
 namespace cpu {
-// out = the sum (or mean) of in over Reduction::axes; f32, f64. Summation is pairwise or blocked in
+// out = the sum (or mean) of in over Reduction::axes; floating. Summation is pairwise or blocked in
 // an order fixed by the shape; f32 sums may accumulate in f64 where that is as fast.
 Status sum(const KernelContext&);
 // out = in summed to the shape of out, which broadcasts to that of in (NumPy's rules). Input 1, the

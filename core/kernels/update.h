@@ -17,9 +17,9 @@ Status increment(const KernelContext&);
 Status add_count(const KernelContext&);
 // Input n (i64 scalar); output 0 (boolean scalar, its own memory) = n >= CountAttributes::value.
 Status at_least(const KernelContext&);
-// Inputs a*, ready (boolean scalar): a = 0 if ready; f32, f64, i64.
+// Inputs a*, ready (boolean scalar): a = 0 if ready; floating, i64.
 Status clear_if(const KernelContext&);
-// Inputs a*, b of the same shape: a += b; f32, f64.
+// Inputs a*, b of the same shape: a += b; floating.
 Status add_assign(const KernelContext&);
 // Inputs a*, b of the same shape and dtype: a = b.
 Status assign(const KernelContext&);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 
@@ -20,8 +21,16 @@ Stats after_release(const Device& device) {
 }
 
 double read(const Tensor& loss, CallSite site) {
-  return loss.dtype() == DType::f64 ? loss.item<double>({}, site)
-                                    : static_cast<double>(loss.item<float>({}, site));
+  switch (loss.dtype()) {
+    case DType::f64:
+      return loss.item<double>({}, site);
+    case DType::f16:
+      return static_cast<double>(static_cast<float>(loss.item<Float16>({}, site)));
+    case DType::bf16:
+      return static_cast<double>(static_cast<float>(loss.item<BFloat16>({}, site)));
+    default:
+      return static_cast<double>(loss.item<float>({}, site));
+  }
 }
 }  // namespace
 

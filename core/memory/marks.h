@@ -19,7 +19,7 @@ class Marks {
 
   // Remembers what is held now under this name: mark("built").
   void operator()(std::string_view moment);
-  // A training step is over; it began at the mark before. Reads the loss, one f32 or f64 element,
+  // A training step is over; it began at the mark before. Reads the loss, one floating element,
   // unless it is on a simulated device or not defined. Throws ShapeError, Error as Tensor::item
   // does, which name the caller's line.
   void step(const Tensor& loss, CallSite site = CallSite::here());

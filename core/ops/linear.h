@@ -11,11 +11,11 @@ struct MatmulOptions {
 };
 
 // The product of matrices a [m, k] and b [k, n], each transposed first where the options say so;
-// [m, n], of their dtype (f32 or f64). Throws ShapeError.
+// [m, n], of their dtype. Throws ShapeError.
 Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options = {});
 
 // A fully connected layer: activation(x w + b) for x [..., in], weight w [in, out], bias b [out];
-// [..., out], of their dtype (f32 or f64). One kernel forward, one backward. Throws ShapeError.
+// [..., out], of their dtype. One kernel forward, one backward. Throws ShapeError.
 Tensor dense(const Operand& x, const Operand& w, const Operand& b,
              Activation activation = Activation::none);
 // The same without a bias.

@@ -102,7 +102,7 @@ constinit const OpDef softmax_op{.name = "softmax",
                                  },
                                  .keeps = output(0),
                                  .takes_over = bit(0),
-                                 .cpu = {cpu::softmax},
+                                 .cpu = {cpu::softmax, cpu::softmax_memory},
                                  .cuda = {cuda::softmax}};
 
 constinit const OpDef softmax_cross_entropy_op{
@@ -121,7 +121,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .gradient = cross_entropy_second_gradient,
     .keeps = input(0) | input(1) | input(2),
     .takes_over = bit(0),
-    .cpu = {cpu::softmax_cross_entropy_backward},
+    .cpu = {cpu::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward_memory},
     .cuda = {cuda::softmax_cross_entropy_backward}};
 
 }  // namespace ebb

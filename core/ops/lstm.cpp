@@ -39,7 +39,7 @@ void infer_lstm(Inference& inference) {
   const Layout layout(attributes);
   const std::int64_t hidden = attributes.hidden;
   const Spec& x = inference.inputs[0];
-  inference.require(detail::is_arithmetic(x.dtype), "takes f32 or f64 (cast() converts)");
+  inference.require(is_floating(x.dtype), detail::kTakesFloating);
   inference.require(x.shape.rank() == 3, "takes x [batch, time, in]");
   for (int i = 1; i < layout.count; ++i)
     if (i != layout.draw && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)

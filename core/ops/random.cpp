@@ -19,8 +19,7 @@ void infer_creation(Inference& inference) {
   const auto& attributes = inference.attribute<CreationAttributes>();
   const auto dtype = static_cast<DType>(attributes.dtype);
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  if (!detail::is_arithmetic(dtype))
-    inference.fail(std::string("makes f32 or f64, not ") + name(dtype));
+  if (!is_floating(dtype)) inference.fail(detail::makes_floating(dtype));
   inference.output(dtype,
                    Shape(std::span(attributes.dims, static_cast<std::size_t>(attributes.rank))));
 }
@@ -40,8 +39,7 @@ Tensors no_gradient(const GradientContext&) { return {{}, {}}; }
 void infer_like(Inference& inference) {
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
   const Spec& like = inference.inputs[1];
-  if (!detail::is_arithmetic(like.dtype))
-    inference.fail(std::string("makes f32 or f64, not ") + name(like.dtype));
+  if (!is_floating(like.dtype)) inference.fail(detail::makes_floating(like.dtype));
   inference.output(like.dtype, like.shape);
 }
 
@@ -63,6 +61,10 @@ void infer_dropout(Inference& inference) {
 void detail::require_probability(double probability, CallSite site) {
   if (!(probability >= 0 && probability <= 1))
     throw Error(message("bernoulli", "takes a probability in [0, 1]", site));
+}
+
+std::string detail::makes_floating(DType dtype) {
+  return std::string("makes f32, f64, f16 or bf16, not ") + name(dtype);
 }
 
 Attributes detail::creation_attributes(double a, double b, const Shape& shape, DType dtype) {

@@ -28,11 +28,11 @@ struct BernoulliOptions {
   Device device = Device::cpu();
 };
 
-// Random tensors, f32 or f64, drawn now, from the calling thread's generator (set_seed). Uniform in
-// [low, high); normal, by Box and Muller (kernels/random.h); ones and zeros. A graph that uses the
-// result captures it, so that it is the same in every run: what draws anew in each are the
-// functions of graph/random.h and the _like forms below. Throw ShapeError for another dtype or an
-// open shape, Error for a probability outside [0, 1].
+// Random tensors, floating, drawn now, from the calling thread's generator (set_seed). Uniform in
+// [low, high), bounds that are rounded to the dtype; normal, by Box and Muller (kernels/random.h);
+// ones and zeros. A graph that uses the result captures it, so that it is the same in every run:
+// what draws anew in each are the functions of graph/random.h and the _like forms below. Throw
+// ShapeError for another dtype or an open shape, Error for a probability outside [0, 1].
 Tensor uniform(const Shape& shape, const UniformOptions& options = {},
                CallSite site = CallSite::here());
 Tensor normal(const Shape& shape, const NormalOptions& options = {},
@@ -40,7 +40,7 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {},
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
 
-// The same in the shape and dtype of x, f32 or f64, whose values are not read: for a symbolic x,
+// The same in the shape and dtype of x, floating, whose values are not read: for a symbolic x,
 // whose shape may be open, a node that draws anew in each run; for a concrete x now and on x's
 // device. No gradient passes. Throw as the functions above.
 Tensor uniform_like(const Operand& x, double low = 0, double high = 1);
@@ -48,7 +48,7 @@ Tensor normal_like(const Operand& x, double mean = 0, double standard_deviation 
 Tensor bernoulli_like(const Operand& x, double probability = 0.5);
 
 // In training each element becomes 0 with `probability`, else x / (1 - probability); in inference,
-// and for probability 0, x itself. f32, f64. The mask is drawn anew in each call, or in each run of
+// and for probability 0, x itself. The mask is drawn anew in each call, or in each run of
 // a graph; it is not stored, the gradient draws it again from the same draw. Throws Error for a
 // probability outside [0, 1).
 Tensor dropout(const Operand& x, double probability, Phase phase);
@@ -56,6 +56,8 @@ Tensor dropout(const Operand& x, double probability, Phase phase);
 namespace detail {
 // Throws Error for a probability outside [0, 1].
 void require_probability(double probability, CallSite site);
+// What is said where random numbers of another dtype than a floating one are asked for.
+std::string makes_floating(DType dtype);
 // The attributes of uniform, normal and bernoulli, whose one input is a draw i64[2]: a and b as
 // RandomAttributes has them, the shape and dtype of what they make.
 Attributes creation_attributes(double a, double b, const Shape& shape, DType dtype);

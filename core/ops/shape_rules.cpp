@@ -56,8 +56,7 @@ Shape broadcast(const Inference& inference, const Shape& a, const Shape& b) {
 
 void require_arithmetic(const Inference& inference, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (!is_arithmetic(inference.inputs[i].dtype))
-      inference.fail("takes f32 or f64 (cast() converts)");
+    if (!is_floating(inference.inputs[i].dtype)) inference.fail(kTakesFloating);
     if (inference.inputs[i].dtype != inference.inputs[0].dtype)
       inference.fail("takes inputs of one dtype (cast() converts)");
   }

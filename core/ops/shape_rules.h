@@ -46,12 +46,13 @@ Shape merge(const Shape& a, const Shape& b) noexcept;
 // operand's size decides.
 Shape broadcast(const Inference& inference, const Shape& a, const Shape& b);
 
-// Throws unless the first `count` inputs are f32 or f64, all of one dtype.
+// Throws unless the first `count` inputs are floating, all of one dtype.
 void require_arithmetic(const Inference& inference, std::size_t count);
 inline void require_arithmetic(const Inference& inference) {
   require_arithmetic(inference, inference.inputs.size());
 }
-inline bool is_arithmetic(DType type) noexcept { return type == DType::f32 || type == DType::f64; }
+// What a shape rule says to inputs that are not floating.
+inline constexpr const char* kTakesFloating = "takes f32, f64, f16 or bf16 (cast() converts)";
 inline bool is_scalar(const Spec& spec, DType type) noexcept {
   return spec.dtype == type && spec.shape.rank() == 0;
 }
@@ -65,7 +66,7 @@ inline bool is_draw(const Spec& spec) noexcept {
 void require_scalar(const Inference& inference, std::size_t i, DType dtype, const char* what);
 // Output 0 is like the first input: what an update in place gives.
 void output_like_first(Inference& inference);
-// The shape rule of an operator whose output is like its first input; f32, f64.
+// The shape rule of an operator whose output is like its first input; floating.
 void same_shape(Inference& inference);
 
 // is_identity where equal shapes mean equal values.

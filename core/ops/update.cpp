@@ -145,9 +145,8 @@ constinit const OpDef clear_if_op{.name = "clear_if",
                                   .infer =
                                       [](Inference& inference) {
                                         const DType dtype = inference.inputs[0].dtype;
-                                        inference.require(
-                                            detail::is_arithmetic(dtype) || dtype == DType::i64,
-                                            "clears f32, f64 and i64");
+                                        inference.require(is_floating(dtype) || dtype == DType::i64,
+                                                          "clears f32, f64, f16, bf16 and i64");
                                         require_scalar(inference, 1, DType::boolean, "`ready`");
                                         output_like_first(inference);
                                       },

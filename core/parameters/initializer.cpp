@@ -5,7 +5,9 @@
 #include <numbers>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
+#include "ebb/core/kernels/random.h"
 
 namespace ebb {
 namespace initializers {
@@ -68,11 +70,18 @@ double value_of(const Initializer& initializer, std::uint64_t key, std::uint64_t
 }
 
 template <class T>
-void draw(const Initializer& initializer, std::uint64_t key, std::int64_t count, T* values) {
+void draw(const Initializer& initializer, std::uint64_t key, std::int64_t count, void* out) {
+  const bool has_end = initializer.kind == Initializer::uniform && initializer.a < initializer.b;
+  T* values = static_cast<T*>(out);
   for (std::int64_t i = 0; i < count; ++i) {
     const double value = value_of(initializer, key, static_cast<std::uint64_t>(i));
     const bool raised = i >= count / 4 && i < count / 2;
-    values[i] = static_cast<T>(raised ? value + initializer.second_quarter : value);
+    const double offset = raised ? initializer.second_quarter : 0;
+    values[i] = convert<T>(raised ? value + offset : value);
+    if constexpr (kIsHalf<T>) {
+      const auto end = static_cast<float>(initializer.b + offset);
+      if (has_end && static_cast<float>(values[i]) >= end) values[i] = largest_below<T>(end);
+    }
   }
 }
 
@@ -83,14 +92,18 @@ void draw_initial_values(const Initializer& initializer, Seed seed, std::string_
   const std::uint64_t key = key_of(seed, name);
   const std::int64_t count = spec.shape.elements();
   if (spec.dtype == DType::f32) {
-    draw(initializer, key, count, static_cast<float*>(values));
+    draw<float>(initializer, key, count, values);
   } else if (spec.dtype == DType::f64) {
-    draw(initializer, key, count, static_cast<double*>(values));
+    draw<double>(initializer, key, count, values);
+  } else if (spec.dtype == DType::f16) {
+    draw<Float16>(initializer, key, count, values);
+  } else if (spec.dtype == DType::bf16) {
+    draw<BFloat16>(initializer, key, count, values);
   } else if (initializer.kind == Initializer::constant && initializer.a == 0) {
     if (count > 0) std::memset(values, 0, spec.bytes());
   } else {
     throw Error("[initialize] '" + std::string(name) + "' is " + spec.to_string() +
-                ": only f32 and f64 start at other values than zero");
+                ": only floating ones start at other values than zero");
   }
 }
 

@@ -32,7 +32,7 @@ Initializer he_normal(std::int64_t fan_in);
 }  // namespace initializers
 
 namespace detail {
-// Writes spec.bytes() of initial values (f32, f64, or zeros of any dtype) to `values`.
+// Writes spec.bytes() of initial values (floating, or zeros of any dtype) to `values`.
 void draw_initial_values(const Initializer& initializer, Seed seed, std::string_view name,
                          const Spec& spec, void* values);
 }  // namespace detail

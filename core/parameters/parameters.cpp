@@ -54,8 +54,9 @@ std::string Parameters::State::names_below(std::string_view prefix) {
 
 std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
                                                           const ParametersOptions& options) {
-  if (options.dtype != DType::f32 && options.dtype != DType::f64)
-    throw Error(std::string("[parameters] are f32 or f64, not ") + ebb::name(options.dtype));
+  if (!is_floating(options.dtype))
+    throw Error(std::string("[parameters] are f32, f64, f16 or bf16, not ") +
+                ebb::name(options.dtype));
   if (is_slot(options.name))
     throw Error("[parameters] " + in_double_quotes(options.name) +
                 " cannot name a set: it has a '/'");
@@ -118,10 +119,10 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
     throw ShapeError(
         message("parameters", in_double_quotes(full) + ": " + detail::too_large(spec.shape), site));
   const bool starts_at_zero = initializer.kind == Initializer::constant && initializer.a == 0;
-  if (spec.dtype != DType::f32 && spec.dtype != DType::f64 && !starts_at_zero)
+  if (!is_floating(spec.dtype) && !starts_at_zero)
     throw Error(message("parameters",
                         in_double_quotes(full) + " is " + spec.to_string() +
-                            ": only f32 and f64 start at other values than zero",
+                            ": only floating ones start at other values than zero",
                         site));
   Tensor tensor;
   if (state.graph) {

@@ -70,7 +70,7 @@ class Parameters {
  public:
   using Entry = NamedTensor;
 
-  // Parameters are f32 or f64. Throws Error for another dtype, or a name with a '/' in it.
+  // Parameters are floating. Throws Error for another dtype, or a name with a '/' in it.
   explicit Parameters(const Device& device, Seed seed = {}, DType dtype = DType::f32);
   Parameters(const Device& device, Seed seed, const ParametersOptions& options);
   // Of a graph, which converts to its recorder.

@@ -5,6 +5,7 @@
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/evaluate.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_half.h"
 
 namespace ebb::cpu {
 namespace {
@@ -28,18 +29,19 @@ void activate(T* y, const T* bias, std::int64_t count) noexcept {
   }
 }
 
-template <class F, class T>
-void differentiate(const T* y, const T* dy, T* out, std::int64_t count) {
+template <class F, class S>
+void differentiate(const S* y, const S* dy, S* out, std::int64_t count) {
+  using T = Computed<S>;
   for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
     const F f;
     std::int64_t i = begin;
     for (; i + kBlock<T> <= end; i += kBlock<T>) {
       const Block<T> a = load(dy + i), b = load(y + i);
-      store<T>(out + i, evaluate<F, T>(f, a, b));
+      store(out + i, evaluate<F, T>(f, a, b));
     }
     if (i < end) {
       const Block<T> a = load_tail(dy + i, end - i), b = load_tail(y + i, end - i);
-      store_tail<T>(out + i, evaluate<F, T>(f, a, b), end - i);
+      store_tail(out + i, evaluate<F, T>(f, a, b), end - i);
     }
   });
 }
@@ -81,6 +83,10 @@ template void add_bias_and_activate(Activation, float*, const float*, std::int64
 template void add_bias_and_activate(Activation, double*, const double*, std::int64_t) noexcept;
 template void multiply_by_derivative(Activation, const float*, const float*, float*, std::int64_t);
 template void multiply_by_derivative(Activation, const double*, const double*, double*,
+                                     std::int64_t);
+template void multiply_by_derivative(Activation, const Float16*, const Float16*, Float16*,
+                                     std::int64_t);
+template void multiply_by_derivative(Activation, const BFloat16*, const BFloat16*, BFloat16*,
                                      std::int64_t);
 
 }  // namespace ebb::cpu

@@ -6,6 +6,7 @@
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gate.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/update_types.h"
 
 namespace ebb::cpu {
 namespace {
@@ -53,7 +54,7 @@ Status adam_update(const KernelContext& context) {
     using P = decltype(parameter);
     using M = decltype(moment);
     using G = decltype(gradient_type);
-    using T = std::common_type_t<P, M, G>;
+    using T = UpdateComputed<P, M, G>;
     const auto as = [](double x) { return static_cast<T>(x); };
     const bool decoupled = a.decoupled != 0;
     const AdamConstants<T> constants = {.beta1 = as(a.beta1),
@@ -69,12 +70,16 @@ Status adam_update(const KernelContext& context) {
     P* const values = p.as<P>();
     M *const first = m.as<M>(), *const second = v.as<M>();
     const G* const gradient = g.as<const G>();
-    const auto run = gate.divisor == 1 ? adam_run<false, T, P, M, G> : adam_run<true, T, P, M, G>;
+    const auto run = gate.divisor == 1 ? adam_run<false, T, Computed<P>, M, Computed<G>>
+                                       : adam_run<true, T, Computed<P>, M, Computed<G>>;
     for_pieces(p.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
-      run(constants, values + begin, first + begin, second + begin, gradient + begin, end - begin);
+      for_computed(gradient, values, begin, end,
+                   [&](const auto* g, auto* p, std::int64_t i, std::int64_t count) {
+                     run(constants, p, first + i, second + i, g, count);
+                   });
     });
   };
-  return for_floating(p.spec.dtype, m.spec.dtype, g.spec.dtype, update);
+  return for_update(p.spec.dtype, m.spec.dtype, g.spec.dtype, update);
 }
 
 }  // namespace ebb::cpu

@@ -2,14 +2,26 @@
 #include "ebb/core/kernels/broadcast_walk.h"
 #include "ebb/kernels/cpu/evaluate.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_half.h"
 
 namespace ebb::cpu {
 
-// out[i] = f(a[i], b[i]) for count elements; a or b may be one element that stands for all.
-template <class F, bool kOneA, bool kOneB, class T>
-inline void zip_run(const T* a, const T* b, T* out, std::int64_t count) noexcept {
+// out[i] = f(a[i], b[i]) for count elements; a or b may be one element that stands for all. Of one
+// type, or beside 16 bits of float.
+template <class F, bool kOneA, bool kOneB, class A, class B, class Out>
+inline void zip_run(const A* a, const B* b, Out* out, std::int64_t count) noexcept {
+  using T = Computed<Out>;
   const F f;
-  if constexpr (kExact<F>) {
+  if constexpr (kExact<F> && kIsHalf<Out>) {
+    float x[kChunk], y[kChunk];
+    for (std::int64_t i = 0; i < count; i += kChunk) {
+      const std::int64_t n = std::min(kChunk, count - i);
+      widen_run(a + (kOneA ? 0 : i), x, kOneA ? 1 : n);
+      widen_run(b + (kOneB ? 0 : i), y, kOneB ? 1 : n);
+      zip_run<F, kOneA, kOneB>(x, y, x, n);
+      convert_run(x, out + i, n);
+    }
+  } else if constexpr (kExact<F>) {
     // In place or apart, never shifted: iterations do not depend on each other.
     const T first_a = *a, first_b = *b;
 #if defined(__clang__)
@@ -20,8 +32,8 @@ inline void zip_run(const T* a, const T* b, T* out, std::int64_t count) noexcept
     for (std::int64_t i = 0; i < count; ++i)
       out[i] = f(kOneA ? first_a : a[i], kOneB ? first_b : b[i]);
   } else {
-    const auto at = [](const T* x, bool one, std::int64_t i, std::int64_t rest) -> Block<T> {
-      if (one) return Block<T>(*x);
+    const auto at = [](const auto* x, bool one, std::int64_t i, std::int64_t rest) -> Block<T> {
+      if (one) return Block<T>(convert<T>(*x));
       return rest >= kBlock<T> ? load(x + i) : load_tail(x + i, rest);
     };
     for (std::int64_t i = 0; i < count; i += kBlock<T>) {
@@ -36,8 +48,8 @@ inline void zip_run(const T* a, const T* b, T* out, std::int64_t count) noexcept
   }
 }
 
-template <class F, class T>
-inline void zip_run(const T* a, bool one_a, const T* b, bool one_b, T* out,
+template <class F, class A, class B, class Out>
+inline void zip_run(const A* a, bool one_a, const B* b, bool one_b, Out* out,
                     std::int64_t count) noexcept {
   if (count <= 0) return;
   if (!one_a && !one_b) return zip_run<F, false, false>(a, b, out, count);
@@ -46,8 +58,8 @@ inline void zip_run(const T* a, bool one_a, const T* b, bool one_b, T* out,
   zip_run<F, true, true>(a, b, out, count);
 }
 
-template <class F, class T>
-inline void zip_flat(const T* a, bool one_a, const T* b, bool one_b, T* out, std::int64_t count) {
+template <class F, class A, class B, class Out>
+inline void zip_flat(const A* a, bool one_a, const B* b, bool one_b, Out* out, std::int64_t count) {
   for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
     zip_run<F>(a + (one_a ? 0 : begin), one_a, b + (one_b ? 0 : begin), one_b, out + begin,
                end - begin);
@@ -55,8 +67,8 @@ inline void zip_flat(const T* a, bool one_a, const T* b, bool one_b, T* out, std
 }
 
 // out = f(a, b) with NumPy's broadcasting; out may be an input of out's own shape.
-template <class F, class T>
-inline void broadcast(const T* a, const Shape& shape_a, const T* b, const Shape& shape_b, T* out,
+template <class F, class A, class B, class Out>
+inline void broadcast(const A* a, const Shape& shape_a, const B* b, const Shape& shape_b, Out* out,
                       const Shape& shape) {
   const BroadcastWalk walk(shape, shape_a, shape_b);
   const std::int64_t n = walk.row_elements();

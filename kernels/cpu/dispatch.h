@@ -1,5 +1,6 @@
 #pragma once
 #include "ebb/core/base/dtype.h"
+#include "ebb/core/base/half.h"
 #include "ebb/core/kernels/status.h"
 
 namespace ebb::cpu {
@@ -19,7 +20,20 @@ inline Status for_floating(DType type, const Body& body) {
   return {};
 }
 
-// The same for two or three operands, each of its own dtype.
+// Calls body with a value of the C++ type of any floating dtype, of which those of 16 bits are
+// stored only (Computed, kernels/cpu/vector_half.h).
+template <class Body>
+inline Status for_stored(DType type, const Body& body) {
+  if (!is_half(type)) return for_floating(type, body);
+  if (type == DType::bf16) {
+    body(BFloat16{});
+  } else {
+    body(Float16{});
+  }
+  return {};
+}
+
+// The same of for_floating for two or three operands, each of its own dtype.
 template <class Body>
 inline Status for_floating(DType first, DType second, const Body& body) {
   Status inner;

@@ -7,9 +7,9 @@ namespace ebb::cpu {
 
 Status expand_like(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    const T one = 1;
+    const Computed<T> one = 1;
     broadcast<functors::Multiply>(in.as<const T>(), in.spec.shape, &one, Shape(), out.as<T>(),
                                   out.spec.shape);
   });

@@ -1,10 +1,9 @@
 #include <cstring>
 
 #include "ebb/core/kernels/convert.h"
-#include "ebb/core/kernels/half.h"
 #include "ebb/core/kernels/pointwise.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_half.h"
 
 namespace ebb::cpu {
 namespace {
@@ -24,13 +23,16 @@ void cast_run(const Buffer& in, const Buffer& out) {
   const From* from = in.as<const From>();
   To* to = out.as<To>();
   for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) to[i] = convert<To>(from[i]);
+    if constexpr ((kIsHalf<From> && std::is_same_v<To, float>) ||
+                  (kIsHalf<To> && std::is_same_v<From, float>))
+      convert_run(from + begin, to + begin, end - begin);
+    else
+      for (std::int64_t i = begin; i < end; ++i) to[i] = convert<To>(from[i]);
   });
 }
 
-// Refuses f16 and bf16, in which nothing is computed.
 template <class Body>
-Status for_number(DType type, const Body& body) {
+void for_number(DType type, const Body& body) {
   switch (type) {
     case DType::f32:
       body(float{});
@@ -51,10 +53,12 @@ Status for_number(DType type, const Body& body) {
       body(bool{});
       break;
     case DType::f16:
+      body(Float16{});
+      break;
     case DType::bf16:
-      return kUnsupportedDType;
+      body(BFloat16{});
+      break;
   }
-  return {};
 }
 
 }  // namespace
@@ -62,17 +66,8 @@ Status for_number(DType type, const Body& body) {
 Status fill(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const double value = context.attribute<FillAttributes>().value;
-  switch (out.spec.dtype) {
-    case DType::f16:
-      fill_with(out, half_bits(static_cast<float>(value)));
-      return {};
-    case DType::bf16:
-      fill_with(out, bfloat_bits(static_cast<float>(value)));
-      return {};
-    default:
-      return for_number(out.spec.dtype,
-                        [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
-  }
+  for_number(out.spec.dtype, [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
+  return {};
 }
 
 Status copy(const KernelContext& context) {
@@ -90,12 +85,10 @@ Status copy(const KernelContext& context) {
 Status cast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (in.spec.dtype == out.spec.dtype) return copy(context);
-  Status to_known;
-  const Status from_known = for_number(in.spec.dtype, [&](auto from) {
-    to_known = for_number(out.spec.dtype,
-                          [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
+  for_number(in.spec.dtype, [&](auto from) {
+    for_number(out.spec.dtype, [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
   });
-  return from_known.ok() ? to_known : from_known;
+  return {};
 }
 
 }  // namespace ebb::cpu

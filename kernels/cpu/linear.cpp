@@ -4,6 +4,7 @@
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
 
 namespace ebb::cpu {
 namespace {
@@ -17,9 +18,15 @@ struct DenseSizes {
   }
 };
 
+// dx reads w, dw reads x.
+bool reads_input(std::size_t input, const IndexSet& unwanted) {
+  return input == 2 || !unwanted.has(1 - input);
+}
+
 }  // namespace
 
 Status matmul(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, matmul);
   const auto& attributes = context.attribute<MatmulAttributes>();
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
   const bool transpose_a = attributes.transpose_a != 0, transpose_b = attributes.transpose_b != 0;
@@ -32,9 +39,13 @@ Status matmul(const KernelContext& context) {
   });
 }
 
-MemoryNeeds matmul_memory(const MemoryQuery&) { return {}; }
+MemoryNeeds matmul_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, matmul_memory);
+  return {};
+}
 
 Status dense(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, dense);
   const auto& attributes = context.attribute<DenseAttributes>();
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
   const DenseSizes size(x.spec, w.spec);
@@ -53,14 +64,20 @@ Status dense(const KernelContext& context) {
   });
 }
 
-MemoryNeeds dense_memory(const MemoryQuery&) { return {}; }
+MemoryNeeds dense_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, dense_memory);
+  return {};
+}
 
 MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype))
+    return in_float_memory(query, dense_backward_memory, reads_input);
   const DenseSizes size(query.inputs[0], query.inputs[1]);
   return {.workspace_bytes = column_sum_bytes(size.rows, size.out)};
 }
 
 Status dense_backward(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, dense_backward, reads_input);
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);
@@ -80,7 +97,7 @@ Status dense_backward(const KernelContext& context) {
 
 Status activation_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  return for_floating(da.spec.dtype, [&](auto type) {
+  return for_stored(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     multiply_by_derivative(context.attribute<ActivationAttributes>().activation, y.as<const T>(),
                            dy.as<const T>(), da.as<T>(), da.elements());

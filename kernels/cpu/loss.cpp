@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
 
@@ -34,6 +35,7 @@ Status for_scores_and_labels(DType scores, DType labels, const Body& body) {
 
 // Workspace: the sum of each piece of rows.
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, softmax_cross_entropy_memory);
   const Shape& shape = query.inputs[0].shape;
   return {.workspace_bytes =
               static_cast<std::size_t>(divide_up(shape[0], rows_per_piece(shape[1]))) *
@@ -41,6 +43,7 @@ MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery& query) {
 }
 
 Status softmax_cross_entropy(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, softmax_cross_entropy);
   const Buffer &scores = context.inputs[0], &labels = context.inputs[1], &out = context.outputs[0];
   const std::int64_t n = scores.spec.shape[0], classes = scores.spec.shape[1];
   const std::int64_t rows = rows_per_piece(classes);
@@ -62,7 +65,13 @@ Status softmax_cross_entropy(const KernelContext& context) {
   });
 }
 
+MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery& query) {
+  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
+}
+
 Status softmax_cross_entropy_backward(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, softmax_cross_entropy_backward);
   const Buffer &scores = context.inputs[0], &labels = context.inputs[1], &dy = context.inputs[2];
   const Buffer& out = context.outputs[0];
   const std::int64_t n = scores.spec.shape[0], classes = scores.spec.shape[1];

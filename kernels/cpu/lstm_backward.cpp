@@ -3,6 +3,7 @@
 #include "ebb/core/kernels/lstm.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/lstm_cell.h"
 #include "ebb/kernels/cpu/lstm_layout.h"
 
@@ -323,11 +324,13 @@ class Backward {
 }  // namespace
 
 Status lstm_backward(const KernelContext& context) {
+  if (is_half(context.inputs[kX].spec.dtype)) return in_float(context, lstm_backward);
   return for_floating(context.inputs[kX].spec.dtype,
                       [&](auto type) { Backward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
+  if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, lstm_backward_memory);
   MemoryNeeds needs;
   const Status known = for_floating(query.inputs[kX].dtype, [&](auto type) {
     const LstmSizes size(query.inputs[kX].shape, query.attribute<LstmAttributes>());

@@ -3,6 +3,7 @@
 #include "ebb/core/kernels/lstm.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/lstm_cell.h"
 #include "ebb/kernels/cpu/lstm_layout.h"
 #include "ebb/kernels/cpu/philox_words.h"
@@ -187,11 +188,13 @@ class Forward {
 }  // namespace
 
 Status lstm(const KernelContext& context) {
+  if (is_half(context.inputs[0].spec.dtype)) return in_float(context, lstm);
   return for_floating(context.inputs[0].spec.dtype,
                       [&](auto type) { Forward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds lstm_memory(const MemoryQuery& query) {
+  if (is_half(query.inputs[0].dtype)) return in_float_memory(query, lstm_memory);
   MemoryNeeds needs;
   const Status known = for_floating(query.inputs[0].dtype, [&](auto type) {
     using T = decltype(type);

@@ -7,10 +7,15 @@
 
 namespace ebb::cpu {
 
-template <class F, class T>
-void map_run(const T* in, T* out, std::int64_t count) noexcept {
+template <class F, class S>
+void map_run(const S* in, S* out, std::int64_t count) noexcept {
+  using T = Computed<S>;
   const F f;
-  if constexpr (kExact<F>) {
+  if constexpr (kExact<F> && kIsHalf<S>) {
+    for_computed(in, out, 0, count, [](const float* x, float* y, std::int64_t, std::int64_t n) {
+      map_run<F>(x, y, n);
+    });
+  } else if constexpr (kExact<F>) {
 #if defined(__clang__)
 #pragma clang loop vectorize(assume_safety)
 #else
@@ -27,7 +32,7 @@ void map_run(const T* in, T* out, std::int64_t count) noexcept {
 template <class F>
 Status map(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = in.as<const T>();
     T* to = out.as<T>();
@@ -42,12 +47,12 @@ Status zip(const KernelContext& context) {
   const auto& number = context.attribute<NumberOperand>();
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* a = left.as<const T>();
     T* to = out.as<T>();
     if (number.position != NumberOperand::none) {
-      const T value = static_cast<T>(number.value);
+      const auto value = static_cast<Computed<T>>(number.value);
       if (number.position == NumberOperand::right) {
         zip_flat<F>(a, false, &value, true, to, count);
       } else {

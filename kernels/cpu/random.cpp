@@ -6,23 +6,31 @@
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/philox_words.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_half.h"
 
 namespace ebb::cpu {
 namespace {
 
-// The output's elements from the words of a draw: body(i, words, count, out) over all threads.
+// The output's elements from the words of a draw: body(words, count, out, T{}) over all threads,
+// with the C++ type that the output is stored as; out is float where that has 16 bits.
 template <class Body>
 Status draw(const Buffer& name, const Buffer& out, const Body& body) {
   const auto* draw = name.as<const std::int64_t>();
   const auto key = static_cast<std::uint64_t>(draw[0]),
              counter = static_cast<std::uint64_t>(draw[1]);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
       for_words(key, counter, begin, end,
                 [&](std::int64_t i, const std::uint32_t* words, std::int64_t count) {
-                  body(words, count, to + i);
+                  if constexpr (kIsHalf<T>) {
+                    float values[kWords];
+                    body(words, count, values, type);
+                    convert_run(values, to + i, count);
+                  } else {
+                    body(words, count, to + i, type);
+                  }
                 });
     });
   });
@@ -58,13 +66,18 @@ void box_muller(const std::uint32_t* words, std::int64_t count, double* out) noe
 Status uniform(const KernelContext& context) {
   const auto& attributes = context.attribute<RandomAttributes>();
   return draw(context.inputs[0], context.outputs[0],
-              [&](const std::uint32_t* words, std::int64_t count, auto* out) {
+              [&](const std::uint32_t* words, std::int64_t count, auto* out, auto stored) {
                 using T = std::remove_reference_t<decltype(*out)>;
                 const T low = static_cast<T>(attributes.a), high = static_cast<T>(attributes.b);
                 const T width = static_cast<T>(attributes.b - attributes.a);
                 for (std::int64_t i = 0; i < count; ++i) {
                   const T x = std::fma(width, static_cast<T>(unit_interval(words[i])), low);
                   out[i] = x < high ? x : low;  // what was rounded up to the open end
+                }
+                if constexpr (kIsHalf<decltype(stored)>) {
+                  if (!(low < high)) return;
+                  const T most = convert<T>(largest_below<decltype(stored)>(high));
+                  for (std::int64_t i = 0; i < count; ++i) out[i] = std::min(out[i], most);
                 }
               });
 }
@@ -73,7 +86,7 @@ Status uniform(const KernelContext& context) {
 Status normal(const KernelContext& context) {
   const auto& attributes = context.attribute<RandomAttributes>();
   return draw(context.inputs[0], context.outputs[0],
-              [&](const std::uint32_t* words, std::int64_t count, auto* out) {
+              [&](const std::uint32_t* words, std::int64_t count, auto* out, auto) {
                 using T = std::remove_reference_t<decltype(*out)>;
                 double normals[kWords];
                 box_muller(words, round_up(count, 2 * kBlock<double>), normals);
@@ -85,7 +98,7 @@ Status normal(const KernelContext& context) {
 Status bernoulli(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
   return draw(context.inputs[0], context.outputs[0],
-              [&](const std::uint32_t* words, std::int64_t count, auto* out) {
+              [&](const std::uint32_t* words, std::int64_t count, auto* out, auto) {
                 using T = std::remove_reference_t<decltype(*out)>;
                 for (std::int64_t i = 0; i < count; ++i)
                   out[i] = static_cast<double>(unit_interval(words[i])) < probability ? T(1) : T(0);
@@ -98,12 +111,15 @@ Status dropout(const KernelContext& context) {
   const auto* name = context.inputs[1].as<const std::int64_t>();
   const auto key = static_cast<std::uint64_t>(name[0]),
              counter = static_cast<std::uint64_t>(name[1]);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = x.as<const T>();
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
-      drop(from + begin, to + begin, end - begin, probability, key, counter, begin);
+      for_computed(from, to, begin, end,
+                   [=](auto* in, auto* result, std::int64_t i, std::int64_t n) {
+                     drop(in, result, n, probability, key, counter, i);
+                   });
     });
   });
 }

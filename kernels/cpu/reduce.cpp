@@ -7,6 +7,7 @@
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
 
@@ -107,24 +108,31 @@ MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
   return {};
 }
 
+// The second is there for its shape.
+bool only_first(std::size_t input, const IndexSet&) { return input == 0; }
+
 }  // namespace
 
 Status sum(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum);
   const auto& reduction = context.attribute<Reduction>();
   return reduce(context.inputs[0], context.outputs[0], reduction.axes, reduction.mean != 0,
                 context.workspace);
 }
 
 Status sum_like(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, only_first);
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   return reduce(in, out, axes_between(in.spec.shape, out.spec.shape), false, context.workspace);
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, sum_memory);
   return needs(query.inputs[0].shape, query.attribute<Reduction>().axes);
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, sum_like_memory, only_first);
   return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 
@@ -139,9 +147,9 @@ Status broadcast_like(const KernelContext& context) {
       reduction.mean != 0 && in.elements() > 0
           ? static_cast<double>(out.elements()) / static_cast<double>(in.elements())
           : 1;
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    const T number = static_cast<T>(divisor);
+    const auto number = static_cast<Computed<T>>(divisor);
     broadcast<functors::Divide>(in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);
   });
 }

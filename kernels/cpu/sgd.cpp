@@ -5,6 +5,7 @@
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gate.h"
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/update_types.h"
 
 namespace ebb::cpu {
 namespace {
@@ -52,7 +53,7 @@ Status sgd_update(const KernelContext& context) {
     using P = decltype(parameter);
     using V = decltype(moment);
     using G = decltype(gradient_type);
-    using T = std::common_type_t<P, V, G>;
+    using T = UpdateComputed<P, V, G>;
     const SgdConstants<T> constants = {static_cast<T>(attributes.momentum),
                                        static_cast<T>(attributes.weight_decay),
                                        static_cast<T>(*rate.as<const double>()),
@@ -61,11 +62,14 @@ Status sgd_update(const KernelContext& context) {
     V* const velocity = has_velocity ? state.as<V>() : nullptr;
     const G* const gradient = g.as<const G>();
     for_pieces(p.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
-      sgd_run(constants, values + begin, velocity == nullptr ? nullptr : velocity + begin,
-              gradient + begin, end - begin);
+      for_computed(gradient, values, begin, end,
+                   [&](const auto* g, auto* p, std::int64_t i, std::int64_t count) {
+                     sgd_run(constants, p, velocity == nullptr ? nullptr : velocity + i, g, count);
+                   });
     });
   };
-  return for_floating(p.spec.dtype, state.spec.dtype, g.spec.dtype, update);
+  const bool keeps_none = !has_velocity && is_half(p.spec.dtype);
+  return for_update(p.spec.dtype, keeps_none ? DType::f32 : state.spec.dtype, g.spec.dtype, update);
 }
 
 }  // namespace ebb::cpu

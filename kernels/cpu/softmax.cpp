@@ -1,11 +1,17 @@
 #include "ebb/core/kernels/loss.h"
 #include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
 
 namespace ebb::cpu {
 
+MemoryNeeds softmax_memory(const MemoryQuery& query) {
+  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
+}
+
 Status softmax(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, softmax);
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const std::int64_t classes = in.spec.shape[-1];
   if (out.elements() == 0) return {};

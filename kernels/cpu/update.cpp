@@ -36,7 +36,7 @@ Status clear_if(const KernelContext& context) {
 
 Status add_assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  return for_floating(a.spec.dtype, [&](auto type) {
+  return for_stored(a.spec.dtype, [&](auto type) {
     using T = decltype(type);
     zip_flat<functors::Add>(a.as<const T>(), false, b.as<const T>(), false, a.as<T>(),
                             a.elements());

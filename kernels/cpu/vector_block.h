@@ -91,6 +91,7 @@ inline constexpr std::int64_t kBlock = 64 / static_cast<std::int64_t>(sizeof(T))
 // Vector by vector: through memcpy, GCC would copy in halves that no vector can be read from at
 // once.
 template <class T>
+requires std::is_floating_point_v<T>
 inline Block<T> load(const T* from) noexcept {
   Block<T> block;
   const auto* vectors = reinterpret_cast<const typename LanesOf<T, kLanes<T>>::anywhere*>(from);
@@ -106,6 +107,7 @@ inline void store(T* to, const Block<T>& block) noexcept {
 
 // The first count elements, 0 < count < kBlock<T>, and as many as there are.
 template <class T>
+requires std::is_floating_point_v<T>
 inline Block<T> load_tail(const T* from, std::int64_t count, T padding = T(1)) noexcept {
   T elements[kBlock<T>];
   for (std::int64_t i = 0; i < kBlock<T>; ++i) elements[i] = i < count ? from[i] : padding;

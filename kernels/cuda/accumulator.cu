@@ -1,6 +1,5 @@
 #include "ebb/optim/kernels/accumulator.h"
 
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/merged.h"
 
 namespace ebb::cuda {
@@ -35,9 +34,15 @@ Status accumulate_merged(std::span<const Launch> launches) {
   const auto arrays = [](const KernelContext&) { return std::size_t{AddRows::kArrays}; };
   return run_merged(launches, arrays, [](const MergedGroup& group) {
     const auto inputs = group.front().inputs;
-    return for_floating(inputs[0].spec.dtype, inputs[1].spec.dtype, [&]<class S, class G>(S, G) {
+    const DType sum = inputs[0].spec.dtype, gradient = inputs[1].spec.dtype;
+    const auto run = [&]<class S, class G>(S, G) {
       return group.run<S, G>(AddRows{inputs[2].as<const std::int64_t>()});
-    });
+    };
+    if (is_half(gradient))
+      return sum == DType::f32 ? for_half(gradient, [&](auto g) { return run(float{}, g); })
+                               : kNoKernel;
+    return for_wide(sum,
+                    [&](auto s) { return for_wide(gradient, [&](auto g) { return run(s, g); }); });
   });
 }
 

@@ -17,7 +17,7 @@ __global__ void activate(T* y, const T* bias, std::int64_t rows, std::int64_t co
   const F f;
   const std::int64_t step = std::int64_t{gridDim.x} * kColumns;
   for (std::int64_t j = std::int64_t{blockIdx.x} * kColumns + threadIdx.x; j < columns; j += step) {
-    const auto shift = static_cast<Accumulate<T>>(bias == nullptr ? T(0) : bias[j]);
+    const auto shift = bias == nullptr ? Accumulate<T>(0) : static_cast<Accumulate<T>>(bias[j]);
     for (std::int64_t i = std::int64_t{blockIdx.y} * kRows + threadIdx.y; i < rows;
          i += std::int64_t{gridDim.y} * kRows) {
       T& value = y[i * columns + j];
@@ -53,10 +53,14 @@ Status add_bias_and_activate(cudaStream_t stream, Activation activation, T* y, c
   return {};
 }
 
-template Status add_bias_and_activate(cudaStream_t, Activation, float*, const float*, std::int64_t,
-                                      std::int64_t) noexcept;
-template Status add_bias_and_activate(cudaStream_t, Activation, double*, const double*,
-                                      std::int64_t, std::int64_t) noexcept;
+#define EBB_ADD_BIAS_AND_ACTIVATE(T)                                                          \
+  template Status add_bias_and_activate(cudaStream_t, Activation, T*, const T*, std::int64_t, \
+                                        std::int64_t) noexcept;
+EBB_ADD_BIAS_AND_ACTIVATE(float)
+EBB_ADD_BIAS_AND_ACTIVATE(double)
+EBB_ADD_BIAS_AND_ACTIVATE(Float16)
+EBB_ADD_BIAS_AND_ACTIVATE(BFloat16)
+#undef EBB_ADD_BIAS_AND_ACTIVATE
 
 Status activation_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];

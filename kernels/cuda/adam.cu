@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/gate.h"
 #include "ebb/kernels/cuda/merged.h"
 
@@ -68,7 +67,7 @@ Status adam_update_merged(std::span<const Launch> launches) {
   return run_merged(launches, arrays, [](const MergedGroup& group) {
     const auto dtype = [&](std::size_t k) { return group.front().inputs[k].spec.dtype; };
     if (dtype(1) != dtype(2)) return Status::refuse("has no kernel for moments of two dtypes");
-    return for_floating(dtype(0), dtype(1), dtype(3), [&]<class P, class M, class G>(P, M, G) {
+    return for_update(dtype(0), dtype(1), dtype(3), [&]<class P, class M, class G>(P, M, G) {
       return group.run<P, M, M, G>(Adam(group.front()));
     });
   });

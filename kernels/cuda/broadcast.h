@@ -1,26 +1,28 @@
 #pragma once
 #include "ebb/core/kernels/broadcast_walk.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/pack.h"
 #include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
 
-// What a functor is given: an array, or a number.
+// What a functor is given: an array, or a number, in what it computes in.
 template <class T>
 struct Operand {
+  using A = Accumulate<T>;
+
   const T* data = nullptr;  // null: the number
-  T number = {};
+  A number = {};
   bool one = false;  // one element stands for a whole row of the output
 
-  static Operand of(double number) noexcept { return {nullptr, static_cast<T>(number), true}; }
+  static Operand of(double number) noexcept { return {nullptr, static_cast<A>(number), true}; }
 
   template <int N>
-  __device__ Pack<T, N> at(std::int64_t i) const {
+  __device__ Pack<A, N> at(std::int64_t i) const {
     if (data == nullptr) return splat<N>(number);
-    if (one) return splat<N>(data[i]);
-    return load<N>(data + i);
+    if (one) return splat<N>(static_cast<A>(data[i]));
+    return as_pack<A>(load<N>(data + i));
   }
 };
 
@@ -45,12 +47,10 @@ struct Zip {
   __device__ void at(std::int64_t i) const {
     std::int64_t from[2];
     walk.offsets(i, from);
-    const Pack<T, N> x = a.template at<N>(from[0]), y = b.template at<N>(from[1]);
+    const auto x = a.template at<N>(from[0]), y = b.template at<N>(from[1]);
     Pack<T, N> result;
     const F f;
-    for (int j = 0; j < N; ++j)
-      result[j] =
-          static_cast<T>(f(static_cast<Accumulate<T>>(x[j]), static_cast<Accumulate<T>>(y[j])));
+    for (int j = 0; j < N; ++j) result[j] = static_cast<T>(f(x[j], y[j]));
     store(out + i, result);
   }
 };

@@ -36,13 +36,15 @@ Status add_parts(cudaStream_t stream, const double* partial, T* out, std::int64_
                                    results, plan.threads);
 }
 
-template Status column_sum(cudaStream_t, const float*, float*, std::int64_t, std::int64_t,
-                           void*) noexcept;
-template Status column_sum(cudaStream_t, const double*, double*, std::int64_t, std::int64_t,
-                           void*) noexcept;
-template Status add_parts(cudaStream_t, const double*, float*, std::int64_t, std::int64_t,
-                          double) noexcept;
-template Status add_parts(cudaStream_t, const double*, double*, std::int64_t, std::int64_t,
-                          double) noexcept;
+#define EBB_COLUMN_SUM(T)                                                                \
+  template Status column_sum(cudaStream_t, const T*, T*, std::int64_t, std::int64_t,     \
+                             void*) noexcept;                                            \
+  template Status add_parts(cudaStream_t, const double*, T*, std::int64_t, std::int64_t, \
+                            double) noexcept;
+EBB_COLUMN_SUM(float)
+EBB_COLUMN_SUM(double)
+EBB_COLUMN_SUM(Float16)
+EBB_COLUMN_SUM(BFloat16)
+#undef EBB_COLUMN_SUM
 
 }  // namespace ebb::cuda

@@ -5,8 +5,8 @@
 namespace ebb::cuda {
 
 // out[j] = the sum over rows of in[rows, columns], in an order fixed by the shape: runs of 8 rows
-// in the element's type, added up in double. workspace of column_sum_bytes (host/reduce_plan.h),
-// aligned to 8 bytes. f32, f64.
+// in the type that elements are computed in, added up in double. workspace of column_sum_bytes
+// (host/reduce_plan.h), aligned to 8 bytes.
 template <class T>
 Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
                   void* workspace) noexcept;

@@ -13,11 +13,26 @@
 namespace ebb::cuda {
 namespace {
 
+// Of matrices, of a bias and of column sums.
 cudaDataType_t data_type(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::f64:
+      return CUDA_R_64F;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    default:
+      return CUDA_R_32F;
+  }
+}
+// Of the factors before a product and before what it is added to.
+cudaDataType_t scale_type(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
 cublasComputeType_t compute_type(DType dtype, int compute_capability) noexcept {
   if (dtype == DType::f64) return CUBLAS_COMPUTE_64F;
+  if (is_half(dtype)) return CUBLAS_COMPUTE_32F;
   const bool in_tf32 = is_tf32_allowed() && compute_capability >= 80;
   return in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -58,9 +73,15 @@ bool set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribut
 // What the heuristic is told beside the shapes.
 class Preference {
  public:
-  Preference(std::size_t workspace_limit, std::size_t alignment) noexcept {
+  Preference(DType dtype, std::size_t workspace_limit, std::size_t alignment) noexcept {
     if (library().cublasLtMatmulPreferenceCreate(&preference_) != CUBLAS_STATUS_SUCCESS) return;
     ok_ = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
+    // Parts of a sum that is split are floats until they are added up: by the other schemes each
+    // would be rounded.
+    if (is_half(dtype))
+      ok_ = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) &&
+            ok_;
     for (const auto matrix :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -101,7 +122,7 @@ class CublasLtProduct final : public LibraryProduct {
     const auto transposition = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
     is_described_ =
         a_ != nullptr && b_ != nullptr && c_ != nullptr &&
-        library().cublasLtMatmulDescCreate(&operation_, compute, data_type(shape.dtype)) ==
+        library().cublasLtMatmulDescCreate(&operation_, compute, scale_type(shape.dtype)) ==
             CUBLAS_STATUS_SUCCESS &&
         set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, transposition(shape.transpose_b)) &&
         set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, transposition(shape.transpose_a));
@@ -118,9 +139,11 @@ class CublasLtProduct final : public LibraryProduct {
         !set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)))
       return false;
     epilogue_ = epilogue;
-    // The heuristic refuses epilogues that have no address yet; it does not read what is there.
-    if (takes_vector() && !set_vector(reinterpret_cast<void*>(kProductAlignment))) return false;
-    const Preference preference(limit_, alignment_);
+    // The heuristic refuses epilogues that have no address yet; it does not read what is there, but
+    // takes the address's alignment for that of all that follow.
+    if (takes_vector() && !set_vector(reinterpret_cast<void*>(kProductAlignment + alignment_)))
+      return false;
+    const Preference preference(dtype_, limit_, alignment_);
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
     if (preference.get() == nullptr ||

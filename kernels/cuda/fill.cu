@@ -1,9 +1,8 @@
 #include "ebb/kernels/cuda/fill.h"
 
-#include <bit>
+#include <type_traits>
 
 #include "ebb/core/kernels/convert.h"
-#include "ebb/core/kernels/half.h"
 #include "ebb/core/kernels/pointwise.h"
 
 namespace ebb::cuda {
@@ -23,7 +22,6 @@ struct Cast {
   }
 };
 
-// Refuses f16 and bf16, in which nothing is computed.
 template <class F>
 Status for_number(DType type, const F& f) noexcept {
   switch (type) {
@@ -31,6 +29,10 @@ Status for_number(DType type, const F& f) noexcept {
       return f(float{});
     case DType::f64:
       return f(double{});
+    case DType::f16:
+      return f(Float16{});
+    case DType::bf16:
+      return f(BFloat16{});
     case DType::i32:
       return f(std::int32_t{});
     case DType::i64:
@@ -39,9 +41,8 @@ Status for_number(DType type, const F& f) noexcept {
       return f(std::uint8_t{});
     case DType::boolean:
       return f(bool{});
-    default:
-      return Status::refuse("has no kernel for this dtype");
   }
+  return Status::refuse("has no kernel for this dtype");
 }
 
 }  // namespace
@@ -49,19 +50,10 @@ Status for_number(DType type, const F& f) noexcept {
 Status fill(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const double value = context.attribute<FillAttributes>().value;
-  const auto with = [&](auto number) {
-    using T = decltype(number);
-    return fill_with(stream_of(context), out.as<T>(), number, out.elements());
-  };
-  switch (out.spec.dtype) {
-    case DType::f16:
-      return with(half_bits(static_cast<float>(value)));
-    case DType::bf16:
-      return with(bfloat_bits(static_cast<float>(value)));
-    default:
-      return for_number(out.spec.dtype,
-                        [&](auto type) { return with(convert<decltype(type)>(value)); });
-  }
+  return for_number(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    return fill_with(stream_of(context), out.as<T>(), convert<T>(value), out.elements());
+  });
 }
 
 Status copy(const KernelContext& context) {
@@ -71,14 +63,16 @@ Status copy(const KernelContext& context) {
 Status cast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (in.spec.dtype == out.spec.dtype) return copy(context);
-  return for_number(in.spec.dtype, [&](auto from) {
-    return for_number(out.spec.dtype, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      constexpr int N = sizeof(From) > sizeof(To) ? kPack<From> : kPack<To>;
-      const Cast<To, From> body{in.as<const From>(), out.as<To>()};
-      const bool packed = takes_packs<N>(body.in) && takes_packs<N>(body.out);
-      return for_each<N>(stream_of(context), body, out.elements(), packed);
+  return for_number(in.spec.dtype, [&]<class From>(From) {
+    return for_number(out.spec.dtype, [&]<class To>(To) -> Status {
+      if constexpr (std::is_same_v<From, To>) {
+        return {};  // copied above
+      } else {
+        constexpr int N = sizeof(From) > sizeof(To) ? kPack<From> : kPack<To>;
+        const Cast<To, From> body{in.as<const From>(), out.as<To>()};
+        const bool packed = takes_packs<N>(body.in) && takes_packs<N>(body.out);
+        return for_each<N>(stream_of(context), body, out.elements(), packed);
+      }
     });
   });
 }

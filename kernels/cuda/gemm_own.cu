@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ebb/core/kernels/functors/activations.h"
 #include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 
@@ -20,14 +21,15 @@ struct Operands {
   T* c;
   std::int64_t m, n, k;
   std::int64_t a_stride, b_stride, c_stride;
-  bool accumulate;
+  const T* bias;  // or null
+  bool accumulate, relu;
 };
 
 // tile[depth][line] for lines from `line` on and depths from `depth` on, of an operand that has
 // `lines` and `depths` of them, zeros beyond. Neighbouring threads read neighbouring elements:
 // along the depth where it is the operand's row, else along the lines.
 template <bool kDepthIsRow, class T>
-__device__ void load_tile(T (&tile)[kDepth][kPitch], const T* from, std::int64_t stride,
+__device__ void load_tile(Accumulate<T> (&tile)[kDepth][kPitch], const T* from, std::int64_t stride,
                           std::int64_t line, std::int64_t lines, std::int64_t depth,
                           std::int64_t depths) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -37,19 +39,26 @@ __device__ void load_tile(T (&tile)[kDepth][kPitch], const T* from, std::int64_t
     const int in_depth = kDepthIsRow ? at % kDepth : at / kTile;
     const std::int64_t l = line + in_line, d = depth + in_depth;
     tile[in_depth][in_line] =
-        l < lines && d < depths ? from[kDepthIsRow ? l * stride + d : d * stride + l] : T(0);
+        l < lines && d < depths
+            ? static_cast<Accumulate<T>>(from[kDepthIsRow ? l * stride + d : d * stride + l])
+            : 0;
   }
 }
 
 template <class T, bool kTransposeA, bool kTransposeB>
 __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
-  __shared__ T a_tile[kDepth][kPitch];
-  __shared__ T b_tile[kDepth][kPitch];
+  __shared__ Accumulate<T> a_tile[kDepth][kPitch];
+  __shared__ Accumulate<T> b_tile[kDepth][kPitch];
   const int thread = static_cast<int>(threadIdx.x), x = thread % kSide, y = thread / kSide;
   const std::int64_t across = (of.n + kTile - 1) / kTile, down = (of.m + kTile - 1) / kTile;
   for (std::int64_t tile = blockIdx.x; tile < across * down; tile += gridDim.x) {
     const std::int64_t row = tile / across * kTile, column = tile % across * kTile;
     Accumulate<T> sums[kEach][kEach] = {};
+    for (int j = 0; j < kEach && of.bias != nullptr; ++j) {
+      const std::int64_t at_column = column + x + j * kSide;
+      if (at_column >= of.n) break;
+      for (int i = 0; i < kEach; ++i) sums[i][j] = static_cast<Accumulate<T>>(of.bias[at_column]);
+    }
     for (std::int64_t depth = 0; depth < of.k; depth += kDepth) {
       load_tile<!kTransposeA>(a_tile, of.a, of.a_stride, row, of.m, depth, of.k);
       load_tile<kTransposeB>(b_tile, of.b, of.b_stride, column, of.n, depth, of.k);
@@ -71,8 +80,10 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
         const std::int64_t at_column = column + x + j * kSide;
         if (at_column >= of.n) break;
         T& to = of.c[at_row * of.c_stride + at_column];
-        to = static_cast<T>(of.accumulate ? static_cast<Accumulate<T>>(to) + sums[i][j]
-                                          : sums[i][j]);
+        Accumulate<T> value = sums[i][j];
+        if (of.accumulate) value += static_cast<Accumulate<T>>(to);
+        if (of.relu) value = functors::Relu{}(value);
+        to = static_cast<T>(value);
       }
     }
   }
@@ -80,22 +91,33 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
 
 }  // namespace
 
-Status multiply_own(cudaStream_t stream, const ProductShape& shape, const void* a, const void* b,
-                    void* c, bool accumulate) noexcept {
+Status multiply_own(cudaStream_t stream, const ProductShape& shape, Epilogue epilogue,
+                    const ProductOperands& operands) noexcept {
   if (shape.m == 0 || shape.n == 0) return {};
   const std::int64_t across = (shape.n + kTile - 1) / kTile, down = (shape.m + kTile - 1) / kTile;
   constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
   const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, across * down));
+  const bool relu = epilogue == Epilogue::relu || epilogue == Epilogue::bias_relu;
+  const bool bias = epilogue == Epilogue::bias || epilogue == Epilogue::bias_relu;
   return for_floating(shape.dtype, [&](auto type) {
     using T = decltype(type);
     const auto kernel =
         shape.transpose_a
             ? (shape.transpose_b ? multiply<T, true, true> : multiply<T, true, false>)
             : (shape.transpose_b ? multiply<T, false, true> : multiply<T, false, false>);
-    return launch(
-        stream, kernel, blocks, kSide * kSide,
-        Operands<T>{static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), shape.m,
-                    shape.n, shape.k, shape.a_stride, shape.b_stride, shape.c_stride, accumulate});
+    return launch(stream, kernel, blocks, kSide * kSide,
+                  Operands<T>{.a = static_cast<const T*>(operands.a),
+                              .b = static_cast<const T*>(operands.b),
+                              .c = static_cast<T*>(operands.c),
+                              .m = shape.m,
+                              .n = shape.n,
+                              .k = shape.k,
+                              .a_stride = shape.a_stride,
+                              .b_stride = shape.b_stride,
+                              .c_stride = shape.c_stride,
+                              .bias = bias ? static_cast<const T*>(operands.vector) : nullptr,
+                              .accumulate = operands.accumulate,
+                              .relu = relu});
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/column_sum.h"
 #include "ebb/kernels/cuda/softmax_row.h"
 
@@ -33,7 +34,7 @@ __global__ void loss_kernel(Labelled<T, L> in, T* out, double* partial, int thre
     if (!there || group.thread() != 0) return;
     const auto label = static_cast<std::int64_t>(in.labels[row]);
     total += in.knows(label)
-                 ? std::log(sum) + (static_cast<double>(shift) - static_cast<double>(scores[label]))
+                 ? std::log(sum) + (static_cast<double>(shift) - convert<double>(scores[label]))
                  : std::numeric_limits<double>::quiet_NaN();
   });
   total = BlockGroup(0, scratch).sum(total);
@@ -41,7 +42,7 @@ __global__ void loss_kernel(Labelled<T, L> in, T* out, double* partial, int thre
   if (partial != nullptr) {
     partial[blockIdx.x] = total;
   } else {
-    *out = static_cast<T>(total / static_cast<double>(in.rows));
+    *out = convert<T>(total / static_cast<double>(in.rows));
   }
 }
 

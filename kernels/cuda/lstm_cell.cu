@@ -6,7 +6,6 @@
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/philox.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {
@@ -31,6 +30,14 @@ __device__ Accumulate<T> value(const StepRows<const T>& rows, std::int64_t b, st
   return rows.data == nullptr ? 0 : static_cast<Accumulate<T>>(rows.data[b * rows.stride + j]);
 }
 
+// The same, or else of [batch, hidden].
+template <class T>
+__device__ Accumulate<T> value(const StepRows<const Accumulate<T>>& rows, const T* otherwise,
+                               std::int64_t b, std::int64_t j, std::int64_t hidden) {
+  if (rows.data != nullptr) return value(rows, b, j);
+  return value(StepRows<const T>{otherwise, hidden}, b, j);
+}
+
 template <class T>
 __global__ void __launch_bounds__(kUnits* kRows)
     forward(const CellForward<T> cell, std::int64_t batch, std::int64_t hidden) {
@@ -44,9 +51,9 @@ __global__ void __launch_bounds__(kUnits* kRows)
     constexpr functors::Tanh tanh;
     const A i = sigmoid(preactivation(0)), f = sigmoid(preactivation(1));
     const A g = tanh(preactivation(2)), o = sigmoid(preactivation(3));
-    const A c = f * value(cell.cell_before, b, j) + i * g;
+    const A c = f * value(cell.cell_before, cell.first_cell, b, j, hidden) + i * g;
     const A h = o * tanh(c);
-    cell.cell.data[b * cell.cell.stride + j] = static_cast<T>(c);
+    cell.cell.data[b * cell.cell.stride + j] = c;
     cell.hidden.data[b * cell.hidden.stride + j] = static_cast<T>(h);
     if (cell.last_hidden != nullptr) cell.last_hidden[b * hidden + j] = static_cast<T>(h);
     if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
@@ -67,10 +74,12 @@ __global__ void __launch_bounds__(kUnits* kRows)
     const A g = value(cell.gates, b, j + 2 * hidden), o = value(cell.gates, b, j + 3 * hidden);
     const A tanh_c = functors::Tanh{}(value(cell.cell, b, j));
     const A dh = value(cell.d_hidden, b, j) + value(cell.d_output, b, j);
-    const A dc = value(cell.d_cell_after, b, j) + dh * o * (1 - tanh_c * tanh_c);
-    cell.d_cell.data[b * cell.d_cell.stride + j] = static_cast<T>(dc * f);
+    const A dc =
+        value(cell.d_cell_after, cell.d_last_cell, b, j, hidden) + dh * o * (1 - tanh_c * tanh_c);
+    const A before = value(cell.cell_before, cell.first_cell, b, j, hidden);
+    if (cell.d_cell.data != nullptr) cell.d_cell.data[b * cell.d_cell.stride + j] = dc * f;
+    if (cell.d_first_cell != nullptr) cell.d_first_cell[b * hidden + j] = static_cast<T>(dc * f);
     T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
-    const A before = value(cell.cell_before, b, j);
     d_gates[0] = static_cast<T>(dc * g * (i * (1 - i)));
     d_gates[hidden] = static_cast<T>(dc * before * (f * (1 - f)));
     d_gates[2 * hidden] = static_cast<T>(dc * i * (1 - g * g));
@@ -82,7 +91,7 @@ __global__ void __launch_bounds__(kUnits* kRows)
 template <class T>
 __global__ void drop_groups(const T* from, T* to, std::int64_t count, std::int64_t batch,
                             std::int64_t time, std::int64_t hidden, bool time_major,
-                            std::uint32_t least, T kept, const std::int64_t* draw,
+                            std::uint32_t least, Accumulate<T> kept, const std::int64_t* draw,
                             std::int64_t first) {
   const auto key = static_cast<std::uint64_t>(draw[0]),
              counter = static_cast<std::uint64_t>(draw[1]);
@@ -98,7 +107,8 @@ __global__ void drop_groups(const T* from, T* to, std::int64_t count, std::int64
         at = (t * batch + b) * hidden + at % hidden;
       }
       const std::uint32_t word = words[static_cast<std::size_t>(i)];
-      to[at] = word >> 8 >= least ? from[at] / kept : T(0);
+      to[at] =
+          word >> 8 >= least ? static_cast<T>(static_cast<Accumulate<T>>(from[at]) / kept) : T(0);
     }
   }
 }
@@ -136,16 +146,18 @@ Status drop(cudaStream_t stream, const LstmSizes& size, const T* from, T* to, do
   const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
   return launch(stream, drop_groups<T>, blocks_for((count + 3) / 4), kThreads, from, to, count,
                 size.batch, size.time, size.hidden, time_major, least,
-                static_cast<T>(1 - probability), draw, layer * kLstmLayerElements);
+                static_cast<Accumulate<T>>(1 - probability), draw, layer * kLstmLayerElements);
 }
 
-template Status cell_forward(cudaStream_t, const LstmSizes&, const CellForward<float>&) noexcept;
-template Status cell_forward(cudaStream_t, const LstmSizes&, const CellForward<double>&) noexcept;
-template Status cell_backward(cudaStream_t, const LstmSizes&, const CellBackward<float>&) noexcept;
-template Status cell_backward(cudaStream_t, const LstmSizes&, const CellBackward<double>&) noexcept;
-template Status drop(cudaStream_t, const LstmSizes&, const float*, float*, double,
-                     const std::int64_t*, std::int64_t, bool) noexcept;
-template Status drop(cudaStream_t, const LstmSizes&, const double*, double*, double,
-                     const std::int64_t*, std::int64_t, bool) noexcept;
+#define EBB_LSTM_CELL(T)                                                                          \
+  template Status cell_forward(cudaStream_t, const LstmSizes&, const CellForward<T>&) noexcept;   \
+  template Status cell_backward(cudaStream_t, const LstmSizes&, const CellBackward<T>&) noexcept; \
+  template Status drop(cudaStream_t, const LstmSizes&, const T*, T*, double, const std::int64_t*, \
+                       std::int64_t, bool) noexcept;
+EBB_LSTM_CELL(float)
+EBB_LSTM_CELL(double)
+EBB_LSTM_CELL(Float16)
+EBB_LSTM_CELL(BFloat16)
+#undef EBB_LSTM_CELL
 
 }  // namespace ebb::cuda

@@ -1,6 +1,7 @@
 // The pointwise part of a step of an LSTM, and dropout between its layers.
 #pragma once
 #include "ebb/core/kernels/status.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/host/lstm_layout.h"
 #include "ebb/kernels/cuda/stream.h"
 
@@ -18,9 +19,11 @@ struct CellForward {
   StepRows<T> gates;  // x W + h R of the four gates, next to each other; with keep overwritten by
                       // the activated gates
   const T* bias;
-  StepRows<const T> cell_before;  // null: zeros
-  StepRows<T> cell, hidden;       // cell may be cell_before
-  T* last_hidden;                 // [batch, hidden] both: a second place, or null
+  StepRows<const Accumulate<T>> cell_before;
+  const T* first_cell;           // [batch, hidden]: in the place of one that is null; null: zeros
+  StepRows<Accumulate<T>> cell;  // may be cell_before
+  StepRows<T> hidden;
+  T* last_hidden;  // [batch, hidden] both: a second place, or null
   T* last_cell;
   bool keep;
 };
@@ -28,11 +31,14 @@ struct CellForward {
 template <class T>
 struct CellBackward {
   StepRows<const T> gates;  // activated
-  StepRows<const T> cell, cell_before;
-  StepRows<const T> d_hidden, d_output;  // from the step after, and from above
-  StepRows<const T> d_cell_after;        // from the step after
-  StepRows<T> d_cell;                    // for the step before; may be d_cell_after
-  StepRows<T> d_gates;                   // before activation; may be gates
+  StepRows<const Accumulate<T>> cell, cell_before;
+  const T* first_cell;                         // as in CellForward
+  StepRows<const T> d_hidden, d_output;        // from the step after, and from above
+  StepRows<const Accumulate<T>> d_cell_after;  // from the step after
+  const T* d_last_cell;            // [batch, hidden]: in the place of one that is null; null: zeros
+  StepRows<Accumulate<T>> d_cell;  // for the step before, or null; may be d_cell_after
+  T* d_first_cell;                 // [batch, hidden]: a second place, or null
+  StepRows<T> d_gates;             // before activation; may be gates
 };
 
 template <class T>

@@ -33,7 +33,7 @@ class Backward {
     return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates(layer);
   }
   T* below(std::int64_t layer) const noexcept {
-    return space_.below != nullptr ? space_.below : reserve_.cells(layer);
+    return space_.below != nullptr ? space_.below : reinterpret_cast<T*>(reserve_.cells(layer));
   }
   Status multiply(Products::Index index, const T* a, const T* b, T* c,
                   bool accumulate = false) const noexcept {
@@ -74,32 +74,31 @@ class Backward {
     const auto d_outputs = steps(from_above, size.hidden);
     T* const dh0 = of_.state_gradient(of_.at.h0, layer);
     T* const dc0 = of_.state_gradient(of_.at.c0, layer);
-    const auto given = [&](const T* state) {
-      return StepRows<const T>{state == nullptr ? nullptr : state + layer * size.state(),
-                               size.hidden};
-    };
-    StepRows<const T> d_hidden = given(of_.d_hidden), d_cell = given(of_.d_cell);
+    StepRows<const T> d_hidden{of_.of_layer(of_.d_hidden, layer), size.hidden};
+    StepRows<Accumulate<T>> d_cell;
     for (std::int64_t t = size.time - 1; t >= 0; --t) {
-      const StepRows<T> cell = rows_at(cells, t);
-      const StepRows<T> before =
-          t > 0 ? rows_at(cells, t - 1) : StepRows<T>{const_cast<T*>(of_.c0(layer)), size.hidden};
+      const StepRows<Accumulate<T>> cell = rows_at(cells, t), d_cell_after = d_cell;
+      const StepRows<Accumulate<T>> before =
+          t > 0 ? rows_at(cells, t - 1) : StepRows<Accumulate<T>>{};
       const StepRows<T> gate = rows_at(gates, t);
-      T* const d_cell_before = t == 0 && dc0 != nullptr ? dc0 : space_.d_cell;
+      d_cell = {t > 0 ? space_.d_cell : nullptr, size.hidden};
       EBB_TRY(cell_backward<T>(stream(), size,
                                {.gates = {gate.data, gate.stride},
                                 .cell = {cell.data, cell.stride},
                                 .cell_before = {before.data, before.stride},
+                                .first_cell = of_.c0(layer),
                                 .d_hidden = d_hidden,
                                 .d_output = rows_at(d_outputs, t),
-                                .d_cell_after = d_cell,
-                                .d_cell = {d_cell_before, size.hidden},
+                                .d_cell_after = {d_cell_after.data, d_cell_after.stride},
+                                .d_last_cell = of_.of_layer(of_.d_cell, layer),
+                                .d_cell = d_cell,
+                                .d_first_cell = t > 0 ? nullptr : dc0,
                                 .d_gates = rows_at(d_gate_steps, t)}));
       T* const d_hidden_before = t == 0 ? dh0 : space_.d_hidden;
       if (d_hidden_before != nullptr)
         EBB_TRY(multiply(Products::kHidden, d_gate_steps.at(t), of_.in(of_.at.r(layer)),
                          d_hidden_before));
       d_hidden = {d_hidden_before, size.hidden};
-      d_cell = {d_cell_before, size.hidden};
     }
     return {};
   }
@@ -143,9 +142,13 @@ detail::Ref<PreparedProducts> prepare_composed_lstm_backward(const MemoryQuery& 
   auto prepared = detail::make_ref<PreparedProducts>();
   prepared->products.reserve(Products::kCount);
   for (std::size_t i = 0; i < Products::kCount; ++i) {
+    // From a step's gates on; of a layer's states.
+    const bool of_gates = i == Products::kHidden || i == Products::kRecurrent;
     const bool of_state = i == Products::kHidden || i == Products::kFirstRecurrent;
-    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query,
-                                    of_state ? row_alignment(size.state(), size.dtype) : 16);
+    std::size_t alignment = 16;
+    if (of_gates) alignment = row_alignment(size.gates(), size.dtype);
+    if (of_state) alignment = std::min(alignment, row_alignment(size.state(), size.dtype));
+    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
   }
   return prepared;
 }

@@ -70,11 +70,12 @@ class Forward {
     EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, x, in(at_.w(layer)),
                      gates));
     const Steps<T> gate_steps = all_steps(gates, size_, size_.gates());
-    const Steps<T> cells = keep_ ? all_steps(reserve_.cells(layer), size_, size_.hidden)
-                                 : one_step(space_.cells, size_.hidden);
+    const Steps<Accumulate<T>> cells = keep_ ? all_steps(reserve_.cells(layer), size_, size_.hidden)
+                                             : one_step(space_.cells, size_.hidden);
     const Steps<T> states = hidden(layer);
     const bool sparse = states.step == 0;  // hidden states of one step alone, without gaps
-    StepRows<const T> h{h0, size_.hidden}, c{c0, size_.hidden};
+    StepRows<const T> h{h0, size_.hidden};
+    StepRows<const Accumulate<T>> c;
     for (std::int64_t t = 0; t < size_.time; ++t) {
       if (h.data != nullptr)
         EBB_TRY(multiply(t == 0 || sparse ? Products::kFirstStep : Products::kStep, h.data,
@@ -84,6 +85,7 @@ class Forward {
                               {.gates = rows_at(gate_steps, t),
                                .bias = in(at_.b(layer)),
                                .cell_before = c,
+                               .first_cell = c0,
                                .cell = rows_at(cells, t),
                                .hidden = rows_at(states, t),
                                .last_hidden = is_last ? last(1, layer) : nullptr,

@@ -13,10 +13,24 @@ const Cudnn& library() noexcept { return *cudnn(); }
 bool done(cudnnStatus_t status) noexcept { return status == CUDNN_STATUS_SUCCESS; }
 
 cudnnDataType_t data_type(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::f64:
+      return CUDNN_DATA_DOUBLE;
+    case DType::f16:
+      return CUDNN_DATA_HALF;
+    case DType::bf16:
+      return CUDNN_DATA_BFLOAT16;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+cudnnDataType_t math_precision(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
-// The default of f32 is TF32 where the GPU has it.
+// Tensor cores, whose sums are floats, for 16 bits. The default of f32 is TF32 where the GPU has
+// it.
 cudnnMathType_t math_type(DType dtype) noexcept {
+  if (is_half(dtype)) return CUDNN_TENSOR_OP_MATH;
   return dtype == DType::f64 || is_tf32_allowed() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
@@ -53,8 +67,9 @@ bool CudnnLayer::describe_shapes(cudnnHandle_t handle) {
          done(library().cudnnSetDropoutDescriptor(dropout_.get(), handle, 0, nullptr, 0, 0)) &&
          done(library().cudnnSetRNNDescriptor_v8(
              rnn_.get(), CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
-             CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type, type, math_type(size_.dtype), in,
-             hidden, hidden, 1, dropout_.get(), CUDNN_RNN_PADDED_IO_DISABLED)) &&
+             CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type, math_precision(size_.dtype),
+             math_type(size_.dtype), in, hidden, hidden, 1, dropout_.get(),
+             CUDNN_RNN_PADDED_IO_DISABLED)) &&
          describe_data(x_, in) && describe_data(y_, hidden) &&
          done(library().cudnnSetTensorNdDescriptor(state_.get(), type, 3, state_shape,
                                                    state_strides));

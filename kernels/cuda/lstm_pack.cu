@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ebb/core/base/half.h"
 #include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/stream_memory.h"
 
@@ -89,17 +90,17 @@ Status swap_axes(cudaStream_t stream, const T* from, T* to, std::int64_t outer, 
                 dim3(kTile, kTileRows), from, to, outer, inner, width);
 }
 
-template Status pack_weights(cudaStream_t, const CudnnWeights&, std::int64_t, std::int64_t,
-                             const float*, const float*, const float*, float*) noexcept;
-template Status pack_weights(cudaStream_t, const CudnnWeights&, std::int64_t, std::int64_t,
-                             const double*, const double*, const double*, double*) noexcept;
-template Status unpack_weights(cudaStream_t, const CudnnWeights&, std::int64_t, std::int64_t,
-                               const float*, float*, float*, float*) noexcept;
-template Status unpack_weights(cudaStream_t, const CudnnWeights&, std::int64_t, std::int64_t,
-                               const double*, double*, double*, double*) noexcept;
-template Status swap_axes(cudaStream_t, const float*, float*, std::int64_t, std::int64_t,
-                          std::int64_t) noexcept;
-template Status swap_axes(cudaStream_t, const double*, double*, std::int64_t, std::int64_t,
-                          std::int64_t) noexcept;
+#define EBB_LSTM_PACK(T)                                                                        \
+  template Status pack_weights(cudaStream_t, const CudnnWeights&, std::int64_t, std::int64_t,   \
+                               const T*, const T*, const T*, T*) noexcept;                      \
+  template Status unpack_weights(cudaStream_t, const CudnnWeights&, std::int64_t, std::int64_t, \
+                                 const T*, T*, T*, T*) noexcept;                                \
+  template Status swap_axes(cudaStream_t, const T*, T*, std::int64_t, std::int64_t,             \
+                            std::int64_t) noexcept;
+EBB_LSTM_PACK(float)
+EBB_LSTM_PACK(double)
+EBB_LSTM_PACK(Float16)
+EBB_LSTM_PACK(BFloat16)
+#undef EBB_LSTM_PACK
 
 }  // namespace ebb::cuda

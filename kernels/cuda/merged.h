@@ -7,8 +7,9 @@
 //   bool is_open()                 on the device: whether anything is done at all
 //   Constants<T> constants<T>()    on the device, by one thread of a block; trivial
 //   update(constants, T (&x)[kArrays])   one element of all arrays
-// T is the widest type of the arrays, each of which has its own.
+// T is the widest type that the arrays, each of its own type, are computed in.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -16,7 +17,9 @@
 #include <utility>
 
 #include "ebb/core/device/backend.h"
+#include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/grid.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/pack.h"
 
@@ -75,7 +78,7 @@ struct MergedTable {
 // One tensor of each array, from an element on.
 template <class Rule, class... Types>
 struct MergedRow {
-  using T = std::common_type_t<Types...>;
+  using T = std::common_type_t<Accumulate<Types>...>;
   using Constants = typename Rule::template Constants<T>;
 
   void* arrays[sizeof...(Types)];
@@ -105,13 +108,13 @@ struct MergedRow {
   template <std::size_t K, class X, int N>
   __device__ void read(T (&x)[N][sizeof...(Types)], std::int64_t i) const {
     const Pack<X, N> pack = load<N>(static_cast<const X*>(arrays[K]) + i);
-    for (int j = 0; j < N; ++j) x[j][K] = static_cast<T>(pack[j]);
+    for (int j = 0; j < N; ++j) x[j][K] = static_cast<T>(static_cast<Accumulate<X>>(pack[j]));
   }
   template <std::size_t K, class X, int N>
   __device__ void write(const T (&x)[N][sizeof...(Types)], std::int64_t i) const {
     if constexpr (K < Rule::kWritten) {
       Pack<X, N> pack;
-      for (int j = 0; j < N; ++j) pack[j] = static_cast<X>(x[j][K]);
+      for (int j = 0; j < N; ++j) pack[j] = convert<X>(x[j][K]);
       store(static_cast<X*>(arrays[K]) + i, pack);
     }
   }
@@ -120,7 +123,7 @@ struct MergedRow {
 template <class Rule, class... Types>
 __global__ void merged_kernel(Rule rule, MergedTable<Rule::kArrays> table) {
   using Row = MergedRow<Rule, Types...>;
-  constexpr int N = kPack<typename Row::T>;
+  constexpr int N = 16 / static_cast<int>(std::max({sizeof(Types)...}));
   constexpr std::int64_t kChunk = MergedTable<Rule::kArrays>::kChunk;
   __shared__ typename Row::Constants shared;
   if (!rule.is_open()) return;
@@ -193,6 +196,22 @@ inline bool in_one_group(const KernelContext& a, const KernelContext& b,
                    : a.inputs[k].data != b.inputs[k].data)
       return false;
   return true;
+}
+
+// Calls f(P{}, S{}, G{}) for a parameter, its state and its gradient of these dtypes: f32 and f64
+// in any mixture, and what goes with a parameter of 16 bits (optim/detail/update_operator.h).
+template <class F>
+Status for_update(DType parameter, DType state, DType gradient, const F& f) noexcept {
+  if (!is_half(parameter))
+    return for_wide(parameter, [&](auto p) {
+      return for_wide(
+          state, [&](auto s) { return for_wide(gradient, [&](auto g) { return f(p, s, g); }); });
+    });
+  return for_half(parameter, [&](auto p) {
+    if (state != DType::f32) return kNoKernel;
+    if (gradient == DType::f32) return f(p, float{}, float{});
+    return gradient == parameter ? f(p, float{}, p) : kNoKernel;
+  });
 }
 
 // A merged kernel for one.

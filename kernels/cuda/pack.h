@@ -33,6 +33,14 @@ __device__ inline Pack<T, N> splat(T value) {
   return pack;
 }
 
+// Elements as another type, each by itself.
+template <class To, class From, int N>
+__device__ inline Pack<To, N> as_pack(const Pack<From, N>& from) {
+  Pack<To, N> pack;
+  for (int j = 0; j < N; ++j) pack[j] = static_cast<To>(from[j]);
+  return pack;
+}
+
 // Whether packs of N can be read from there: views begin at any element.
 template <int N, class... T>
 __host__ __device__ inline bool takes_packs(const T*... data) {

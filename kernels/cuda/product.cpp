@@ -9,7 +9,7 @@ namespace ebb::cuda {
 
 Product::Product(const ProductShape& shape, Epilogue epilogue, const MemoryQuery& query,
                  std::size_t alignment)
-    : shape_(shape), alignment_(alignment) {
+    : shape_(shape), epilogue_(epilogue), alignment_(alignment) {
   if (shape.m > 0 && shape.n > 0 && shape.k > 0)
     library_ = find_product(shape, epilogue, query, alignment);
 }
@@ -25,8 +25,7 @@ bool Product::uses_library(const ProductOperands& operands) const noexcept {
 
 Status Product::run(Stream* stream, const ProductOperands& operands) const noexcept {
   if (uses_library(operands)) return library_->run(stream, operands);
-  return multiply_own(static_cast<DeviceStream*>(stream)->get(), shape_, operands.a, operands.b,
-                      operands.c, operands.accumulate);
+  return multiply_own(static_cast<DeviceStream*>(stream)->get(), shape_, epilogue_, operands);
 }
 
 std::size_t PreparedProducts::bytes() const noexcept {

@@ -44,7 +44,8 @@ class Product {
 
   // Whether run() does the epilogue; otherwise it is left to the caller.
   bool has_epilogue(const ProductOperands& operands) const noexcept {
-    return uses_library(operands) && library_->has_epilogue();
+    if (uses_library(operands)) return library_->has_epilogue();
+    return epilogue_ != Epilogue::none && epilogue_ != Epilogue::column_sums;
   }
   Status run(Stream* stream, const ProductOperands& operands) const noexcept;
   // Of host memory, beside the object.
@@ -54,6 +55,7 @@ class Product {
   bool uses_library(const ProductOperands& operands) const noexcept;
 
   ProductShape shape_;
+  Epilogue epilogue_;
   std::size_t alignment_;
   std::unique_ptr<LibraryProduct> library_;
 };

@@ -2,9 +2,10 @@
 
 #include <cmath>
 
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/pack.h"
 
 namespace ebb::cuda {
@@ -44,14 +45,24 @@ Status draw_each(const KernelContext& context, const Rule& rule) noexcept {
 // A product and a sum rounded apart would differ between devices; one fused operation cannot.
 template <class T>
 struct Uniform {
-  T low, high, width;
+  using A = Accumulate<T>;
+
+  A low, high, width;
 
   __device__ void operator()(const Philox::Words& words, Pack<T, 4>& out) const {
     for (int j = 0; j < 4; ++j) {
-      const T x =
-          std::fma(width, static_cast<T>(unit_interval(words[static_cast<std::size_t>(j)])), low);
-      out[j] = x < high ? x : low;  // what was rounded up to the open end
+      const A unit = static_cast<A>(unit_interval(words[static_cast<std::size_t>(j)]));
+      const A x = std::fma(width, unit, low);
+      out[j] = below_high(x < high ? x : low);  // what was rounded up to the open end
     }
+  }
+
+ private:
+  __device__ T below_high(A x) const {
+    const T rounded = static_cast<T>(x);
+    if constexpr (kIsHalf<T>)
+      if (low < high && static_cast<A>(rounded) >= high) return largest_below<T>(high);
+    return rounded;
   }
 };
 
@@ -66,8 +77,8 @@ struct Normal {
       const double u = 1 - static_cast<double>(unit_interval(words[pair]));
       const double turn = static_cast<double>(unit_interval(words[pair + 1]));
       const double radius = std::sqrt(-2 * std::log(u));
-      out[j] = static_cast<T>(mean + deviation * (radius * cospi(2 * turn)));
-      out[j + 1] = static_cast<T>(mean + deviation * (radius * sinpi(2 * turn)));
+      out[j] = convert<T>(mean + deviation * (radius * cospi(2 * turn)));
+      out[j + 1] = convert<T>(mean + deviation * (radius * sinpi(2 * turn)));
     }
   }
 };
@@ -90,7 +101,7 @@ struct Dropout {
   T* out;
   const std::int64_t* draw;
   double probability;
-  T kept;
+  Accumulate<T> kept;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
@@ -102,7 +113,9 @@ struct Dropout {
       const int k = N == 4 ? j : 0;
       if (N == 1 && j != i % 4) continue;
       const float unit = unit_interval(words[static_cast<std::size_t>(j)]);
-      x[k] = static_cast<double>(unit) >= probability ? x[k] / kept : T(0);
+      x[k] = static_cast<double>(unit) >= probability
+                 ? static_cast<T>(static_cast<Accumulate<T>>(x[k]) / kept)
+                 : T(0);
     }
     store(out + i, x);
   }
@@ -114,7 +127,7 @@ Status uniform(const KernelContext& context) {
   const auto& range = context.attribute<RandomAttributes>();
   return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
-    const auto as = [](double x) { return static_cast<T>(x); };
+    const auto as = [](double x) { return static_cast<Accumulate<T>>(x); };
     return draw_each<T>(context, Uniform<T>{as(range.a), as(range.b), as(range.b - range.a)});
   });
 }
@@ -140,7 +153,7 @@ Status dropout(const KernelContext& context) {
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const Dropout<T> body{in.as<const T>(), out.as<T>(), context.inputs[1].as<const std::int64_t>(),
-                          probability, static_cast<T>(1 - probability)};
+                          probability, static_cast<Accumulate<T>>(1 - probability)};
     return for_each<4>(stream_of(context), body, out.elements(), takes_packs<4>(body.in, body.out));
   });
 }

@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/reduce.h"
 
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cuda/broadcast.h"
 #include "ebb/kernels/cuda/fill.h"
@@ -34,7 +35,7 @@ Status reduce(const KernelContext& context, std::uint32_t axes, bool mean) {
   cudaStream_t stream = stream_of(context);
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    if (count == 0) return fill_with(stream, out.as<T>(), static_cast<T>(0 / divisor), results);
+    if (count == 0) return fill_with(stream, out.as<T>(), convert<T>(0 / divisor), results);
     if (count == results) return copy_bytes(stream, out, in);
     const MergedAxes merged(in.spec.shape, axes);
     const SumPlan plan = plan_sum(merged);

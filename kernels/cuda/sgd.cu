@@ -1,6 +1,5 @@
 #include "ebb/optim/kernels/sgd.h"
 
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/gate.h"
 #include "ebb/kernels/cuda/merged.h"
 
@@ -59,10 +58,10 @@ Status sgd_update_merged(std::span<const Launch> launches) {
   return run_merged(launches, arrays, [](const MergedGroup& group) {
     const auto dtype = [&](std::size_t k) { return group.front().inputs[k].spec.dtype; };
     if (has_velocity(group.front()))
-      return for_floating(dtype(0), dtype(1), dtype(2), [&]<class P, class V, class G>(P, V, G) {
+      return for_update(dtype(0), dtype(1), dtype(2), [&]<class P, class V, class G>(P, V, G) {
         return group.run<P, V, G>(Sgd<true>(group.front()));
       });
-    return for_floating(dtype(0), dtype(1), [&]<class P, class G>(P, G) {
+    return for_update(dtype(0), DType::f32, dtype(1), [&]<class P, class V, class G>(P, V, G) {
       return group.run<P, G>(Sgd<false>(group.front()));
     });
   });

@@ -1,7 +1,8 @@
 #pragma once
+#include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 #include "ebb/kernels/cuda/walk.h"
 
@@ -37,7 +38,7 @@ struct SumTarget {
     if (partial != nullptr) {
       partial[index * results + result] = total;
     } else {
-      out[result] = static_cast<T>(total / divisor);
+      out[result] = convert<T>(total / divisor);
     }
   }
   // The second kernel, if there is one.

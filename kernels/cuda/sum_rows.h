@@ -34,7 +34,7 @@ __global__ void sum_rows_kernel(const T* in, SumTarget<T> target, Rows<Index> sh
       return sum_of(load<N>(from + shape.terms.offset(begin + i * N)));
     });
     for (std::int64_t i = count / N * N + group.thread(); i < count; i += group.threads())
-      total += static_cast<double>(from[shape.terms.offset(begin + i)]);
+      total += convert<double>(from[shape.terms.offset(begin + i)]);
     total = group.sum(total);
     if (group.thread() == 0 && there) target.write(part, result, total);
   });

@@ -8,7 +8,7 @@ namespace ebb::optim {
 
 struct FusedInput {
   Tensor parameter;
-  Tensor gradient;  // of the parameter's shape; f32 or f64
+  Tensor gradient;  // of the parameter's shape; its dtype or f32 or f64
   std::span<const Tensor> slots;
   Tensor step;       // i64[]: steps made, this one included
   Tensor rate;       // f64[]

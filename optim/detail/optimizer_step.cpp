@@ -101,6 +101,8 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
   std::vector<SlotBeside> beside;
   for (std::size_t i = 0; i < slots.size(); ++i)
     beside.push_back({key + '.' + slots[i], optimizer.rule().slot_dtype(i, parameters.dtype())});
+  for (const SlotBeside& slot : beside) require_state(optimizer.rule().name(), slot.dtype, fused_);
+  if (sums) require_state("accumulator", *sums, true);
   std::vector<SlotRequest> counts = {{key + "/step", {DType::i64, {}}}};
   if (sums) {
     beside.push_back({sum_name(optimizer, parameters), *sums});
@@ -108,6 +110,15 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
   }
   per_target_ = beside.size();
   slots_ = parameters.find_or_make_slots({targets_, beside}, counts);
+}
+
+// Before anything is made: the kernels of updates refuse it too, but late.
+void OptimizerStep::require_state(const char* what, DType state, bool in_kernel) const {
+  const DType parameter = parameters_.dtype();
+  if (is_half(state) || (in_kernel && is_half(parameter) && state != DType::f32))
+    fail(what, std::string("keeps state of ") + ebb::name(state) + " beside parameters of " +
+                   ebb::name(parameter) + ": it must be f32" +
+                   (is_half(parameter) ? "" : " or f64"));
 }
 
 OptimizerStep::~OptimizerStep() {
@@ -167,21 +178,24 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
   const auto refuse = [&](const std::string& text) {
     fail(optimizer_.rule().name(), "update() gives " + text);
   };
-  const auto require_like = [&](const Tensor& like, const Tensor& value, const std::string& what) {
+  const auto require_like = [&](const Tensor& like, DType dtype, const Tensor& value,
+                                const std::string& what) {
     if (!value.defined()) return;
-    if (value.dtype() != like.dtype() || !(value.shape() == like.shape()) ||
+    if (value.dtype() != dtype || !(value.shape() == like.shape()) ||
         value.is_symbolic() != like.is_symbolic() ||
         (!value.is_symbolic() && !(value.device() == like.device())))
       refuse(value.to_string() + " for " + what + " of '" + entry.name + "', which is " +
-             like.to_string());
+             like.to_string() +
+             (dtype == like.dtype() ? "" : std::string(" and updated in ") + ebb::name(dtype)));
   };
   const std::span<const char* const> slots = optimizer_.rule().slots();
   if (result.slots.size() != slots.size())
     refuse(std::to_string(result.slots.size()) + " slots for '" + entry.name + "', not " +
            std::to_string(slots.size()));
-  require_like(entry.tensor, result.parameter, "the value");
+  require_like(entry.tensor, state_dtype_of(entry.tensor.dtype()), result.parameter, "the value");
   for (std::size_t s = 0; s < slots.size(); ++s)
-    require_like(slots_of(i)[s], result.slots[s], std::string("the slot ") + slots[s]);
+    require_like(slots_of(i)[s], slots_of(i)[s].dtype(), result.slots[s],
+                 std::string("the slot ") + slots[s]);
 }
 
 void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
@@ -197,22 +211,24 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
     new_values_.push_back({target, written.holds(value) ? copy(value) : value});
   };
   const Tensor step = cast(count_of_steps(), DType::f64) + 1;
-  const Tensor rate = cast(rate_, parameters_.dtype());
+  const DType computed = state_dtype_of(parameters_.dtype());
+  const Tensor rate = cast(rate_, computed);
   for (std::size_t i = 0; i < size(); ++i) {
     const Tensor target = parameter(i);
     const std::vector<std::uint32_t> before = versions_of(target, slots_of(i));
-    const RuleResult result = optimizer_.rule().update({.parameter = target,
-                                                        .gradient = without_history(gradient(i)),
-                                                        .slots = slots_of(i),
-                                                        .step = step,
-                                                        .rate = rate});
+    const RuleResult result =
+        optimizer_.rule().update({.parameter = cast(target, computed),
+                                  .gradient = cast(without_history(gradient(i)), computed),
+                                  .slots = slots_of(i),
+                                  .step = step,
+                                  .rate = rate});
     if (versions_of(target, slots_of(i)) != before)
       fail(optimizer_.rule().name(),
            "update() has written to the parameter '" + entries_[targets_[i]].name +
                "' or one of its slots; it returns new values, and the optimizer "
                "writes them");
     check(result, i);
-    add(target, result.parameter);
+    if (result.parameter.defined()) add(target, cast(result.parameter, target.dtype()));
     for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);
   }
 }

@@ -72,6 +72,9 @@ class OptimizerStep {
   const Tensor& count_of_steps() const noexcept { return slots_[targets_.size() * per_target_]; }
   void apply_rule(const std::function<Tensor(std::size_t)>& gradient);
   void check(const RuleResult& result, std::size_t i) const;
+  // Throws for state of a dtype that cannot be beside the parameters, or not in an update that is a
+  // kernel.
+  void require_state(const char* what, DType state, bool in_kernel) const;
 
   const Optimizer& optimizer_;
   const Parameters& parameters_;

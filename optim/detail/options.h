@@ -24,7 +24,8 @@ inline void require_not_negative(const char* what, const char* option, double va
 inline void require_state_dtype(const char* what, const char* option, std::optional<DType> dtype) {
   if (dtype && *dtype != DType::f32 && *dtype != DType::f64)
     throw Error(std::string("[") + what + "] " + option + " = " + name(*dtype) +
-                " is not f32 or f64");
+                " is not f32 or f64" +
+                (is_half(*dtype) ? ": what is added little by little would be lost" : ""));
 }
 
 }  // namespace ebb::optim

@@ -17,9 +17,16 @@ Tensor apply_update(const OpDef& op, Inputs inputs, const Attributes& attributes
 }
 
 void infer_update(Inference& inference, std::size_t count) {
+  const DType parameter = inference.inputs[0].dtype;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!is_arithmetic(inference.inputs[i].dtype))
-      inference.fail("takes f32 or f64 (cast() converts)");
+    const DType dtype = inference.inputs[i].dtype;
+    if (!is_floating(dtype)) inference.fail(kTakesFloating);
+    const bool is_gradient = i + 1 == count;
+    if (is_half(parameter) && i > 0 && dtype != DType::f32 && !(is_gradient && dtype == parameter))
+      inference.fail(is_gradient ? "takes a gradient of the parameter's dtype or of f32"
+                                 : "takes f32 state beside a parameter of 16 bits");
+    if (!is_half(parameter) && is_half(dtype))
+      inference.fail("takes f16 and bf16 beside a parameter of that dtype only");
     if (!may_equal(inference.inputs[i].shape, inference.inputs[0].shape))
       inference.fail("takes tensors of one shape");
   }

@@ -22,8 +22,9 @@ Tensor apply_update(const OpDef& op, const Input (&inputs)[N], const Attributes&
   return apply_update(op, Inputs(inputs, N), attributes, gate);
 }
 
-// A part of shape rules: the first `count` inputs are parameter, state and gradient, of one shape
-// and f32 or f64 each; the parameter, the first, is output 0.
+// A part of shape rules: the first `count` inputs are parameter, state and gradient, of one shape;
+// the parameter, the first, is output 0. Each is f32 or f64; beside a parameter of f16 or bf16 the
+// state is f32, and the gradient f32 or of the parameter's dtype.
 void infer_update(Inference& inference, std::size_t count);
 // Another: the last two inputs are a gate's, where the update is gated.
 void require_gate(const Inference& inference, bool gated);

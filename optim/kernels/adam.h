@@ -15,8 +15,9 @@ namespace ebb::cpu {
 // Inputs p*, m*, v*, g, step (i64 scalar, already counting this step), rate (f64 scalar), (ready,
 // count)?; what has a star is written, and there are no outputs. Adam of Kingma & Ba with bias
 // correction as PyTorch computes it (denominator sqrt(v) / sqrt(1 - beta2^t) + epsilon): arithmetic
-// in the widest dtype of the four arrays, f32 or f64 each, and in double what is the same for all
-// elements. One pass over all four.
+// in the widest dtype of the four arrays, and in double what is the same for all elements. Each is
+// f32 or f64, m and v alike; where p is f16 or bf16, m and v are f32, g is f32 or of p's dtype, and
+// the arithmetic is in float: p alone is rounded, once, to nearest even. One pass over all four.
 Status adam_update(const KernelContext&);
 }  // namespace ebb::cpu
 

@@ -14,9 +14,11 @@ struct SgdAttributes {
 
 namespace ebb::cpu {
 // Inputs p*, (velocity*)?, g, rate (f64 scalar), (ready, count)?; what has a star is written, and
-// there are no outputs. PyTorch's SGD, in the widest dtype of the arrays, f32 or f64 each:
+// there are no outputs. PyTorch's SGD, in the widest dtype of the arrays:
 //   g += wd p; v = momentum v + g (v = g at first, v starts at 0); p -= rate (nesterov ? g +
 //   momentum v : v)
+// Each is f32 or f64; where p is f16 or bf16, the velocity is f32, g is f32 or of p's dtype, and
+// the arithmetic is in float: p alone is rounded, once, to nearest even.
 Status sgd_update(const KernelContext&);
 }  // namespace ebb::cpu
 

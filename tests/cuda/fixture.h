@@ -34,6 +34,8 @@ class Machine {
       control_.inject(static_cast<emulated::Fault>(i), 0, -1);
     control_.set_drops_waits(false);
     control_.set_at_once(false);
+    control_.set_capability(0);
+    control_.set_cudnn(0);
     control_.clear_complaint();
   }
 

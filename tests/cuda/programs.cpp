@@ -6,6 +6,7 @@
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/tf32.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/memory_figures.h"
@@ -85,12 +86,12 @@ TEST_CASE("a program with a step that cannot be captured runs launch by launch, 
 TEST_CASE("the updates of an eager step are one launch, whatever the number of parameters") {
   const Machine machine;
   const Device device = own_cuda();
-  const auto launches_of_step = [&](int layers) {
-    Parameters parameters(device, Seed{3});
+  const auto launches_of_step = [&](int layers, DType dtype) {
+    Parameters parameters(device, Seed{3}, dtype);
     const models::Mlp model(parameters,
                             std::vector<std::int64_t>(static_cast<std::size_t>(layers) + 1, 8));
     const optim::Adam adam({.learning_rate = 0.01});
-    const Tensor x = Tensor::from(ramp(32), Shape{4, 8}).to(device);
+    const Tensor x = cast(Tensor::from(ramp(32), Shape{4, 8}), dtype).to(device);
     const auto loss = [&] { return mean(square(model(x))); };
     loss().backward();
     adam.step(parameters);
@@ -100,7 +101,8 @@ TEST_CASE("the updates of an eager step are one launch, whatever the number of p
     adam.step(parameters);
     return machine.statistics().launches - before;
   };
-  CHECK(launches_of_step(1) == launches_of_step(4));
+  for (const DType dtype : {DType::f32, DType::bf16})
+    CHECK(launches_of_step(1, dtype) == launches_of_step(4, dtype));
 }
 
 TEST_CASE("updates of the same memory that run one after the other are not made by one launch") {

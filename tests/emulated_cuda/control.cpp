@@ -7,6 +7,7 @@
 #include "ebb/tests/emulated_cuda/library_objects.h"
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
 #include "ebb/tests/emulated_cuda/memory/host_memory.h"
+#include "ebb/tests/emulated_cuda/options.h"
 #include "ebb/tests/emulated_cuda/queues/machine.h"
 
 namespace ebb::emulated {
@@ -51,6 +52,11 @@ constexpr Control kControl = {
           });
         },
     .set_driver = [](int version) { locked([=](Machine& m) { m.driver = version; }); },
+    .set_capability =
+        [](int capability) {
+          machine().capability = capability ? capability : options().capability;
+        },
+    .set_cudnn = [](int version) { machine().cudnn = version ? version : options().cudnn; },
     .set_drops_waits = [](bool drops) { locked([=](Machine& m) { m.drops_waits = drops; }); },
     .set_at_once = [](bool at_once) { locked([=](Machine& m) { m.at_once = at_once; }); },
     .set_most_waiting =

@@ -53,6 +53,9 @@ struct Control {
   void (*lose_device)(int device, int code);
   // The newest CUDA that the driver serves; 0: there is no driver.
   void (*set_driver)(int version);
+  // The compute capability of all devices, and the version of cuDNN; 0: what the environment says.
+  void (*set_capability)(int capability);
+  void (*set_cudnn)(int version);
   void (*set_drops_waits)(bool drops);  // cudaStreamWaitEvent does nothing
   void (*set_at_once)(bool at_once);    // work is done when it is asked for
   // A stream that has more to do does its oldest when it is asked for more.

@@ -19,6 +19,7 @@ Options from_environment() {
   read("EBB_EMULATED_CAPABILITY", options.capability);
   read("EBB_EMULATED_DEVICES", options.devices);
   read("EBB_EMULATED_DRIVER", options.driver);
+  read("EBB_EMULATED_CUDNN", options.cudnn);
   read("EBB_EMULATED_AT_ONCE", options.at_once);
   read("EBB_EMULATED_DROPS_WAITS", options.drops_waits);
   return options;

@@ -14,6 +14,7 @@ struct Options {
   int capability = 90;       // EBB_EMULATED_CAPABILITY
   int devices = 1;           // EBB_EMULATED_DEVICES
   int driver = 13000;        // EBB_EMULATED_DRIVER; 0: there is none
+  int cudnn = 91900;         // EBB_EMULATED_CUDNN
   bool at_once = false;      // EBB_EMULATED_AT_ONCE
   bool drops_waits = false;  // EBB_EMULATED_DROPS_WAITS
 };

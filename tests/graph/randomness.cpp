@@ -220,10 +220,12 @@ TEST_CASE("a _like draw of a concrete tensor is drawn now, in its shape and dtyp
 TEST_CASE("a random operator of a graph that is refused leaves the graph as it was") {
   Graph graph;
   CHECK_ERROR(normal(graph, {kOpen, 3}), ShapeError, "[?, 3]; normal_like does");
-  CHECK_ERROR(uniform(graph, {3}, {.dtype = DType::i32}), ShapeError, "makes f32 or f64, not i32");
+  CHECK_ERROR(uniform(graph, {3}, {.dtype = DType::i32}), ShapeError,
+              "makes f32, f64, f16 or bf16, not i32");
   CHECK_ERROR(bernoulli(graph, {3}, {.probability = 2}), Error, "a probability in [0, 1]");
   CHECK(graph.size() == 0);
-  CHECK_ERROR(normal_like(Tensor::zeros({3}, DType::i32)), ShapeError, "makes f32 or f64, not i32");
+  CHECK_ERROR(normal_like(Tensor::zeros({3}, DType::i32)), ShapeError,
+              "makes f32, f64, f16 or bf16, not i32");
   CHECK_ERROR(bernoulli_like(Tensor::zeros({3}), -1), Error, "a probability in [0, 1]");
 }
 

@@ -179,8 +179,9 @@ TEST_CASE("A rule's kernel refuses dtypes that it has no code for, and has writt
     CHECK(
         refused({.kernel = cpu::sgd_update, .attributes = sgd, .inputs = {f32, wrong, f32, rate}}));
     CHECK(refused({.kernel = cpu::accumulate, .inputs = {wrong, f32, rows}}));
-    CHECK(refused({.kernel = cpu::accumulate, .inputs = {f32, wrong, rows}}));
   }
+  CHECK(refused({.kernel = cpu::accumulate, .inputs = {f32, whole, rows}}));
+  CHECK(refused({.kernel = cpu::accumulate, .inputs = {f64, half, rows}}));
   CHECK(refused({.kernel = cpu::adam_update,
                  .attributes = optim::AdamAttributes{},
                  .inputs = {f32, f32, f64, f32, step, rate}}));

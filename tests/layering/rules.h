@@ -18,7 +18,7 @@ struct Room {
 // What a kernel may see of core: pointers, shapes, attributes, and how work is cut. Of optimizers:
 // the attributes of their operators.
 inline const std::vector<std::string_view> kKernelFacing = {
-    "core/kernels/",     "core/base/attributes.h", "core/base/dtype.h",
+    "core/kernels/",     "core/base/attributes.h", "core/base/dtype.h", "core/base/half.h",
     "core/base/shape.h", "core/device/backend.h",  "optim/kernels/"};
 
 // The rooms of core, from the ground up: each knows those named and none above it.

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -22,7 +24,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class T>
 std::vector<double> as_doubles(const Tensor& tensor) {
   std::vector<double> values;
-  for (const T value : tensor.to_vector<T>()) values.push_back(static_cast<double>(value));
+  for (const T value : tensor.to_vector<T>()) values.push_back(convert<double>(value));
   return values;
 }
 
@@ -34,6 +36,12 @@ Array array_of(const Tensor& tensor) {
       break;
     case DType::f64:
       array.values = as_doubles<double>(tensor);
+      break;
+    case DType::f16:
+      array.values = as_doubles<Float16>(tensor);
+      break;
+    case DType::bf16:
+      array.values = as_doubles<BFloat16>(tensor);
       break;
     case DType::i32:
       array.values = as_doubles<std::int32_t>(tensor);
@@ -64,13 +72,33 @@ const Reference& reference_of(const OpDef& op) {
               ": its sample, or tests/ops/reference_*.cpp, should have one");
 }
 
+// How far a result may be off that is computed in the dtype, or for 16 bits in float: they are
+// rounded once, so what float arithmetic costs and one unit roundoff are all that there is.
+double arithmetic_error(DType dtype) {
+  return dtype == DType::f64 ? 1e-13 : is_floating(dtype) ? 5e-6 : 0;
+}
+double unit_roundoff(DType dtype) {
+  return dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 ? 0x1p-11 : 0;
+}
+
+// Above it a number is infinite: for 16 bits, what rounds to the largest one is below.
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65520 - 1e-9;
+    case DType::bf16:
+      return 0x1.FEFFFFp127;
+    case DType::f32:
+      return static_cast<double>(std::numeric_limits<float>::max());
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
 // Within `allowed`, relative above 1 and absolute below; infinite where the dtype is too small.
 bool near(double value, double expected, double allowed, DType dtype) {
   if (std::isnan(expected)) return std::isnan(value);
-  const double largest = dtype == DType::f32
-                             ? static_cast<double>(std::numeric_limits<float>::max())
-                             : std::numeric_limits<double>::max();
-  if (std::abs(expected) > largest) return value == std::copysign(kInfinity, expected);
+  if (std::abs(expected) > largest(dtype)) return value == std::copysign(kInfinity, expected);
   return std::abs(value - expected) <= allowed * std::max(1.0, std::abs(expected));
 }
 
@@ -107,9 +135,8 @@ std::string difference(const OpDef& op, const Tensors& inputs, const Attributes&
     if (!(got.shape == expected[i].shape))
       return which + " is " + got.shape.to_string() + ", not " + expected[i].shape.to_string();
     const DType dtype = results[i].dtype();
-    const double allowed = reference.error + (dtype == DType::f32   ? 5e-6
-                                              : dtype == DType::f64 ? 1e-13
-                                                                    : 0);
+    const double allowed =
+        reference.error + arithmetic_error(dtype) + reference.roundings * unit_roundoff(dtype);
     for (std::int64_t k = 0; k < got.elements(); ++k)
       if (!near(got[k], expected[i][k], allowed, dtype))
         return which + ", element " + std::to_string(k) + " is " + std::to_string(got[k]) +
@@ -130,8 +157,7 @@ Tensor extremes(DType dtype) {
                                 -1e20,     3e38,       -3e38,
                                 kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()};
   const Shape shape{static_cast<std::int64_t>(values.size())};
-  if (dtype == DType::f64) return Tensor::from(values, shape);
-  return Tensor::from(std::vector<float>(values.begin(), values.end()), shape);
+  return cast(Tensor::from(values, shape), dtype);
 }
 
 }  // namespace
@@ -147,9 +173,9 @@ TEST_CASE("Every operator has a reference, and one only") {
 }
 
 TEST_CASE("Every operator computes what its reference does, for any batch") {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype))
-      for (const std::int64_t batch : {0, 1, 3, 17}) {
+      for (const std::int64_t batch : batches(dtype, {0, 1, 3, 17})) {
         INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
         const RecordedSample recorded(sample, dtype, false, batch);
         const Node& node = recorded.node();
@@ -161,7 +187,7 @@ TEST_CASE("Every operator computes what its reference does, for any batch") {
 }
 
 TEST_CASE("Functions of one number are right where they overflow, saturate or are not defined") {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype)) {
       if (!sample.exact) continue;
       INFO(sample.name << ", " << name(dtype));
@@ -170,7 +196,7 @@ TEST_CASE("Functions of one number are right where they overflow, saturate or ar
 }
 
 TEST_CASE("Functions of two numbers are right where either is huge, zero, infinite or none") {
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : kFloating) {
     // Every pair of them.
     const std::int64_t n = extremes(dtype).elements();
     const Tensor square = Tensor::zeros({n, n}, dtype);
@@ -208,8 +234,9 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
       {1, 2, 3, inf, 5, 6, 7, 8, 9},
   };
   // Of a width below any vector's, and of one that has whole vectors and a rest.
-  for (const auto& [dtype, repeats] : {std::pair(DType::f32, 1), std::pair(DType::f32, 5),
-                                       std::pair(DType::f64, 1), std::pair(DType::f64, 5)})
+  for (const auto& [dtype, repeats] :
+       {std::pair(DType::f32, 1), std::pair(DType::f32, 5), std::pair(DType::f64, 1),
+        std::pair(DType::f64, 5), std::pair(DType::f16, 1), std::pair(DType::bf16, 1)})
     for (const std::vector<double>& pattern : rows) {
       INFO(name(dtype) << ", " << repeats << " times " << Catch::Detail::stringify(pattern));
       std::vector<double> row;
@@ -219,10 +246,7 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
       std::vector<double> values(row.size(), 0.5);
       values.insert(values.end(), row.begin(), row.end());
       values.resize(3 * row.size(), -0.5);
-      const Tensor scores =
-          dtype == DType::f64
-              ? Tensor::from(values, {3, classes})
-              : Tensor::from(std::vector<float>(values.begin(), values.end()), {3, classes});
+      const Tensor scores = cast(Tensor::from(values, {3, classes}), dtype);
       CHECK(difference(softmax_op, {scores}, {}) == "");
       for (const int label : {0, 3, 8}) {
         const Tensor labels = Tensor::from({1, label, 2});
@@ -234,7 +258,7 @@ TEST_CASE("softmax and its loss are right wherever the largest score stands, and
 }
 
 TEST_CASE("A gated update has a sample that is ready and one that is not, which changes nothing") {
-  for (const DType dtype : {DType::f32, DType::f64}) {
+  for (const DType dtype : kFloating) {
     const std::vector<Sample> samples = all_samples(dtype);
     const auto gate = [](const Sample& sample, Values values) {
       return std::any_of(sample.inputs.begin(), sample.inputs.end(),

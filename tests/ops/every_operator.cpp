@@ -17,7 +17,7 @@ TEST_CASE("Every operator has a sample") {
 
 TEST_CASE("Every sample is of a listed operator, and applies it") {
   const auto all = every_operator();
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype)) {
       INFO(sample.name);
       CHECK(std::find(all.begin(), all.end(), sample.op) != all.end());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -60,8 +61,8 @@ template <class T>
 Tensor filled(const Shape& shape, Values values, std::uint64_t key) {
   std::vector<T> all(static_cast<std::size_t>(shape.elements()));
   for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = static_cast<T>(
-        value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i)))));
+    all[i] =
+        convert<T>(value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i)))));
   return Tensor::from(all, shape);
 }
 
@@ -84,6 +85,12 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
         break;
       case DType::f64:
         inputs.push_back(filled<double>(shape, input.values, key));
+        break;
+      case DType::f16:
+        inputs.push_back(filled<Float16>(shape, input.values, key));
+        break;
+      case DType::bf16:
+        inputs.push_back(filled<BFloat16>(shape, input.values, key));
         break;
       case DType::i32:
         inputs.push_back(filled<std::int32_t>(shape, input.values, key));

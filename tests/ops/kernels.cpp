@@ -10,13 +10,14 @@
 namespace ebb::tests {
 namespace {
 
-// Calls body for every sample whose operator has a kernel, in both dtypes and several batch sizes.
+// Calls body for every sample whose operator has a kernel, in all floating dtypes and several batch
+// sizes.
 template <class Body>
 void for_every_kernel(const Body& body) {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype)) {
       if (sample.op->view) continue;
-      for (const std::int64_t batch : {0, 1, 3, 17}) {
+      for (const std::int64_t batch : batches(dtype, {0, 1, 3, 17})) {
         INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
         body(KernelCase(sample, dtype, batch));
       }

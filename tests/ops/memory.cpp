@@ -21,12 +21,12 @@ std::size_t requested_peak() { return allocator().stats().requested.peak; }
 
 // One application of a sample's operator, with inputs of its own.
 struct Applied {
-  Applied(const Sample& sample, std::int64_t batch) {
-    const RecordedSample recorded(sample, DType::f32, false, batch);
+  Applied(const Sample& sample, std::int64_t batch, DType dtype = DType::f32) {
+    const RecordedSample recorded(sample, dtype, false, batch);
     const Node& node = recorded.node();
     op = node.op;
     attributes = node.attributes;
-    values = recorded.run(recorded.node_inputs(), make_inputs(sample, DType::f32, batch));
+    values = recorded.run(recorded.node_inputs(), make_inputs(sample, dtype, batch));
     values.resize(node.inputs.size());
   }
   // The inputs of `expiring` are handed over as temporaries; nobody reads the outputs of
@@ -54,26 +54,27 @@ std::size_t bytes_of_all(const Tensors& tensors, const Which& which) {
 }  // namespace
 
 TEST_CASE("An eager operator takes its outputs and its declared workspace, and keeps the outputs") {
-  for (const Sample& sample : all_samples(DType::f32)) {
-    if (sample.op->view || sample.inputs.empty()) continue;
-    for (const std::int64_t batch : {0, 3, 40}) {
-      INFO(sample.name << ", batch of " << batch);
-      const KernelCase declared(sample, DType::f32, batch);
-      const Applied application(sample, batch);
-      std::size_t outputs = 0;
-      for (std::size_t i = 0; i < declared.outputs.size(); ++i)
-        if (!(i == 0 && !sample.op->updates.empty()) && !sample.op->optional_outputs.has(i))
-          outputs += declared.outputs[i].bytes();
-      const NoGrad no_grad;
-      const std::size_t before = requested();
-      allocator().reset_peaks();
-      const Tensors results = application.run();
-      const MemoryNeeds needs =
-          declared.needs({}, named(sample.op->optional_outputs, declared.outputs.size()));
-      CHECK(requested_peak() - before == outputs + needs.workspace_bytes);
-      CHECK(requested() - before == outputs);
+  for (const DType dtype : {DType::f32, DType::f16})
+    for (const Sample& sample : all_samples(dtype)) {
+      if (sample.op->view || sample.inputs.empty()) continue;
+      for (const std::int64_t batch : batches(dtype, {0, 3, 40})) {
+        INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
+        const KernelCase declared(sample, dtype, batch);
+        const Applied application(sample, batch, dtype);
+        std::size_t outputs = 0;
+        for (std::size_t i = 0; i < declared.outputs.size(); ++i)
+          if (!(i == 0 && !sample.op->updates.empty()) && !sample.op->optional_outputs.has(i))
+            outputs += declared.outputs[i].bytes();
+        const NoGrad no_grad;
+        const std::size_t before = requested();
+        allocator().reset_peaks();
+        const Tensors results = application.run();
+        const MemoryNeeds needs =
+            declared.needs({}, named(sample.op->optional_outputs, declared.outputs.size()));
+        CHECK(requested_peak() - before == outputs + needs.workspace_bytes);
+        CHECK(requested() - before == outputs);
+      }
     }
-  }
 }
 
 TEST_CASE("An eager operator destroys what expires, takes no workspace for it, and then frees it") {

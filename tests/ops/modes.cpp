@@ -51,9 +51,9 @@ Tensors as_leaves(const Tensors& inputs) {
 
 TEST_CASE(
     "Every operator gives the same in both modes, bit for bit, open or known, for any batch") {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype))
-      for (const std::int64_t batch : {0, 1, 3}) {
+      for (const std::int64_t batch : batches(dtype, {0, 1, 3})) {
         const Tensors inputs = make_inputs(sample, dtype, batch);
         const Tensors eager = run_eagerly(sample, inputs);
         for (const bool open : {false, true})
@@ -79,10 +79,10 @@ TEST_CASE("One graph with an open batch serves batches of several sizes") {
 }
 
 TEST_CASE("The gradients of every operator are the same in both modes, bit for bit") {
-  for (const DType dtype : {DType::f32, DType::f64})
+  for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype))
       for (int order = 1; order <= sample.order; ++order)
-        for (const std::int64_t batch : {0, 1, 3}) {
+        for (const std::int64_t batch : batches(dtype, {0, 1, 3})) {
           INFO(sample.name << ", " << name(dtype) << ", order " << order << ", batch of " << batch);
           const RecordedSample recorded(sample, dtype, true, batch);
           const Tensors inputs = make_inputs(sample, dtype, batch);

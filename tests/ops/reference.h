@@ -44,6 +44,9 @@ struct Reference {
   // the inputs that it updates.
   std::function<Arrays(const Application&)> compute;
   double error = 0;  // of the reference itself, relative
+  // Unit roundoffs that a result of 16 bits may be off: more than one where the operator is given,
+  // or keeps, what has been rounded before.
+  double roundings = 1;
 };
 
 // One for every operator: those that samples carry, and those of whole families.

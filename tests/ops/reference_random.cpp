@@ -48,8 +48,10 @@ double normal_element(const Array& draw, std::int64_t i, const RandomAttributes&
 }  // namespace
 
 void add_random_references(std::vector<Reference>& references) {
-  for (const OpDef* op : {&uniform_op, &uniform_like_op})
+  for (const OpDef* op : {&uniform_op, &uniform_like_op}) {
     references.push_back(creation(*op, uniform_element));
+    references.back().roundings = 2;  // down, beside the open end
+  }
   for (const OpDef* op : {&normal_op, &normal_like_op})
     references.push_back(creation(*op, normal_element));
   for (const OpDef* op : {&bernoulli_op, &bernoulli_like_op})

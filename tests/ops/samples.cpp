@@ -16,14 +16,14 @@ std::vector<Sample> all_samples(DType dtype) {
   add_pointwise_samples(samples);
   add_copy_samples(samples);
   add_reduce_samples(samples);
-  add_linear_samples(samples);
+  add_linear_samples(samples, dtype);
   add_loss_samples(samples);
   add_random_samples(samples, dtype);
-  add_lstm_samples(samples);
+  add_lstm_samples(samples, dtype);
   add_shape_samples(samples);
-  add_update_samples(samples, dtype);
+  add_update_samples(samples);
   add_memory_figure_samples(samples);
-  add_optim_samples(samples);
+  add_optim_samples(samples, dtype);
   return samples;
 }
 

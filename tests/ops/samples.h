@@ -51,20 +51,27 @@ struct Sample {
   double (*of_two)(double, double) = nullptr;
 };
 
-// At least one for every operator, on tensors of `dtype` (f32 or f64).
+inline constexpr DType kFloating[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
+
+// At least one for every operator, on tensors of `dtype`, which is floating; fewer of 16 bits,
+// whose kernels are those of float behind conversions.
 std::vector<Sample> all_samples(DType dtype);
+// The batch sizes to try; fewer of 16 bits.
+inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> of_float) {
+  return is_half(dtype) ? std::vector<std::int64_t>{0, 3} : of_float;
+}
 
 // The families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);
 void add_copy_samples(std::vector<Sample>& samples);
 void add_reduce_samples(std::vector<Sample>& samples);
-void add_linear_samples(std::vector<Sample>& samples);
+void add_linear_samples(std::vector<Sample>& samples, DType dtype);
 void add_loss_samples(std::vector<Sample>& samples);
 void add_random_samples(std::vector<Sample>& samples, DType dtype);
-void add_lstm_samples(std::vector<Sample>& samples);
+void add_lstm_samples(std::vector<Sample>& samples, DType dtype);
 void add_shape_samples(std::vector<Sample>& samples);
-void add_update_samples(std::vector<Sample>& samples, DType dtype);
+void add_update_samples(std::vector<Sample>& samples);
 void add_memory_figure_samples(std::vector<Sample>& samples);
-void add_optim_samples(std::vector<Sample>& samples);
+void add_optim_samples(std::vector<Sample>& samples, DType dtype);
 
 }  // namespace ebb::tests

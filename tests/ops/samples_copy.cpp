@@ -55,18 +55,24 @@ void add_copy_samples(std::vector<Sample>& samples) {
                      .inputs = {{{kOpen, 3}}},
                      .call = [](const Tensors& in) -> Tensors { return {cast(in[0], DType::i32)}; },
                      .order = 0,
+                     .any_dtype = true,
                      .any_shape = true,
                      .reference = converted_to_output});
-  samples.push_back(
-      {.op = &cast_op,
-       .name = "cast between floats",
-       .inputs = {{{kOpen, 3}}},
-       .call = [](const Tensors& in) -> Tensors {
-         return {cast(in[0], in[0].dtype() == DType::f32 ? DType::f64 : DType::f32)};
-       },
-       .order = 0,  // not in the precision that differences need; tests/ops/values.cpp
-       .any_shape = true,
-       .reference = converted_to_output});
+  // The gradient is not in the precision that differences need; tests/ops/values.cpp has it.
+  const auto add = [&](const char* how, Tensor (*call)(const Tensor&)) {
+    samples.push_back({.op = &cast_op,
+                       .name = std::string("cast ") + how,
+                       .inputs = {{{kOpen, 3}}},
+                       .call = [call](const Tensors& in) -> Tensors { return {call(in[0])}; },
+                       .order = 0,
+                       .any_dtype = true,
+                       .any_shape = true,
+                       .reference = converted_to_output});
+  };
+  add("between f32 and f64",
+      [](const Tensor& x) { return cast(x, x.dtype() == DType::f32 ? DType::f64 : DType::f32); });
+  add("to 16 bits",
+      [](const Tensor& x) { return cast(x, x.dtype() == DType::bf16 ? DType::f16 : DType::bf16); });
 }
 
 }  // namespace ebb::tests

@@ -48,7 +48,7 @@ Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
 
 }  // namespace
 
-void add_linear_samples(std::vector<Sample>& samples) {
+void add_linear_samples(std::vector<Sample>& samples, DType dtype) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) samples.push_back(matmul_sample(ta, tb));
 
@@ -81,7 +81,7 @@ void add_linear_samples(std::vector<Sample>& samples) {
                            },
                        .any_shape = true});
   }
-  for (unsigned wanted = 1; wanted < 8; ++wanted)
+  for (unsigned wanted = 1; wanted < 8; wanted += is_half(dtype) ? 2 : 1)
     samples.push_back(dense_backward_sample(wanted, {kOpen, 3}, {kOpen, 4}));
   samples.push_back(dense_backward_sample(7, {2, kOpen, 3}, {2, kOpen, 4}));
 }

@@ -71,14 +71,15 @@ void add_updates(std::vector<Sample>& samples, const Gated& gate, const Mixed& m
 
 }  // namespace
 
-void add_optim_samples(std::vector<Sample>& samples) {
-  const std::vector<Mixed> mixtures = {{""},
-                                       {", f64 state", DType::f64},
-                                       {", f32 state", DType::f32},
-                                       {", f64 gradient", {}, DType::f64},
-                                       {", f32 gradient", {}, DType::f32},
-                                       {", f64 state and gradient", DType::f64, DType::f64},
-                                       {", f32 state and gradient", DType::f32, DType::f32}};
+void add_optim_samples(std::vector<Sample>& samples, DType dtype) {
+  std::vector<Mixed> mixtures = {{""},
+                                 {", f64 state", DType::f64},
+                                 {", f32 state", DType::f32},
+                                 {", f64 gradient", {}, DType::f64},
+                                 {", f32 gradient", {}, DType::f32},
+                                 {", f64 state and gradient", DType::f64, DType::f64},
+                                 {", f32 state and gradient", DType::f32, DType::f32}};
+  if (is_half(dtype)) mixtures = {mixtures[2], mixtures[6]};
   for (const Mixed& mixed : mixtures) {
     add_updates(samples, {""}, mixed);
     add_updates(samples, {", ready", 1, {kReady, kCount}}, mixed);

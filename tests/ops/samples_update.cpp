@@ -21,7 +21,7 @@ Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> 
 
 }  // namespace
 
-void add_update_samples(std::vector<Sample>& samples, DType) {
+void add_update_samples(std::vector<Sample>& samples) {
   samples.push_back(sample(assign_op, "", {kArray, kArray},
                            [](const Tensors& in) { return assign(in[0], in[1]); }));
   samples.push_back(sample(assign_op, ", a number", {kArray},

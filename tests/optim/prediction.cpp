@@ -37,30 +37,31 @@ std::vector<Method> methods() {
 }  // namespace
 
 TEST_CASE("eager training takes what it takes on the device's twin", "[optim]") {
-  for (const Method& method : methods()) {
-    CAPTURE(method.name);
-    const auto program = [&](const Device& device) {
-      const Parameters parameters(device, Seed{1});
-      const models::Forecaster model(parameters, 2, {.hidden = 20, .layers = 2, .dropout = 0.1});
-      for (const std::int64_t batch : {16, 16, 8}) {
-        const Tensor x = Tensor::full({batch, 12, 2}, 0.5, DType::f32, device);
-        const Tensor y = Tensor::full({batch, 1}, 0.25, DType::f32, device);
-        method.step(mse(model(x, Phase::training), y), y, parameters);
+  for (const Method& method : methods())
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      CAPTURE(method.name, name(dtype));
+      const auto program = [&](const Device& device) {
+        const Parameters parameters(device, Seed{1}, dtype);
+        const models::Forecaster model(parameters, 2, {.hidden = 20, .layers = 2, .dropout = 0.1});
+        for (const std::int64_t batch : {16, 16, 8}) {
+          const Tensor x = Tensor::full({batch, 12, 2}, 0.5, dtype, device);
+          const Tensor y = Tensor::full({batch, 1}, 0.25, dtype, device);
+          method.step(mse(model(x, Phase::training), y), y, parameters);
+        }
+        method.finish(parameters);
+      };
+      const memory::Prediction predicted = memory::predict(Device::cpu(), program);
+      const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+      std::size_t measured = 0;
+      {
+        const memory::PeakScope peak(Device::cpu());
+        program(Device::cpu());
+        measured = peak.bytes();
       }
-      method.finish(parameters);
-    };
-    const memory::Prediction predicted = memory::predict(Device::cpu(), program);
-    const std::size_t before = memory::stats(Device::cpu()).allocated.current;
-    std::size_t measured = 0;
-    {
-      const memory::PeakScope peak(Device::cpu());
-      program(Device::cpu());
-      measured = peak.bytes();
+      CHECK(memory::stats(Device::cpu()).allocated.current == before);
+      CHECK(measured - before == predicted.peak_bytes);
+      CHECK(predicted.by_category[static_cast<std::size_t>(memory::Category::optimizer_state)] > 0);
     }
-    CHECK(memory::stats(Device::cpu()).allocated.current == before);
-    CHECK(measured - before == predicted.peak_bytes);
-    CHECK(predicted.by_category[static_cast<std::size_t>(memory::Category::optimizer_state)] > 0);
-  }
 }
 
 TEST_CASE("a graph's step takes what its plan says", "[optim]") {

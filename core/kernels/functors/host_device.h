@@ -4,9 +4,4 @@
 // A functor of IEEE's exact operations alone says `exact = true`: scalars give the same bits as
 // blocks, so that compilers may vectorise loops of it. The others work on whole blocks.
 #pragma once
-
-#if defined(__CUDACC__)
-#define EBB_HOST_DEVICE __host__ __device__
-#else
-#define EBB_HOST_DEVICE
-#endif
+#include "ebb/core/base/host_device.h"

@@ -1,6 +1,7 @@
 // From a dtype to a type, and what is computed in for it.
 #pragma once
 #include "ebb/core/base/dtype.h"
+#include "ebb/core/base/half.h"
 #include "ebb/core/kernels/status.h"
 
 namespace ebb::cuda {
@@ -10,33 +11,33 @@ template <class T>
 struct AccumulateOf {
   using type = T;
 };
+template <>
+struct AccumulateOf<BFloat16> {
+  using type = float;
+};
+template <>
+struct AccumulateOf<Float16> {
+  using type = float;
+};
 template <class T>
 using Accumulate = typename AccumulateOf<T>::type;
 
+inline constexpr Status kNoKernel = Status::refuse("has no kernel for this dtype");
+
 // Calls f(T{}) with the type of the dtype, and answers what it answers.
 template <class F>
+Status for_wide(DType dtype, const F& f) noexcept {
+  if (dtype == DType::f32) return f(float{});
+  return dtype == DType::f64 ? f(double{}) : kNoKernel;
+}
+template <class F>
+Status for_half(DType dtype, const F& f) noexcept {
+  if (dtype == DType::f16) return f(Float16{});
+  return dtype == DType::bf16 ? f(BFloat16{}) : kNoKernel;
+}
+template <class F>
 Status for_floating(DType dtype, const F& f) noexcept {
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    default:
-      return Status::refuse("no kernel for this dtype");
-  }
-}
-
-// The same for two or three operands, each of its own dtype.
-template <class F>
-Status for_floating(DType first, DType second, const F& f) noexcept {
-  return for_floating(
-      first, [&](auto a) { return for_floating(second, [&](auto b) { return f(a, b); }); });
-}
-template <class F>
-Status for_floating(DType first, DType second, DType third, const F& f) noexcept {
-  return for_floating(first, second, [&](auto a, auto b) {
-    return for_floating(third, [&](auto c) { return f(a, b, c); });
-  });
+  return is_half(dtype) ? for_half(dtype, f) : for_wide(dtype, f);
 }
 
 }  // namespace ebb::cuda

@@ -13,8 +13,9 @@ namespace ebb::cuda {
 // Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward, for a workspace of the
 // matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB,
 // whatever the GPU; and for a reserve of 4 gates and a cell for each hidden unit of each step (as
-// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything in pieces of 16
-// bytes and with 256 bytes beside. What is more here is room.
+// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything of the
+// elements' own size, those of 16 bits too (9.19), in pieces of 16 bytes and with 256 bytes beside.
+// What is more here is room.
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 
@@ -40,8 +41,9 @@ struct CudnnLayerBytes {
 // Whether cuDNN is to compute it, where its demands turn out to be within the bounds.
 inline bool suits_cudnn(const LstmSizes& size, const memory::Profile* profile) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return profile != nullptr && profile->has_cudnn && size.steps() > 0 && size.in > 0 &&
-         size.rows() <= kMost / std::max(size.in, size.gates());
+  return profile != nullptr && profile->has_cudnn &&
+         (size.dtype != DType::bf16 || profile->has_cudnn_bf16) && size.steps() > 0 &&
+         size.in > 0 && size.rows() <= kMost / std::max(size.in, size.gates());
 }
 
 inline constexpr std::size_t kCudnnAlignment = 256;

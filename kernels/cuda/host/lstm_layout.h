@@ -5,12 +5,20 @@
 // products take as a stride, and nothing is transposed. Forward and backward go layer by layer;
 // what a layer's steps have in common, the products by W and the weights' gradients, is one product
 // over all of them.
+//
+// With f16 and bf16, whatever a product reads or writes has their type: the gates before
+// activation, which are rounded at the product by W and again when that by R is added, the
+// activated gates that are left for backward, and the gradients of the gates. What a step hands to
+// the next without a product is a float: the cells, in the reserve too, and the gradients of cells.
+// So a reserve takes 12 bytes for each hidden unit of each step, not 20 as with f32, and sums over
+// time lose nothing.
 #pragma once
 #include <algorithm>
 #include <array>
 
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/lstm_operands.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/host/product_memory.h"
 #include "ebb/kernels/cuda/host/reduce_plan.h"
 
@@ -70,14 +78,14 @@ template <class T>
 struct LstmReserve {
   LstmSizes size;
   T* all_gates;
-  T* all_cells;
+  Accumulate<T>* all_cells;
   T* all_hidden;
   std::size_t bytes;
 
   LstmReserve(const LstmSizes& sizes, void* base) noexcept : size(sizes) {
     Carver carver(base);
     all_gates = carver.take<T>(size.layers * 4 * stride());
-    all_cells = carver.take<T>(size.layers * stride());
+    all_cells = carver.take<Accumulate<T>>(size.layers * stride());
     all_hidden = carver.take<T>((size.layers - 1) * stride());
     bytes = carver.bytes();
   }
@@ -85,7 +93,7 @@ struct LstmReserve {
   // computed alike where the gradients are written over them and where they are not.
   std::int64_t stride() const noexcept { return (size.steps() + 63) / 64 * 64; }
   T* gates(std::int64_t layer) const noexcept { return all_gates + layer * 4 * stride(); }
-  T* cells(std::int64_t layer) const noexcept { return all_cells + layer * stride(); }
+  Accumulate<T>* cells(std::int64_t layer) const noexcept { return all_cells + layer * stride(); }
   T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * stride(); }
 };
 
@@ -120,12 +128,12 @@ std::size_t largest_bytes(std::span<const ProductShape> shapes,
 // Without a reserve, gates and hidden states lie here, those of one layer over those of another.
 template <class T>
 struct LstmForwardSpace {
-  T* gates;         // [batch, time, 4, hidden]
-  T* cells;         // [batch, hidden]
-  T* hidden[2];     // [batch, time, hidden] of layers below the last, which take turns; with
-                    // dropout, but with a reserve hidden[0] has only what was dropped from it
-  T* last_hidden;   // [batch, hidden] of the last layer, where nobody reads the sequence
-  std::byte* work;  // of the products
+  T* gates;              // [batch, time, 4, hidden]
+  Accumulate<T>* cells;  // [batch, hidden]
+  T* hidden[2];          // [batch, time, hidden] of layers below the last, which take turns; with
+                         // dropout, but with a reserve hidden[0] has only what was dropped from it
+  T* last_hidden;        // [batch, hidden] of the last layer, where nobody reads the sequence
+  std::byte* work;       // of the products
   std::size_t bytes;
 
   LstmForwardSpace(const LstmSizes& size, bool keep, bool sequence, std::size_t work_bytes,
@@ -135,7 +143,7 @@ struct LstmForwardSpace {
       return here ? carver.take<T>(elements) : nullptr;
     };
     gates = take_if(!keep, 4 * size.steps());
-    cells = take_if(!keep, size.state());
+    cells = keep ? nullptr : carver.take<Accumulate<T>>(size.state());
     hidden[0] = take_if(keep ? size.has_dropout : size.layers > 1, size.steps());
     hidden[1] = take_if(!keep && size.layers > 2, size.steps());
     last_hidden = take_if(!sequence, size.state());
@@ -146,11 +154,11 @@ struct LstmForwardSpace {
 
 template <class T>
 struct LstmBackwardSpace {
-  T* d_gates;  // [batch, time, 4, hidden]; null: over the gates
-  T* below;    // [batch, time, hidden]: a layer's input with dropout, then the gradient of that;
-               // null: over the cells
-  T* d_hidden;
-  T* d_cell;        // [batch, hidden] both: what a step hands to the one before
+  T* d_gates;   // [batch, time, 4, hidden]; null: over the gates
+  T* below;     // [batch, time, hidden]: a layer's input with dropout, then the gradient of that;
+                // null: over the cells
+  T* d_hidden;  // [batch, hidden] both: what a step hands to the one before
+  Accumulate<T>* d_cell;
   std::byte* work;  // of the products and sums
   std::size_t bytes;
 
@@ -160,7 +168,7 @@ struct LstmBackwardSpace {
     d_gates = destroys ? nullptr : carver.take<T>(4 * size.steps());
     below = destroys || size.layers == 1 ? nullptr : carver.take<T>(size.steps());
     d_hidden = carver.take<T>(size.state());
-    d_cell = carver.take<T>(size.state());
+    d_cell = carver.take<Accumulate<T>>(size.state());
     work = carver.take_bytes(work_bytes);
     bytes = carver.bytes();
   }

@@ -1,4 +1,3 @@
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/host/lstm_cudnn_layout.h"
 
 // Where cuDNN suits, both forms have room: which of them it is shows only on a device.

@@ -69,8 +69,13 @@ const Cudnn* cudnn() noexcept {
   return is_there ? &table : nullptr;
 }
 bool has_cudnn() noexcept { return cudnn() != nullptr; }
+bool has_cudnn_bf16(int compute_capability) noexcept {
+  constexpr std::size_t kFirst = 91300;
+  return has_cudnn() && cudnn()->cudnnGetVersion() >= kFirst && compute_capability >= 80;
+}
 #else
 bool has_cudnn() noexcept { return false; }
+bool has_cudnn_bf16(int) noexcept { return false; }
 #endif
 
 #undef EBB_FIND

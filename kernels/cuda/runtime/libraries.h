@@ -87,6 +87,8 @@ struct Cudnn {
 const Cudnn* cudnn() noexcept;
 #endif
 bool has_cudnn() noexcept;
+// Whether its LSTMs take bf16 on such a GPU: since 9.13, where there are products of bf16.
+bool has_cudnn_bf16(int compute_capability) noexcept;
 
 // Empty, or why a file that one of the two names cannot be used.
 std::string library_problem();

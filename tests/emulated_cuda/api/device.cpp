@@ -14,7 +14,7 @@ namespace {
 constexpr int kMultiprocessors = 132;
 
 int attribute(cudaDeviceAttr attribute) {
-  const int major = options().capability / 10, minor = options().capability % 10;
+  const int major = machine().capability / 10, minor = machine().capability % 10;
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
     case cudaDevAttrMaxBlockDimX:
@@ -185,8 +185,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->maxThreadsDim[2] = 64;
     properties->maxGridSize[0] = std::numeric_limits<int>::max();
     properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-    properties->major = options().capability / 10;
-    properties->minor = options().capability % 10;
+    properties->major = machine().capability / 10;
+    properties->minor = machine().capability % 10;
     properties->multiProcessorCount = kMultiprocessors;
     properties->pciBusID = device + 1;
     properties->asyncEngineCount = 3;
@@ -238,7 +238,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
   *attributes = {};
   attributes->maxThreadsPerBlock = 1024;
   attributes->numRegs = 32;
-  attributes->ptxVersion = attributes->binaryVersion = options().capability;
+  attributes->ptxVersion = attributes->binaryVersion = machine().capability;
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int) {

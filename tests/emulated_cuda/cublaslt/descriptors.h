@@ -41,7 +41,9 @@ struct Algorithm {
   std::uint32_t epilogue = 0;
   std::uint64_t m = 0, n = 0, k = 0, workspace_bytes = 0;
   std::uint32_t alignment[4] = {};
-  std::uint32_t split = 1;
+  std::uint32_t vector_alignment = 1;
+  std::uint16_t split = 1;
+  bool rounds_parts = false;  // parts of a split sum have the type of the result
 };
 inline constexpr std::uint32_t kAlgorithmMark = 0xEBBA1601;
 

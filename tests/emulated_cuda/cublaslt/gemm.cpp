@@ -37,15 +37,18 @@ double to_tf32(double value) { return value; }
 
 template <class T>
 void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, MatrixView<const T> a,
-              MatrixView<const T> b, T* out, bool in_tf32) {
-  const auto factor = [in_tf32](T value) { return in_tf32 ? to_tf32(value) : value; };
-  std::vector<T> a_panel(static_cast<std::size_t>(kInner * kRows));
-  std::vector<T> b_panel(static_cast<std::size_t>(kColumns * kInner));
-  std::fill_n(out, rows * columns, T{0});
+              MatrixView<const T> b, Sum<T>* out, bool in_tf32) {
+  using A = Sum<T>;
+  const auto factor = [in_tf32](T value) {
+    return in_tf32 ? to_tf32(static_cast<A>(value)) : static_cast<A>(value);
+  };
+  std::vector<A> a_panel(static_cast<std::size_t>(kInner * kRows));
+  std::vector<A> b_panel(static_cast<std::size_t>(kColumns * kInner));
+  std::fill_n(out, rows * columns, A{0});
   for (std::int64_t row = 0; row < rows; row += kRows)
     for (std::int64_t i = 0; i < inner; i += kInner) {
       const std::int64_t height = std::min(kRows, rows - row), depth = std::min(kInner, inner - i);
-      std::fill(a_panel.begin(), a_panel.end(), T{0});
+      std::fill(a_panel.begin(), a_panel.end(), A{0});
       for (std::int64_t y = 0; y < depth; ++y)
         for (std::int64_t x = 0; x < height; ++x)
           a_panel[static_cast<std::size_t>(y * kRows + x)] = factor(a(row + x, i + y));
@@ -54,21 +57,25 @@ void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, Matri
         for (std::int64_t x = 0; x < width; ++x)
           for (std::int64_t y = 0; y < depth; ++y)
             b_panel[static_cast<std::size_t>(x * kInner + y)] = factor(b(i + y, column + x));
-        T* const at = out + column * rows + row;
+        A* const at = out + column * rows + row;
         if (width == kColumns) {
-          multiply_tile<T, kColumns>(height, depth, a_panel.data(), b_panel.data(), at, rows);
+          multiply_tile<A, kColumns>(height, depth, a_panel.data(), b_panel.data(), at, rows);
         } else {
           for (std::int64_t x = 0; x < width; ++x)
-            multiply_tile<T, 1>(height, depth, a_panel.data(), b_panel.data() + x * kInner,
+            multiply_tile<A, 1>(height, depth, a_panel.data(), b_panel.data() + x * kInner,
                                 at + x * rows, rows);
         }
       }
     }
 }
 
-template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const float>,
-                       MatrixView<const float>, float*, bool);
-template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const double>,
-                       MatrixView<const double>, double*, bool);
+#define EMULATED_MULTIPLY(T)                                                            \
+  template void multiply(std::int64_t, std::int64_t, std::int64_t, MatrixView<const T>, \
+                         MatrixView<const T>, Sum<T>*, bool);
+EMULATED_MULTIPLY(float)
+EMULATED_MULTIPLY(double)
+EMULATED_MULTIPLY(Float16)
+EMULATED_MULTIPLY(BFloat16)
+#undef EMULATED_MULTIPLY
 
 }  // namespace ebb::emulated

@@ -1,4 +1,5 @@
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
+#include "ebb/tests/emulated_cuda/queues/machine.h"
 
 #include <cuda_runtime_api.h>
 
@@ -27,12 +28,13 @@ cudnnStatus_t destroy(T* made) {
   return CUDNN_STATUS_SUCCESS;
 }
 bool is_supported(cudnnDataType_t type) {
-  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE;
+  if (type == CUDNN_DATA_BFLOAT16) return machine().cudnn >= 91300 && machine().capability >= 80;
+  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_HALF;
 }
 
 }  // namespace
 
-size_t cudnnGetVersion() { return CUDNN_VERSION; }
+size_t cudnnGetVersion() { return static_cast<std::size_t>(machine().cudnn); }
 size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
   switch (status) {
@@ -136,8 +138,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
   // What the emulation does not compute, it refuses.
   if (algorithm != CUDNN_RNN_ALGO_STANDARD || cell != CUDNN_LSTM ||
       direction != CUDNN_UNIDIRECTIONAL || input != CUDNN_LINEAR_INPUT || !is_supported(type) ||
-      math_precision != type || projection_size != hidden_size ||
-      (dropout->probability > 0 && layers > 1))
+      math_precision != (is_half(type) ? CUDNN_DATA_FLOAT : type) ||
+      projection_size != hidden_size || (dropout->probability > 0 && layers > 1))
     return CUDNN_STATUS_NOT_SUPPORTED;
   *desc = {true,
            bias,

@@ -34,7 +34,12 @@ struct cudnnRNNDataStruct {
 
 namespace ebb::emulated {
 
-inline std::size_t item_bytes(cudnnDataType_t type) { return type == CUDNN_DATA_DOUBLE ? 8 : 4; }
+inline bool is_half(cudnnDataType_t type) {
+  return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+}
+inline std::size_t item_bytes(cudnnDataType_t type) {
+  return type == CUDNN_DATA_DOUBLE ? 8 : is_half(type) ? 2 : 4;
+}
 
 // Where the weights of an LSTM lie in its space, in elements: first all matrices, layer by layer,
 // then all biases. Gates are in cuDNN's order: input, forget, new, output.

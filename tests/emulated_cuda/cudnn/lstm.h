@@ -1,5 +1,6 @@
 // An LSTM as cuDNN computes it, on memory that kernels see.
 #pragma once
+#include "ebb/core/base/half.h"
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
 
 namespace ebb::emulated {

@@ -125,10 +125,20 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
     auto* const scratch = static_cast<unsigned char*>(address_space().alias(call.workspace));
     // It may hold anything afterwards.
     std::fill_n(scratch, call.workspace_bytes - LstmShape::kFixedWorkspace, 0xFF);
-    if (call.shape.rnn.type == CUDNN_DATA_DOUBLE)
-      function(call.shape, resident(places(Typed<double>{})));
-    else
-      function(call.shape, resident(places(Typed<float>{})));
+    const auto with = [&](auto typed) { function(call.shape, resident(places(typed))); };
+    switch (call.shape.rnn.type) {
+      case CUDNN_DATA_DOUBLE:
+        with(Typed<double>{});
+        break;
+      case CUDNN_DATA_HALF:
+        with(Typed<Float16>{});
+        break;
+      case CUDNN_DATA_BFLOAT16:
+        with(Typed<BFloat16>{});
+        break;
+      default:
+        with(Typed<float>{});
+    }
     return {};
   };
   auto lock = machine().lock();

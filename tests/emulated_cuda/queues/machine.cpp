@@ -21,7 +21,9 @@ Machine::Machine()
       random(options().seed),
       at_once(options().at_once),
       drops_waits(options().drops_waits),
-      driver(options().driver) {
+      driver(options().driver),
+      capability(options().capability),
+      cudnn(options().cudnn) {
   ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
                    [] { get().begin_in_child(); });
 }

@@ -1,6 +1,7 @@
 // The emulated machine: its devices, streams, and what happens when.
 #pragma once
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,8 @@ class Machine {
   Statistics statistics = {};
   bool at_once = false, drops_waits = false;
   int driver = 0;
+  std::atomic<int> capability;  // of all devices
+  std::atomic<int> cudnn;       // its version
   unsigned long long captures = 0;
   std::size_t most_waiting = 4096;
   std::string last_complaint;

@@ -1,0 +1,170 @@
+// Models of 16 bits: they train, in both modes alike, and keep half the bytes.
+#include <cmath>
+#include <functional>
+#include <tuple>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/models/mlp.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/bytes.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+namespace ebb::tests {
+namespace {
+
+using Loss = std::function<Tensor(const Tensor& x, const Tensor& y)>;
+using Doubles = std::vector<double>;
+
+// Something to learn, and a model whose parameters are declared when it is made.
+struct Task {
+  Tensor x, y;
+  Loss (*model)(const Parameters& parameters);
+};
+
+// Which of two numbers is larger.
+Task larger_of_two(DType dtype) {
+  set_seed(Seed{3});
+  const Tensor x = uniform({48, 2}, {.low = -1});
+  const std::vector<float> values = x.to_vector<float>();
+  std::vector<std::int64_t> labels;
+  for (std::size_t i = 0; i < values.size(); i += 2) labels.push_back(values[i] > values[i + 1]);
+  return {cast(x, dtype), Tensor::from(labels, {48}), [](const Parameters& parameters) -> Loss {
+            return [mlp = models::Mlp(parameters, {2, 32, 2})](const Tensor& in, const Tensor& y) {
+              return softmax_cross_entropy(mlp(in), y);
+            };
+          }};
+}
+
+// The mean of a sequence.
+Task mean_of_sequence(DType dtype) {
+  set_seed(Seed{3});
+  const Tensor x = cast(uniform({32, 8, 1}, {.low = -1}), dtype);
+  return {x, mean(x, {.axes = {1}}), [](const Parameters& parameters) -> Loss {
+            const models::Forecaster forecaster(parameters, 1, {.hidden = 12, .layers = 2});
+            return [forecaster](const Tensor& in, const Tensor& y) {
+              return mse(forecaster(in, Phase::training), y);
+            };
+          }};
+}
+
+const optim::Adam kAdam({.learning_rate = 1e-2});
+
+Doubles train_eagerly(const Task& task, DType dtype, int steps) {
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const Loss loss = task.model(parameters);
+  Doubles losses;
+  for (int i = 0; i < steps; ++i)
+    losses.push_back(
+        cast(kAdam.minimize(loss(task.x, task.y), parameters), DType::f64).item<double>());
+  return losses;
+}
+
+Doubles train_as_graph(const Task& task, DType dtype, int steps) {
+  Graph graph;
+  const Parameters parameters(graph, Seed{1}, dtype);
+  const Tensor x = graph.placeholder("x", dtype, task.x.shape()),
+               y = graph.placeholder("y", task.y.dtype(), task.y.shape());
+  const Tensor train = kAdam.minimize(task.model(parameters)(x, y), parameters);
+  Session session(graph);
+  session.initialize(parameters);
+  const memory::Plan plan =
+      graph.plan({train}, {{x, task.x.shape()}, {y, task.y.shape()}}, Device::cpu());
+  Doubles losses;
+  for (int i = 0; i < steps; ++i)
+    losses.push_back(
+        cast(session.run(train, {{x, task.x}, {y, task.y}}), DType::f64).item<double>());
+  CHECK(session.stats().allocated.peak == plan.peak_bytes);
+  return losses;
+}
+
+// What is held by tensors that a backward pass will read.
+std::size_t kept_bytes(DType dtype) {
+  const auto held = [] {
+    return memory::stats(Device::cpu())
+        .by_category[static_cast<std::size_t>(memory::Category::activation)]
+        .current;
+  };
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const models::Mlp mlp(parameters, {256, 512, 512, 256});
+  const Tensor x = Tensor::full({128, 256}, 0.5, dtype);
+  const std::size_t before = held();
+  const Tensor loss = mean(mlp(x));
+  return held() - before;
+}
+
+}  // namespace
+
+TEST_CASE("Models of 16 bits learn, and the same in both modes", "[models][half]") {
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const auto& [make, steps, enough] :
+         {std::tuple(&larger_of_two, 80, 0.25), std::tuple(&mean_of_sequence, 60, 0.02)}) {
+      CAPTURE(name(dtype), steps);
+      const Task task = make(dtype);
+      const Doubles losses = train_eagerly(task, dtype, steps);
+      CHECK(train_as_graph(task, dtype, steps) == losses);
+      CHECK(losses.back() < enough);
+      CHECK(losses.back() < losses.front() / 2);
+      // Not far from float, which starts at the same values but for rounding.
+      const Doubles single = train_eagerly(make(DType::f32), DType::f32, steps);
+      CHECK(std::abs(losses.front() - single.front()) < 0.02 * (1 + single.front()));
+      CHECK(std::abs(losses.back() - single.back()) < 0.1 * single.front());
+    }
+}
+
+TEST_CASE("What a model of 16 bits keeps for its gradient is half as large", "[models][half]") {
+  const std::size_t single = kept_bytes(DType::f32);
+  CHECK(kept_bytes(DType::bf16) * 2 == single);
+  CHECK(kept_bytes(DType::f16) * 2 == single);
+
+  // In a plan: of parameters, gradients and what is fed as well; not of an optimizer's state.
+  const auto plan_of = [](DType dtype) {
+    Graph graph;
+    const Parameters parameters(graph, Seed{1}, dtype);
+    const Tensor x = graph.placeholder("x", dtype, {-1, 256});
+    const Tensor loss = mean(models::Mlp(parameters, {256, 512, 512, 256})(x));
+    return graph.plan({kAdam.minimize(loss, parameters)}, {{x, {128, 256}}}, Device::cpu());
+  };
+  const memory::Plan of_float = plan_of(DType::f32), of_half = plan_of(DType::bf16);
+  CHECK(of_half.parameter_bytes * 2 == of_float.parameter_bytes);
+  CHECK(of_half.optimizer_state_bytes == of_float.optimizer_state_bytes);
+}
+
+TEST_CASE("Parameters of 16 bits are saved, loaded and restored", "[models][half]") {
+  const TemporaryFolder folder;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const Task task = larger_of_two(dtype);
+    const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+    const Loss loss = task.model(parameters);
+    kAdam.minimize(loss(task.x, task.y), parameters);
+    const std::string file = folder.path(std::string(name(dtype)) + ".safetensors");
+    parameters.save(file);
+    const Parameters again(Device::cpu(), Seed{2}, dtype);
+    task.model(again);
+    again.load(file);
+    REQUIRE(again.entries().size() == parameters.entries().size());
+    for (const auto& [name, tensor] : parameters.entries())
+      CHECK(bytes_of(again[name]) == bytes_of(tensor));
+    CHECK(again.slots().size() == parameters.slots().size());
+    Graph graph;
+    const Parameters declared(graph, Seed{2}, dtype);
+    task.model(declared);
+    Session session(graph);
+    session.restore(file);
+    for (const auto& [name, tensor] : parameters.entries())
+      CHECK(bytes_of(session.value(declared[name])) == bytes_of(tensor));
+    const Parameters single(Device::cpu(), Seed{2});
+    task.model(single);
+    CHECK_THROWS_AS(single.load(file), Error);
+  }
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,172 @@
+// Optimizers of parameters of 16 bits: what they round, and what they do not.
+#include <cmath>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/kernels/convert.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/rules.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr DType kHalves[] = {DType::f16, DType::bf16};
+using Doubles = std::vector<double>;
+
+Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+double rounded(double x, DType half) {
+  return half == DType::bf16 ? convert<double>(convert<BFloat16>(x))
+                             : convert<double>(convert<Float16>(x));
+}
+float as_float(double x) { return static_cast<float>(x); }
+
+void declare(const Parameters& parameters) {
+  parameters.declare("x", {40}, initializers::normal(0, 1));
+}
+
+Training training(const optim::Optimizer& optimizer, DType dtype) {
+  return {.declare = declare,
+          .steps = {[&optimizer](const Parameters& parameters) {
+            const Tensor x = parameters["x"];
+            return optimizer.minimize(sum(square(x - 0.3)), parameters);
+          }},
+          .dtype = dtype};
+}
+
+// Its slot would lose what is added.
+struct InHalves final : optim::Rule {
+  const char* name() const noexcept override { return "in_halves"; }
+  std::span<const char* const> slots() const noexcept override { return kSlots; }
+  DType slot_dtype(std::size_t, DType parameter) const noexcept override { return parameter; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    return {in.parameter - in.rate * in.gradient, {in.slots[0]}};
+  }
+  static constexpr const char* kSlots[] = {"slot"};
+};
+
+}  // namespace
+
+TEST_CASE("Adam on 16 bits is Adam in double, with its parameter alone rounded", "[optim][half]") {
+  for (const DType half : kHalves) {
+    CAPTURE(name(half));
+    constexpr std::int64_t kCount = 64;
+    const Parameters parameters(Device::cpu(), Seed{1}, half);
+    const Tensor p = parameters.declare("p", {kCount}, initializers::normal(0, 1));
+    const optim::Adam adam({.learning_rate = 1e-2});
+    Doubles model = doubles(p), m(kCount), v(kCount);
+    for (int step = 1; step <= 20; ++step) {
+      const Tensor g = cast(normal({kCount}), half);
+      adam.apply({g}, parameters);
+      const Doubles gradient = doubles(g);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        m[i] = static_cast<double>(as_float(0.9 * m[i] + (1 - 0.9) * gradient[i]));
+        v[i] =
+            static_cast<double>(as_float(0.999 * v[i] + (1 - 0.999) * gradient[i] * gradient[i]));
+        const double mean = m[i] / (1 - std::pow(0.9, step)),
+                     square = v[i] / (1 - std::pow(0.999, step));
+        model[i] = rounded(model[i] - 1e-2 * mean / (std::sqrt(square) + 1e-8), half);
+      }
+    }
+    const Tensor first = parameters["p/adam.first_moment"],
+                 second = parameters["p/adam.second_moment"];
+    CHECK(first.dtype() == DType::f32);
+    CHECK(second.dtype() == DType::f32);
+    const Doubles values = doubles(p), moments = doubles(first), squares = doubles(second);
+    int other = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      CHECK(std::abs(moments[i] - m[i]) < 1e-6 * (1 + std::abs(m[i])));
+      CHECK(std::abs(squares[i] - v[i]) < 1e-6 * (1 + v[i]));
+      other += values[i] != model[i];
+    }
+    CHECK(other <= 1);  // float arithmetic may stand on the other side of a halfway point
+  }
+}
+
+TEST_CASE("Options that 16 bits cannot hold are not rounded to them", "[optim][half]") {
+  for (const DType half : kHalves) {
+    // An epsilon of 1e-8 is 0 in f16, and 0 / 0 no update.
+    const Parameters parameters(Device::cpu(), Seed{1}, half);
+    const Tensor p = parameters.declare("p", {3}, initializers::constant(1));
+    optim::Adam().apply({Tensor::zeros({3}, half)}, parameters);
+    CHECK(doubles(p) == Doubles{1, 1, 1});
+    // With this rate, rounded, the step would be on the other side of halfway to the next number.
+    const double unit = half == DType::bf16 ? 0x1p-7 : 0x1p-10, rate = 1.001 * unit / 2;
+    optim::Sgd({.learning_rate = rate}).apply({Tensor::full({3}, -1, half)}, parameters);
+    CHECK(doubles(p) == Doubles(3, 1 + unit));
+  }
+}
+
+TEST_CASE("Every optimizer trains 16 bits alike in both modes, near to float", "[optim][half]") {
+  const optim::Optimizer optimizers[] = {
+      optim::Sgd({.learning_rate = 0.05}),
+      optim::Sgd({.learning_rate = 0.05, .momentum = 0.9, .nesterov = true}),
+      optim::Adam({.learning_rate = 0.05}),
+      optim::AdamW({.learning_rate = 0.05}),
+      optim::Optimizer(std::make_shared<Momentum>(), 0.02),
+      optim::Optimizer(std::make_shared<RmsProp>(), 0.02),
+      optim::Optimizer(std::make_shared<OwnAdam>(), 0.05)};
+  for (const optim::Optimizer& optimizer : optimizers)
+    for (const DType half : kHalves) {
+      INFO(optimizer.rule().name() << ", " << name(half));
+      const Values eager = train_eagerly(training(optimizer, half), 8);
+      check_bits(train_as_graph(training(optimizer, half), 8), eager);
+      const Values single = train_eagerly(training(optimizer, DType::f32), 8);
+      CHECK(eager.at("x").dtype() == half);
+      const Doubles values = doubles(eager.at("x")), expected = doubles(single.at("x"));
+      // Eight steps, each of which rounds gradient and parameter, and the first value.
+      const double allowed = 20 * (half == DType::bf16 ? 0x1p-8 : 0x1p-11);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        CHECK(std::abs(values[i] - expected[i]) < allowed * (1 + std::abs(expected[i])));
+      for (const auto& [name, value] : eager)
+        if (name.find('/') != std::string::npos && is_floating(value.dtype()))
+          CHECK(value.dtype() == DType::f32);
+    }
+}
+
+TEST_CASE("Gradients of 16 bits are accumulated in f32", "[optim][half]") {
+  // 300 gradients of one: their sum is beyond what bf16 counts to, 256.
+  for (const bool fused : {true, false}) {
+    const Parameters parameters(Device::cpu(), Seed{1}, DType::bf16);
+    const Tensor p = parameters.declare("p", {2}, initializers::zeros());
+    const optim::Optimizer plain = fused ? optim::Optimizer(optim::Sgd({.learning_rate = 1}))
+                                         : optim::Optimizer(std::make_shared<Momentum>(), 1);
+    const optim::Accumulator accumulate(plain, {.samples = 600});
+    for (int i = 0; i < 299; ++i)
+      accumulate.minimize(sum(p), parameters, Tensor::full({}, 1, DType::i64));
+    for (const auto& [name, slot] : parameters.slots())
+      if (name.find("accumulated") != std::string::npos)
+        CHECK(slot.to_vector<float>() == std::vector<float>{299, 299});
+    accumulate.minimize(sum(p), parameters, Tensor::full({}, 301, DType::i64));
+    CHECK(doubles(p) == Doubles{-1, -1});
+  }
+}
+
+TEST_CASE("State of 16 bits, or other than f32 beside it, is refused", "[optim][half]") {
+  CHECK_ERROR(optim::Adam({.state_dtype = DType::bf16}), Error,
+              "[adam] state_dtype = bf16 is not f32 or f64: what is added little by little would "
+              "be lost");
+  CHECK_ERROR(optim::Accumulator(optim::Sgd(), {.sum_dtype = DType::f16}), Error,
+              "[accumulator] sum_dtype = f16 is not f32 or f64");
+  const Parameters parameters(Device::cpu(), Seed{1}, DType::bf16);
+  const Tensor p = parameters.declare("p", {2}, initializers::constant(1));
+  const auto step = [&](const optim::Optimizer& optimizer) {
+    return optimizer.minimize(sum(square(p)), parameters);
+  };
+  CHECK_ERROR(step(optim::Adam({.state_dtype = DType::f64})), Error,
+              "[adam] keeps state of f64 beside parameters of bf16: it must be f32");
+  CHECK_ERROR(step(optim::Optimizer(std::make_shared<InHalves>(), 0.1)), Error,
+              "[in_halves] keeps state of bf16 beside parameters of bf16: it must be f32");
+  const optim::Accumulator accumulate(optim::Optimizer(std::make_shared<Momentum>(), 0.1),
+                                      {.sum_dtype = DType::f64});
+  CHECK_ERROR(accumulate.minimize(sum(p), parameters, Tensor::full({}, 1, DType::i64)), Error,
+              "[accumulator] keeps state of f64 beside parameters of bf16: it must be f32");
+  CHECK(parameters.slots().empty());
+  CHECK(doubles(p) == Doubles{1, 1});
+}
+
+}  // namespace ebb::tests
