@@ -195,7 +195,8 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     throw BadArguments("--accumulate " + std::to_string(options.accumulate) +
                        " does not divide --batch " + std::to_string(options.batch));
   try {
-    if (!text.device.empty()) options.device = ebb::Device::parse(text.device);
+    // Only now: to look for a GPU takes memory of it.
+    options.device = text.device.empty() ? ebb::Device::best() : ebb::Device::parse(text.device);
   } catch (const ebb::Error& error) {
     throw BadArguments(std::string("--device: ") + error.what());
   }

@@ -17,7 +17,7 @@ constexpr const char* name(Mode mode) noexcept { return mode == Mode::graph ? "g
 struct Options {
   std::string model;  // "lstm" or "mlp"
   Mode mode = Mode::graph;
-  ebb::Device device = ebb::Device::best();
+  ebb::Device device = ebb::Device::cpu();
   std::int64_t epochs = 0;
   std::int64_t batch = 64;
   std::int64_t accumulate = 1;  // micro-batches that a batch is cut into

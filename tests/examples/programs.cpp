@@ -101,6 +101,19 @@ TEST_CASE("a program that does not fit on a simulated device reports its figures
   }
 }
 
+TEST_CASE("the CUDA part is loaded by programs that are to run on a GPU alone") {
+  const std::string loads =
+      "LD_DEBUG=files EBB_EMULATED_DRIVER=0 EBB_CUDA_PART=" EBB_EMULATED_PART " ";
+  for (const char* arguments : {"train_mlp --help", "train_mlp --device cpu --epochs 1",
+                                "compare_memory --model mlp --device sim:h200:1GiB --epochs 1"}) {
+    INFO(arguments);
+    const Ended ended = run(arguments, "&1", loads);
+    CHECK(ended.code == 0);
+    CHECK(!holds(ended, "file=" EBB_EMULATED_PART));
+  }
+  CHECK(holds(run("train_mlp --device cuda", "&1", loads), "file=" EBB_EMULATED_PART));
+}
+
 TEST_CASE("without a CUDA part, and without a driver, --device cuda says so in one line") {
   for (const auto& [part, why] :
        {std::pair{std::string("nowhere.so"), "EBB_CUDA_PART names nowhere.so"},
