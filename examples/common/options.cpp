@@ -198,6 +198,7 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     throw BadArguments("--accumulate " + std::to_string(options.accumulate) +
                        " does not divide --batch " + std::to_string(options.batch));
   try {
+    // Only now: to look for a GPU takes memory of it.
     options.device = device->count() ? ebb::Device::parse(text.device) : ebb::Device::best();
   } catch (const ebb::Error& error) {
     throw BadArguments(std::string("--device: ") + error.what());

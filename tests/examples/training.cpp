@@ -13,6 +13,13 @@ struct Run {
   memory::Measurement measurement;
 };
 
+// On the GPU, where there is one.
+Options defaults_here(const std::string& model) {
+  Options options = defaults(model);
+  options.device = Device::best();
+  return options;
+}
+
 Run run(const Problem& problem, Options options, Mode mode) {
   options.mode = mode;
   memory::Comparison comparison(options.device);
@@ -50,7 +57,7 @@ class Threads {
 
 TEST_CASE("the classifier recognises 96 of 100 digits it has not seen, for any seed") {
   for (const std::uint64_t seed : {7u, 1u, 2u, 3u}) {
-    Options options = defaults("mlp");
+    Options options = defaults_here("mlp");
     options.seed = seed;
     const auto problem = make_problem(options);
     const Run eager = run(*problem, options, Mode::eager);
@@ -64,7 +71,7 @@ TEST_CASE("the forecaster is on average at least as good as an autoregression of
   double mean = 0;  // single seeds differ by 1 %, as much as the two methods do
   std::vector<Baseline> baselines;
   for (const std::uint64_t seed : seeds) {
-    Options options = defaults("lstm");
+    Options options = defaults_here("lstm");
     options.seed = seed;
     const auto problem = make_problem(options);
     const Run graph = run(*problem, options, Mode::graph);
@@ -80,7 +87,7 @@ TEST_CASE("the forecaster is on average at least as good as an autoregression of
 TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cut or whole") {
   for (const char* model : {"lstm", "mlp"})
     for (const std::int64_t accumulate : {1, 4}) {
-      Options options = defaults(model);
+      Options options = defaults_here(model);
       options.epochs = 2;
       options.accumulate = accumulate;
       const auto problem = make_problem(options);
@@ -98,7 +105,7 @@ TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cu
 }
 
 TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
-  Options options = defaults("lstm");
+  Options options = defaults_here("lstm");
   options.epochs = 1;
   const auto problem = make_problem(options);
   for (const Mode mode : {Mode::graph, Mode::eager}) {
@@ -110,7 +117,7 @@ TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
 }
 
 TEST_CASE("a device that is simulated predicts what the real one takes") {
-  Options options = defaults("lstm");
+  Options options = defaults_here("lstm");
   options.epochs = 1;
   const auto problem = make_problem(options);
   for (const Mode mode : {Mode::graph, Mode::eager}) {
