@@ -87,9 +87,8 @@ struct Float16 {
       return sign != 0 ? -small : small;
     }
     const std::uint32_t exponent = magnitude >= 0x7C00u ? 0x7F800000u : 0x38000000u;
-    return magnitude >= 0x7C00u
-               ? std::bit_cast<float>(sign | exponent | (magnitude & 0x3FFu) << 13)
-               : std::bit_cast<float>(sign | (exponent + (magnitude << 13)));
+    return magnitude >= 0x7C00u ? std::bit_cast<float>(sign | exponent | (magnitude & 0x3FFu) << 13)
+                                : std::bit_cast<float>(sign | (exponent + (magnitude << 13)));
 #endif
   }
 };
