@@ -59,6 +59,14 @@ std::vector<std::byte> pattern(std::size_t bytes, std::size_t seed) {
   return values;
 }
 
+// Which of two merged kernels was called for how many launches.
+std::vector<std::pair<char, std::size_t>> calls;
+template <char kName>
+Status note(std::span<const Launch> launches) {
+  calls.emplace_back(kName, launches.size());
+  return {};
+}
+
 // Memory of a device, or of the host's page-locked memory.
 class Held {
  public:
@@ -165,4 +173,25 @@ TEST_CASE("what is copied from the device is there at once, in page-locked memor
     runtime.copy_out(stream.get(), locked.data(), memory.data(), 256);
     CHECK(locked.data()[255] == std::byte{value});
   }
+}
+
+TEST_CASE(
+    "launches side by side are one call of the kernel that they have in common, and no other") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const LentStream stream(device.runtime());
+  const std::function<Status()> alone = [] {
+    calls.emplace_back('-', 1);
+    return Status{};
+  };
+  std::vector<Launch> launches(7, launch_of(alone));
+  const MergedKernel kernels[] = {note<'a'>, note<'a'>, note<'b'>, note<'b'>,
+                                  nullptr,   note<'a'>, note<'b'>};
+  for (std::size_t i = 0; i < launches.size(); ++i) launches[i].run_merged = kernels[i];
+  calls.clear();
+  const Launched launched = device.runtime().run(stream.get(), launches);
+  CHECK(launched.status.ok());
+  CHECK(launched.count == launches.size());
+  using Calls = std::vector<std::pair<char, std::size_t>>;
+  CHECK(calls == Calls{{'a', 2}, {'b', 2}, {'-', 1}, {'-', 1}, {'-', 1}});
 }

@@ -1,0 +1,110 @@
+// Products that no library takes, and kernels with more to do than a launch has threads.
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/models/lstm.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/cuda/fixture.h"
+
+using namespace ebb;
+using namespace ebb::tests;
+
+namespace {
+
+std::vector<float> ramp(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  return values;
+}
+
+// Ones, of any shape.
+Tensor ones(const Shape& shape, const Device& device) {
+  return Tensor::full(shape, 1, DType::f32, device);
+}
+
+}  // namespace
+
+TEST_CASE("products of factors that begin at any element are right to the last one") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const std::uint64_t before = machine.statistics().library_calls;
+  const std::int64_t sizes[][3] = {{1, 1, 1},    {5, 3, 7},    {63, 65, 16},
+                                   {64, 64, 64}, {65, 67, 33}, {130, 1, 50}};
+  for (const auto& [m, n, k] : sizes)
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true}) {
+        CAPTURE(m, n, k, transpose_a, transpose_b);
+        const auto factor = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
+          if (transposed) std::swap(rows, columns);
+          const Tensor all = Tensor::from(ramp(static_cast<std::size_t>(rows * columns + 1)),
+                                          {rows * columns + 1});
+          return reshape(slice(all.to(device), 1), {rows, columns});
+        };
+        const std::vector<float> got =
+            matmul(factor(m, k, transpose_a), factor(k, n, transpose_b),
+                   {.transpose_a = transpose_a, .transpose_b = transpose_b})
+                .to_vector<float>();
+        const std::vector<float> a = ramp(static_cast<std::size_t>(m * k + 1));
+        const std::vector<float> b = ramp(static_cast<std::size_t>(k * n + 1));
+        const auto at = [](const std::vector<float>& of, std::int64_t i, std::int64_t j,
+                           std::int64_t rows, std::int64_t columns, bool transposed) {
+          const std::int64_t index = transposed ? j * rows + i : i * columns + j;
+          return static_cast<double>(of[static_cast<std::size_t>(index + 1)]);
+        };
+        std::vector<float> right;
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double total = 0;  // exact: the numbers are quarters
+            for (std::int64_t l = 0; l < k; ++l)
+              total += at(a, i, l, m, k, transpose_a) * at(b, l, j, k, n, transpose_b);
+            right.push_back(static_cast<float>(total));
+          }
+        CHECK(got == right);
+      }
+  CHECK(machine.statistics().library_calls == before);
+}
+
+TEST_CASE("elementwise work is done to its end, however much it is") {
+  const Device device = own_cuda();
+  const std::int64_t many = (1 << 14) * 256 + 1000;     // more than the threads of a launch
+  const Tensor x = slice(ones({many + 1}, device), 1);  // unaligned: an element for each thread
+  const std::vector<float> got = (x + 1).to_vector<float>();
+  CHECK(std::all_of(got.begin(), got.end(), [](float value) { return value == 2; }));
+}
+
+TEST_CASE("sums of very many short rows and columns are all made") {
+  const Device device = own_cuda();
+  const std::int64_t rows = (1 << 14) * 256 + 1000, matrices = (1 << 14) + 100;
+  const std::vector<float> of_rows = sum(ones({rows, 2}, device), {.axes = {1}}).to_vector<float>();
+  CHECK(std::all_of(of_rows.begin(), of_rows.end(), [](float value) { return value == 2; }));
+  std::vector<float> terms(static_cast<std::size_t>(matrices * 6)), right;
+  for (std::int64_t i = 0; i < matrices; ++i)
+    for (std::int64_t j = 0; j < 6; ++j)
+      terms[static_cast<std::size_t>(i * 6 + j)] = static_cast<float>(i % 1000 + j);
+  for (std::int64_t i = 0; i < matrices; ++i)
+    for (std::int64_t j = 0; j < 2; ++j)
+      right.push_back(static_cast<float>(3 * (i % 1000 + j) + 6));
+  const Tensor x = Tensor::from(terms, {matrices, 3, 2}).to(device);
+  CHECK(sum(x, {.axes = {1}}).to_vector<float>() == right);
+}
+
+TEST_CASE("a layer and an LSTM of very many rows compute them all") {
+  for (const char* form : {"composed", ""}) {
+    const Variable variable("EBB_CUDA_LSTM", form);
+    const Device device = own_cuda();
+    const std::int64_t batch = (1 << 17) + 50;
+    const Tensor x = ones({batch, 1, 1}, device);
+    const std::vector<float> rows =
+        dense(reshape(x, {batch, 1}), ones({1, 1}, device), ones({1}, device), Activation::tanh)
+            .to_vector<float>();
+    CHECK(std::all_of(rows.begin(), rows.end(), [&](float value) { return value == rows[0]; }));
+    Parameters parameters(device, Seed{3});
+    const models::Lstm lstm(parameters, 1, {.hidden = 1});
+    const std::vector<float> states = lstm(x, Phase::inference).sequence.to_vector<float>();
+    CHECK(states[0] != 0);
+    CHECK(
+        std::all_of(states.begin(), states.end(), [&](float value) { return value == states[0]; }));
+  }
+}
