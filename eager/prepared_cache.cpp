@@ -53,14 +53,14 @@ Key key_of(const Runtime& runtime, const DeviceKernel& kernel, const MemoryQuery
 
 class Cache {
  public:
-  Ref<Prepared> find_or_prepare(const Runtime& runtime, const DeviceKernel& kernel,
+  Ref<Prepared> find_or_prepare(const Runtime& runtime, const OpDef& op, const DeviceKernel& kernel,
                                 const MemoryQuery& query) {
     Key key = key_of(runtime, kernel, query);
     if (const auto found = places_.find(key); found != places_.end()) {
       entries_.splice(entries_.begin(), entries_, found->second);
       return found->second->prepared;
     }
-    entries_.push_front({key, kernel.prepare(query)});
+    entries_.push_front({key, prepare(op, kernel, query)});
     places_.emplace(std::move(key), entries_.begin());
     if (entries_.size() > kMostPrepared) {
       places_.erase(entries_.back().key);
@@ -80,10 +80,10 @@ class Cache {
 
 }  // namespace
 
-Ref<Prepared> find_or_prepare(const Runtime& runtime, const DeviceKernel& kernel,
+Ref<Prepared> find_or_prepare(const Runtime& runtime, const OpDef& op, const DeviceKernel& kernel,
                               const MemoryQuery& query) {
   thread_local Cache cache;
-  return cache.find_or_prepare(runtime, kernel, query);
+  return cache.find_or_prepare(runtime, op, kernel, query);
 }
 
 }  // namespace ebb::detail

@@ -162,7 +162,7 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   if (kernel.prepare && !runtime.is_simulated()) {
     query.allocator = &runtime.allocator();
     query.stream = runtime.stream();
-    prepared = find_or_prepare(runtime, kernel, query);
+    prepared = find_or_prepare(runtime, op, kernel, query);
   }
 
   Buffers buffers;

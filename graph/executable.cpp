@@ -4,6 +4,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
+#include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/transfer.h"
 
 namespace ebb::detail {
@@ -48,14 +49,15 @@ void Executable::prepare(std::size_t step, Stream* stream) {
   std::vector<Spec> specs;
   for (std::size_t i = 0; i < of.inputs + of.outputs; ++i)
     specs.push_back(program_.values[of.first_value + i].spec);
-  prepared_.push_back(of.kernel->prepare({.inputs = {specs.data(), of.inputs},
-                                          .outputs = {specs.data() + of.inputs, of.outputs},
-                                          .attributes = &of.node->attributes,
-                                          .destroyed = &of.destroyed,
-                                          .unwanted = &of.unwanted,
-                                          .profile = &runtime_.profile(),
-                                          .allocator = &runtime_.allocator(),
-                                          .stream = stream}));
+  prepared_.push_back(detail::prepare(*of.node->op, *of.kernel,
+                                      {.inputs = {specs.data(), of.inputs},
+                                       .outputs = {specs.data() + of.inputs, of.outputs},
+                                       .attributes = &of.node->attributes,
+                                       .destroyed = &of.destroyed,
+                                       .unwanted = &of.unwanted,
+                                       .profile = &runtime_.profile(),
+                                       .allocator = &runtime_.allocator(),
+                                       .stream = stream}));
   launches_[step].context.prepared = prepared_.back().get();
 }
 

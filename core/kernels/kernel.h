@@ -50,6 +50,8 @@ class Prepared : public detail::Counted {
   virtual ~Prepared() = default;
   // Of host memory, this object included.
   virtual std::size_t bytes() const noexcept = 0;
+  // Which of several ways the kernel goes, for the log: "by cuDNN". Null where there is but one.
+  virtual const char* way() const noexcept { return nullptr; }
 };
 
 // Everything a kernel sees. It never allocates, synchronises or throws: shapes and dtypes were

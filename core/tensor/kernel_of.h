@@ -6,6 +6,9 @@ namespace ebb {
 
 namespace detail {
 [[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite site);
+// What the kernel's prepare rule makes. The log tells (debug) which way was found, where there are
+// several.
+Ref<Prepared> prepare(const OpDef& op, const DeviceKernel& kernel, const MemoryQuery& query);
 }  // namespace detail
 
 // The kernel and rules of an operator on a device, or on the one that a simulated device is the

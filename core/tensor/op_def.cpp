@@ -1,6 +1,7 @@
 #include "ebb/core/tensor/op_def.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/log.h"
 #include "ebb/core/tensor/kernel_of.h"
 
 namespace ebb {
@@ -21,6 +22,17 @@ void detail::throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite s
               "has no kernel for device " + runtime.name() +
                   (op.cpu.run ? "; on cpu, where Tensor::to moves its inputs, it has one" : ""),
               site));
+}
+
+detail::Ref<Prepared> detail::prepare(const OpDef& op, const DeviceKernel& kernel,
+                                      const MemoryQuery& query) {
+  Ref<Prepared> prepared = kernel.prepare(query);
+  if (prepared && prepared->way() && logs_debug()) {
+    std::string text;
+    for (const Spec& input : query.inputs) text += (text.empty() ? "" : ", ") + input.to_string();
+    log_debug(message(op.name, "of " + text + ": " + prepared->way(), {}));
+  }
+  return prepared;
 }
 
 void detail::require_memory_rule(const OpDef& op, const DeviceKernel& kernel, CallSite site) {

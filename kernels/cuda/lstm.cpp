@@ -14,6 +14,9 @@ struct PreparedLstm final : Prepared {
   std::size_t bytes() const noexcept override {
     return sizeof(*this) + (library != nullptr ? library->bytes() : products->bytes());
   }
+  const char* way() const noexcept override {
+    return library != nullptr ? "by cuDNN" : "composed of products";
+  }
 };
 
 const PreparedLstm& prepared_for(const KernelContext& context) noexcept {

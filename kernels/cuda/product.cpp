@@ -10,8 +10,7 @@ namespace ebb::cuda {
 Product::Product(const ProductShape& shape, Epilogue epilogue, const MemoryQuery& query,
                  std::size_t alignment)
     : shape_(shape), epilogue_(epilogue), alignment_(alignment) {
-  if (shape.m > 0 && shape.n > 0 && shape.k > 0)
-    library_ = find_product(shape, epilogue, query, alignment);
+  if (!shape.is_empty()) library_ = find_product(shape, epilogue, query, alignment);
 }
 
 bool Product::uses_library(const ProductOperands& operands) const noexcept {
@@ -32,6 +31,12 @@ std::size_t PreparedProducts::bytes() const noexcept {
   std::size_t bytes = sizeof(*this) + products.capacity() * sizeof(Product);
   for (const Product& product : products) bytes += product.bytes();
   return bytes;
+}
+
+const char* PreparedProducts::way() const noexcept {
+  for (const Product& product : products)
+    if (!product.is_by_library()) return "by ebb's own product";
+  return "by cuBLASLt";
 }
 
 }  // namespace ebb::cuda

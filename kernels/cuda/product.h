@@ -48,6 +48,8 @@ class Product {
     return epilogue_ != Epilogue::none && epilogue_ != Epilogue::column_sums;
   }
   Status run(Stream* stream, const ProductOperands& operands) const noexcept;
+  // Where all operands are aligned as was promised.
+  bool is_by_library() const noexcept { return library_ != nullptr || shape_.is_empty(); }
   // Of host memory, beside the object.
   std::size_t bytes() const noexcept { return library_ == nullptr ? 0 : library_->bytes(); }
 
@@ -64,6 +66,7 @@ class Product {
 class PreparedProducts final : public Prepared {
  public:
   std::size_t bytes() const noexcept override;
+  const char* way() const noexcept override;
 
   std::vector<Product> products;
 };

@@ -164,6 +164,22 @@ TEST_CASE("where there is a GPU that cannot be used, the CPU is, and why is said
               "EBB_CUDA_MEMORY is 'none'"));
 }
 
+TEST_CASE("the log says which way a GPU's LSTMs and products go") {
+  const std::string gpu =
+      "EBB_LOG=debug EBB_EMULATED_PAGE=4096 EBB_CUDA_PART=" EBB_EMULATED_PART " ";
+  const std::string train =
+      "train_lstm --epochs 1 --layers 1 --hidden 4 --batch 1024 --device cuda";
+  const Ended found = run(train, "&1", gpu);
+  INFO(found.output);
+  CHECK(found.code == 0);
+  CHECK(holds(found, "[lstm] of f32[1024, 48, 1], "));
+  CHECK(holds(found, ": by cuDNN"));
+  CHECK(holds(found, ": by cuBLASLt"));
+  const Ended composed = run(train, "&1", gpu + "EBB_CUDA_LSTM=composed ");
+  CHECK(holds(composed, ": composed of products"));
+  CHECK(!holds(composed, ": by cuDNN"));
+}
+
 TEST_CASE("EBB_CUDA_PART may be a name in the folder at hand; empty, it is as if it were not set") {
   std::filesystem::copy_file(EBB_EMULATED_PART, "part_at_hand.so",
                              std::filesystem::copy_options::overwrite_existing);

@@ -15,6 +15,8 @@ struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;
+
+  bool is_empty() const noexcept { return m == 0 || n == 0 || k == 0; }
 };
 
 // Of a product of whole matrices without gaps.
