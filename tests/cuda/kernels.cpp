@@ -94,6 +94,13 @@ TEST_CASE("sums of very many short rows and columns are all made") {
   CHECK(sum(x, {.axes = {1}}).to_vector<float>() == right);
 }
 
+TEST_CASE("sums down very long columns count all of their parts") {
+  const Device device = own_cuda();
+  const std::int64_t rows = 150000;  // whose parts are cut into parts, by the same plan
+  const std::vector<float> totals = sum(ones({rows, 32}, device), {.axes = {0}}).to_vector<float>();
+  CHECK(totals == std::vector<float>(32, static_cast<float>(rows)));
+}
+
 TEST_CASE("a layer and an LSTM of very many rows compute them all") {
   for (const char* form : {"composed", ""}) {
     const Variable variable("EBB_CUDA_LSTM", form);
