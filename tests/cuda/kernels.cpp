@@ -101,6 +101,13 @@ TEST_CASE("sums down very long columns count all of their parts") {
   CHECK(totals == std::vector<float>(32, static_cast<float>(rows)));
 }
 
+TEST_CASE("a bias alone has its gradient, of many rows") {
+  const Device device = own_cuda();
+  const Tensor b = ones({33}, device).with_grad();
+  sum(dense(ones({3000, 8}, device), ones({8, 33}, device), b)).backward();
+  CHECK(b.grad().to_vector<float>() == std::vector<float>(33, 3000));
+}
+
 TEST_CASE("a layer and an LSTM of very many rows compute them all") {
   for (const char* form : {"composed", ""}) {
     const Variable variable("EBB_CUDA_LSTM", form);
