@@ -1,6 +1,8 @@
 // The emulated machine as tests of ebb steer it.
 #pragma once
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 #include "ebb/core/device/device.h"
 #include "ebb/tests/emulated_cuda/control.h"
@@ -45,13 +47,22 @@ class Machine {
 // Set in the environment while it lives: what a device that is opened meanwhile is told.
 class Variable {
  public:
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (before_)
+      ::setenv(name_, before_->c_str(), 1);
+    else
+      ::unsetenv(name_);
+  }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
   const char* const name_;
+  std::optional<std::string> before_;
 };
 
 }  // namespace ebb::tests

@@ -1,7 +1,6 @@
 // What is said where there is no CUDA device to be had, and what goes on all the same.
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -45,27 +44,6 @@ constinit const OpDef cpu_only_op{
                   sizeof(float) * static_cast<std::size_t>(c.inputs[0].elements()));
       return {};
     }}};
-
-// While it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* const before = std::getenv(name)) before_ = before;
-    ::setenv(name, value, 1);
-  }
-  ~Variable() {
-    if (before_)
-      ::setenv(name_, before_->c_str(), 1);
-    else
-      ::unsetenv(name_);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* const name_;
-  std::optional<std::string> before_;
-};
 
 }  // namespace
 

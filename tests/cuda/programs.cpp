@@ -6,6 +6,7 @@
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/device/tf32.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -64,6 +65,31 @@ TEST_CASE("a prepared program is launched once, captured, and replayed from then
   session.run(y, {{x, more}});
   CHECK(std::get<0>(run()) == first);
   CHECK(machine.statistics().default_stream_uses == 0);
+}
+
+TEST_CASE("a captured program whose memory was given away is captured anew where it lies then") {
+  const Machine machine;
+  const Variable variable("EBB_CUDA_MEMORY", "plain");
+  const Device device = own_cuda();
+  device.runtime().set_poisons(false);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 8});
+  const Tensor y = sum(tanh(x * 2) * x);
+  Session session(graph, {.device = device});
+  const Tensor host = Tensor::from(ramp(8000), {1000, 8});
+  const auto run = [&] { return session.run(y, {{x, host}}).item<float>(); };
+  const float right = run();
+  CHECK(run() == right);
+  CHECK(run() == right);
+  memory::set_limit(device, std::size_t{1});  // idle sessions give way
+  memory::set_limit(device, std::nullopt);
+  Tensors others;  // in what was theirs
+  for (int i = 0; i < 64; ++i) others.push_back(Tensor::full({16000}, i, DType::f32, device));
+  for (int i = 0; i < 3; ++i) CHECK(run() == right);
+  for (int i = 0; i < 64; ++i) {
+    const std::vector<float> kept = others[static_cast<std::size_t>(i)].to_vector<float>();
+    CHECK(std::count(kept.begin(), kept.end(), static_cast<float>(i)) == 16000);
+  }
 }
 
 TEST_CASE("a program with a step that cannot be captured runs launch by launch, and is right") {

@@ -1,9 +1,13 @@
-// Products that no library takes, and kernels with more to do than a launch has threads.
+// Kernels where they come to an edge: views that begin anywhere, the last element of what is cut
+// into runs and tiles, and more to do than a launch has threads.
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/random/random.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
@@ -90,6 +94,20 @@ TEST_CASE("sums of very many short rows and columns are all made") {
   CHECK(sum(x, {.axes = {1}}).to_vector<float>() == right);
 }
 
+TEST_CASE("sums down very long columns count all of their parts") {
+  const Device device = own_cuda();
+  const std::int64_t rows = 150000;  // whose parts are cut into parts, by the same plan
+  const std::vector<float> totals = sum(ones({rows, 32}, device), {.axes = {0}}).to_vector<float>();
+  CHECK(totals == std::vector<float>(32, static_cast<float>(rows)));
+}
+
+TEST_CASE("a bias alone has its gradient, of many rows") {
+  const Device device = own_cuda();
+  const Tensor b = ones({33}, device).with_grad();
+  sum(dense(ones({3000, 8}, device), ones({8, 33}, device), b)).backward();
+  CHECK(b.grad().to_vector<float>() == std::vector<float>(33, 3000));
+}
+
 TEST_CASE("a layer and an LSTM of very many rows compute them all") {
   for (const char* form : {"composed", ""}) {
     const Variable variable("EBB_CUDA_LSTM", form);
@@ -107,4 +125,55 @@ TEST_CASE("a layer and an LSTM of very many rows compute them all") {
     CHECK(
         std::all_of(states.begin(), states.end(), [&](float value) { return value == states[0]; }));
   }
+}
+
+TEST_CASE("sums are right for every number of terms about which runs and parts are cut") {
+  const Device device = own_cuda();
+  const auto check = [&](std::int64_t terms, std::int64_t others) {
+    CAPTURE(terms, others);
+    const auto count = static_cast<std::size_t>(terms * others);
+    const std::vector<float> values = ramp(count);
+    std::vector<float> rows(static_cast<std::size_t>(others)), columns = rows;
+    for (std::size_t i = 0; i < count; ++i) {  // exact: the numbers are quarters
+      rows[i / static_cast<std::size_t>(terms)] += values[i];
+      columns[i % static_cast<std::size_t>(others)] += values[i];
+    }
+    const Tensor all = Tensor::from(values, {others * terms}).to(device);
+    CHECK(sum(reshape(all, {others, terms}), {.axes = {1}}).to_vector<float>() == rows);
+    CHECK(sum(reshape(all, {terms, others}), {.axes = {0}}).to_vector<float>() == columns);
+  };
+  for (std::int64_t terms = 50; terms < 70; ++terms) check(terms, 33);
+  for (std::int64_t terms = 220; terms < 260; ++terms) check(terms, 3);
+  for (std::int64_t terms = 1790; terms < 1800; ++terms) check(terms, 2);
+}
+
+TEST_CASE("the gradient of a part in the middle is zero everywhere else") {
+  const Device device = own_cuda();
+  const auto gradient = [&](const auto& part) {
+    const Tensor x = ones({4, 3, 5}, device).with_grad();
+    sum(part(x)).backward();
+    return x.grad().to_vector<float>();
+  };
+  const std::vector<float> selected = gradient([](const Tensor& x) { return select(x, 1, 1); });
+  const std::vector<float> sliced = gradient([](const Tensor& x) { return slice(x, 1, 3); });
+  for (std::size_t i = 0; i < 60; ++i) {
+    CHECK(selected[i] == static_cast<float>(i / 5 % 3 == 1));
+    CHECK(sliced[i] == static_cast<float>(i / 15 == 1 || i / 15 == 2));
+  }
+}
+
+TEST_CASE("a draw never comes to the open end of its range, whatever is rounded") {
+  const Device device = own_cuda();
+  const UniformOptions options = {.low = 0x1p24 - 1, .high = 0x1p24, .device = device};
+  const std::vector<float> values = uniform({1000}, options).to_vector<float>();
+  CHECK(std::all_of(values.begin(), values.end(), [](float value) { return value < 0x1p24f; }));
+}
+
+TEST_CASE("dropout zeroes the same elements wherever what it is applied to begins") {
+  const Device device = own_cuda();
+  const auto dropped = [&](const Tensor& x) {
+    set_seed({5});
+    return dropout(x, 0.5, Phase::training).to_vector<float>();
+  };
+  CHECK(dropped(slice(ones({38}, device), 1)) == dropped(ones({37}, device)));
 }
