@@ -54,19 +54,18 @@ class Together {
   Together& operator=(const Together&) = delete;
 
   Status update(const Floats& memory, const std::vector<Update>& updates) {
-    auto* const base = static_cast<std::byte*>(memory_->data());
-    runtime_.copy_in(stream_.get(), base, memory.data(), bytes_);
-    runtime_.copy_in(stream_.get(), base + bytes_, kRates, sizeof(kRates));
+    runtime_.copy_in(stream_.get(), rates(), kRates, sizeof(kRates));
+    runtime_.copy_in(stream_.get(), floats(), memory.data(), bytes_);
     std::vector<Attributes> attributes;
     std::vector<std::vector<Buffer>> inputs;
     for (const Update& of : updates) {
       attributes.push_back(optim::SgdAttributes{.weight_decay = of.decay});
       const auto at = [&](std::int64_t element) {
-        return Buffer{base + element * static_cast<std::int64_t>(sizeof(float)),
+        return Buffer{floats() + element * static_cast<std::int64_t>(sizeof(float)),
                       {DType::f32, Shape({of.n})}};
       };
       inputs.push_back(
-          {at(of.p), at(of.g), {base + bytes_ + of.rate * sizeof(double), {DType::f64, Shape()}}});
+          {at(of.p), at(of.g), {rates() + of.rate * sizeof(double), {DType::f64, Shape()}}});
     }
     std::vector<Launch> launches(updates.size());
     for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -78,11 +77,14 @@ class Together {
   }
   Floats result() {
     Floats got(bytes_ / sizeof(float));
-    runtime_.copy_out(stream_.get(), got.data(), memory_->data(), bytes_);
+    runtime_.copy_out(stream_.get(), got.data(), floats(), bytes_);
     return got;
   }
 
  private:
+  std::byte* rates() const { return static_cast<std::byte*>(memory_->data()); }
+  std::byte* floats() const { return rates() + sizeof(kRates); }  // aligned as memory is
+
   const Device device_;
   Runtime& runtime_;
   const LentStream stream_;
