@@ -14,11 +14,11 @@ namespace ebb {
 
 // Activation checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016), in
 // both modes: computes function(inputs) without keeping anything inside it for the gradient, and
-// computes it again when the gradient needs it, drawing the same random numbers. Gradients are
-// bit-equal to those without. In eager mode `function` is kept until the backward pass, so what it
-// captures by reference must live until then; the backward pass throws Error where something that
-// it reads has been updated in place since, by the function itself too, and a function that takes
-// gradients is refused. A graph makes updates of state once and takes either.
+// computes it again when the gradient needs it, drawing the same random numbers. Gradients equal
+// those without, but for the order in which several readers' are summed. Eagerly `function` lives
+// on until the backward pass, and so must what it captures by reference. That pass throws Error
+// where something that it reads has been updated in place since, by the function itself too; a
+// function that takes gradients is refused. A graph makes updates of state once and takes either.
 //
 // backward({.create_graph = true}) gives a leaf a gradient with a history, which may hold
 // `function` too. Where that has captured the leaf, or a model of it, by value, the leaf holds

@@ -5,7 +5,7 @@
 namespace ebb {
 
 // Activations element by element (tanh is in core/ops/elementary.h, where the words on accuracy
-// are), of x's shape and dtype (f32, f64). Throw ShapeError for other dtypes.
+// are), of x's shape and dtype, a floating one. Throw ShapeError for others.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/activations.inc"

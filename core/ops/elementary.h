@@ -4,7 +4,7 @@
 
 namespace ebb {
 
-// Elementary functions element by element, of x's shape and dtype (f32, f64), at extremes as IEEE
+// Elementary functions element by element, of x's shape and floating dtype, at extremes as IEEE
 // 754 has it. How far from the exact value they are is said for the CPU, where denormals count as
 // zeros; dense's activations and lstm's gates are the same functions. Throw ShapeError for other
 // dtypes.

@@ -29,7 +29,7 @@ struct LstmResult {
   Tensor cell;      // [layers, batch, hidden]
 };
 
-// A stack of LSTM layers over whole sequences x [batch, time, in]; f32, f64. For each layer
+// A stack of LSTM layers over whole sequences x [batch, time, in], floating. For each layer
 //   a = x_t W + h_{t-1} R + b,  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),  h_t = sigmoid(o)
 //   tanh(c_t)
 // (Hochreiter & Schmidhuber 1997, with Gers's forget gate). One operator, and one for its gradient,

@@ -10,8 +10,8 @@ struct ReduceOptions {
   bool keep = false;                      // reduced axes stay, with size 1
 };
 
-// The sum or mean over axes; f32, f64. The sum over nothing is 0, the mean NaN. Throw ShapeError
-// for an axis out of range or named twice.
+// The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. Throw
+// ShapeError for an axis out of range or named twice.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
 

@@ -11,7 +11,7 @@ namespace ebb {
 // converted. Returns target in its new version. In a graph, lines above read the old version and
 // lines below the new one; the update runs when its result is fetched or used. Throws ShapeError.
 Tensor assign(const Operand& target, const Operand& value);
-Tensor add_assign(const Operand& target, const Operand& value);  // f32, f64
+Tensor add_assign(const Operand& target, const Operand& value);  // floating
 
 namespace detail {
 
