@@ -38,6 +38,39 @@ void run_threads(const Device& device, int count) {
 
 }  // namespace
 
+TEST_CASE("steps ask for as many waits however many threads have been there") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const Tensor x = Tensor::full({4, 8}, 0.1), y = Tensor::from({0, 1, 2, 3});
+  const optim::Adam adam;
+  const Parameters parameters(device);
+  const models::Mlp model(parameters, {8, 16, 4});
+  Graph graph;
+  const Tensor px = graph.placeholder("x", DType::f32, {4, 8});
+  const Tensor py = graph.placeholder("y", DType::i32, {4});
+  const Parameters declared(graph);
+  const models::Mlp in_graph(declared, {8, 16, 4});
+  const Tensor loss = adam.minimize(softmax_cross_entropy(in_graph(px), py), declared);
+  Session session(graph, {.device = device});
+  session.initialize();
+  const auto step = [&] {
+    adam.minimize(softmax_cross_entropy(model(x.to(device)), y.to(device)), parameters)
+        .item<float>();
+    session.run(loss, {{px, x}, {py, y}}).item<float>();
+  };
+  const auto waits_of_a_step = [&] {
+    for (int i = 0; i < 5; ++i) step();
+    const std::uint64_t before = machine.statistics().waits;
+    for (int i = 0; i < 10; ++i) step();
+    return (machine.statistics().waits - before) / 10;
+  };
+  run_threads(device, 4);
+  const std::uint64_t after_4 = waits_of_a_step();
+  run_threads(device, 16);
+  CHECK(waits_of_a_step() <= after_4);
+  CHECK(after_4 <= 12);
+}
+
 TEST_CASE("memory goes back with as many waits however many threads have been there") {
   const Machine machine;
   const Device device = own_cuda();

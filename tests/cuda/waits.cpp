@@ -127,6 +127,12 @@ TEST_CASE("whatever is put into a stream is waited for again, and before memory 
       const Course course{runtime, first.get(), second.get(), third.get()};
       CHECK((course.run(from.data(), to.data(), puts[kind]) == expected));
 
+      // Nobody has asked for anything since: that costs no second wait.
+      runtime.wait(second.get(), first.get());
+      const std::uint64_t waits = machine.statistics().waits;
+      runtime.wait(second.get(), first.get());
+      CHECK(machine.statistics().waits == waits);
+
       for (int i = 0; i < 2; ++i) {
         { const Memory cached(runtime, 8 << 20); }
         puts[kind](from.data(), 1);

@@ -85,6 +85,7 @@ Status CudaBackend::wait(Stream* stream, Stream* other) noexcept {
   CudaStream& waiting = cuda_stream(stream);
   CudaStream& awaited = cuda_stream(other);
   const auto turn = awaited.member().hold();
+  if (awaited.was_awaited_by(waiting)) return {};
   const std::uint64_t puts = awaited.puts();
   if (const cudaError_t error = cudaEventRecord(awaited.event(), awaited.get());
       error != cudaSuccess)

@@ -50,13 +50,14 @@ AddressSpace::AddressSpace()
     : capacity_(static_cast<std::size_t>(options().devices), options().memory_bytes),
       used_(static_cast<std::size_t>(options().devices), 0) {
   for (range_bytes_ = kMostRangeBytes; range_bytes_ >= kLeastRangeBytes; range_bytes_ /= 2) {
-    base_ = map_nothing(0, range_bytes_);
-    alias_ = base_ ? map_nothing(0, range_bytes_) : 0;
-    if (alias_) break;
-    if (base_) ::munmap(pointer(base_), range_bytes_);
+    base_ = map_nothing(0, 2 * range_bytes_);
+    if (base_) break;
   }
+  // As many times 4 GiB away: of a word that only looks like an address, a value of four bytes
+  // beside padding in which an upper half was left over, the value is the same afterwards.
+  alias_ = base_ + range_bytes_;
   file_ = ::memfd_create("emulated device memory", MFD_CLOEXEC);
-  if (!alias_ || file_ < 0 || ::ftruncate(file_, off_t{1} << 46) != 0) {
+  if (!base_ || file_ < 0 || ::ftruncate(file_, off_t{1} << 46) != 0) {
     std::fputs("emulated CUDA: no address space, or no memory file\n", stderr);
     std::abort();
   }

@@ -41,6 +41,13 @@ __global__ void votes(unsigned* out) {
   out[threadIdx.x] += __shfl_xor_sync(half, threadIdx.x, 1);
 }
 
+struct Padded {
+  std::uint32_t* to;
+  std::uint32_t value;      // and four bytes that mean nothing
+  std::uint32_t* more[64];  // too much to be copied member by member, which loses padding
+};
+__global__ void write_value(Padded padded) { *padded.to = padded.value; }
+
 __global__ void divergent_barrier(float* y) {
   if (threadIdx.x < 40) __syncthreads();
   y[threadIdx.x] = 1;
@@ -109,6 +116,17 @@ TEST_CASE("Votes and shuffles of a part of the warp") {
       if ((i / 32 * 32 + lane) % 3 == 0) set |= 1u << lane;
     REQUIRE(got[i] == set + (i ^ 1));
   }
+}
+
+TEST_CASE("A value that with what its padding holds would be an address stays what it is") {
+  const FreshDevice fresh;
+  const TestStream stream;
+  const DeviceArray<std::uint32_t> y(1);
+  const std::vector<std::uint32_t*> words(sizeof(Padded) / sizeof(void*), y.get());
+  Padded padded;
+  std::memcpy(&padded, words.data(), sizeof(padded));
+  REQUIRE(launch(stream, 1, 1, write_value, padded) == cudaSuccess);
+  CHECK(y.read(stream)[0] == static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(y.get())));
 }
 
 TEST_CASE("Mistakes in a kernel lose the device and are named") {
