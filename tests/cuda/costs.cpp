@@ -38,7 +38,7 @@ void run_threads(const Device& device, int count) {
 
 }  // namespace
 
-TEST_CASE("steps ask for as many waits however many threads have been there") {
+TEST_CASE("steps ask for as many waits however many threads have been there", "[concurrent]") {
   const Machine machine;
   const Device device = own_cuda();
   const Tensor x = Tensor::full({4, 8}, 0.1), y = Tensor::from({0, 1, 2, 3});
@@ -71,7 +71,8 @@ TEST_CASE("steps ask for as many waits however many threads have been there") {
   CHECK(after_4 <= 12);
 }
 
-TEST_CASE("memory goes back with as many waits however many threads have been there") {
+TEST_CASE("memory goes back with as many waits however many threads have been there",
+          "[concurrent]") {
   const Machine machine;
   const Device device = own_cuda();
   run_threads(device, 16);
@@ -95,7 +96,7 @@ TEST_CASE("a request beyond what the device has left is refused before its pages
   CHECK(memory::stats(device).device_free >= stats.device_free);
 }
 
-TEST_CASE("page-locked memory goes back with what else is cached") {
+TEST_CASE("page-locked memory goes back with what else is cached", "[concurrent]") {
   const Machine machine;
   const Device device = own_cuda();
   const DataSet data(Tensor::full({64, 8}, 1), Tensor::full({64}, 1));

@@ -31,4 +31,10 @@ Device own_cuda() {
                         .staging = std::move(device.staging)});
 }
 
+std::vector<float> ramp(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  return values;
+}
+
 }  // namespace ebb::tests

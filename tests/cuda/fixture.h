@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ebb/core/device/device.h"
 #include "ebb/tests/emulated_cuda/control.h"
@@ -14,6 +15,9 @@ const emulated::Control* emulated_machine();
 
 // CUDA device 0, opened once more, so that a test may lose it.
 Device own_cuda();
+
+// -2, -1.75, ..., 2, and again.
+std::vector<float> ramp(std::size_t count);
 
 // As new, before and after a test that breaks it.
 class Machine {

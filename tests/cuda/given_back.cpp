@@ -22,12 +22,6 @@ namespace {
 
 constexpr const char* kKinds[] = {"virtual", "plain", "block"};
 
-std::vector<float> ramp(std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
-  return values;
-}
-
 // Trains in a session whose program is captured, eagerly, and on another thread.
 void work_on(const Device& device) {
   device.runtime().set_poisons(false);  // what is poisoned step by step is not captured
@@ -52,7 +46,7 @@ void work_on(const Device& device) {
 
 }  // namespace
 
-TEST_CASE("all that CUDA and its libraries made for a device goes with it") {
+TEST_CASE("all that CUDA and its libraries made for a device goes with it", "[concurrent]") {
   const Machine machine;
   for (const char* kind : kKinds) {
     INFO(kind);

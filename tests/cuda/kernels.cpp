@@ -17,12 +17,6 @@ using namespace ebb::tests;
 
 namespace {
 
-std::vector<float> ramp(std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
-  return values;
-}
-
 // Ones, of any shape.
 Tensor ones(const Shape& shape, const Device& device) {
   return Tensor::full(shape, 1, DType::f32, device);

@@ -24,16 +24,6 @@
 using namespace ebb;
 using namespace ebb::tests;
 
-namespace {
-
-std::vector<float> ramp(std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
-  return values;
-}
-
-}  // namespace
-
 TEST_CASE("a prepared program is launched once, captured, and replayed from then on") {
   const Machine machine;
   const Device device = own_cuda();
@@ -230,7 +220,8 @@ TEST_CASE("TF32 rounds the factors of products where it is allowed, and nothing 
   CHECK(product() == Approx(64 * fine * fine).epsilon(1e-6));
 }
 
-TEST_CASE("waits between streams are what makes results right: without them some order is wrong") {
+TEST_CASE("waits between streams are what makes results right: without them some order is wrong",
+          "[concurrent]") {
   const auto differs = [](bool drops, std::uint64_t seed) {
     const Machine machine;
     machine->set_drops_waits(drops);
@@ -250,7 +241,8 @@ TEST_CASE("waits between streams are what makes results right: without them some
   CHECK(wrong > 0);
 }
 
-TEST_CASE("a loader copies ahead from page-locked memory, and every batch is its own") {
+TEST_CASE("a loader copies ahead from page-locked memory, and every batch is its own",
+          "[concurrent]") {
   const Machine machine;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     machine->set_seed(seed);

@@ -1,85 +1,10 @@
 // What cuBLASLt and cuDNN take of f16 and bf16, and when they round.
-#include <cublasLt.h>
 #include <cudnn.h>
 
-#include "ebb/core/base/half.h"
-#include "ebb/tests/emulated_cuda/self/fixture.h"
+#include "ebb/tests/emulated_cuda/self/product.h"
 
 namespace ebb::tests {
 namespace {
-
-template <class T>
-struct Types;
-template <>
-struct Types<Float16> {
-  static constexpr cudaDataType kOfData = CUDA_R_16F;
-};
-template <>
-struct Types<BFloat16> {
-  static constexpr cudaDataType kOfData = CUDA_R_16BF;
-};
-
-template <class T>
-std::vector<T> numbers(std::size_t count, int step) {
-  std::vector<T> values;
-  for (std::size_t i = 0; i < count; ++i)
-    values.push_back(T(static_cast<float>(static_cast<int>(i) * step % 13 - 6) / 4));
-  return values;
-}
-
-// d = a b, column-major, of T, summed in float.
-template <class T>
-class Product {
- public:
-  Product(std::uint64_t m, std::uint64_t n, std::uint64_t k,
-          cublasComputeType_t compute = CUBLAS_COMPUTE_32F, cudaDataType scale = CUDA_R_32F) {
-    REQUIRE(cublasLtCreate(&handle_) == CUBLAS_STATUS_SUCCESS);
-    cublasLtMatmulDescCreate(&desc_, compute, scale);
-    cublasLtMatmulPreferenceCreate(&preference_);
-    const auto layout = [](auto& made, std::uint64_t rows, std::uint64_t columns) {
-      cublasLtMatrixLayoutCreate(&made, Types<T>::kOfData, rows, columns,
-                                 static_cast<std::int64_t>(rows));
-    };
-    layout(a_, m, k);
-    layout(b_, k, n);
-    layout(d_, m, n);
-  }
-  ~Product() {
-    cublasLtDestroy(handle_);
-    cublasLtMatmulDescDestroy(desc_);
-    for (auto* layout : {a_, b_, d_}) cublasLtMatrixLayoutDestroy(layout);
-    cublasLtMatmulPreferenceDestroy(preference_);
-  }
-  template <class V>
-  void set(cublasLtMatmulDescAttributes_t attribute, V value) {
-    REQUIRE(cublasLtMatmulDescSetAttribute(desc_, attribute, &value, sizeof(value)) ==
-            CUBLAS_STATUS_SUCCESS);
-  }
-  template <class V>
-  void prefer(cublasLtMatmulPreferenceAttributes_t attribute, V value) {
-    REQUIRE(cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value, sizeof(value)) ==
-            CUBLAS_STATUS_SUCCESS);
-  }
-  bool choose() {
-    int found = 0;
-    return cublasLtMatmulAlgoGetHeuristic(handle_, desc_, a_, b_, d_, d_, preference_, 1, &chosen_,
-                                          &found) == CUBLAS_STATUS_SUCCESS &&
-           found == 1;
-  }
-  cublasStatus_t run(const T* x, const T* y, T* to, void* work, std::size_t work_bytes,
-                     cudaStream_t stream) {
-    const float one = 1, zero = 0;
-    return cublasLtMatmul(handle_, desc_, &one, x, a_, y, b_, &zero, to, d_, to, d_, &chosen_.algo,
-                          work, work_bytes, stream);
-  }
-
- private:
-  cublasLtHandle_t handle_ = nullptr;
-  cublasLtMatmulDesc_t desc_ = nullptr;
-  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, d_ = nullptr;
-  cublasLtMatmulPreference_t preference_ = nullptr;
-  cublasLtMatmulHeuristicResult_t chosen_ = {};
-};
 
 struct OnCapability {
   explicit OnCapability(int capability) { control().set_capability(capability); }
@@ -97,10 +22,9 @@ TEMPLATE_TEST_CASE("Products of 16 bits with a bias are plain sums, rounded once
              bias = numbers<TestType>(m + 1, 3);
   const DeviceArray<TestType> a(x), b(y), vector(bias), d(m * n);
   Product<TestType> product(m, n, k);
-  product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector.get());
+  product.set_epilogue(CUBLASLT_EPILOGUE_BIAS, vector.get());
   REQUIRE(product.choose());
-  REQUIRE(product.run(a.get(), b.get(), d.get(), nullptr, 0, stream) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(product.run(a.get(), b.get(), d.get(), stream) == CUBLAS_STATUS_SUCCESS);
   const auto got = d.read(stream);
   for (std::size_t column = 0; column < n; ++column)
     for (std::size_t row = 0; row < m; ++row) {
@@ -111,10 +35,9 @@ TEMPLATE_TEST_CASE("Products of 16 bits with a bias are plain sums, rounded once
     }
   // The heuristic took the bias for aligned, and the matrices.
   product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector.get() + 1);
-  CHECK(product.run(a.get(), b.get(), d.get(), nullptr, 0, stream) == CUBLAS_STATUS_INVALID_VALUE);
+  CHECK(product.run(a.get(), b.get(), d.get(), stream) == CUBLAS_STATUS_INVALID_VALUE);
   CHECK(product.choose());
-  CHECK(product.run(a.get() + 1, b.get(), d.get(), nullptr, 0, stream) ==
-        CUBLAS_STATUS_INVALID_VALUE);
+  CHECK(product.run(a.get() + 1, b.get(), d.get(), stream) == CUBLAS_STATUS_INVALID_VALUE);
 }
 
 TEMPLATE_TEST_CASE("Parts of a sum are rounded to 16 bits where a reduction scheme lets them", "",
@@ -135,7 +58,7 @@ TEMPLATE_TEST_CASE("Parts of a sum are rounded to 16 bits where a reduction sche
       product.prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                      std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     REQUIRE(product.choose());
-    REQUIRE(product.run(a.get(), b.get(), d.get(), work.get(), 4096, stream) ==
+    REQUIRE(product.run(a.get(), b.get(), d.get(), stream, work.get(), 4096) ==
             CUBLAS_STATUS_SUCCESS);
     CHECK((static_cast<float>(d.read(stream)[0]) == 15) == !rounds);
   }
@@ -149,8 +72,7 @@ TEST_CASE("What cuBLASLt does not take of 16 bits, its heuristic refuses") {
   CHECK_FALSE(Product<Float16>(8, 8, 8, CUBLAS_COMPUTE_64F).choose());
   const DeviceArray<float> bias(8);
   Product<Float16> product(8, 8, 8);
-  product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.get());
+  product.set_epilogue(CUBLASLT_EPILOGUE_BIAS, bias.get());
   CHECK(product.choose());
   product.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t{CUDA_R_32F});
   CHECK_FALSE(product.choose());

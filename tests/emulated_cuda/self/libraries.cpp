@@ -1,79 +1,19 @@
 // cuBLASLt and cuDNN against plain loops.
-#include <cublasLt.h>
 #include <cudnn.h>
 
 #include <chrono>
 #include <cmath>
 #include <memory>
 
-#include "ebb/tests/emulated_cuda/self/fixture.h"
+#include "ebb/tests/emulated_cuda/self/product.h"
 
 namespace ebb::tests {
-namespace {
-
-std::vector<float> numbers(std::size_t count, int step) {
-  std::vector<float> values;
-  for (std::size_t i = 0; i < count; ++i)
-    values.push_back(static_cast<float>(static_cast<int>(i) * step % 13 - 6) / 4);
-  return values;
-}
-
-// d = a b with m x k and k x n matrices, column-major.
-struct Product {
-  Product(std::uint64_t m, std::uint64_t n, std::uint64_t k, cublasLtEpilogue_t epilogue,
-          void* vector)
-      : m(m) {
-    REQUIRE(cublasLtCreate(&handle) == CUBLAS_STATUS_SUCCESS);
-    REQUIRE(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
-            CUBLAS_STATUS_SUCCESS);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
-    const auto layout = [](auto& made, std::uint64_t rows, std::uint64_t columns) {
-      REQUIRE(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, rows, columns,
-                                         static_cast<std::int64_t>(rows)) == CUBLAS_STATUS_SUCCESS);
-    };
-    layout(a, m, k);
-    layout(b, k, n);
-    layout(d, m, n);
-    REQUIRE(cublasLtMatmulPreferenceCreate(&preference) == CUBLAS_STATUS_SUCCESS);
-  }
-  ~Product() {
-    cublasLtDestroy(handle);
-    cublasLtMatmulDescDestroy(desc);
-    for (auto* layout : {a, b, d}) cublasLtMatrixLayoutDestroy(layout);
-    cublasLtMatmulPreferenceDestroy(preference);
-  }
-  template <class T>
-  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
-    REQUIRE(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof(value)) ==
-            CUBLAS_STATUS_SUCCESS);
-  }
-  bool choose() {
-    int found = 0;
-    const auto status =
-        cublasLtMatmulAlgoGetHeuristic(handle, desc, a, b, d, d, preference, 1, &chosen, &found);
-    return status == CUBLAS_STATUS_SUCCESS && found == 1;
-  }
-  cublasStatus_t run(const float* x, const float* y, float* to, cudaStream_t stream) {
-    const float one = 1, zero = 0;
-    return cublasLtMatmul(handle, desc, &one, x, a, y, b, &zero, to, d, to, d, &chosen.algo,
-                          nullptr, 0, stream);
-  }
-  std::uint64_t m;
-  cublasLtHandle_t handle = nullptr;
-  cublasLtMatmulDesc_t desc = nullptr;
-  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
-  cublasLtMatmulPreference_t preference = nullptr;
-  cublasLtMatmulHeuristicResult_t chosen = {};
-};
-
-}  // namespace
-
 TEST_CASE("Products with a bias and a ReLU, and their gradients, are those of plain loops") {
   const FreshDevice fresh;
   const TestStream stream;
   const std::size_t m = 37, n = 11, k = 300;
-  const auto x = numbers(m * k, 5), y = numbers(k * n, 7), bias = numbers(m, 3);
+  const auto x = numbers<float>(m * k, 5), y = numbers<float>(k * n, 7),
+             bias = numbers<float>(m, 3);
   const DeviceArray<float> a(x), b(y), vector(bias), d(m * n);
   const auto plain = [&](std::size_t row, std::size_t column) {
     double sum = 0;
@@ -81,7 +21,8 @@ TEST_CASE("Products with a bias and a ReLU, and their gradients, are those of pl
     return sum;
   };
   {
-    Product product(m, n, k, CUBLASLT_EPILOGUE_RELU_BIAS, vector.get());
+    Product<float> product(m, n, k);
+    product.set_epilogue(CUBLASLT_EPILOGUE_RELU_BIAS, vector.get());
     REQUIRE(product.choose());
     REQUIRE(product.run(a.get(), b.get(), d.get(), stream) == CUBLAS_STATUS_SUCCESS);
     const auto got = d.read(stream);
@@ -93,7 +34,8 @@ TEST_CASE("Products with a bias and a ReLU, and their gradients, are those of pl
     CHECK(product.run(a.get() + 1, b.get(), d.get(), stream) == CUBLAS_STATUS_INVALID_VALUE);
   }
   {
-    Product product(m, n, k, CUBLASLT_EPILOGUE_BGRADA, vector.get());
+    Product<float> product(m, n, k);
+    product.set_epilogue(CUBLASLT_EPILOGUE_BGRADA, vector.get());
     REQUIRE(product.choose());
     REQUIRE(product.run(a.get(), b.get(), d.get(), stream) == CUBLAS_STATUS_SUCCESS);
     const auto sums = vector.read(stream);
@@ -107,18 +49,16 @@ TEST_CASE("Products with a bias and a ReLU, and their gradients, are those of pl
 
 TEST_CASE("What cuBLASLt does not take, its heuristic refuses") {
   const FreshDevice fresh;
-  Product product(8, 8, 8, CUBLASLT_EPILOGUE_BIAS, nullptr);
+  Product<float> product(8, 8, 8);
+  product.set_epilogue(CUBLASLT_EPILOGUE_BIAS, nullptr);
   CHECK_FALSE(product.choose());  // no bias
   product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
   CHECK(product.choose());
-  const std::uint32_t unaligned = 2;
-  REQUIRE(cublasLtMatmulPreferenceSetAttribute(
-              product.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &unaligned,
-              sizeof(unaligned)) == CUBLAS_STATUS_SUCCESS);
+  product.prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{2});
   CHECK_FALSE(product.choose());
-  const std::int64_t too_small = 4;
-  REQUIRE(cublasLtMatrixLayoutSetAttribute(product.d, CUBLASLT_MATRIX_LAYOUT_LD, &too_small,
-                                           sizeof(too_small)) == CUBLAS_STATUS_SUCCESS);
+  product.prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, std::uint32_t{256});
+  CHECK(product.choose());
+  product.set_leading_dimension(4);
   CHECK_FALSE(product.choose());
 }
 
