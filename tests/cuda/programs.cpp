@@ -220,6 +220,19 @@ TEST_CASE("TF32 rounds the factors of products where it is allowed, and nothing 
   CHECK(product() == Approx(64 * fine * fine).epsilon(1e-6));
 }
 
+TEST_CASE("a GPU without TF32 is not asked for it where it is allowed") {
+  const Machine machine;
+  machine->set_capability(75);
+  const Device device = own_cuda();
+  const float fine = 1 + 0x1p-13f;
+  const Tensor a = Tensor::full({64, 64}, fine, DType::f32, device);
+  const std::uint64_t before = machine.statistics().library_calls;
+  allow_tf32(true);
+  CHECK(matmul(a, a).item<float>({5, 7}) == Approx(64 * fine * fine).epsilon(1e-6));
+  allow_tf32(false);
+  CHECK(machine.statistics().library_calls > before);
+}
+
 TEST_CASE("waits between streams are what makes results right: without them some order is wrong",
           "[concurrent]") {
   const auto differs = [](bool drops, std::uint64_t seed) {
