@@ -24,12 +24,6 @@ constexpr double kRates[] = {0.5, 0.125};
 
 using Floats = std::vector<float>;
 
-Floats ramp(std::size_t count) {
-  Floats values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
-  return values;
-}
-
 Floats one_by_one(Floats memory, const std::vector<Update>& updates) {
   for (const Update& of : updates)
     for (std::int64_t i = 0; i < of.n; ++i) {
