@@ -1,9 +1,9 @@
 #include "ebb/core/kernels/slice.h"
 
 #include <cstring>
-#include <type_traits>
 
 #include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/width.h"
 
 namespace ebb::cpu {
 namespace {
@@ -25,19 +25,6 @@ struct Slice {
     inner_bytes = inner * static_cast<std::int64_t>(size_of(spec.dtype));
   }
 };
-
-// With the common widths known, a copy is one load and one store.
-template <class Body>
-void with_width(std::int64_t bytes, const Body& body) {
-  switch (bytes) {
-    case 4:
-      return body(std::integral_constant<std::size_t, 4>{});
-    case 8:
-      return body(std::integral_constant<std::size_t, 8>{});
-    default:
-      return body(static_cast<std::size_t>(bytes));
-  }
-}
 
 }  // namespace
 

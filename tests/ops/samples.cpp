@@ -21,6 +21,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_random_samples(samples, dtype);
   add_lstm_samples(samples, dtype);
   add_shape_samples(samples);
+  add_index_samples(samples);
   add_update_samples(samples);
   add_memory_figure_samples(samples);
   add_optim_samples(samples, dtype);

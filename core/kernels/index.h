@@ -1,0 +1,42 @@
+#pragma once
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb {
+
+// The axis, from the front, along which indices choose.
+struct IndexAttributes {
+  std::int64_t axis = 0;
+};
+
+// A tensor seen as [outer, size, inner], whose middle axis is the one that indices choose from.
+struct IndexedAxis {
+  std::int64_t outer = 1, size = 1, inner = 1;
+
+  IndexedAxis(const Shape& shape, const IndexAttributes& attributes) noexcept {
+    const auto axis = static_cast<int>(attributes.axis);
+    for (int i = 0; i < axis; ++i) outer *= shape.dim(i);
+    size = shape.dim(axis);
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape.dim(i);
+  }
+};
+
+// Every byte of an element that an index out of range chooses: NaN, or 0 of what is not floating.
+constexpr unsigned char missing_byte(DType dtype) noexcept { return is_floating(dtype) ? 0xFF : 0; }
+
+namespace cpu {
+// out[o, k, i] = in[o, indices[k], i] where the inputs are in [outer, size, inner], of any dtype,
+// and indices (i32, i64). Where an index is out of range: missing_byte().
+Status index_select(const KernelContext&);
+// out = zeros like input 2 (no data), seen as [outer, size, inner], with input 0 [outer, indices,
+// inner] added at the indices (input 1) in their order; those out of range count for nothing.
+// Floating.
+Status index_select_backward(const KernelContext&);
+MemoryNeeds index_select_backward_memory(const MemoryQuery&);
+// out[k, j] = indices[k] == j; floating.
+Status one_hot(const KernelContext&);
+}  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction index_select, index_select_backward, one_hot;
+}  // namespace cuda
+}  // namespace ebb

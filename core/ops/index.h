@@ -1,0 +1,29 @@
+#pragma once
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// What follows takes indices of any shape, i32 or i64, from 0. One that is out of range is no error
+// on any device: it chooses NaN (0 of a dtype that is not floating), and no gradient goes through
+// it.
+
+// The parts of x at `indices` along `axis` (negative: from the end), whose place the axes of the
+// indices take: x [a, n, b] and indices [k, l] give [a, k, l, b]. Any dtype. TensorFlow's gather,
+// NumPy's take; with one axis of indices PyTorch's index_select. A part that is chosen several
+// times has the sum of its gradients, added in the order of the indices, on every device. Throws
+// ShapeError.
+Tensor index_select(const Operand& x, const Operand& indices, int axis = 0);
+// The rows of a table [rows, features] at `indices`: [..., features]. Throws ShapeError.
+Tensor embedding(const Operand& table, const Operand& indices);
+// x with the parts of `values` added at `indices` along `axis`: values are of the shape that
+// index_select(x, indices, axis) has. Floating, of one dtype. Throws ShapeError.
+Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis = 0);
+
+// indices [...] as [..., classes]: 1 where the index is that of the class, else 0; all of them 0
+// for an index out of range. Of a floating dtype. Has no derivative. Throws ShapeError.
+Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype = DType::f32);
+
+extern const OpDef index_select_op, index_select_backward_op, one_hot_op;
+
+}  // namespace ebb

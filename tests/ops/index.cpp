@@ -1,0 +1,110 @@
+// Indices that repeat, are out of range, or choose from more than one tile holds.
+#include "ebb/core/ops/index.h"
+
+#include <cmath>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor table(std::int64_t rows, std::int64_t features) {
+  Floats values;
+  for (std::int64_t i = 0; i < rows * features; ++i) values.push_back(static_cast<float>(i));
+  return Tensor::from(values, {rows, features});
+}
+
+}  // namespace
+
+TEST_CASE("what indices choose repeatedly has the sum of its gradients") {
+  const Tensor x = table(4, 2).with_grad();
+  const Tensor y = embedding(x, Tensor::from({3, 1, 3, 3}));
+  CHECK(y.to_vector<float>() == Floats{6, 7, 2, 3, 6, 7, 6, 7});
+  sum(y * Tensor::from({{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}, {7.f, 8.f}})).backward();
+  CHECK(x.grad().to_vector<float>() == Floats{0, 0, 3, 4, 0, 0, 13, 16});
+}
+
+TEST_CASE("an index out of range chooses NaN, or 0 of whole numbers, and gives nothing back") {
+  const Tensor indices = Tensor::from({-1, 1, 2, 5});
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    CAPTURE(name(dtype));
+    const Tensor x = cast(table(2, 3), dtype).with_grad();
+    const Tensor y = index_select(x, indices);
+    const Floats values = cast(y, DType::f32).to_vector<float>();
+    for (const std::size_t row : {0u, 2u, 3u})
+      for (std::size_t i = 0; i < 3; ++i) CHECK(std::isnan(values[row * 3 + i]));
+    CHECK(Floats(values.begin() + 3, values.begin() + 6) == Floats{3, 4, 5});
+    sum(y).backward();
+    CHECK(cast(x.grad(), DType::f32).to_vector<float>() == Floats{0, 0, 0, 1, 1, 1});
+  }
+  const Tensor whole = Tensor::from({7, 8});
+  CHECK(index_select(whole, indices).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{0, 8, 0, 0});
+  CHECK(one_hot(indices, 2).to_vector<float>() == Floats{0, 0, 0, 1, 0, 0, 0, 0});
+}
+
+TEST_CASE("parts of any width are found and added, however many there are") {
+  for (const std::int64_t rows : {1, 40, 9000})
+    for (const std::int64_t features : {1, 3, 8, 300}) {
+      if (rows * features > 400'000) continue;
+      for (const std::int64_t chosen : {1, 255, 700}) {
+        CAPTURE(rows, features, chosen);
+        std::vector<std::int64_t> indices;
+        for (std::int64_t i = 0; i < chosen; ++i) indices.push_back(i * i * 7919 % (rows + 1));
+        const Tensor x = table(rows, features).with_grad();
+        const Tensor y = index_select(x, Tensor::from(indices, {chosen}));
+        const Floats got = y.to_vector<float>();
+        sum(y).backward();
+        std::vector<int> counts(static_cast<std::size_t>(rows));
+        bool right = true;
+        for (std::size_t k = 0; k < indices.size(); ++k) {
+          const bool is_there = indices[k] < rows;
+          if (is_there) ++counts[static_cast<std::size_t>(indices[k])];
+          for (std::int64_t i = 0; i < features; ++i) {
+            const float value =
+                got[k * static_cast<std::size_t>(features) + static_cast<std::size_t>(i)];
+            right = right && (is_there ? value == static_cast<float>(indices[k] * features + i)
+                                       : std::isnan(value));
+          }
+        }
+        CHECK(right);
+        const Floats gradient = x.grad().to_vector<float>();
+        for (std::size_t i = 0; i < gradient.size() && right; ++i)
+          right = gradient[i] == static_cast<float>(counts[i / static_cast<std::size_t>(features)]);
+        CHECK(right);
+      }
+    }
+}
+
+TEST_CASE("values are added where indices say") {
+  const Tensor x = Tensor::full({2, 3}, 10);
+  const Tensor indices = Tensor::from({2, 0, 2});
+  const Tensor values = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}).with_grad();
+  const Tensor y = index_add(x, indices, values, 1);
+  CHECK(y.to_vector<float>() == Floats{12, 10, 14, 15, 10, 20});
+  sum(y * table(2, 3)).backward();
+  CHECK(values.grad().to_vector<float>() == Floats{2, 0, 2, 5, 3, 5});
+}
+
+TEST_CASE("indices that make no sense are refused, in words") {
+  const Tensor x = table(2, 3), indices = Tensor::from({0, 1});
+  CHECK_ERROR(index_select(x, x), ShapeError, "[index_select] indices must be i32 or i64");
+  CHECK_ERROR(index_select(x, indices, 2), ShapeError, "[index_select] there is no axis 2");
+  CHECK_ERROR(index_select(x, indices, -3), ShapeError, "[index_select] there is no axis -3");
+  CHECK_ERROR(index_select(x, Tensor::zeros({1, 1, 1, 1, 1, 1}, DType::i32)), ShapeError,
+              "more than 6 axes");
+  CHECK_ERROR(embedding(Tensor::zeros({3}), indices), ShapeError, "embedding takes a table");
+  CHECK_ERROR(index_add(x, indices, Tensor::zeros({3, 3})), ShapeError,
+              "the first shape is not that of the parts");
+  CHECK_ERROR(one_hot(x, 3), ShapeError, "[one_hot] indices must be i32 or i64");
+  CHECK_ERROR(one_hot(indices, -1), ShapeError, "[one_hot] takes a number of classes from 0");
+  CHECK_ERROR(one_hot(indices, 3, DType::i32), ShapeError, "[one_hot] gives f32");
+}
+
+}  // namespace ebb::tests
