@@ -4,3 +4,4 @@
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/rounding.h"

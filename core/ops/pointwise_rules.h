@@ -23,6 +23,10 @@ struct BinaryGradientRules {
   GradientRule tensors, number_right, number_left;
 };
 
+// Of what is constant between its jumps: nothing to pass on.
+inline constexpr GradientRule kNoGradient = {
+    .gradient = [](Gradient g) { return Tensors(g.node().inputs.size()); }};
+
 // y = F(x).
 template <class F>
 constexpr OpDef unary(const char* name, const GradientRule& rule) {

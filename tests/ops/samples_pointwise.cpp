@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "ebb/core/kernels/pointwise.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -123,6 +121,26 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(unary(exp_op, exp, 1.5, any, [](Real x) { return std::exp(x); }));
   add(unary(log_op, log, 1.5, positive, [](Real x) { return std::log(x); }));
   add(unary(tanh_op, tanh, 3, any, [](Real x) { return std::tanh(x); }));
+
+  // rounding
+  add(unary(abs_op, abs, 0, apart_from_zero, [](Real x) { return std::abs(x); }));
+  // Constant between their jumps: the gradient has no history.
+  const auto add_step = [&](Sample sample) {
+    sample.order = 1;
+    add(sample);
+  };
+  add_step(unary(sign_op, sign, 0, apart_from_zero, [](Real x) {
+    return x > 0 ? 1 : x < 0 ? -1 : x;
+  }));
+  add_step(unary(floor_op, floor, 0, any, [](Real x) { return std::floor(x); }));
+  add_step(unary(ceil_op, ceil, 0, any, [](Real x) { return std::ceil(x); }));
+  add_step(unary(round_op, round, 0, any, [](Real x) { return std::nearbyint(x); }));
+  add_step(unary(trunc_op, trunc, 0, any, [](Real x) { return std::trunc(x); }));
+  // From the nearest quotient, where the operator begins with the one towards zero.
+  add_all(binary(remainder_op, remainder, apart_from_zero, [](double a, double b) {
+    const double rest = std::remainder(a, b);
+    return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+  }));
 
   // activations
   add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));

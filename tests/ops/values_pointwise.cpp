@@ -1,0 +1,58 @@
+// Pointwise operators where formulas say too little: signs of zeros, ties, NaN, and gradients
+// there.
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+using Doubles = std::vector<double>;
+
+// Equal, NaN to NaN, and zeros to zeros of their sign.
+void check_same(const Tensor& x, const Doubles& expected) {
+  const Doubles values = x.to_vector<double>();
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    INFO("element " << i << ": " << values[i] << ", expected " << expected[i]);
+    CHECK((std::isnan(expected[i])
+               ? std::isnan(values[i])
+               : values[i] == expected[i] && std::signbit(values[i]) == std::signbit(expected[i])));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Zeros keep their sign where numbers are rounded, and halves go to the even integer") {
+  const Tensor x = Tensor::from({-0.0, 0.0, -0.5, 0.5, 1.5, -1.5, 2.5, -0.3, kNaN, -kInfinity});
+  check_same(abs(x), {0, 0, 0.5, 0.5, 1.5, 1.5, 2.5, 0.3, kNaN, kInfinity});
+  check_same(sign(x), {0, 0, -1, 1, 1, -1, 1, -1, kNaN, -1});
+  check_same(floor(x), {-0.0, 0, -1, 0, 1, -2, 2, -1, kNaN, -kInfinity});
+  check_same(ceil(x), {-0.0, 0, -0.0, 1, 2, -1, 3, -0.0, kNaN, -kInfinity});
+  check_same(round(x), {-0.0, 0, -0.0, 0, 2, -2, 2, -0.0, kNaN, -kInfinity});
+  check_same(trunc(x), {-0.0, 0, -0.0, 0, 1, -1, 2, -0.0, kNaN, -kInfinity});
+}
+
+TEST_CASE("A remainder has the sign of what is divided by, as in NumPy") {
+  const Tensor a = Tensor::from({5.0, -5.0, 5.0, -5.0, 4.0, -4.0, 1.0, -1.0, -0.0, 5.0, kInfinity}),
+               b = Tensor::from(
+                   {3.0, 3.0, -3.0, -3.0, -2.0, 2.0, -kInfinity, kInfinity, 3.0, 0.0, 3.0});
+  check_same(remainder(a, b), {2, 1, -1, -2, -0.0, 0, -kInfinity, kInfinity, 0, kNaN, kNaN});
+  check_same(remainder(Tensor::from({-1.0, 7.5}), 2), {1, 1.5});
+  check_same(remainder(-7, Tensor::from({2.0, -4.0})), {1, -3});
+}
+
+TEST_CASE("No gradient goes through a step, and that of abs is 0 at 0") {
+  const Tensor x = Tensor::from({-2.5, 0.0, 1.25}).with_grad();
+  check_same(gradients(sum(abs(x)), {x})[0], {-1, 0, 1});
+  check_same(gradients(sum(floor(x) * 3 + x), {x})[0], {1, 1, 1});
+  check_same(gradients(sum(round(x)), {x})[0], {0, 0, 0});
+  check_same(gradients(sum(remainder(3, x)), {x})[0], {2, -kInfinity, -2});
+}
+
+}  // namespace ebb::tests
