@@ -64,7 +64,8 @@ constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules)
   return op;
 }
 
-Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b);
+Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
+                  const Attributes& attributes = NumberOperand{});
 Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b);
 
 // dy where a rule's gradient of input 0 reads it: for the last time unless that of input 1 will.

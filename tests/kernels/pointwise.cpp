@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/pointwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -38,6 +39,7 @@ const Binary binaries[] = {
     {"divide", cpu::zip<functors::Divide>, [](double a, double b) { return a / b; }},
     {"relu_gradient", cpu::zip<functors::ReluGradient>,
      [](double a, double b) { return b > 0 ? a : 0; }},
+    {"maximum", cpu::zip<functors::Maximum>, [](double a, double b) { return std::max(a, b); }},
     {"remainder", cpu::zip<functors::Remainder>,
      [](double a, double b) { return a - b * std::floor(a / b); }},
 };

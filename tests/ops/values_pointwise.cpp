@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
@@ -53,6 +54,31 @@ TEST_CASE("No gradient goes through a step, and that of abs is 0 at 0") {
   check_same(gradients(sum(floor(x) * 3 + x), {x})[0], {1, 1, 1});
   check_same(gradients(sum(round(x)), {x})[0], {0, 0, 0});
   check_same(gradients(sum(remainder(3, x)), {x})[0], {2, -kInfinity, -2});
+}
+
+TEST_CASE("maximum and minimum give NaN where there is one, and share the gradient of a tie") {
+  const Tensor a = Tensor::from({1.0, 2.0, kNaN, 3.0, -kInfinity}).with_grad(),
+               b = Tensor::from({2.0, 2.0, 0.0, kNaN, kInfinity}).with_grad();
+  check_same(maximum(a, b), {2, 2, kNaN, kNaN, kInfinity});
+  check_same(minimum(a, b), {1, 2, kNaN, kNaN, -kInfinity});
+  const Tensors up = gradients(sum(maximum(a, b)), {a, b}),
+                down = gradients(sum(minimum(a, b)), {a, b});
+  check_same(up[0], {0, 0.5, 1, 1, 0});
+  check_same(up[1], {1, 0.5, 1, 1, 1});
+  check_same(down[0], {1, 0.5, 1, 1, 1});
+  check_same(down[1], {0, 0.5, 1, 1, 0});
+  check_same(gradients(sum(maximum(a, 2) + minimum(2, a)), {a})[0], {1, 1, 2, 1, 1});
+}
+
+TEST_CASE("clamp takes either bound or both, and its gradient passes at the bounds themselves") {
+  const Tensor x = Tensor::from({-2.0, -1.0, 0.5, 1.0, kInfinity, kNaN}).with_grad();
+  check_same(clamp(x, -1, 1), {-1, -1, 0.5, 1, 1, kNaN});
+  check_same(clamp(x, 0), {0, 0, 0.5, 1, kInfinity, kNaN});
+  check_same(clamp(x, {}, 0), {-2, -1, 0, 0, 0, kNaN});
+  check_same(clamp(x, 1, -1), {-1, -1, -1, -1, -1, kNaN});
+  check_same(gradients(sum(clamp(x, -1, 1)), {x})[0], {0, 1, 1, 1, 0, 0});
+  check_same(gradients(sum(clamp(x, {}, 0.5)), {x})[0], {1, 1, 1, 0, 0, 0});
+  CHECK_ERROR(clamp(x, kNaN), Error, "[clamp] a bound is NaN");
 }
 
 }  // namespace ebb::tests

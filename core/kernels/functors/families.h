@@ -3,4 +3,5 @@
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/functors/elementary.h"
+#include "ebb/core/kernels/functors/extremes.h"
 #include "ebb/core/kernels/functors/rounding.h"
