@@ -5,4 +5,5 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/powers.h"
 #include "ebb/core/ops/rounding.h"

@@ -51,10 +51,10 @@ Sample unary(const OpDef& op, Unary call, double ulps, Values values,
 
 // f(a, b) of two tensors.
 Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double, double),
-              const Shape& a, const SampleInput& b) {
+              const SampleInput& a, const SampleInput& b) {
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
-          .inputs = {{a}, b},
+          .inputs = {a, b},
           .call = [call](const Tensors& in) -> Tensors { return {call(in[0], in[1])}; },
           .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; },
           .of_two = f};
@@ -71,16 +71,17 @@ Sample with_parameters(Sample sample, double (*f)(double, const P&)) {
 
 // f(dy, y), the gradient of a function from its result. `values` are those of y.
 Sample pair(const OpDef& op, Binary call, Values values, double (*f)(double, double)) {
-  return of_two(op, "one shape", call, f, {kOpen, 3}, {{kOpen, 3}, values});
+  return of_two(op, "one shape", call, f, {{kOpen, 3}}, {{kOpen, 3}, values});
 }
 
 // f(a, b) of two tensors that broadcast, and of a tensor and a number on either side. `values` are
-// those of b.
+// those of b, `left` those of a.
 std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
-                           double (*f)(double, double), double number = 3) {
+                           double (*f)(double, double), double number = 3,
+                           Values left = Values::any) {
   std::vector<Sample> samples;
   const auto add = [&](const char* how, const Shape& a, const Shape& b) {
-    samples.push_back(of_two(op.tensors, how, call, f, a, {b, values}));
+    samples.push_back(of_two(op.tensors, how, call, f, {a, left}, {b, values}));
     samples.back().any_shape = true;
   };
   add("one shape", {kOpen, 3}, {kOpen, 3});
@@ -90,7 +91,7 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   add("a scalar on the left", {}, {kOpen, 2});
   samples.push_back({.op = &op.number_right,
                      .name = std::string(op.number_right.name) + ", x and a number",
-                     .inputs = {{{kOpen, 3}}},
+                     .inputs = {{{kOpen, 3}, left}},
                      .call = [=](const Tensors& in) -> Tensors { return {call(in[0], number)}; },
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
@@ -180,6 +181,14 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
         return detail::apply_pair(clamp_gradient_op, dy, x, Bounds{0.25, 1.25});
       },
       any, [](double dy, double x) { return 0.25 <= x && x <= 1.25 ? dy : 0; }));
+
+  // powers
+  add(unary(expm1_op, expm1, 2, any, [](Real x) { return std::expm1(x); }));
+  add(unary(log1p_op, log1p, 2, positive, [](Real x) { return std::log1p(x); }));
+  add(unary(log2_op, log2, 2, positive, [](Real x) { return std::log2(x); }));
+  add(unary(rsqrt_op, rsqrt, 2, positive, [](Real x) { return 1 / std::sqrt(x); }));
+  add_all(binary(
+      pow_op, pow, any, [](double a, double b) { return std::pow(a, b); }, 2.5, positive));
 
   // activations
   add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));

@@ -15,15 +15,19 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Doubles = std::vector<double>;
 
-// Equal, NaN to NaN, and zeros to zeros of their sign.
-void check_same(const Tensor& x, const Doubles& expected) {
+// Equal or that near, relatively, NaN to NaN, and zeros to zeros of their sign.
+void check_same(const Tensor& x, const Doubles& expected, double near = 0) {
   const Doubles values = x.to_vector<double>();
   REQUIRE(values.size() == expected.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     INFO("element " << i << ": " << values[i] << ", expected " << expected[i]);
-    CHECK((std::isnan(expected[i])
-               ? std::isnan(values[i])
-               : values[i] == expected[i] && std::signbit(values[i]) == std::signbit(expected[i])));
+    if (std::isnan(expected[i])) {
+      CHECK(std::isnan(values[i]));
+      continue;
+    }
+    CHECK(std::signbit(values[i]) == std::signbit(expected[i]));
+    CHECK((values[i] == expected[i] ||
+           std::abs(values[i] - expected[i]) <= near * std::abs(expected[i])));
   }
 }
 
@@ -79,6 +83,31 @@ TEST_CASE("clamp takes either bound or both, and its gradient passes at the boun
   check_same(gradients(sum(clamp(x, -1, 1)), {x})[0], {0, 1, 1, 1, 0, 0});
   check_same(gradients(sum(clamp(x, {}, 0.5)), {x})[0], {1, 1, 1, 0, 0, 0});
   CHECK_ERROR(clamp(x, kNaN), Error, "[clamp] a bound is NaN");
+}
+
+TEST_CASE("pow gives what C says for zeros, infinities and NaN, and of negative numbers") {
+  const Doubles all = {0,  -0.0, 0.5,  -0.5,   1,          -1,    2,         -2,         3,
+                       -3, 2.5,  -2.5, 0x1p53, 0x1p53 + 2, 1e300, kInfinity, -kInfinity, kNaN};
+  Doubles a, b, expected;
+  for (const double x : all)
+    for (const double y : all) {
+      a.push_back(x);
+      b.push_back(y);
+      expected.push_back(std::pow(x, y));
+    }
+  const auto n = static_cast<std::int64_t>(a.size());
+  check_same(pow(Tensor::from(a, {n}), Tensor::from(b, {n})), expected, 4e-16);
+}
+
+TEST_CASE(
+    "The gradients of pow are no NaN where the exponent is 0, or the base and the exponent not") {
+  const Tensor a = Tensor::from({0.0, 0.0, 0.0, -2.0, 3.0}).with_grad(),
+               b = Tensor::from({0.0, 1.0, 2.5, 0.0, 2.0}).with_grad();
+  const Tensors g = gradients(sum(pow(a, b)), {a, b});
+  check_same(g[0], {0, 1, 0, 0, 6});
+  check_same(g[1], {0, 0, 0, kNaN, 9 * std::log(3.0)}, 4e-16);
+  check_same(gradients(sum(pow(a, 0) + pow(a, 1)), {a})[0], {1, 1, 1, 1, 1});
+  check_same(gradients(sum(pow(0, b)), {b})[0], {0, 0, 0, 0, 0});
 }
 
 }  // namespace ebb::tests
