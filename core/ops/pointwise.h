@@ -7,3 +7,4 @@
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/powers.h"
 #include "ebb/core/ops/rounding.h"
+#include "ebb/core/ops/trigonometry.h"

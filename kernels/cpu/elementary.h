@@ -168,6 +168,14 @@ inline Vector<T> log1p(Vector<T> x) noexcept {
   return x == 0 ? x : w > 0 ? (w < kInfinity<T> ? whole : y) : y;
 }
 
+// Of an angle of pi / 4 at most.
+inline void sine_and_cosine(Vector<double> angle, Vector<double>& sine,
+                            Vector<double>& cosine) noexcept {
+  const Vector<double> z = -(angle * angle);
+  sine = angle * polynomial<double>(z, kInverseFactorials<double, 1, 17, 2>);
+  cosine = polynomial<double>(z, kInverseFactorials<double, 0, 18, 2>);
+}
+
 }  // namespace detail
 
 // The larger one; b where a is NaN.
@@ -208,9 +216,8 @@ inline void sine_and_cosine(const Block<double>& x, Block<double>& sine,
     const V rounded = 4 * x.vectors[i] + detail::kRound<double>;
     const BitVector<double> quarter = detail::bits<double>(rounded);
     const V angle = 2 * std::numbers::pi * (x.vectors[i] - (rounded - detail::kRound<double>) / 4);
-    const V z = -(angle * angle);
-    const V s = angle * detail::polynomial<double>(z, detail::kInverseFactorials<double, 1, 17, 2>);
-    const V c = detail::polynomial<double>(z, detail::kInverseFactorials<double, 0, 18, 2>);
+    V s, c;
+    detail::sine_and_cosine(angle, s, c);
     const auto odd = (quarter & 1) != 0;
     const V along = odd ? c : s, across = odd ? s : c;
     sine.vectors[i] =

@@ -190,6 +190,10 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add_all(binary(
       pow_op, pow, any, [](double a, double b) { return std::pow(a, b); }, 2.5, positive));
 
+  // trigonometry
+  add(unary(sin_op, sin, 3, any, [](Real x) { return std::sin(x); }));
+  add(unary(cos_op, cos, 3, any, [](Real x) { return std::cos(x); }));
+
   // activations
   add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));
   add(unary(softplus_op, softplus, 3, any,

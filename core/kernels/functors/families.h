@@ -6,3 +6,4 @@
 #include "ebb/core/kernels/functors/extremes.h"
 #include "ebb/core/kernels/functors/powers.h"
 #include "ebb/core/kernels/functors/rounding.h"
+#include "ebb/core/kernels/functors/trigonometry.h"
