@@ -1,4 +1,6 @@
 #pragma once
+#include <type_traits>
+
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
@@ -14,12 +16,22 @@ struct FillAttributes {
   double value = 0;
 };
 
+// The functor that a pointwise operator applies: one with parameters is its attributes.
+template <class F>
+F functor_of(const KernelContext& context) noexcept {
+  if constexpr (std::is_empty_v<F>)
+    return {};
+  else
+    return context.attribute<F>();
+}
+
 namespace cpu {
 // out[i] = F()(in[i]); floating. out may be in.
 template <class F>
 Status map(const KernelContext&);
-// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand; floating. The number
-// beside f16 and bf16 is a float, not rounded to them. out may be an input of out's own shape.
+// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand, or F where it has
+// parameters: then a and b are tensors. Floating. The number beside f16 and bf16 is a float, not
+// rounded to them. out may be an input of out's own shape.
 template <class F>
 Status zip(const KernelContext&);
 // out[i] = value, attributes FillAttributes; every dtype. Inputs are ignored (fill_like).

@@ -12,5 +12,7 @@ namespace ebb {
 #undef EBB_UNARY
 #undef EBB_BINARY
 #undef EBB_PAIR
+#undef EBB_MAP
+#undef EBB_ZIP
 
 }  // namespace ebb

@@ -1,16 +1,14 @@
 #include "ebb/core/ops/all_operators.h"
 
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
-#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/memory_figures.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -25,9 +23,7 @@ std::span<const OpDef* const> all_operators() noexcept {
 #define EBB_BINARY(name, Functor) \
   &name##_op.tensors, &name##_op.number_right, &name##_op.number_left,
 #define EBB_PAIR(name, Functor) &name##_op,
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/kernels/functors/elementary.inc"
+#include "ebb/core/kernels/functors/families.inc"
       // clang-format on
       // create, fill, copy
       &full_op, &fill_like_op, &copy_op, &cast_op, &detach_op,

@@ -14,6 +14,8 @@ namespace ebb {
 #undef EBB_UNARY
 #undef EBB_BINARY
 #undef EBB_PAIR
+#undef EBB_MAP
+#undef EBB_ZIP
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
 inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }

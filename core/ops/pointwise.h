@@ -4,3 +4,7 @@
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/powers.h"
+#include "ebb/core/ops/rounding.h"
+#include "ebb/core/ops/trigonometry.h"

@@ -18,10 +18,11 @@ void infer_pair(Inference& inference) {
   inference.output(inference.inputs[0].dtype, merge(a, b));
 }
 
-Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b) {
+Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
+                  const Attributes& attributes) {
   tensor_of(op, a);
   tensor_of(op, b);
-  return apply_one(op, {a, b}, NumberOperand{}, a.site());
+  return apply_one(op, {a, b}, attributes, a.site());
 }
 
 Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b) {

@@ -23,6 +23,10 @@ struct BinaryGradientRules {
   GradientRule tensors, number_right, number_left;
 };
 
+// Of what is constant between its jumps: nothing to pass on.
+inline constexpr GradientRule kNoGradient = {
+    .gradient = [](Gradient g) { return Tensors(g.node().inputs.size()); }};
+
 // y = F(x).
 template <class F>
 constexpr OpDef unary(const char* name, const GradientRule& rule) {
@@ -60,7 +64,8 @@ constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules)
   return op;
 }
 
-Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b);
+Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
+                  const Attributes& attributes = NumberOperand{});
 Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b);
 
 // dy where a rule's gradient of input 0 reads it: for the last time unless that of input 1 will.

@@ -8,17 +8,16 @@ namespace ebb::cpu {
 
 // out[i] = f(a[i], b[i]) for count elements; a or b may be one element that stands for all. Of one
 // type, or beside 16 bits of float.
-template <class F, bool kOneA, bool kOneB, class A, class B, class Out>
-inline void zip_run(const A* a, const B* b, Out* out, std::int64_t count) noexcept {
+template <bool kOneA, bool kOneB, class F, class A, class B, class Out>
+inline void zip_run(F f, const A* a, const B* b, Out* out, std::int64_t count) noexcept {
   using T = Computed<Out>;
-  const F f;
   if constexpr (kExact<F> && kIsHalf<Out>) {
     float x[kChunk], y[kChunk];
     for (std::int64_t i = 0; i < count; i += kChunk) {
       const std::int64_t n = std::min(kChunk, count - i);
       widen_run(a + (kOneA ? 0 : i), x, kOneA ? 1 : n);
       widen_run(b + (kOneB ? 0 : i), y, kOneB ? 1 : n);
-      zip_run<F, kOneA, kOneB>(x, y, x, n);
+      zip_run<kOneA, kOneB>(f, x, y, x, n);
       convert_run(x, out + i, n);
     }
   } else if constexpr (kExact<F>) {
@@ -49,36 +48,37 @@ inline void zip_run(const A* a, const B* b, Out* out, std::int64_t count) noexce
 }
 
 template <class F, class A, class B, class Out>
-inline void zip_run(const A* a, bool one_a, const B* b, bool one_b, Out* out,
+inline void zip_run(F f, const A* a, bool one_a, const B* b, bool one_b, Out* out,
                     std::int64_t count) noexcept {
   if (count <= 0) return;
-  if (!one_a && !one_b) return zip_run<F, false, false>(a, b, out, count);
-  if (!one_a) return zip_run<F, false, true>(a, b, out, count);
-  if (!one_b) return zip_run<F, true, false>(a, b, out, count);
-  zip_run<F, true, true>(a, b, out, count);
+  if (!one_a && !one_b) return zip_run<false, false>(f, a, b, out, count);
+  if (!one_a) return zip_run<false, true>(f, a, b, out, count);
+  if (!one_b) return zip_run<true, false>(f, a, b, out, count);
+  zip_run<true, true>(f, a, b, out, count);
 }
 
 template <class F, class A, class B, class Out>
-inline void zip_flat(const A* a, bool one_a, const B* b, bool one_b, Out* out, std::int64_t count) {
+inline void zip_flat(F f, const A* a, bool one_a, const B* b, bool one_b, Out* out,
+                     std::int64_t count) {
   for_pieces(count, kPieceElements, [=](std::int64_t begin, std::int64_t end) {
-    zip_run<F>(a + (one_a ? 0 : begin), one_a, b + (one_b ? 0 : begin), one_b, out + begin,
-               end - begin);
+    zip_run(f, a + (one_a ? 0 : begin), one_a, b + (one_b ? 0 : begin), one_b, out + begin,
+            end - begin);
   });
 }
 
 // out = f(a, b) with NumPy's broadcasting; out may be an input of out's own shape.
 template <class F, class A, class B, class Out>
-inline void broadcast(const A* a, const Shape& shape_a, const B* b, const Shape& shape_b, Out* out,
-                      const Shape& shape) {
+inline void broadcast(F f, const A* a, const Shape& shape_a, const B* b, const Shape& shape_b,
+                      Out* out, const Shape& shape) {
   const BroadcastWalk walk(shape, shape_a, shape_b);
   const std::int64_t n = walk.row_elements();
-  if (walk.rows() == 1) return zip_flat<F>(a, walk.one_a(), b, walk.one_b(), out, n);
+  if (walk.rows() == 1) return zip_flat(f, a, walk.one_a(), b, walk.one_b(), out, n);
   if (n == 0) return;
   for_pieces(walk.rows(), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       std::int64_t from_a, from_b;
       walk.row(row, from_a, from_b);
-      zip_run<F>(a + from_a, walk.one_a(), b + from_b, walk.one_b(), out + row * n, n);
+      zip_run(f, a + from_a, walk.one_a(), b + from_b, walk.one_b(), out + row * n, n);
     }
   });
 }

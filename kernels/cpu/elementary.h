@@ -127,29 +127,53 @@ inline Vector<T> tanh(Vector<T> x) noexcept {
 // x = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f). What is small is
 // added first: log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + the series)).
 template <class T>
+struct Mantissa {
+  Vector<T> k, f;
+
+  explicit Mantissa(Vector<T> x) noexcept {
+    using F = Format<T>;
+    constexpr auto kOne = std::bit_cast<Bits<T>>(T(1)),
+                   kSqrtHalf = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
+    // The exponent steps up where the mantissa passes that of sqrt(1/2).
+    const BitVector<T> stepped = bits<T>(x) + (kOne - kSqrtHalf);
+    k = from_bits<T>((stepped >> F::kMantissa) + std::bit_cast<Bits<T>>(kRound<T>)) -
+        (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
+    f = from_bits<T>((stepped & ((Bits<T>(1) << F::kMantissa) - 1)) + kSqrtHalf) - 1;
+  }
+  // log(1 + f) and `more`, which is small beside it or beside what high adds.
+  Vector<T> log(Vector<T> high = Vector<T>{}, Vector<T> more = Vector<T>{}) const noexcept {
+    const Vector<T> s = f / (f + 2), z = s * s, half_square = f * f * T(0.5);
+    const Vector<T> tail =
+        s * (half_square + z * polynomial<T>(z, kLogSeries<T, Format<T>::kLogTerms>)) + more;
+    return high - ((half_square - tail) - f);
+  }
+  // y, the logarithm of x, or what is one at the ends.
+  static Vector<T> at_ends(Vector<T> x, Vector<T> y) noexcept {
+    y = x < std::numeric_limits<T>::min() ? -kInfinity<T> - Vector<T>{} : y;
+    y = x < 0 ? std::numeric_limits<T>::quiet_NaN() - Vector<T>{} : y;
+    return x < kInfinity<T> ? y : x;  // infinity and NaN
+  }
+};
+
+template <class T>
 inline Vector<T> log(Vector<T> x) noexcept {
-  using F = Format<T>;
-  constexpr auto kOne = std::bit_cast<Bits<T>>(T(1)),
-                 kSqrtHalf = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
-  // The exponent steps up where the mantissa passes that of sqrt(1/2).
-  const BitVector<T> stepped = bits<T>(x) + (kOne - kSqrtHalf);
-  const Vector<T> k = from_bits<T>((stepped >> F::kMantissa) + std::bit_cast<Bits<T>>(kRound<T>)) -
-                      (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
-  const Vector<T> f = from_bits<T>((stepped & ((Bits<T>(1) << F::kMantissa) - 1)) + kSqrtHalf) - 1;
-  const Vector<T> s = f / (f + 2), z = s * s, half_square = f * f * T(0.5);
-  const Vector<T> tail =
-      s * (half_square + z * polynomial<T>(z, kLogSeries<T, F::kLogTerms>)) + k * F::kLog2Low;
-  Vector<T> y = k * F::kLog2High - ((half_square - tail) - f);
-  y = x < std::numeric_limits<T>::min() ? -kInfinity<T> - Vector<T>{} : y;
-  y = x < 0 ? std::numeric_limits<T>::quiet_NaN() - Vector<T>{} : y;
-  return x < kInfinity<T> ? y : x;  // infinity and NaN
+  const Mantissa<T> m(x);
+  return m.at_ends(x, m.log(m.k * Format<T>::kLog2High, m.k * Format<T>::kLog2Low));
 }
 
 // Of 1 + x as it is rounded, and what the rounding lost, where there is a logarithm.
 template <class T>
 inline Vector<T> log1p(Vector<T> x) noexcept {
   const Vector<T> w = 1 + x, y = log<T>(w), whole = y + (x - (w - 1)) / w;
-  return w > 0 ? (w < kInfinity<T> ? whole : y) : y;
+  return x == 0 ? x : w > 0 ? (w < kInfinity<T> ? whole : y) : y;
+}
+
+// Of an angle of pi / 4 at most.
+inline void sine_and_cosine(Vector<double> angle, Vector<double>& sine,
+                            Vector<double>& cosine) noexcept {
+  const Vector<double> z = -(angle * angle);
+  sine = angle * polynomial<double>(z, kInverseFactorials<double, 1, 17, 2>);
+  cosine = polynomial<double>(z, kInverseFactorials<double, 0, 18, 2>);
 }
 
 }  // namespace detail
@@ -192,9 +216,8 @@ inline void sine_and_cosine(const Block<double>& x, Block<double>& sine,
     const V rounded = 4 * x.vectors[i] + detail::kRound<double>;
     const BitVector<double> quarter = detail::bits<double>(rounded);
     const V angle = 2 * std::numbers::pi * (x.vectors[i] - (rounded - detail::kRound<double>) / 4);
-    const V z = -(angle * angle);
-    const V s = angle * detail::polynomial<double>(z, detail::kInverseFactorials<double, 1, 17, 2>);
-    const V c = detail::polynomial<double>(z, detail::kInverseFactorials<double, 0, 18, 2>);
+    V s, c;
+    detail::sine_and_cosine(angle, s, c);
     const auto odd = (quarter & 1) != 0;
     const V along = odd ? c : s, across = odd ? s : c;
     sine.vectors[i] =

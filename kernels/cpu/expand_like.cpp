@@ -10,8 +10,8 @@ Status expand_like(const KernelContext& context) {
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const Computed<T> one = 1;
-    broadcast<functors::Multiply>(in.as<const T>(), in.spec.shape, &one, Shape(), out.as<T>(),
-                                  out.spec.shape);
+    broadcast(functors::Multiply(), in.as<const T>(), in.spec.shape, &one, Shape(), out.as<T>(),
+              out.spec.shape);
   });
 }
 

@@ -8,12 +8,11 @@
 namespace ebb::cpu {
 
 template <class F, class S>
-void map_run(const S* in, S* out, std::int64_t count) noexcept {
+void map_run(F f, const S* in, S* out, std::int64_t count) noexcept {
   using T = Computed<S>;
-  const F f;
   if constexpr (kExact<F> && kIsHalf<S>) {
-    for_computed(in, out, 0, count, [](const float* x, float* y, std::int64_t, std::int64_t n) {
-      map_run<F>(x, y, n);
+    for_computed(in, out, 0, count, [&](const float* x, float* y, std::int64_t, std::int64_t n) {
+      map_run(f, x, y, n);
     });
   } else if constexpr (kExact<F>) {
 #if defined(__clang__)
@@ -32,40 +31,44 @@ void map_run(const S* in, S* out, std::int64_t count) noexcept {
 template <class F>
 Status map(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const F f = functor_of<F>(context);
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = in.as<const T>();
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=](std::int64_t begin, std::int64_t end) {
-      map_run<F>(from + begin, to + begin, end - begin);
+      map_run(f, from + begin, to + begin, end - begin);
     });
   });
 }
 
 template <class F>
 Status zip(const KernelContext& context) {
-  const auto& number = context.attribute<NumberOperand>();
+  const F f = functor_of<F>(context);
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* a = left.as<const T>();
     T* to = out.as<T>();
-    if (number.position != NumberOperand::none) {
-      const auto value = static_cast<Computed<T>>(number.value);
-      if (number.position == NumberOperand::right) {
-        zip_flat<F>(a, false, &value, true, to, count);
-      } else {
-        zip_flat<F>(&value, true, a, false, to, count);
+    if constexpr (std::is_empty_v<F>) {
+      const auto& number = context.attribute<NumberOperand>();
+      if (number.position != NumberOperand::none) {
+        const auto value = static_cast<Computed<T>>(number.value);
+        if (number.position == NumberOperand::right) {
+          zip_flat(f, a, false, &value, true, to, count);
+        } else {
+          zip_flat(f, &value, true, a, false, to, count);
+        }
+        return;
       }
-      return;
     }
     const Buffer& right = context.inputs[1];
     const T* b = right.as<const T>();
     if (left.elements() == count && right.elements() == count) {
-      zip_flat<F>(a, false, b, false, to, count);
+      zip_flat(f, a, false, b, false, to, count);
     } else {
-      broadcast<F>(a, left.spec.shape, b, right.spec.shape, to, out.spec.shape);
+      broadcast(f, a, left.spec.shape, b, right.spec.shape, to, out.spec.shape);
     }
   });
 }
@@ -76,3 +79,5 @@ Status zip(const KernelContext& context) {
 #define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
 #define EBB_PAIR(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
+#define EBB_MAP EBB_UNARY
+#define EBB_ZIP EBB_PAIR

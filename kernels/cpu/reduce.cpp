@@ -150,7 +150,7 @@ Status broadcast_like(const KernelContext& context) {
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto number = static_cast<Computed<T>>(divisor);
-    broadcast<functors::Divide>(in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);
+    broadcast(functors::Divide(), in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);
   });
 }
 

@@ -38,8 +38,8 @@ Status add_assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
   return for_stored(a.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    zip_flat<functors::Add>(a.as<const T>(), false, b.as<const T>(), false, a.as<T>(),
-                            a.elements());
+    zip_flat(functors::Add(), a.as<const T>(), false, b.as<const T>(), false, a.as<T>(),
+             a.elements());
   });
 }
 

@@ -47,6 +47,7 @@ using BitVector = Lanes<Bits<T>, kLanes<T>>;
 // function minds): a result never depends on where in memory an element lies or how a loop is cut.
 template <class T>
 struct Block {
+  using Element = T;
   static constexpr int kVectors = 64 / kVectorBytes;
   Vector<T> vectors[kVectors];
 
@@ -84,6 +85,21 @@ struct Block {
     return result;
   }
 };
+
+// Where x < y, by lane: what choose() takes.
+template <class T>
+struct Less {
+  const Block<T>&x, &y;
+};
+template <class T>
+inline Less<T> operator<(const Block<T>& x, const Block<T>& y) noexcept {
+  return {x, y};
+}
+template <class T>
+inline Block<T> choose(const Less<T>& where, const Block<T>& a, const Block<T>& b) noexcept {
+  return Block<T>::each([](auto x, auto y, auto u, auto v) { return x < y ? u : v; }, where.x,
+                        where.y, a, b);
+}
 
 template <class T>
 inline constexpr std::int64_t kBlock = 64 / static_cast<std::int64_t>(sizeof(T));

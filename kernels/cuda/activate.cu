@@ -67,8 +67,8 @@ Status activation_backward(const KernelContext& context) {
   return for_floating(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto run = [&](auto f) {
-      return zip_flat<decltype(f)>(stream_of(context), Operand<T>{dy.as<const T>()},
-                                   Operand<T>{y.as<const T>()}, da.as<T>(), da.elements());
+      return zip_flat(f, stream_of(context), Operand<T>{dy.as<const T>()},
+                      Operand<T>{y.as<const T>()}, da.as<T>(), da.elements());
     };
     switch (context.attribute<ActivationAttributes>().activation) {
       case Activation::relu:

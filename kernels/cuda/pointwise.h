@@ -10,11 +10,11 @@ template <class F, class T>
 struct Map {
   const T* in;
   T* out;
+  [[no_unique_address]] F f;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
     Pack<T, N> x = load<N>(in + i);
-    const F f;
     for (int j = 0; j < N; ++j) x[j] = static_cast<T>(f(static_cast<Accumulate<T>>(x[j])));
     store(out + i, x);
   }
@@ -23,17 +23,18 @@ struct Map {
 template <class F>
 Status map(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const F f = functor_of<F>(context);
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     constexpr int N = kPack<T>;
-    const Map<F, T> body{in.as<const T>(), out.as<T>()};
+    const Map<F, T> body{in.as<const T>(), out.as<T>(), f};
     return for_each<N>(stream_of(context), body, out.elements(), takes_packs<N>(body.in, body.out));
   });
 }
 
 template <class F>
 Status zip(const KernelContext& context) {
-  const auto& number = context.attribute<NumberOperand>();
+  const F f = functor_of<F>(context);
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
   return for_floating(out.spec.dtype, [&](auto type) {
@@ -41,14 +42,17 @@ Status zip(const KernelContext& context) {
     cudaStream_t stream = stream_of(context);
     const Operand<T> a{left.as<const T>()};
     T* to = out.as<T>();
-    if (number.position != NumberOperand::none) {
-      const auto value = Operand<T>::of(number.value);
-      return number.position == NumberOperand::right ? zip_flat<F>(stream, a, value, to, count)
-                                                     : zip_flat<F>(stream, value, a, to, count);
+    if constexpr (std::is_empty_v<F>) {
+      const auto& number = context.attribute<NumberOperand>();
+      if (number.position != NumberOperand::none) {
+        const auto value = Operand<T>::of(number.value);
+        return number.position == NumberOperand::right ? zip_flat(f, stream, a, value, to, count)
+                                                       : zip_flat(f, stream, value, a, to, count);
+      }
     }
     const Buffer& right = context.inputs[1];
-    return broadcast<F>(stream, a, left.spec.shape, Operand<T>{right.as<const T>()},
-                        right.spec.shape, to, out.spec.shape, count);
+    return broadcast(f, stream, a, left.spec.shape, Operand<T>{right.as<const T>()},
+                     right.spec.shape, to, out.spec.shape, count);
   });
 }
 
@@ -58,3 +62,5 @@ Status zip(const KernelContext& context) {
 #define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
 #define EBB_PAIR(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
+#define EBB_MAP EBB_UNARY
+#define EBB_ZIP EBB_PAIR

@@ -71,8 +71,8 @@ Status broadcast_like(const KernelContext& context) {
       reduction.mean != 0 ? static_cast<double>(count) / static_cast<double>(in.elements()) : 1;
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    return broadcast<functors::Divide>(stream_of(context), Operand<T>{in.as<const T>()}, kept,
-                                       Operand<T>::of(divisor), Shape(), out.as<T>(), shape, count);
+    return broadcast(functors::Divide(), stream_of(context), Operand<T>{in.as<const T>()}, kept,
+                     Operand<T>::of(divisor), Shape(), out.as<T>(), shape, count);
   });
 }
 

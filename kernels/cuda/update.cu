@@ -71,8 +71,8 @@ Status add_assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
   return for_floating(a.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    return zip_flat<functors::Add>(stream_of(context), Operand<T>{a.as<const T>()},
-                                   Operand<T>{b.as<const T>()}, a.as<T>(), a.elements());
+    return zip_flat(functors::Add(), stream_of(context), Operand<T>{a.as<const T>()},
+                    Operand<T>{b.as<const T>()}, a.as<T>(), a.elements());
   });
 }
 

@@ -7,6 +7,7 @@
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/powers.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/kernels/ulps.h"
 #include "ebb/tests/ops/samples.h"
@@ -75,6 +76,43 @@ TEMPLATE_TEST_CASE("A function of one number is within its bound of the exact va
     INFO(sample.name << " is " << worst << " ulp off at " << at);
     CHECK(worst <= sample.ulps);
   }
+}
+
+TEMPLATE_TEST_CASE("pow is within 1.5 ulp of the exact value for numbers of every size and sign", "",
+                   float, double) {
+  using T = TestType;
+  std::vector<T> a, b;
+  std::mt19937_64 engine(2);
+  const auto within = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(engine);
+  };
+  // Results of every size: of bases of every size, of those near 1, and of whole powers.
+  const double reach = std::log(static_cast<double>(std::numeric_limits<T>::max()));
+  for (int i = 0; i < 100'000; ++i) {
+    a.push_back(static_cast<T>(std::exp(within(-reach, reach))));
+    a.push_back(static_cast<T>(1 + within(-1, 1) * std::exp2(within(-20, -1))));
+    for (std::size_t k = a.size() - 2; k < a.size(); ++k)
+      b.push_back(
+          static_cast<T>(1.1 * within(-reach, reach) / std::log(static_cast<double>(a[k]))));
+    a.push_back(static_cast<T>(within(-30, 30)));
+    b.push_back(static_cast<T>(std::floor(within(-30, 30))));
+    a.push_back(static_cast<T>(within(-3, 3)));
+    b.push_back(static_cast<T>(within(-3, 3)));
+  }
+  const std::vector<T> y = values_of<T>(pow(tensor_of(a), tensor_of(b)));
+  double worst = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::abs(a[i]) < kLeast<T> || std::abs(b[i]) < kLeast<T>) continue;
+    const double error =
+        ulps(y[i], std::pow(static_cast<long double>(a[i]), static_cast<long double>(b[i])));
+    if (error > worst) {
+      worst = error;
+      at = i;
+    }
+  }
+  INFO("pow is " << worst << " ulp off at " << a[at] << ", " << b[at]);
+  CHECK(worst <= 1.5);
 }
 
 TEMPLATE_TEST_CASE("At zero and beyond all numbers functions have their limits, signs included", "",

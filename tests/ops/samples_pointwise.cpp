@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/pointwise.h"
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -51,27 +51,37 @@ Sample unary(const OpDef& op, Unary call, double ulps, Values values,
 
 // f(a, b) of two tensors.
 Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double, double),
-              const Shape& a, const SampleInput& b) {
+              const SampleInput& a, const SampleInput& b) {
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
-          .inputs = {{a}, b},
+          .inputs = {a, b},
           .call = [call](const Tensors& in) -> Tensors { return {call(in[0], in[1])}; },
           .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; },
           .of_two = f};
 }
 
+// The same of an operator with parameters, whatever they are: P is what it has for attributes.
+template <class P>
+Sample with_parameters(Sample sample, double (*f)(double, const P&)) {
+  sample.reference = [f](const Application& a) -> Arrays {
+    return {map(a[0], [&](double x) { return f(x, a.attribute<P>()); })};
+  };
+  return sample;
+}
+
 // f(dy, y), the gradient of a function from its result. `values` are those of y.
 Sample pair(const OpDef& op, Binary call, Values values, double (*f)(double, double)) {
-  return of_two(op, "one shape", call, f, {kOpen, 3}, {{kOpen, 3}, values});
+  return of_two(op, "one shape", call, f, {{kOpen, 3}}, {{kOpen, 3}, values});
 }
 
 // f(a, b) of two tensors that broadcast, and of a tensor and a number on either side. `values` are
-// those of b.
+// those of b, `left` those of a.
 std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
-                           double (*f)(double, double)) {
+                           double (*f)(double, double), double number = 3,
+                           Values left = Values::any) {
   std::vector<Sample> samples;
   const auto add = [&](const char* how, const Shape& a, const Shape& b) {
-    samples.push_back(of_two(op.tensors, how, call, f, a, {b, values}));
+    samples.push_back(of_two(op.tensors, how, call, f, {a, left}, {b, values}));
     samples.back().any_shape = true;
   };
   add("one shape", {kOpen, 3}, {kOpen, 3});
@@ -80,18 +90,18 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   add("both broadcast", {kOpen, 1, 4}, {3, 1});
   add("a scalar on the left", {}, {kOpen, 2});
   samples.push_back({.op = &op.number_right,
-                     .name = std::string(op.number_right.name) + ", x and 3",
-                     .inputs = {{{kOpen, 3}}},
-                     .call = [call](const Tensors& in) -> Tensors { return {call(in[0], 3)}; },
+                     .name = std::string(op.number_right.name) + ", x and a number",
+                     .inputs = {{{kOpen, 3}, left}},
+                     .call = [=](const Tensors& in) -> Tensors { return {call(in[0], number)}; },
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
                        const double n = a.attribute<NumberOperand>().value;
                        return {map(a[0], [=](double x) { return f(x, n); })};
                      }});
   samples.push_back({.op = &op.number_left,
-                     .name = std::string(op.number_left.name) + ", 3 and x",
+                     .name = std::string(op.number_left.name) + ", a number and x",
                      .inputs = {{{kOpen, 3}, values}},
-                     .call = [call](const Tensors& in) -> Tensors { return {call(3, in[0])}; },
+                     .call = [=](const Tensors& in) -> Tensors { return {call(number, in[0])}; },
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
                        const double n = a.attribute<NumberOperand>().value;
@@ -123,6 +133,66 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(unary(exp_op, exp, 1.5, any, [](Real x) { return std::exp(x); }));
   add(unary(log_op, log, 1.5, positive, [](Real x) { return std::log(x); }));
   add(unary(tanh_op, tanh, 3, any, [](Real x) { return std::tanh(x); }));
+
+  // rounding
+  add(unary(abs_op, abs, 0, apart_from_zero, [](Real x) { return std::abs(x); }));
+  // Constant between their jumps: the gradient has no history.
+  const auto add_step = [&](Sample sample) {
+    sample.order = 1;
+    add(sample);
+  };
+  add_step(unary(sign_op, sign, 0, apart_from_zero, [](Real x) {
+    return x > 0 ? 1 : x < 0 ? -1 : x;
+  }));
+  add_step(unary(floor_op, floor, 0, any, [](Real x) { return std::floor(x); }));
+  add_step(unary(ceil_op, ceil, 0, any, [](Real x) { return std::ceil(x); }));
+  add_step(unary(round_op, round, 0, any, [](Real x) { return std::nearbyint(x); }));
+  add_step(unary(trunc_op, trunc, 0, any, [](Real x) { return std::trunc(x); }));
+  // From the nearest quotient, where the operator begins with the one towards zero.
+  add_all(binary(remainder_op, remainder, apart_from_zero, [](double a, double b) {
+    const double rest = std::remainder(a, b);
+    return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
+  }));
+
+  // extremes
+  add_all(binary(
+      maximum_op, maximum, any,
+      [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b); },
+      0.5));
+  add_all(binary(
+      minimum_op, minimum, any,
+      [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b); },
+      0.5));
+  for (Sample& sample : binary(share_of_maximum_op, share_of_maximum, any, [](double a, double b) {
+         return a < b ? 0 : a == b ? 0.5 : 1;
+       }))
+    add_step(sample);
+  using functors::Bounds;
+  add(with_parameters<Bounds>(
+      unary(
+          clamp_op, [](const Operand& x) { return clamp(x, 0.25, 1.25); }, 0, any,
+          [](Real x) { return std::min<Real>(std::max<Real>(x, 0.25), 1.25); }),
+      [](double x, const Bounds& bounds) {
+        return std::min(std::max(x, bounds.low), bounds.high);
+      }));
+  add(pair(
+      clamp_gradient_op,
+      [](const Operand& dy, const Operand& x) {
+        return detail::apply_pair(clamp_gradient_op, dy, x, Bounds{0.25, 1.25});
+      },
+      any, [](double dy, double x) { return 0.25 <= x && x <= 1.25 ? dy : 0; }));
+
+  // powers
+  add(unary(expm1_op, expm1, 2, any, [](Real x) { return std::expm1(x); }));
+  add(unary(log1p_op, log1p, 2, positive, [](Real x) { return std::log1p(x); }));
+  add(unary(log2_op, log2, 2, positive, [](Real x) { return std::log2(x); }));
+  add(unary(rsqrt_op, rsqrt, 2, positive, [](Real x) { return 1 / std::sqrt(x); }));
+  add_all(binary(
+      pow_op, pow, any, [](double a, double b) { return std::pow(a, b); }, 2.5, positive));
+
+  // trigonometry
+  add(unary(sin_op, sin, 3, any, [](Real x) { return std::sin(x); }));
+  add(unary(cos_op, cos, 3, any, [](Real x) { return std::cos(x); }));
 
   // activations
   add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));

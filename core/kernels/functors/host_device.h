@@ -2,6 +2,27 @@
 // Block of scalars, whose functions are found by argument (hence `using std::exp;`). X{} is zero.
 //
 // A functor of IEEE's exact operations alone says `exact = true`: scalars give the same bits as
-// blocks, so that compilers may vectorise loops of it. The others work on whole blocks.
+// blocks, so that compilers may vectorise loops of it. The others work on whole blocks, and choose
+// by element with choose(x < y, a, b).
+//
+// A functor with parameters has them as members, doubles that parameter<X>() makes what is
+// computed with: it is its operator's attributes.
 #pragma once
 #include "ebb/core/base/host_device.h"
+
+namespace ebb::functors {
+
+template <class X>
+EBB_HOST_DEVICE X parameter(double value) {
+  if constexpr (requires { typename X::Element; })
+    return X(static_cast<typename X::Element>(value));
+  else
+    return static_cast<X>(value);
+}
+
+template <class X>
+EBB_HOST_DEVICE X choose(bool first, const X& a, const X& b) {
+  return first ? a : b;
+}
+
+}  // namespace ebb::functors

@@ -1,9 +1,7 @@
 // The kernels of the CUDA part as operators name them: each goes on to the one of its name in the
 // part, which was loaded when the device was opened that now runs it.
 #include "ebb/core/kernels/device_figures.h"
-#include "ebb/core/kernels/functors/activations.h"
-#include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/core/kernels/functors/elementary.h"
+#include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/linear.h"
 #include "ebb/core/kernels/loss.h"
 #include "ebb/core/kernels/lstm.h"
@@ -45,8 +43,6 @@ namespace ebb::cuda {
     return loaded().zip_##Functor(context);                     \
   }
 #define EBB_PAIR(name, Functor) EBB_BINARY(name, Functor)
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/kernels/functors/elementary.inc"
+#include "ebb/core/kernels/functors/families.inc"
 
 }  // namespace ebb::cuda

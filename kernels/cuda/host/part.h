@@ -38,9 +38,7 @@ struct KernelTable {
 #define EBB_UNARY(name, Functor) Kernel map_##Functor;
 #define EBB_BINARY(name, Functor) Kernel zip_##Functor;
 #define EBB_PAIR(name, Functor) Kernel zip_##Functor;
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/kernels/functors/elementary.inc"
+#include "ebb/core/kernels/functors/families.inc"
 #undef EBB_UNARY
 #undef EBB_BINARY
 #undef EBB_PAIR

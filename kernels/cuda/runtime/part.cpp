@@ -1,9 +1,7 @@
 // What the rest of ebb finds here. The kernels are declared by the lists that it knows them by.
 #include "ebb/kernels/cuda/host/part.h"
 
-#include "ebb/core/kernels/functors/activations.h"
-#include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/core/kernels/functors/elementary.h"
+#include "ebb/core/kernels/functors/families.h"
 #include "ebb/kernels/cuda/runtime/device.h"
 #include "ebb/kernels/cuda/runtime/tf32.h"
 #include "ebb/kernels/cuda/runtime/toolkit.h"
@@ -40,9 +38,7 @@ constexpr KernelTable kKernels = {
 #define EBB_UNARY(name, Functor) .map_##Functor = map<functors::Functor>,
 #define EBB_BINARY(name, Functor) .zip_##Functor = zip<functors::Functor>,
 #define EBB_PAIR(name, Functor) .zip_##Functor = zip<functors::Functor>,
-#include "ebb/core/kernels/functors/activations.inc"
-#include "ebb/core/kernels/functors/arithmetic.inc"
-#include "ebb/core/kernels/functors/elementary.inc"
+#include "ebb/core/kernels/functors/families.inc"
 #undef EBB_UNARY
 #undef EBB_BINARY
 #undef EBB_PAIR

@@ -1,0 +1,88 @@
+#include "ebb/core/ops/extremes.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/functors/extremes.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/pointwise_rules.h"
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+
+#include "ebb/core/ops/define_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/extremes.inc"
+
+using detail::binary, detail::first_dy, detail::Gradient, detail::kNoGradient, detail::number,
+    detail::pair, detail::unary;
+
+constinit const BinaryOpDef maximum_op = binary<functors::Maximum>(
+    "maximum",
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                   const Tensor a = g.x(0), b = g.x(1);
+                   return {
+                       g.wants(0) ? sum_like(first_dy(g) * share_of_maximum(a, b), a) : Tensor(),
+                       g.wants(1) ? sum_like(g.take_dy() * share_of_maximum(b, a), b) : Tensor()};
+                 },
+                 .keeps = input(0) | input(1)},
+     .number_right = {.gradient = [](Gradient g) -> Tensors {
+                        return {g.take_dy() * share_of_maximum(g.take_x(0), number(g))};
+                      },
+                      .keeps = input(0)},
+     .number_left = {.gradient = [](Gradient g) -> Tensors {
+                       return {g.take_dy() * share_of_maximum(g.take_x(0), number(g))};
+                     },
+                     .keeps = input(0)}});
+
+// What is the larger one for a is the smaller one for b.
+constinit const BinaryOpDef minimum_op = binary<functors::Minimum>(
+    "minimum",
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                   const Tensor a = g.x(0), b = g.x(1);
+                   return {
+                       g.wants(0) ? sum_like(first_dy(g) * share_of_maximum(b, a), a) : Tensor(),
+                       g.wants(1) ? sum_like(g.take_dy() * share_of_maximum(a, b), b) : Tensor()};
+                 },
+                 .keeps = input(0) | input(1)},
+     .number_right = {.gradient = [](Gradient g) -> Tensors {
+                        return {g.take_dy() * share_of_maximum(number(g), g.take_x(0))};
+                      },
+                      .keeps = input(0)},
+     .number_left = {.gradient = [](Gradient g) -> Tensors {
+                       return {g.take_dy() * share_of_maximum(number(g), g.take_x(0))};
+                     },
+                     .keeps = input(0)}});
+
+constinit const BinaryOpDef share_of_maximum_op =
+    binary<functors::ShareOfMaximum>("share_of_maximum", {kNoGradient, kNoGradient, kNoGradient});
+
+Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> high) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const functors::Bounds bounds{low.value_or(-kInfinity), high.value_or(kInfinity)};
+  if (std::isnan(bounds.low) || std::isnan(bounds.high))
+    throw Error(detail::message("clamp", "a bound is NaN", x.site()));
+  return detail::apply_to(clamp_op, x, bounds);
+}
+
+namespace {
+Tensor clamp_gradient(const Operand& dy, const Operand& x, const functors::Bounds& bounds) {
+  return detail::apply_pair(clamp_gradient_op, dy, x, bounds);
+}
+}  // namespace
+
+constinit const OpDef clamp_op = unary<functors::Clamp>(
+    "clamp", {.gradient = [](Gradient g) -> Tensors {
+                return {clamp_gradient(g.take_dy(), g.take_x(0), g.attribute<functors::Bounds>())};
+              },
+              .keeps = input(0)});
+
+constinit const OpDef clamp_gradient_op = pair<functors::ClampGradient>(
+    "clamp_gradient",
+    {.gradient = [](Gradient g) -> Tensors {
+       return {clamp_gradient(g.take_dy(), g.take_x(1), g.attribute<functors::Bounds>()), {}};
+     },
+     .keeps = input(1)});
+
+}  // namespace ebb

@@ -1,0 +1,25 @@
+#pragma once
+#include <optional>
+
+#include "ebb/core/ops/binary_op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Extremes element by element, exact, of a floating dtype. Two operands are as in
+// core/ops/arithmetic.h. Throw ShapeError for shapes that do not broadcast and for other dtypes.
+#include "ebb/core/ops/declare_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/extremes.inc"
+#undef EBB_UNARY
+#undef EBB_BINARY
+#undef EBB_PAIR
+#undef EBB_MAP
+#undef EBB_ZIP
+
+// x between low and high, either of which may be left out: minimum(maximum(x, low), high) in one
+// operator. NaN stays NaN; the gradient passes where low <= x <= high. Throws Error for a bound
+// that is NaN.
+Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> high = {});
+
+}  // namespace ebb

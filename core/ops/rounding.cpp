@@ -1,0 +1,43 @@
+#include "ebb/core/ops/rounding.h"
+
+#include "ebb/core/kernels/functors/rounding.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/pointwise_rules.h"
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+
+#include "ebb/core/ops/define_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/rounding.inc"
+
+using detail::binary, detail::first_dy, detail::Gradient, detail::kNoGradient, detail::number,
+    detail::unary;
+
+constinit const OpDef abs_op = unary<functors::Abs>(
+    "abs", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sign(g.take_x(0))}; },
+            .keeps = input(0)});
+
+constinit const OpDef sign_op = unary<functors::Sign>("sign", kNoGradient);
+constinit const OpDef floor_op = unary<functors::Floor>("floor", kNoGradient);
+constinit const OpDef ceil_op = unary<functors::Ceil>("ceil", kNoGradient);
+constinit const OpDef round_op = unary<functors::Round>("round", kNoGradient);
+constinit const OpDef trunc_op = unary<functors::Trunc>("trunc", kNoGradient);
+
+constinit const BinaryOpDef remainder_op = binary<functors::Remainder>(
+    "remainder",
+    {.tensors = {.gradient = [](Gradient g) -> Tensors {
+                   Tensor da, db;
+                   if (g.wants(0)) da = sum_like(first_dy(g), g.x(0));
+                   if (g.wants(1))
+                     db = -sum_like(g.take_dy() * floor(g.take_x(0) / g.x(1)), g.x(1));
+                   return {da, db};
+                 },
+                 .keeps_input = [](std::size_t, const IndexSet& wants) { return wants.has(1); }},
+     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
+     .number_left = {.gradient = [](Gradient g) -> Tensors {
+                       return {g.take_dy() * -floor(number(g) / g.take_x(0))};
+                     },
+                     .keeps = input(0)}});
+
+}  // namespace ebb

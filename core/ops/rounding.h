@@ -1,0 +1,19 @@
+#pragma once
+#include "ebb/core/ops/binary_op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Signs, integer parts and remainders element by element, exact, of x's shape and floating dtype;
+// zeros, infinities and NaN as in NumPy. Two operands are as in core/ops/arithmetic.h. Throw
+// ShapeError for shapes that do not broadcast and for other dtypes.
+#include "ebb/core/ops/declare_pointwise.inc"
+// The list:
+#include "ebb/core/kernels/functors/rounding.inc"
+#undef EBB_UNARY
+#undef EBB_BINARY
+#undef EBB_PAIR
+#undef EBB_MAP
+#undef EBB_ZIP
+
+}  // namespace ebb

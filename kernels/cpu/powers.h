@@ -1,0 +1,97 @@
+#pragma once
+#include <cstdint>
+
+#include "ebb/kernels/cpu/elementary.h"
+#include "ebb/kernels/cpu/in_double.h"
+
+// expm1, log2 and pow of whole blocks, as kernels/cpu/elementary.h has the others.
+namespace ebb::cpu {
+namespace detail {
+
+template <class T>
+inline Vector<T> expm1(Vector<T> x) noexcept {
+  const Reduced<T> reduced(x);
+  const Vector<T> e = reduced.exp_minus_one(), power = reduced.scale(T(1) - Vector<T>{});
+  // Beyond 40 the 1 does not count, and the power alone may be too large.
+  Vector<T> y = x > 40 ? reduced.scale(1 + e) : power * e + (power - 1);
+  y = x < -40 ? T(-1) - Vector<T>{} : y;
+  y = x == 0 ? x : y;
+  return x <= Format<T>::kExpHigh ? y : x + kInfinity<T>;
+}
+
+template <class T>
+inline Vector<T> log2(Vector<T> x) noexcept {
+  const Mantissa<T> m(x);
+  return m.at_ends(x, m.k + m.log() * std::numbers::log2e_v<T>);
+}
+
+// Its upper 26 bits: two such numbers have an exact product.
+inline Vector<double> high(Vector<double> x) noexcept {
+  return from_bits<double>(bits<double>(x) & ~((Bits<double>(1) << 27) - 1));
+}
+
+// |x|^y = 2^(y log2 |x|), the logarithm in two parts. After fdlibm's e_pow.c (Sun Microsystems,
+// 1993): with s = f / (2 + f), log(1 + f) is 2/3 s (3 + s^2 + 3/5 s^4 + ..).
+inline Vector<double> power_of_size(Vector<double> size, Vector<double> y) noexcept {
+  using V = Vector<double>;
+  constexpr double kTerms[] = {3. / 5,  3. / 7,  3. / 9,  3. / 11, 3. / 13,
+                               3. / 15, 3. / 17, 3. / 19, 3. / 21, 3. / 23};
+  constexpr double kTwoThirds = 0x1.ec709dc3a03fdp-1,  // 2/3 log2(e), and its parts
+      kTwoThirdsHigh = 0x1.ec709ep-1, kTwoThirdsLow = -0x1.e2fe0145b01f5p-28;
+  const Mantissa<double> m(size);
+  const V over = 1 / (m.f + 2), s = m.f * over, s_high = high(s), d_high = high(m.f + 2);
+  const V s_low = over * ((m.f - s_high * d_high) - s_high * (m.f - (d_high - 2)));
+  const V z = s * s, square = s_high * s_high;
+  const V rest = z * z * polynomial<double>(z, kTerms) + s_low * (s_high + s);
+  const V sum_high = high(3 + square + rest), sum_low = rest - ((sum_high - 3) - square);
+  const V large = s_high * sum_high, small = s_low * sum_high + sum_low * s;
+  const V p_high = high(large + small), p_low = small - (p_high - large);
+  const V log_high = kTwoThirdsHigh * p_high, log_low = kTwoThirdsLow * p_high + p_low * kTwoThirds;
+  const V t_high = high(log_high + log_low + m.k), t_low = log_low - ((t_high - m.k) - log_high);
+  // y t in two parts as well, and of their sum n, an exponent, and what is left.
+  const V y_high = high(y), product = y_high * t_high, more = (y - y_high) * t_high + y * t_low;
+  const V exponent = product + more;
+  const V rounded = exponent + kRound<double>, n = rounded - kRound<double>;
+  const V r = ((product - n) + more) * std::numbers::ln2;
+  const V e = 1 + (r + r * r * polynomial<double>(r, kInverseFactorials<double, 2, 13, 1>));
+  V result = from_bits<double>(bits<double>(e) + (bits<double>(rounded) << 52));
+  result = exponent < -1022 ? V{} : result;
+  return exponent < 1024 ? result : kInfinity<double> - V{};
+}
+
+inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
+  using V = Vector<double>;
+  using Integers = Lanes<std::int64_t, kLanes<double>>;
+  const auto sign = bits<double>(x) & bits<double>(-V{});
+  const V size = from_bits<double>(bits<double>(x) ^ sign), y_size = y < 0 ? -y : y;
+  V e = power_of_size(size, y);
+  // At the ends of either: 0, 1 or infinity.
+  const V end = (size > 1) == (y > 0) ? kInfinity<double> - V{} : V{};
+  e = (size == 0) | (size == kInfinity<double>) | (y_size == kInfinity<double>) ? end : e;
+  // From 2^53 on all numbers are even.
+  const V below = y_size < 0x1p53 ? y : V{};
+  const Integers whole = __builtin_convertvector(below, Integers);
+  const auto is_whole = __builtin_convertvector(whole, V) == below;
+  const V nan = std::numeric_limits<double>::quiet_NaN() - V{};
+  e = (x < 0) & (size < kInfinity<double>)&~is_whole ? nan : e;
+  e = (whole & 1) != 0 ? from_bits<double>(bits<double>(e) | sign) : e;
+  e = (x == x) & (y == y) ? e : nan;
+  return (y == 0) | (x == 1) | ((size == 1) & (y_size == kInfinity<double>)) ? 1 - V{} : e;
+}
+
+}  // namespace detail
+
+template <class T>
+inline Block<T> expm1(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return detail::expm1<T>(v); }, x);
+}
+template <class T>
+inline Block<T> log2(const Block<T>& x) noexcept {
+  return Block<T>::each([](Vector<T> v) { return detail::log2<T>(v); }, x);
+}
+template <class T>
+inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {
+  return in_double([](Vector<double> a, Vector<double> b) { return detail::pow(a, b); }, x, y);
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,45 @@
+#pragma once
+#include "ebb/core/kernels/functors/quarter_turns.h"
+#include "ebb/kernels/cpu/elementary.h"
+#include "ebb/kernels/cpu/in_double.h"
+
+// sin and cos of whole blocks, in double. Angles from 2^20 up, which are rare, are reduced one by
+// one.
+namespace ebb::cpu {
+namespace detail {
+
+// The sine of x and as many quarter turns.
+template <int kQuarters>
+inline Vector<double> sine(Vector<double> x) noexcept {
+  using V = Vector<double>;
+  const V rounded = x * (2 / std::numbers::pi) + kRound<double>;
+  const V n = rounded - kRound<double>;
+  V angle =
+      ((x - n * functors::kQuarter) - n * functors::kQuarterNext) - n * functors::kQuarterLast;
+  BitVector<double> quarter = bits<double>(rounded) + kQuarters;
+  const auto near = (x < functors::kFarAngle) & (x > -functors::kFarAngle);
+  if (!fold<std::int64_t, kLanes<double>>(near, [](auto a, auto b) { return a & b; }))
+    for (int i = 0; i < kLanes<double>; ++i)
+      if (!near[i]) {
+        const auto far = functors::far_quarter_turns(x[i]);
+        angle[i] = far.rest;
+        quarter[i] = static_cast<Bits<double>>(far.quarters + kQuarters);
+      }
+  V sine, cosine;
+  sine_and_cosine(angle, sine, cosine);
+  const V y = (quarter & 1) != 0 ? cosine : sine;
+  return from_bits<double>(bits<double>(y) ^ ((quarter & 2) << 62));
+}
+
+}  // namespace detail
+
+template <class T>
+inline Block<T> sin(const Block<T>& x) noexcept {
+  return in_double([](Vector<double> v) { return detail::sine<0>(v); }, x);
+}
+template <class T>
+inline Block<T> cos(const Block<T>& x) noexcept {
+  return in_double([](Vector<double> v) { return detail::sine<1>(v); }, x);
+}
+
+}  // namespace ebb::cpu

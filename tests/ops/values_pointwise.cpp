@@ -1,0 +1,113 @@
+// Pointwise operators where formulas say too little: signs of zeros, ties, NaN, and gradients
+// there.
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+using Doubles = std::vector<double>;
+
+// Equal or that near, relatively, NaN to NaN, and zeros to zeros of their sign.
+void check_same(const Tensor& x, const Doubles& expected, double near = 0) {
+  const Doubles values = x.to_vector<double>();
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    INFO("element " << i << ": " << values[i] << ", expected " << expected[i]);
+    if (std::isnan(expected[i])) {
+      CHECK(std::isnan(values[i]));
+      continue;
+    }
+    CHECK(std::signbit(values[i]) == std::signbit(expected[i]));
+    CHECK((values[i] == expected[i] ||
+           std::abs(values[i] - expected[i]) <= near * std::abs(expected[i])));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Zeros keep their sign where numbers are rounded, and halves go to the even integer") {
+  const Tensor x = Tensor::from({-0.0, 0.0, -0.5, 0.5, 1.5, -1.5, 2.5, -0.3, kNaN, -kInfinity});
+  check_same(abs(x), {0, 0, 0.5, 0.5, 1.5, 1.5, 2.5, 0.3, kNaN, kInfinity});
+  check_same(sign(x), {0, 0, -1, 1, 1, -1, 1, -1, kNaN, -1});
+  check_same(floor(x), {-0.0, 0, -1, 0, 1, -2, 2, -1, kNaN, -kInfinity});
+  check_same(ceil(x), {-0.0, 0, -0.0, 1, 2, -1, 3, -0.0, kNaN, -kInfinity});
+  check_same(round(x), {-0.0, 0, -0.0, 0, 2, -2, 2, -0.0, kNaN, -kInfinity});
+  check_same(trunc(x), {-0.0, 0, -0.0, 0, 1, -1, 2, -0.0, kNaN, -kInfinity});
+}
+
+TEST_CASE("A remainder has the sign of what is divided by, as in NumPy") {
+  const Tensor a = Tensor::from({5.0, -5.0, 5.0, -5.0, 4.0, -4.0, 1.0, -1.0, -0.0, 5.0, kInfinity}),
+               b = Tensor::from(
+                   {3.0, 3.0, -3.0, -3.0, -2.0, 2.0, -kInfinity, kInfinity, 3.0, 0.0, 3.0});
+  check_same(remainder(a, b), {2, 1, -1, -2, -0.0, 0, -kInfinity, kInfinity, 0, kNaN, kNaN});
+  check_same(remainder(Tensor::from({-1.0, 7.5}), 2), {1, 1.5});
+  check_same(remainder(-7, Tensor::from({2.0, -4.0})), {1, -3});
+}
+
+TEST_CASE("No gradient goes through a step, and that of abs is 0 at 0") {
+  const Tensor x = Tensor::from({-2.5, 0.0, 1.25}).with_grad();
+  check_same(gradients(sum(abs(x)), {x})[0], {-1, 0, 1});
+  check_same(gradients(sum(floor(x) * 3 + x), {x})[0], {1, 1, 1});
+  check_same(gradients(sum(round(x)), {x})[0], {0, 0, 0});
+  check_same(gradients(sum(remainder(3, x)), {x})[0], {2, -kInfinity, -2});
+}
+
+TEST_CASE("maximum and minimum give NaN where there is one, and share the gradient of a tie") {
+  const Tensor a = Tensor::from({1.0, 2.0, kNaN, 3.0, -kInfinity}).with_grad(),
+               b = Tensor::from({2.0, 2.0, 0.0, kNaN, kInfinity}).with_grad();
+  check_same(maximum(a, b), {2, 2, kNaN, kNaN, kInfinity});
+  check_same(minimum(a, b), {1, 2, kNaN, kNaN, -kInfinity});
+  const Tensors up = gradients(sum(maximum(a, b)), {a, b}),
+                down = gradients(sum(minimum(a, b)), {a, b});
+  check_same(up[0], {0, 0.5, 1, 1, 0});
+  check_same(up[1], {1, 0.5, 1, 1, 1});
+  check_same(down[0], {1, 0.5, 1, 1, 1});
+  check_same(down[1], {0, 0.5, 1, 1, 0});
+  check_same(gradients(sum(maximum(a, 2) + minimum(2, a)), {a})[0], {1, 1, 2, 1, 1});
+}
+
+TEST_CASE("clamp takes either bound or both, and its gradient passes at the bounds themselves") {
+  const Tensor x = Tensor::from({-2.0, -1.0, 0.5, 1.0, kInfinity, kNaN}).with_grad();
+  check_same(clamp(x, -1, 1), {-1, -1, 0.5, 1, 1, kNaN});
+  check_same(clamp(x, 0), {0, 0, 0.5, 1, kInfinity, kNaN});
+  check_same(clamp(x, {}, 0), {-2, -1, 0, 0, 0, kNaN});
+  check_same(clamp(x, 1, -1), {-1, -1, -1, -1, -1, kNaN});
+  check_same(gradients(sum(clamp(x, -1, 1)), {x})[0], {0, 1, 1, 1, 0, 0});
+  check_same(gradients(sum(clamp(x, {}, 0.5)), {x})[0], {1, 1, 1, 0, 0, 0});
+  CHECK_ERROR(clamp(x, kNaN), Error, "[clamp] a bound is NaN");
+}
+
+TEST_CASE("pow gives what C says for zeros, infinities and NaN, and of negative numbers") {
+  const Doubles all = {0,  -0.0, 0.5,  -0.5,   1,          -1,    2,         -2,         3,
+                       -3, 2.5,  -2.5, 0x1p53, 0x1p53 + 2, 1e300, kInfinity, -kInfinity, kNaN};
+  Doubles a, b, expected;
+  for (const double x : all)
+    for (const double y : all) {
+      a.push_back(x);
+      b.push_back(y);
+      expected.push_back(std::pow(x, y));
+    }
+  const auto n = static_cast<std::int64_t>(a.size());
+  check_same(pow(Tensor::from(a, {n}), Tensor::from(b, {n})), expected, 4e-16);
+}
+
+TEST_CASE(
+    "The gradients of pow are no NaN where the exponent is 0, or the base and the exponent not") {
+  const Tensor a = Tensor::from({0.0, 0.0, 0.0, -2.0, 3.0}).with_grad(),
+               b = Tensor::from({0.0, 1.0, 2.5, 0.0, 2.0}).with_grad();
+  const Tensors g = gradients(sum(pow(a, b)), {a, b});
+  check_same(g[0], {0, 1, 0, 0, 6});
+  check_same(g[1], {0, 0, 0, kNaN, 9 * std::log(3.0)}, 4e-16);
+  check_same(gradients(sum(pow(a, 0) + pow(a, 1)), {a})[0], {1, 1, 1, 1, 1});
+  check_same(gradients(sum(pow(0, b)), {b})[0], {0, 0, 0, 0, 0});
+}
+
+}  // namespace ebb::tests
