@@ -1,6 +1,7 @@
 #pragma once
 #include <limits>
 
+#include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
@@ -11,6 +12,13 @@ namespace ebb {
 Tensor reshape(const Operand& x, const Shape& shape);
 // x [n, ...] as [n, the rest]. Shares x's memory. Any dtype; at least one axis.
 Tensor flatten(const Operand& x);
+
+// x with one more axis, of size 1, which is then axis `axis` (negative: from the end). Shares x's
+// memory. Any dtype. Throws ShapeError for a place that is none, and for a seventh axis.
+Tensor unsqueeze(const Operand& x, int axis);
+// x without these axes, which are of size 1. Shares x's memory. Any dtype. They are named, since an
+// open batch may be of size 1 too. Throws ShapeError for axes of other sizes.
+Tensor squeeze(const Operand& x, const Axes& axes);
 
 inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
@@ -38,7 +46,7 @@ Tensor reshape_like(const Operand& x, const Operand& like);
 Tensor as_matrix(const Operand& x);
 }  // namespace detail
 
-extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, slice_op,
-    slice_backward_op, select_op, select_backward_op, size_op;
+extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, unsqueeze_op, squeeze_op,
+    slice_op, slice_backward_op, select_op, select_backward_op, size_op;
 
 }  // namespace ebb

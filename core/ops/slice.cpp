@@ -73,8 +73,8 @@ Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end) {
 }
 
 Tensor select(const Operand& x, int axis, std::int64_t index) {
-  const int rank = detail::tensor_of(select_op, x).rank();
-  return detail::apply_to(select_op, x, SelectAttributes{axis < 0 ? axis + rank : axis, index});
+  return detail::apply_to(select_op, x,
+                          SelectAttributes{detail::axis_of(select_op, axis, x), index});
 }
 
 Tensor last_step(const Operand& x) {
@@ -85,11 +85,7 @@ Tensor last_step(const Operand& x) {
 }
 
 Tensor size(const Operand& x, int axis) {
-  const Tensor& tensor = detail::tensor_of(size_op, x);
-  const int rank = tensor.rank();
-  if (axis < -rank || axis >= rank)
-    detail::fail(size_op, "there is no axis " + std::to_string(axis), tensor, x.site());
-  return detail::apply_to(size_op, x, SizeAttributes{axis < 0 ? axis + rank : axis});
+  return detail::apply_to(size_op, x, SizeAttributes{detail::axis_of(size_op, axis, x)});
 }
 
 Tensor rows(const Operand& x) { return size(x, 0); }

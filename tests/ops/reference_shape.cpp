@@ -77,6 +77,8 @@ void add_shape_references(std::vector<Reference>& references) {
     const Shape& x = a[0].shape;
     return reshaped(a[0], {size(x, 0, x.rank() - 1), x[-1]});
   });
+  for (const OpDef* op : {&unsqueeze_op, &squeeze_op})
+    add(*op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
   add(slice_op, [](const Application& a) {
     const auto places = sliced(a[0].shape, a.attribute<SliceAttributes>());
     Shape shape = a[0].shape;
