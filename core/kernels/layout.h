@@ -54,6 +54,29 @@ Status for_parts(const Spec& whole, const ConcatAttributes& attributes,
   return {};
 }
 
+// How many elements of `value` are before and behind those of each axis.
+struct PadAttributes {
+  std::uint32_t before[kMaxRank] = {}, after[kMaxRank] = {};
+  std::uint64_t rank = 0;
+  double value = 0;
+};
+
+// How what is padded lies in the result.
+inline StridedWalk padded(const Spec& in, const Spec& out,
+                          const PadAttributes& attributes) noexcept {
+  std::int64_t offset = 0, step = static_cast<std::int64_t>(size_of(out.dtype));
+  std::int64_t strides[kMaxRank];
+  for (int axis = out.shape.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = step;
+    offset += step * attributes.before[axis];
+    step *= out.shape.dim(axis);
+  }
+  StridedWalk walk(size_of(out.dtype), offset);
+  for (int axis = out.shape.rank() - 1; axis >= 0; --axis)
+    walk.add(in.shape.dim(axis), strides[axis]);
+  return walk;
+}
+
 namespace cpu {
 // out = in with its axes in the order of PermuteAttributes; any dtype.
 Status permute(const KernelContext&);
@@ -62,9 +85,11 @@ Status concat(const KernelContext&);
 // out[i] = the part of input 0 that input 1 + i (no data) has the shape of, those that are wanted:
 // the gradient of concat; any dtype.
 Status concat_backward(const KernelContext&);
+// out = in with the paddings of PadAttributes around it; any dtype.
+Status pad(const KernelContext&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction permute, concat, concat_backward;
+KernelFunction permute, concat, concat_backward, pad;
 }  // namespace cuda
 }  // namespace ebb

@@ -32,6 +32,16 @@ inline Tensor stack(std::initializer_list<Tensor> tensors, int axis = 0,
   return stack(std::span(tensors.begin(), tensors.size()), axis, site);
 }
 
-extern const OpDef permute_op, concat_op, concat_backward_op;
+// What is put before and behind the elements along an axis: how many more.
+struct Padding {
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+};
+// x among elements of `value`, converted to its dtype, with a padding for each axis:
+// pad(x, {{0, 0}, {1, 2}}) has one column more on the left and two on the right. The gradient
+// passes to x. Throws ShapeError for another number of paddings, one below 0 or above 2^32 - 1.
+Tensor pad(const Operand& x, const InlineVector<Padding, kMaxRank>& axes, double value = 0);
+
+extern const OpDef permute_op, concat_op, concat_backward_op, pad_op;
 
 }  // namespace ebb

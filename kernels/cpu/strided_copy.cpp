@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ebb/core/kernels/fill_around.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
@@ -233,6 +234,13 @@ void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk)
       std::memcpy(to + at, from + plain, static_cast<std::size_t>(width > 0 ? width : bytes));
     });
   });
+}
+
+Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
+             const StridedWalk& walk, double value) {
+  const Status status = fill_around(context, in, out, walk, value, fill);
+  strided_store(in, out, walk);
+  return status;
 }
 
 }  // namespace ebb::cpu

@@ -7,9 +7,7 @@ namespace ebb::cuda {
 
 Status permute(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  if (out.elements() == 0) return {};
-  return strided_copy(stream_of(context), in.data, out.data,
-                      permuted(in.spec, context.attribute<PermuteAttributes>()));
+  return strided_copy(context, in, out, permuted(in.spec, context.attribute<PermuteAttributes>()));
 }
 
 Status concat(const KernelContext& context) {
@@ -26,6 +24,12 @@ Status concat_backward(const KernelContext& context) {
                    [&](const Buffer& out, const StridedWalk& walk) {
                      return strided_copy(stream_of(context), in.data, out.data, walk);
                    });
+}
+
+Status pad(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const auto& attributes = context.attribute<PadAttributes>();
+  return place(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
 }
 
 }  // namespace ebb::cuda

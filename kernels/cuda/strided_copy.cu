@@ -1,5 +1,6 @@
 #include "ebb/kernels/cuda/strided_copy.h"
 
+#include "ebb/core/kernels/fill_around.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"
@@ -124,6 +125,12 @@ Status strided_copy(cudaStream_t stream, const void* from, void* to,
   });
 }
 
+Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer& out,
+                    const StridedWalk& walk) noexcept {
+  if (out.elements() == 0) return {};
+  return strided_copy(stream_of(context), in.data, out.data, walk);
+}
+
 Status strided_store(cudaStream_t stream, const void* from, void* to,
                      const StridedWalk& walk) noexcept {
   return with_walk(walk, to, from, [&]<class W, class Index>(W, Index) {
@@ -131,6 +138,13 @@ Status strided_store(cudaStream_t stream, const void* from, void* to,
     W* const out = static_cast<W*>(to) + walk.offset() / kSize;
     return copy_words<true, Index>(stream, static_cast<const W*>(from), out, walk);
   });
+}
+
+Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
+             const StridedWalk& walk, double value) noexcept {
+  const Status status = fill_around(context, in, out, walk, value, fill);
+  if (!status.ok() || in.elements() == 0) return status;
+  return strided_store(stream_of(context), in.data, out.data, walk);
 }
 
 }  // namespace ebb::cuda

@@ -72,6 +72,24 @@ void add_layout_references(std::vector<Reference>& references) {
                           }
                           return parts;
                         }});
+  add(pad_op, [](const Application& a) {
+    const Array& x = a[0];
+    const auto& attributes = a.attribute<PadAttributes>();
+    Shape shape = x.shape;
+    for (int i = 0; i < shape.rank(); ++i)
+      shape.set(i, attributes.before[i] + x.shape[i] + attributes.after[i]);
+    Array out(shape);
+    for_each_index(shape, [&](const Index& index) {
+      Index from = index;
+      bool inside = true;
+      for (std::size_t i = 0; i < index.size(); ++i) {
+        from[i] -= attributes.before[i];
+        inside = inside && from[i] >= 0 && from[i] < x.shape[static_cast<int>(i)];
+      }
+      out[position(shape, index)] = inside ? x[position(x.shape, from)] : attributes.value;
+    });
+    return out;
+  });
 }
 
 }  // namespace ebb::tests

@@ -174,6 +174,34 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
               "[unsqueeze] cannot put an axis at -4; the input is f32[2, 3]");
   CHECK_ERROR(unsqueeze(f32({1, 1, 1, 1, 1, 1}), 0), ShapeError,
               "[unsqueeze] leaves no room for one more axis");
+  CHECK_ERROR(slice(x, 1, 4, {.axis = 1}), ShapeError,
+              "[slice] 1 to 4 of axis 1 are out of range; the input is f32[2, 3]");
+  CHECK_ERROR(slice(x, 2, 1, {.axis = 1}), ShapeError, "[slice] 2 to 1 of axis 1 are out of range");
+  CHECK_ERROR(slice(x, 0, 1, {.axis = 1, .step = -1}), ShapeError,
+              "[slice] 0 to 1 of axis 1 in steps of -1 are out of range");
+  CHECK_ERROR(slice(x, 3, 0, {.axis = 1, .step = -1}), ShapeError, "are out of range");
+  CHECK_ERROR(slice(x, 2, -5, {.axis = 1, .step = -1}), ShapeError, "are out of range");
+  CHECK_ERROR(slice(x, 0, 3, {.step = 2}), ShapeError,
+              "[slice] rows 0 to 3 in steps of 2 are out of range");
+  CHECK_ERROR(slice(x, 0, kEnd, {.axis = 2}), ShapeError, "[slice] there is no axis 2");
+  CHECK_ERROR(slice(x, 0, kEnd, {.step = 0}), ShapeError, "[slice] takes no step of 0");
+  CHECK_ERROR(slice(f32({}), 0), ShapeError, "[slice] takes a tensor of at least one axis");
+  CHECK_ERROR(split(x, {1, 1}, 1), ShapeError,
+              "[slice] cannot split axis 1 into {1, 1}; the input is f32[2, 3]");
+  CHECK_ERROR(split(x, {4, -1}, 1), ShapeError, "cannot split axis 1 into {4, -1}");
+  CHECK_ERROR(split(x, {-1, -1}, 1), ShapeError, "into {-1, -1}: -1 is for one size only");
+  CHECK_ERROR(split(x, {5, -2}, 1), ShapeError, "into {5, -2}");
+  CHECK_ERROR(chunk(x, 2, 1), ShapeError,
+              "[slice] cannot cut axis 1 into 2 parts of one size; the input is f32[2, 3]");
+  CHECK_ERROR(chunk(x, 0), ShapeError, "into 0 parts");
+  CHECK_ERROR(flip(x, {2}), ShapeError, "[slice] there is no axis 2");
+  CHECK_ERROR(pad(x, {{1, 1}}), ShapeError,
+              "[pad] takes a padding for each axis, not 1; the input is f32[2, 3]");
+  CHECK_ERROR(pad(x, {{1, 1}, {0, -1}}), ShapeError, "[pad] takes no padding of {0, -1}");
+  CHECK_ERROR(pad(x, {{std::int64_t{1} << 32, 0}, {}}), ShapeError,
+              "[pad] takes no padding of {4294967296, 0}");
+  CHECK_ERROR(pad(f32({1 << 20, 0, 1 << 20}), {{}, {1 << 20, 0}, {}}), ShapeError,
+              "[pad] the result is too large");
   CHECK_ERROR(squeeze(x, {0}), ShapeError, "[squeeze] axis 0 is not of size 1");
   CHECK_ERROR(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
 }
@@ -183,6 +211,9 @@ TEST_CASE("What was open when tensors were joined is compared when it is fed") {
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
   const Tensor y = graph.placeholder("y", DType::f32, {-1, 3});
   const Tensor z = concat({x, y}, 1), w = squeeze(unsqueeze(x, 0), {1});
+  CHECK_ERROR(split(x, {1, 2}), ShapeError,
+              "[slice] cannot split axis 0 into {1, 2}: of an open axis one size is -1");
+  CHECK_ERROR(chunk(x, 2), ShapeError, "[slice] cannot cut axis 0 into 2 parts of one size");
   Session session(graph);
   CHECK_ERROR(session.run(z, {{x, f32({4, 3})}, {y, f32({2, 3})}}), ShapeError,
               "[concat] takes tensors of one dtype, and of one shape but for axis 1; input 1 "

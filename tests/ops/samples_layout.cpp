@@ -57,6 +57,20 @@ void add_layout_samples(std::vector<Sample>& samples) {
   parts("features", {{{kOpen, 8}}, {{kOpen, 3}}, {{kOpen, 1}}, {{kOpen, 4}}}, 1, {0, 1, 2});
   parts("some of the batches", {{{8, 2}}, {{2, 2}}, {{1, 2}}, {{5, 2}}}, 0, {1});
   parts("of a middle axis", {{{2, 5, kOpen}}, {{2, 1, kOpen}}, {{2, 4, kOpen}}}, 1, {1, 0});
+
+  const auto padded = [&](const char* how, const Shape& shape,
+                          const InlineVector<Padding, kMaxRank>& axes, double value) {
+    samples.push_back(moving_sample(pad_op, how, {{shape}}, [axes, value](const Tensors& in) {
+      return pad(in[0], axes, value);
+    }));
+  };
+  padded("rows", {kOpen, 3}, {{2, 1}, {0, 0}}, 0);
+  padded("columns", {kOpen, 3}, {{0, 0}, {0, 2}}, -1.5);
+  padded("images", {2, kOpen, 3}, {{0, 0}, {1, 2}, {1, 0}}, 0.25);
+  padded("a middle axis of 1", {2, 1, kOpen}, {{0, 0}, {1, 1}, {0, 0}}, 1);
+  padded("all of five axes", {2, 1, kOpen, 2, 3}, {{1, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 0}}, 3);
+  padded("by nothing", {kOpen, 2}, {{0, 0}, {0, 0}}, 7);
+  padded("nothing", {0, 2}, {{1, 2}, {0, 1}}, 4);
 }
 
 }  // namespace ebb::tests

@@ -53,9 +53,44 @@ void add_shape_samples(std::vector<Sample>& samples) {
       true));
   samples.push_back(moving_sample(
       slice_op, "nothing", {{{4}}}, [](const Tensors& in) { return slice(in[0], 2, 2); }, true));
+  const auto strided = [&](const char* how, const Shape& shape, std::int64_t begin,
+                           std::int64_t end, const SliceOptions& options) {
+    samples.push_back(moving_sample(
+        strided_slice_op, how, {{shape}},
+        [=](const Tensors& in) { return slice(in[0], begin, end, options); }, true));
+  };
+  strided("a middle axis", {kOpen, 5, 2}, 1, -1, {.axis = 1});
+  strided("the last axis", {2, kOpen, 4}, -3, 3, {.axis = -1});
+  strided("every second", {kOpen, 7}, 1, kEnd, {.axis = 1, .step = 2});
+  strided("every third row", {8, kOpen}, 0, 7, {.step = 3});
+  strided("backwards", {kOpen, 3}, -1, kEnd, {.step = -1});
+  strided("backwards in steps", {2, 7, kOpen}, 5, 0, {.axis = 1, .step = -2});
+  strided("backwards from the end", {kOpen, 6}, -2, -6, {.axis = 1, .step = -1});
+  strided("none of a middle axis", {kOpen, 3, 2}, 2, 2, {.axis = 1});
+  strided("all of one", {kOpen, 1}, 0, kEnd, {.axis = 1});
   samples.push_back(moving_sample(
-      slice_backward_op, "the end", {{{2, 3}}, {{5, 3}}},
-      [](const Tensors& in) { return backward(slice_backward_op, in, SliceAttributes{-2}); }));
+      strided_slice_op, "flipped", {{{2, kOpen, 3}}},
+      [](const Tensors& in) {
+        return flip(in[0], {1, -1});
+      },
+      true));
+  samples.push_back(moving_sample(
+      strided_slice_op, "split", {{{kOpen, 6}}},
+      [](const Tensors& in) {
+        return split(in[0], {1, -1, 2}, 1)[1];
+      },
+      true));
+  const auto placing = [&](const char* how, const Shape& part, const Shape& whole,
+                           const SliceAttributes& attributes) {
+    samples.push_back(moving_sample(
+        slice_backward_op, how, {{part}, {whole}},
+        [=](const Tensors& in) { return backward(slice_backward_op, in, attributes); }));
+  };
+  placing("the end", {2, 3}, {5, 3}, {-2});
+  placing("the middle", {2, kOpen}, {5, kOpen}, {1, 3});
+  placing("of a middle axis", {kOpen, 2, 3}, {kOpen, 4, 3}, {1, 3, 1});
+  placing("backwards in steps", {kOpen, 3}, {kOpen, 7}, {6, 0, 1, -2});
+  placing("nothing", {2, 0}, {2, 3}, {1, 1, 1});
   samples.push_back(moving_sample(
       select_op, "the first row", {{{3, 2}}}, [](const Tensors& in) { return select(in[0], 0, 0); },
       true));
