@@ -2,10 +2,11 @@
 #include <limits>
 
 #include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/strided_walk.h"
 
 namespace ebb {
 
-// Index `index` (negative: from the end) along `axis`, which disappears.
+// Index `index` (negative: from the end) along `axis`, which disappears and is not negative.
 struct SelectAttributes {
   std::int64_t axis = 0;
   std::int64_t index = 0;
@@ -15,35 +16,73 @@ struct SizeAttributes {
   std::int64_t axis = 0;
 };
 
-// Rows begin .. end of the leading axis; negative bounds count from the end, `end` at its limit is
-// the end.
+// begin, begin + step and so on along `axis`, before `end`. Negative bounds count from the end;
+// `end` at its limit is all that is left. The axis is not negative, the step not 0.
 struct SliceAttributes {
-  std::int64_t begin = 0;
-  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
 
-  // The first row, and the one after the last, of `rows`.
-  constexpr std::int64_t first(std::int64_t rows) const noexcept {
-    return begin < 0 ? begin + rows : begin;
+  std::int64_t begin = 0;
+  std::int64_t end = kToTheEnd;
+  std::int64_t axis = 0;
+  std::int64_t step = 1;
+
+  // The first index, and the one where it stops, along an axis of this size.
+  constexpr std::int64_t first(std::int64_t size) const noexcept {
+    return begin < 0 ? begin + size : begin;
   }
-  constexpr std::int64_t last(std::int64_t rows) const noexcept {
-    if (end == std::numeric_limits<std::int64_t>::max()) return rows;
-    return end < 0 ? end + rows : end;
+  constexpr std::int64_t last(std::int64_t size) const noexcept {
+    if (end == kToTheEnd) return step > 0 ? size : -1;
+    return end < 0 ? end + size : end;
+  }
+  // How many there are between the two; none where they are the wrong way round.
+  constexpr std::int64_t count(std::int64_t first, std::int64_t last) const noexcept {
+    const std::int64_t distance = step > 0 ? last - first : first - last;
+    const std::int64_t width = step > 0 ? step : -step;
+    return distance <= 0 ? 0 : (distance - 1) / width + 1;
   }
 };
+
+// How `count` indices along an axis, from `first` on, lie in their tensor.
+inline StridedWalk part_of(const Spec& whole, std::int64_t axis, std::int64_t first,
+                           std::int64_t count, std::int64_t step = 1) noexcept {
+  const auto element = static_cast<std::int64_t>(size_of(whole.dtype));
+  std::int64_t inner = element;
+  for (int i = whole.shape.rank() - 1; i > axis; --i) inner *= whole.shape.dim(i);
+  StridedWalk walk(size_of(whole.dtype), first * inner);
+  walk.add(inner / element, element);
+  walk.add(count, step * inner);
+  std::int64_t outer = 1;
+  for (int i = 0; i < axis; ++i) outer *= whole.shape.dim(i);
+  walk.add(outer, inner * whole.shape.dim(static_cast<int>(axis)));
+  return walk;
+}
+inline StridedWalk part_of(const Spec& whole, const SelectAttributes& attributes) noexcept {
+  const std::int64_t size = whole.shape.dim(static_cast<int>(attributes.axis));
+  return part_of(whole, attributes.axis,
+                 attributes.index < 0 ? attributes.index + size : attributes.index, 1);
+}
+inline StridedWalk part_of(const Spec& whole, const SliceAttributes& attributes) noexcept {
+  const std::int64_t size = whole.shape.dim(static_cast<int>(attributes.axis)),
+                     first = attributes.first(size);
+  return part_of(whole, attributes.axis, first, attributes.count(first, attributes.last(size)),
+                 attributes.step);
+}
 
 namespace cpu {
 // out = in[..., index, ...]; any dtype.
 Status select(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 written at the index: the gradient of select.
 Status select_backward(const KernelContext&);
-// out = zeros like input 1 (no data) with input 0 as its rows SliceAttributes: the gradient of
-// slice, which itself is a view; any dtype.
+// out = the indices of in that SliceAttributes says; any dtype.
+Status strided_slice(const KernelContext&);
+// out = zeros like input 1 (no data) with input 0 at the indices SliceAttributes: the gradient of
+// slice, strided or a view; any dtype.
 Status slice_backward(const KernelContext&);
 // out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
 Status size(const KernelContext&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction select, select_backward, slice_backward, size;
+KernelFunction select, select_backward, strided_slice, slice_backward, size;
 }  // namespace cuda
 }  // namespace ebb

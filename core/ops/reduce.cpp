@@ -21,18 +21,10 @@ Shape reduced(const Shape& shape, const Reduction& reduction) {
 }
 
 Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, bool mean) {
-  const Tensor& tensor = detail::tensor_of(op, x);
-  const int rank = tensor.rank();
+  const int rank = detail::tensor_of(op, x).rank();
   Reduction reduction{
       .axes = options.axes.empty() ? (1u << rank) - 1 : 0, .keep = options.keep, .mean = mean};
-  for (const int given : options.axes) {
-    const int axis = given < 0 ? given + rank : given;
-    if (axis < 0 || axis >= rank)
-      detail::fail(op, "there is no axis " + std::to_string(given), tensor, x.site());
-    if (reduces(reduction, axis))
-      detail::fail(op, "axis " + std::to_string(given) + " is given twice", tensor, x.site());
-    reduction.axes |= 1u << axis;
-  }
+  for (const int axis : detail::axes_of(op, options.axes, x)) reduction.axes |= 1u << axis;
   return detail::apply_to(op, x, reduction);
 }
 

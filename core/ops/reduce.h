@@ -1,13 +1,14 @@
 #pragma once
 #include "ebb/core/kernels/reduce.h"
+#include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 
 struct ReduceOptions {
-  InlineVector<int, kMaxRank> axes = {};  // negative: from the end; none: all of them
-  bool keep = false;                      // reduced axes stay, with size 1
+  Axes axes = {};     // none: all of them
+  bool keep = false;  // reduced axes stay, with size 1
 };
 
 // The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. Throw

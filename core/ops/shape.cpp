@@ -69,6 +69,34 @@ void infer_as_matrix(Inference& inference) {
   inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape.dim(-1)});
 }
 
+// Bit i: axis i of the shape that has it, which is of size 1.
+struct UnitAxes {
+  std::uint64_t axes = 0;
+};
+
+void infer_unsqueeze(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  const std::uint64_t axes = inference.attribute<UnitAxes>().axes;
+  inference.require(x.shape.rank() < kMaxRank, "leaves no room for one more axis");
+  Shape out;
+  for (int i = 0, from = 0; i <= x.shape.rank(); ++i)
+    out.push_back((axes >> i & 1) != 0 ? 1 : x.shape.dim(from++));
+  inference.output(x.dtype, out);
+}
+
+void infer_squeeze(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  const std::uint64_t axes = inference.attribute<UnitAxes>().axes;
+  Shape out;
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if ((axes >> i & 1) == 0)
+      out.push_back(x.shape.dim(i));
+    else if (!detail::may_equal(x.shape.dim(i), 1))
+      inference.fail("axis " + std::to_string(i) + " is not of size 1");
+  }
+  inference.output(x.dtype, out);
+}
+
 // The same memory from its beginning.
 std::size_t at_start(const MemoryQuery&) { return 0; }
 
@@ -84,6 +112,22 @@ Tensor reshape(const Operand& x, const Shape& shape) {
 }
 
 Tensor flatten(const Operand& x) { return detail::apply_to(flatten_op, x); }
+
+Tensor unsqueeze(const Operand& x, int axis) {
+  const Tensor& tensor = detail::tensor_of(unsqueeze_op, x);
+  const int rank = tensor.rank();
+  if (axis < -rank - 1 || axis > rank)
+    detail::fail(unsqueeze_op, "cannot put an axis at " + std::to_string(axis), tensor, x.site());
+  return detail::apply_to(unsqueeze_op, x,
+                          UnitAxes{std::uint64_t{1} << (axis < 0 ? axis + rank + 1 : axis)});
+}
+
+Tensor squeeze(const Operand& x, const Axes& axes) {
+  UnitAxes attributes;
+  for (const int axis : detail::axes_of(squeeze_op, axes, x))
+    attributes.axes |= std::uint64_t{1} << axis;
+  return detail::apply_to(squeeze_op, x, attributes);
+}
 
 Tensor detail::as_matrix(const Operand& x) { return apply_to(as_matrix_op, x); }
 
@@ -119,5 +163,14 @@ constinit const OpDef as_matrix_op{.name = "as_matrix",
                                    .gradient = reshape_gradient,
                                    .view = at_start,
                                    .is_identity = detail::keeps_shape};
+
+constinit const OpDef unsqueeze_op{
+    .name = "unsqueeze", .infer = infer_unsqueeze, .gradient = reshape_gradient, .view = at_start};
+
+constinit const OpDef squeeze_op{.name = "squeeze",
+                                 .infer = infer_squeeze,
+                                 .gradient = reshape_gradient,
+                                 .view = at_start,
+                                 .is_identity = detail::keeps_shape};
 
 }  // namespace ebb

@@ -1,6 +1,9 @@
 #pragma once
+#include <initializer_list>
 #include <limits>
+#include <span>
 
+#include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
@@ -12,11 +15,40 @@ Tensor reshape(const Operand& x, const Shape& shape);
 // x [n, ...] as [n, the rest]. Shares x's memory. Any dtype; at least one axis.
 Tensor flatten(const Operand& x);
 
+// x with one more axis, of size 1, which is then axis `axis` (negative: from the end). Shares x's
+// memory. Any dtype. Throws ShapeError for a place that is none, and for a seventh axis.
+Tensor unsqueeze(const Operand& x, int axis);
+// x without these axes, which are of size 1. Shares x's memory. Any dtype. They are named, since an
+// open batch may be of size 1 too. Throws ShapeError for axes of other sizes.
+Tensor squeeze(const Operand& x, const Axes& axes);
+
 inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
-// x[begin:end] of the leading axis. Negative bounds count from the end; nothing is clamped. Shares
-// x's memory. Any dtype. Throws ShapeError for bounds out of range.
-Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end = kEnd);
+struct SliceOptions {
+  int axis = 0;           // negative: from the end
+  std::int64_t step = 1;  // negative: backwards
+};
+
+// x[begin:end] of the leading axis, or x[begin:end:step] of another. Negative bounds count from the
+// end, as in Python; nothing is clamped. kEnd is what is behind the last element; in backward steps
+// what is before the first, so that slice(x, -1, kEnd, {.step = -1}) is all of x backwards. In
+// steps of 1 along the leading axis it shares x's memory, else it is a copy. Any dtype. Throws
+// ShapeError for bounds out of range or the wrong way round, an axis that is not there, a step of
+// 0.
+Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end = kEnd,
+             const SliceOptions& options = {});
+// x cut into parts of these sizes, one after the other along an axis; one of them may be -1: what
+// is left, as one has to be where the axis is open. Each is a slice. Throws ShapeError where the
+// sizes are not those of the axis.
+Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis = 0);
+inline Tensors split(const Operand& x, std::initializer_list<std::int64_t> sizes, int axis = 0) {
+  return split(x, std::span(sizes.begin(), sizes.size()), axis);
+}
+// x cut into so many parts of one size. Throws ShapeError where that does not come out even, or the
+// axis is open.
+Tensors chunk(const Operand& x, int parts, int axis = 0);
+// x backwards along these axes; none: all of them.
+Tensor flip(const Operand& x, const Axes& axes = {});
 
 // x at `index` along `axis`, which disappears; a copy. Both may be negative: from the end. Any
 // dtype. Throws ShapeError where one is out of range.
@@ -38,7 +70,7 @@ Tensor reshape_like(const Operand& x, const Operand& like);
 Tensor as_matrix(const Operand& x);
 }  // namespace detail
 
-extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, slice_op,
-    slice_backward_op, select_op, select_backward_op, size_op;
+extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, unsqueeze_op, squeeze_op,
+    slice_op, strided_slice_op, slice_backward_op, select_op, select_backward_op, size_op;
 
 }  // namespace ebb

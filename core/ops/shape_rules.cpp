@@ -1,5 +1,7 @@
 #include "ebb/core/ops/shape_rules.h"
 
+#include <algorithm>
+
 #include "ebb/core/base/error.h"
 
 namespace ebb::detail {
@@ -17,6 +19,26 @@ const Tensor& tensor_of(const OpDef& op, const Operand& operand) {
   if (!operand.tensor().defined())
     throw Error(message(op.name, "an input is a tensor that holds nothing", operand.site()));
   return operand.tensor();
+}
+
+int axis_of(const OpDef& op, int axis, const Operand& x) {
+  const Tensor& tensor = tensor_of(op, x);
+  const int rank = tensor.rank();
+  if (axis < -rank || axis >= rank)
+    fail(op, "there is no axis " + std::to_string(axis), tensor, x.site());
+  return axis < 0 ? axis + rank : axis;
+}
+
+Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x) {
+  const Tensor& tensor = tensor_of(op, x);
+  Axes found;
+  for (const int given : axes) {
+    const int axis = axis_of(op, given, x);
+    if (std::find(found.begin(), found.end(), axis) != found.end())
+      fail(op, "axis " + std::to_string(given) + " is given twice", tensor, x.site());
+    found.push_back(axis);
+  }
+  return found;
 }
 
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes) {

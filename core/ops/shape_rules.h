@@ -1,5 +1,6 @@
 // What the shape rules and public functions of several families share.
 #pragma once
+#include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
 #include "ebb/core/tensor/op_def.h"
@@ -29,6 +30,11 @@ class HeldOperand {
   const Tensor handle_;
   const Operand operand_;
 };
+
+// An axis of the operand, or several, counted from the front. Throw ShapeError for one that is not
+// there, or is given twice.
+int axis_of(const OpDef& op, int axis, const Operand& x);
+Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x);
 
 // An operator of one tensor operand.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});

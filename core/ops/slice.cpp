@@ -1,6 +1,7 @@
 #include "ebb/core/kernels/slice.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -10,23 +11,54 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-void infer_slice(Inference& inference) {
-  const auto& attributes = inference.attribute<SliceAttributes>();
-  const Spec& x = inference.inputs[0];
-  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
-  Shape out = x.shape;
-  if (x.shape.dim(0) != kOpen) {
-    const std::int64_t begin = attributes.first(x.shape.dim(0));
-    const std::int64_t end = attributes.last(x.shape.dim(0));
-    if (begin < 0 || begin > end || end > x.shape.dim(0))
-      inference.fail("rows " + std::to_string(attributes.begin) + " to " +
-                     (attributes.end == kEnd ? "the end" : std::to_string(attributes.end)) +
-                     " are out of range");
-    out.set(0, end - begin);
-  } else if (attributes.end != kEnd && (attributes.begin < 0) == (attributes.end < 0)) {
-    out.set(0, std::max<std::int64_t>(attributes.end - attributes.begin, 0));
+// "rows 1 to 3", "1 to the end of axis 2 in steps of -1".
+std::string name_of(const SliceAttributes& slice) {
+  std::string text = slice.axis == 0 ? "rows " : "";
+  text += std::to_string(slice.begin) + " to ";
+  text += slice.end == kEnd ? "the end" : std::to_string(slice.end);
+  if (slice.axis != 0) text += " of axis " + std::to_string(slice.axis);
+  if (slice.step != 1) text += " in steps of " + std::to_string(slice.step);
+  return text;
+}
+
+// The shape of the part of x.
+Shape sliced(const Inference& inference, const Shape& x) {
+  const auto& slice = inference.attribute<SliceAttributes>();
+  const auto axis = static_cast<int>(slice.axis);
+  inference.require(x.rank() >= 1, "takes a tensor of at least one axis");
+  if (axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
+  Shape out = x;
+  if (const std::int64_t size = x.dim(axis); size != kOpen) {
+    const std::int64_t first = slice.first(size), last = slice.last(size);
+    // Backwards, the place before the first is what the place behind the last is otherwise.
+    const std::int64_t least = slice.step > 0 ? 0 : -1, most = slice.step > 0 ? size : size - 1;
+    if (std::min(first, last) < least || std::max(first, last) > most ||
+        (slice.step > 0 ? first > last : first < last))
+      inference.fail(name_of(slice) + " are out of range");
+    out.set(axis, slice.count(first, last));
+  } else {
+    // Known where both bounds count from one side; what is left ends at 0 from the end, or
+    // backwards at -1 from the front.
+    const bool whole = slice.end == kEnd, forwards = slice.step > 0;
+    const std::int64_t end = !whole ? slice.end : forwards ? 0 : -1;
+    if ((slice.begin < 0) == (whole ? forwards : end < 0))
+      out.set(axis, slice.count(slice.begin, end));
   }
-  inference.output(x.dtype, out);
+  return out;
+}
+
+// What is contiguous is a view.
+const OpDef& slice_of(const SliceAttributes& slice) {
+  return slice.axis == 0 && slice.step == 1 ? slice_op : strided_slice_op;
+}
+
+Tensors slice_gradient(Gradient g) {
+  const Tensor x = g.x(0);
+  return {apply_one(slice_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
+}
+
+bool takes_all(const MemoryQuery& query) {
+  return query.attribute<SliceAttributes>().step > 0 && detail::keeps_shape(query);
 }
 
 std::size_t slice_offset(const MemoryQuery& query) {
@@ -37,44 +69,109 @@ std::size_t slice_offset(const MemoryQuery& query) {
          (x.bytes() / static_cast<std::size_t>(rows));
 }
 
-void infer_select(Inference& inference) {
+Shape selected(const Inference& inference, const Shape& x) {
   const auto& attributes = inference.attribute<SelectAttributes>();
-  const Spec& x = inference.inputs[0];
   const int axis = static_cast<int>(attributes.axis);
-  if (axis < 0 || axis >= x.shape.rank())
-    inference.fail("there is no axis " + std::to_string(axis));
-  const std::int64_t size = x.shape.dim(axis);
+  if (axis < 0 || axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
+  const std::int64_t size = x.dim(axis);
   if (size != kOpen && (attributes.index < -size || attributes.index >= size))
     inference.fail("there is no index " + std::to_string(attributes.index) + " along axis " +
                    std::to_string(axis));
   Shape out;
-  for (int i = 0; i < x.shape.rank(); ++i)
-    if (i != axis) out.push_back(x.shape.dim(i));
-  inference.output(x.dtype, out);
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) out.push_back(x.dim(i));
+  return out;
 }
 
-// The gradient of an operator that leaves elements out: dy at their places, zeros elsewhere.
-template <void (*Forward)(Inference&)>
+using PartOf = Shape(const Inference&, const Shape& x);
+
+// An operator that leaves elements out.
+template <PartOf part_of>
+void infer_part(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  inference.output(x.dtype, part_of(inference, x.shape));
+}
+
+// Its gradient: dy at their places, zeros elsewhere.
+template <PartOf part_of>
 void infer_placing(Inference& inference) {
-  Specs parts;
-  Inference forward{inference.op, inference.inputs.subspan(1), inference.attributes, inference.site,
-                    parts};
-  Forward(forward);
   const Spec& dy = inference.inputs[0];
-  inference.require(detail::may_equal(dy.shape, parts[0].shape),
+  const Shape& x = inference.inputs[1].shape;
+  inference.require(detail::may_equal(dy.shape, part_of(inference, x)),
                     "the first shape is not that of the part");
-  inference.output(dy.dtype, inference.inputs[1].shape);
+  inference.output(dy.dtype, x);
 }
 
 }  // namespace
 
-Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end) {
-  return detail::apply_to(slice_op, x, SliceAttributes{begin, end});
+Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end, const SliceOptions& options) {
+  const Tensor& tensor = detail::tensor_of(slice_op, x);
+  if (tensor.rank() == 0)
+    detail::fail(slice_op, "takes a tensor of at least one axis", tensor, x.site());
+  if (options.step == 0 || options.step < -kMaxElements)
+    detail::fail(slice_op, "takes no step of " + std::to_string(options.step), tensor, x.site());
+  const SliceAttributes attributes{begin, end, detail::axis_of(slice_op, options.axis, x),
+                                   options.step};
+  return detail::apply_to(slice_of(attributes), x, attributes);
+}
+
+Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis) {
+  const Tensor tensor = detail::tensor_of(slice_op, x);
+  axis = detail::axis_of(slice_op, axis, x);
+  const auto fail = [&](const std::string& text) {
+    std::string list;
+    for (const std::int64_t size : sizes) list += (list.empty() ? "" : ", ") + std::to_string(size);
+    detail::fail(slice_op,
+                 "cannot split axis " + std::to_string(axis) + " into {" + list + "}" + text,
+                 tensor, x.site());
+  };
+  const std::int64_t whole = tensor.shape().dim(axis);
+  std::int64_t known = 0, open = 0;
+  for (const std::int64_t size : sizes) {
+    if (size < -1 || size > kMaxElements) fail("");
+    (size == -1 ? open : known) += size == -1 ? 1 : size;
+  }
+  if (open > 1) fail(": -1 is for one size only");
+  if (whole == kOpen && open == 0) fail(": of an open axis one size is -1");
+  if (whole != kOpen && (open > 0 ? known > whole : known != whole)) fail("");
+  Tensors parts;
+  std::int64_t at = 0;  // from the front, and behind what is left from the end
+  for (const std::int64_t size : sizes) {
+    const std::int64_t begin = at;
+    at = size == -1 ? at - known : at + size;
+    const bool to_the_end = at == 0 && (size == -1 || begin < 0);
+    parts.push_back(slice({tensor, x.site()}, begin, to_the_end ? kEnd : at, {.axis = axis}));
+  }
+  return parts;
+}
+
+Tensors chunk(const Operand& x, int parts, int axis) {
+  const Tensor tensor = detail::tensor_of(slice_op, x);
+  axis = detail::axis_of(slice_op, axis, x);
+  const std::int64_t size = tensor.shape().dim(axis);
+  if (parts < 1 || size == kOpen || size % parts != 0)
+    detail::fail(slice_op,
+                 "cannot cut axis " + std::to_string(axis) + " into " + std::to_string(parts) +
+                     " parts of one size",
+                 tensor, x.site());
+  return split({tensor, x.site()},
+               std::vector<std::int64_t>(static_cast<std::size_t>(parts), size / parts), axis);
+}
+
+Tensor flip(const Operand& x, const Axes& axes) {
+  Axes all = detail::axes_of(strided_slice_op, axes, x);
+  if (axes.empty())
+    for (int i = 0; i < x.tensor().rank(); ++i) all.push_back(i);
+  const CallSite site = x.site();
+  Tensor flipped = x.take();
+  for (const int axis : all)
+    flipped = slice({std::move(flipped), site}, -1, kEnd, {.axis = axis, .step = -1});
+  return flipped;
 }
 
 Tensor select(const Operand& x, int axis, std::int64_t index) {
-  const int rank = detail::tensor_of(select_op, x).rank();
-  return detail::apply_to(select_op, x, SelectAttributes{axis < 0 ? axis + rank : axis, index});
+  return detail::apply_to(select_op, x,
+                          SelectAttributes{detail::axis_of(select_op, axis, x), index});
 }
 
 Tensor last_step(const Operand& x) {
@@ -85,39 +182,39 @@ Tensor last_step(const Operand& x) {
 }
 
 Tensor size(const Operand& x, int axis) {
-  const Tensor& tensor = detail::tensor_of(size_op, x);
-  const int rank = tensor.rank();
-  if (axis < -rank || axis >= rank)
-    detail::fail(size_op, "there is no axis " + std::to_string(axis), tensor, x.site());
-  return detail::apply_to(size_op, x, SizeAttributes{axis < 0 ? axis + rank : axis});
+  return detail::apply_to(size_op, x, SizeAttributes{detail::axis_of(size_op, axis, x)});
 }
 
 Tensor rows(const Operand& x) { return size(x, 0); }
 
-constinit const OpDef slice_op{
-    .name = "slice",
-    .infer = infer_slice,
-    .gradient = [](Gradient g) -> Tensors {
-      const Tensor x = g.x(0);
-      return {apply_one(slice_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
-    },
-    .view = slice_offset,
-    .is_identity = detail::keeps_shape};
+constinit const OpDef slice_op{.name = "slice",
+                               .infer = infer_part<sliced>,
+                               .gradient = slice_gradient,
+                               .view = slice_offset,
+                               .is_identity = detail::keeps_shape};
+
+constinit const OpDef strided_slice_op{.name = "slice",
+                                       .infer = infer_part<sliced>,
+                                       .gradient = slice_gradient,
+                                       .is_identity = takes_all,
+                                       .cpu = {cpu::strided_slice},
+                                       .cuda = {cuda::strided_slice}};
 
 constinit const OpDef slice_backward_op{
     .name = "slice_backward",
-    .infer = infer_placing<infer_slice>,
+    .infer = infer_placing<sliced>,
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(slice_op, {g.dy()}, g.node().attributes, g.site()), {}};
+      const auto& slice = g.attribute<SliceAttributes>();
+      return {apply_one(slice_of(slice), {g.dy()}, slice, g.site()), {}};
     },
     .shape_only = bit(1),
-    .is_identity = detail::keeps_shape,
+    .is_identity = takes_all,
     .cpu = {cpu::slice_backward},
     .cuda = {cuda::slice_backward}};
 
 constinit const OpDef select_op{
     .name = "select",
-    .infer = infer_select,
+    .infer = infer_part<selected>,
     .gradient = [](Gradient g) -> Tensors {
       const Tensor x = g.x(0);
       return {apply_one(select_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
@@ -127,7 +224,7 @@ constinit const OpDef select_op{
 
 constinit const OpDef select_backward_op{
     .name = "select_backward",
-    .infer = infer_placing<infer_select>,
+    .infer = infer_placing<selected>,
     .gradient = [](Gradient g) -> Tensors {
       return {apply_one(select_op, {g.dy()}, g.node().attributes, g.site()), {}};
     },

@@ -34,6 +34,7 @@ Status index_select(const KernelContext& context) {
   auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {
     with_width(part, [&](auto width) {
+      const auto bytes = static_cast<std::size_t>(width > 0 ? width : part);
       for_pieces(
           axis.outer * chosen, rows_per_piece(part / 4), [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end; ++i) {
@@ -41,7 +42,7 @@ Status index_select(const KernelContext& context) {
               if (at >= 0 && at < axis.size)
                 std::memcpy(to + i * part, from + (i / chosen * axis.size + at) * part, width);
               else
-                std::memset(to + i * part, missing, width);
+                std::memset(to + i * part, missing, bytes);
             }
           });
     });

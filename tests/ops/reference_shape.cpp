@@ -29,15 +29,30 @@ std::vector<std::int64_t> selected(const Shape& shape, const SelectAttributes& a
   return places;
 }
 
-std::vector<std::int64_t> sliced(const Shape& shape, const SliceAttributes& attributes) {
-  const std::int64_t rows = shape[0];
-  const std::int64_t begin = attributes.begin < 0 ? attributes.begin + rows : attributes.begin;
-  const std::int64_t end = attributes.end == kEnd ? rows
-                           : attributes.end < 0   ? attributes.end + rows
-                                                  : attributes.end;
+// The indices that a slice takes along its axis, in order.
+std::vector<std::int64_t> indices(const Shape& shape, const SliceAttributes& slice) {
+  const std::int64_t size = shape[static_cast<int>(slice.axis)];
+  std::int64_t end = slice.end < 0 ? slice.end + size : slice.end;
+  if (slice.end == kEnd) end = slice.step < 0 ? -1 : size;
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = slice.begin < 0 ? slice.begin + size : slice.begin;
+       slice.step < 0 ? i > end : i < end; i += slice.step)
+    found.push_back(i);
+  return found;
+}
+
+Shape sliced_shape(Shape shape, const SliceAttributes& slice) {
+  shape.set(static_cast<int>(slice.axis), static_cast<std::int64_t>(indices(shape, slice).size()));
+  return shape;
+}
+
+std::vector<std::int64_t> sliced(const Shape& shape, const SliceAttributes& slice) {
+  const std::vector<std::int64_t> along = indices(shape, slice);
   std::vector<std::int64_t> places;
-  for_each_index(shape, [&](const Index& index) {
-    if (index[0] >= begin && index[0] < end) places.push_back(position(shape, index));
+  for_each_index(sliced_shape(shape, slice), [&](Index index) {
+    std::int64_t& i = index[static_cast<std::size_t>(slice.axis)];
+    i = along[static_cast<std::size_t>(i)];
+    places.push_back(position(shape, index));
   });
   return places;
 }
@@ -77,13 +92,13 @@ void add_shape_references(std::vector<Reference>& references) {
     const Shape& x = a[0].shape;
     return reshaped(a[0], {size(x, 0, x.rank() - 1), x[-1]});
   });
-  add(slice_op, [](const Application& a) {
-    const auto places = sliced(a[0].shape, a.attribute<SliceAttributes>());
-    Shape shape = a[0].shape;
-    const std::int64_t row = size(shape, 1, shape.rank());
-    shape.set(0, static_cast<std::int64_t>(places.size()) / row);
-    return picked(a[0], places, shape);
-  });
+  for (const OpDef* op : {&unsqueeze_op, &squeeze_op})
+    add(*op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
+  for (const OpDef* op : {&slice_op, &strided_slice_op})
+    add(*op, [](const Application& a) {
+      const auto& slice = a.attribute<SliceAttributes>();
+      return picked(a[0], sliced(a[0].shape, slice), sliced_shape(a[0].shape, slice));
+    });
   add(slice_backward_op, [](const Application& a) {
     return placed(a[0], sliced(a[1].shape, a.attribute<SliceAttributes>()), a[1].shape);
   });

@@ -3,6 +3,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
@@ -143,6 +144,83 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(normal({-1}), ShapeError, "[normal] takes no open shape [?]");
   CHECK_ERROR(assign(x, f32({3, 2})), ShapeError, "[assign] takes tensors of one shape and dtype");
   CHECK_ERROR(add_assign(whole, 1), ShapeError, "[add_assign] takes f32, f64, f16 or bf16");
+}
+
+TEST_CASE("Operators that move elements refuse axes and shapes that are not there, in words") {
+  const Tensor x = f32({2, 3});
+  CHECK_ERROR(permute(x, {0}), ShapeError,
+              "[permute] is given an order of 1 axes; the input is f32[2, 3]");
+  CHECK_ERROR(permute(x, {0, 2}), ShapeError, "[permute] there is no axis 2");
+  CHECK_ERROR(permute(x, {1, -1}), ShapeError, "[permute] axis -1 is given twice");
+  CHECK_ERROR(transpose(x, 0, 2), ShapeError, "[permute] there is no axis 2");
+  CHECK_ERROR(transpose(f32({3})), ShapeError, "[permute] there is no axis -2");
+  CHECK_ERROR(permute(2, {}), Error, "[permute] takes a tensor here, not a number");
+  CHECK_ERROR(concat(Tensors()), Error, "[concat] takes at least one tensor");
+  CHECK_ERROR(concat({x, Tensor()}), Error, "[concat] an input is a tensor that holds nothing");
+  CHECK_ERROR(concat({x, x}, 2), ShapeError, "[concat] there is no axis 2");
+  CHECK_ERROR(concat({f32({}), f32({})}), ShapeError, "[concat] there is no axis 0");
+  CHECK_ERROR(concat({x, x, f32({2, 4})}), ShapeError,
+              "[concat] takes tensors of one dtype, and of one shape but for axis 0; input 2 "
+              "differs; inputs are f32[2, 3], f32[2, 3], f32[2, 4]");
+  CHECK_ERROR(concat({x, cast(x, DType::f64)}, 1), ShapeError, "input 1 differs");
+  CHECK_ERROR(concat({x, f32({2})}, 1), ShapeError, "input 1 differs");
+  CHECK_ERROR(stack(Tensors()), Error, "[stack] takes at least one tensor");
+  CHECK_ERROR(stack({x, Tensor()}), Error, "[unsqueeze] an input is a tensor that holds nothing");
+  CHECK_ERROR(stack({x, f32({3, 2})}), ShapeError,
+              "[stack] takes tensors of one shape and dtype; input 1 is f32[3, 2], the first "
+              "f32[2, 3]");
+  CHECK_ERROR(stack({x}, 3), ShapeError, "[unsqueeze] cannot put an axis at 3");
+  CHECK_ERROR(unsqueeze(x, -4), ShapeError,
+              "[unsqueeze] cannot put an axis at -4; the input is f32[2, 3]");
+  CHECK_ERROR(unsqueeze(f32({1, 1, 1, 1, 1, 1}), 0), ShapeError,
+              "[unsqueeze] leaves no room for one more axis");
+  CHECK_ERROR(slice(x, 1, 4, {.axis = 1}), ShapeError,
+              "[slice] 1 to 4 of axis 1 are out of range; the input is f32[2, 3]");
+  CHECK_ERROR(slice(x, 2, 1, {.axis = 1}), ShapeError, "[slice] 2 to 1 of axis 1 are out of range");
+  CHECK_ERROR(slice(x, 0, 1, {.axis = 1, .step = -1}), ShapeError,
+              "[slice] 0 to 1 of axis 1 in steps of -1 are out of range");
+  CHECK_ERROR(slice(x, 3, 0, {.axis = 1, .step = -1}), ShapeError, "are out of range");
+  CHECK_ERROR(slice(x, 2, -5, {.axis = 1, .step = -1}), ShapeError, "are out of range");
+  CHECK_ERROR(slice(x, 0, 3, {.step = 2}), ShapeError,
+              "[slice] rows 0 to 3 in steps of 2 are out of range");
+  CHECK_ERROR(slice(x, 0, kEnd, {.axis = 2}), ShapeError, "[slice] there is no axis 2");
+  CHECK_ERROR(slice(x, 0, kEnd, {.step = 0}), ShapeError, "[slice] takes no step of 0");
+  CHECK_ERROR(slice(f32({}), 0), ShapeError, "[slice] takes a tensor of at least one axis");
+  CHECK_ERROR(split(x, {1, 1}, 1), ShapeError,
+              "[slice] cannot split axis 1 into {1, 1}; the input is f32[2, 3]");
+  CHECK_ERROR(split(x, {4, -1}, 1), ShapeError, "cannot split axis 1 into {4, -1}");
+  CHECK_ERROR(split(x, {-1, -1}, 1), ShapeError, "into {-1, -1}: -1 is for one size only");
+  CHECK_ERROR(split(x, {5, -2}, 1), ShapeError, "into {5, -2}");
+  CHECK_ERROR(chunk(x, 2, 1), ShapeError,
+              "[slice] cannot cut axis 1 into 2 parts of one size; the input is f32[2, 3]");
+  CHECK_ERROR(chunk(x, 0), ShapeError, "into 0 parts");
+  CHECK_ERROR(flip(x, {2}), ShapeError, "[slice] there is no axis 2");
+  CHECK_ERROR(pad(x, {{1, 1}}), ShapeError,
+              "[pad] takes a padding for each axis, not 1; the input is f32[2, 3]");
+  CHECK_ERROR(pad(x, {{1, 1}, {0, -1}}), ShapeError, "[pad] takes no padding of {0, -1}");
+  CHECK_ERROR(pad(x, {{std::int64_t{1} << 32, 0}, {}}), ShapeError,
+              "[pad] takes no padding of {4294967296, 0}");
+  CHECK_ERROR(pad(f32({1 << 20, 0, 1 << 20}), {{}, {1 << 20, 0}, {}}), ShapeError,
+              "[pad] the result is too large");
+  CHECK_ERROR(squeeze(x, {0}), ShapeError, "[squeeze] axis 0 is not of size 1");
+  CHECK_ERROR(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
+}
+
+TEST_CASE("What was open when tensors were joined is compared when it is fed") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
+  const Tensor y = graph.placeholder("y", DType::f32, {-1, 3});
+  const Tensor z = concat({x, y}, 1), w = squeeze(unsqueeze(x, 0), {1});
+  CHECK_ERROR(split(x, {1, 2}), ShapeError,
+              "[slice] cannot split axis 0 into {1, 2}: of an open axis one size is -1");
+  CHECK_ERROR(chunk(x, 2), ShapeError, "[slice] cannot cut axis 0 into 2 parts of one size");
+  Session session(graph);
+  CHECK_ERROR(session.run(z, {{x, f32({4, 3})}, {y, f32({2, 3})}}), ShapeError,
+              "[concat] takes tensors of one dtype, and of one shape but for axis 1; input 1 "
+              "differs; inputs are f32[4, 3], f32[2, 3]");
+  CHECK_ERROR(session.run(w, {{x, f32({2, 3})}}), ShapeError,
+              "[squeeze] axis 1 is not of size 1; the input is f32[1, 2, 3]");
+  CHECK(session.run(w, {{x, f32({1, 3})}}).shape() == Shape{1, 3});
 }
 
 TEST_CASE("lstm says which layer does not fit") {

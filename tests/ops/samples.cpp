@@ -11,6 +11,16 @@ std::vector<const OpDef*> every_operator() {
   return all;
 }
 
+Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
+                     std::function<Tensor(const Tensors&)> call, bool any_shape) {
+  return {.op = &op,
+          .name = std::string(op.name) + ", " + how,
+          .inputs = std::move(inputs),
+          .call = [call = std::move(call)](const Tensors& in) -> Tensors { return {call(in)}; },
+          .any_dtype = true,
+          .any_shape = any_shape};
+}
+
 std::vector<Sample> all_samples(DType dtype) {
   std::vector<Sample> samples;
   add_pointwise_samples(samples);
@@ -22,6 +32,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_lstm_samples(samples, dtype);
   add_shape_samples(samples);
   add_index_samples(samples);
+  add_layout_samples(samples);
   add_update_samples(samples);
   add_memory_figure_samples(samples);
   add_optim_samples(samples, dtype);

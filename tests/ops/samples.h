@@ -61,6 +61,10 @@ inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> 
   return is_half(dtype) ? std::vector<std::int64_t>{0, 3} : of_float;
 }
 
+// Of an operator of every dtype, with one result.
+Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
+                     std::function<Tensor(const Tensors&)> call, bool any_shape = false);
+
 // The families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);
 void add_copy_samples(std::vector<Sample>& samples);
@@ -71,6 +75,7 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype);
 void add_lstm_samples(std::vector<Sample>& samples, DType dtype);
 void add_shape_samples(std::vector<Sample>& samples);
 void add_index_samples(std::vector<Sample>& samples);
+void add_layout_samples(std::vector<Sample>& samples);
 void add_update_samples(std::vector<Sample>& samples);
 void add_memory_figure_samples(std::vector<Sample>& samples);
 void add_optim_samples(std::vector<Sample>& samples, DType dtype);

@@ -1,0 +1,95 @@
+#pragma once
+#include <span>
+
+#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/strided_walk.h"
+
+namespace ebb {
+
+// Axis i of the result is axis axes[i] of what is permuted; none is negative.
+struct PermuteAttributes {
+  std::int32_t axes[kMaxRank] = {};
+  std::int32_t rank = 0;
+};
+
+// How the result of `permute` lies in its input.
+inline StridedWalk permuted(const Spec& in, const PermuteAttributes& attributes) noexcept {
+  std::int64_t strides[kMaxRank], step = static_cast<std::int64_t>(size_of(in.dtype));
+  for (int axis = attributes.rank - 1; axis >= 0; --axis) {
+    strides[axis] = step;
+    step *= in.shape.dim(axis);
+  }
+  StridedWalk walk(size_of(in.dtype));
+  for (int i = attributes.rank - 1; i >= 0; --i)
+    walk.add(in.shape.dim(attributes.axes[i]), strides[attributes.axes[i]]);
+  return walk;
+}
+
+// The axis along which tensors lie one after the other; not negative.
+struct ConcatAttributes {
+  std::int64_t axis = 0;
+};
+
+// Calls f(part, walk) for tensors that lie one after the other in `whole`, without those that are
+// empty or have no data: how the part lies in it. The first failure is the answer.
+template <class F>
+Status for_parts(const Spec& whole, const ConcatAttributes& attributes,
+                 std::span<const Buffer> parts, const F& f) noexcept {
+  const auto axis = static_cast<int>(attributes.axis);
+  const auto row_bytes = [axis](const Spec& spec) {
+    auto bytes = static_cast<std::int64_t>(size_of(spec.dtype));
+    for (int i = axis; i < spec.shape.rank(); ++i) bytes *= spec.shape.dim(i);
+    return bytes;
+  };
+  std::int64_t rows = 1, at = 0;
+  for (int i = 0; i < axis; ++i) rows *= whole.shape.dim(i);
+  for (const Buffer& part : parts) {
+    const std::int64_t bytes = row_bytes(part.spec);
+    StridedWalk walk(static_cast<std::size_t>(bytes), at);
+    walk.add(rows, row_bytes(whole));
+    if (part.data != nullptr && rows * bytes > 0)
+      if (const Status status = f(part, walk); !status.ok()) return status;
+    at += bytes;
+  }
+  return {};
+}
+
+// How many elements of `value` are before and behind those of each axis.
+struct PadAttributes {
+  std::uint32_t before[kMaxRank] = {}, after[kMaxRank] = {};
+  std::uint64_t rank = 0;
+  double value = 0;
+};
+
+// How what is padded lies in the result.
+inline StridedWalk padded(const Spec& in, const Spec& out,
+                          const PadAttributes& attributes) noexcept {
+  std::int64_t offset = 0, step = static_cast<std::int64_t>(size_of(out.dtype));
+  std::int64_t strides[kMaxRank];
+  for (int axis = out.shape.rank() - 1; axis >= 0; --axis) {
+    strides[axis] = step;
+    offset += step * attributes.before[axis];
+    step *= out.shape.dim(axis);
+  }
+  StridedWalk walk(size_of(out.dtype), offset);
+  for (int axis = out.shape.rank() - 1; axis >= 0; --axis)
+    walk.add(in.shape.dim(axis), strides[axis]);
+  return walk;
+}
+
+namespace cpu {
+// out = in with its axes in the order of PermuteAttributes; any dtype.
+Status permute(const KernelContext&);
+// out = the inputs one after the other along ConcatAttributes::axis; any dtype.
+Status concat(const KernelContext&);
+// out[i] = the part of input 0 that input 1 + i (no data) has the shape of, those that are wanted:
+// the gradient of concat; any dtype.
+Status concat_backward(const KernelContext&);
+// out = in with the paddings of PadAttributes around it; any dtype.
+Status pad(const KernelContext&);
+}  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction permute, concat, concat_backward, pad;
+}  // namespace cuda
+}  // namespace ebb

@@ -1,0 +1,47 @@
+// Operators that move elements and compute nothing; of any dtype.
+#pragma once
+#include <initializer_list>
+#include <span>
+
+#include "ebb/core/ops/axes.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// A copy of x with its axes in another order: axis i of the result is axis axes[i] of x. x itself
+// where that is the order they have. Throws ShapeError unless each axis of x is named once.
+Tensor permute(const Operand& x, const Axes& axes);
+// The same with two axes exchanged. Throws ShapeError for an axis that is not there.
+Tensor transpose(const Operand& x, int a = -2, int b = -1);
+
+// Tensors of one dtype one after the other along an axis (negative: from the end), of one shape but
+// for that axis; any number of them, at least one. Throws ShapeError, which says which of them
+// differs, and Error for none.
+Tensor concat(std::span<const Tensor> tensors, int axis = 0, CallSite site = CallSite::here());
+inline Tensor concat(std::initializer_list<Tensor> tensors, int axis = 0,
+                     CallSite site = CallSite::here()) {
+  return concat(std::span(tensors.begin(), tensors.size()), axis, site);
+}
+
+// Tensors of one shape and dtype side by side along a new axis (negative: from the end of the
+// result); any number of them, at least one. Throws as concat does.
+Tensor stack(std::span<const Tensor> tensors, int axis = 0, CallSite site = CallSite::here());
+inline Tensor stack(std::initializer_list<Tensor> tensors, int axis = 0,
+                    CallSite site = CallSite::here()) {
+  return stack(std::span(tensors.begin(), tensors.size()), axis, site);
+}
+
+// What is put before and behind the elements along an axis: how many more.
+struct Padding {
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+};
+// x among elements of `value`, converted to its dtype, with a padding for each axis:
+// pad(x, {{0, 0}, {1, 2}}) has one column more on the left and two on the right. The gradient
+// passes to x. Throws ShapeError for another number of paddings, one below 0 or above 2^32 - 1.
+Tensor pad(const Operand& x, const InlineVector<Padding, kMaxRank>& axes, double value = 0);
+
+extern const OpDef permute_op, concat_op, concat_backward_op, pad_op;
+
+}  // namespace ebb

@@ -1,0 +1,228 @@
+#include "ebb/kernels/cpu/strided_copy.h"
+
+#include <bit>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "ebb/core/kernels/fill_around.h"
+#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/width.h"
+#include "ebb/kernels/cpu/vector_block.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Where in the input one row after the other begins, from the index-th on: rows are the axes of the
+// walk from `first` on.
+class Rows {
+ public:
+  Rows(const StridedWalk& walk, int first, std::int64_t index) noexcept
+      : walk_(walk), first_(first), offset_(walk.offset()) {
+    for (int axis = first; axis < walk.axes(); ++axis) {
+      index_[axis] = index % walk.size(axis);
+      index /= walk.size(axis);
+      offset_ += index_[axis] * walk.stride(axis);
+    }
+  }
+  std::int64_t offset() const noexcept { return offset_; }
+  void next() noexcept {
+    for (int axis = first_; axis < walk_.axes(); ++axis) {
+      offset_ += walk_.stride(axis);
+      if (++index_[axis] < walk_.size(axis)) return;
+      offset_ -= index_[axis] * walk_.stride(axis);
+      index_[axis] = 0;
+    }
+  }
+
+ private:
+  const StridedWalk& walk_;
+  const int first_;
+  std::int64_t offset_;
+  std::int64_t index_[kMaxRank] = {};
+};
+
+// Bytes that one thread copies alone.
+constexpr std::int64_t kPieceBytes = 128 * 1024;
+
+// Calls copy(at, plain, bytes) for all units, the larger ones in parts: where the bytes lie in the
+// array that the walk goes through, and in the one that is contiguous.
+template <class Copy>
+void for_units(const StridedWalk& walk, const Copy& copy) {
+  const std::int64_t unit = walk.unit(), parts = divide_up(unit, kPieceBytes);
+  if (parts == 1)
+    return for_pieces(walk.count(), kPieceBytes / unit, [&](std::int64_t begin, std::int64_t end) {
+      Rows units(walk, 0, begin);
+      for (std::int64_t i = begin; i < end; ++i, units.next()) copy(units.offset(), i * unit, unit);
+    });
+  for_pieces(walk.count() * parts, 1, [&](std::int64_t i, std::int64_t) {
+    const std::int64_t from = i % parts * kPieceBytes;
+    copy(Rows(walk, 0, i / parts).offset() + from, i / parts * unit + from,
+         std::min(kPieceBytes, unit - from));
+  });
+}
+
+// Rows of the output, unit by unit.
+template <int kUnit>
+void copy_rows(const std::byte* from, std::byte* to, const StridedWalk& walk) {
+  const std::int64_t n = walk.size(0), stride = walk.stride(0);
+  for_pieces(walk.count(1), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
+    Rows rows(walk, 1, begin);
+    for (std::int64_t row = begin; row < end; ++row, rows.next()) {
+      const std::byte* const source = from + rows.offset();
+      std::byte* const target = to + row * n * kUnit;
+      for (std::int64_t i = 0; i < n; ++i)
+        std::memcpy(target + i * kUnit, source + i * stride, kUnit);
+    }
+  });
+}
+
+template <class T, int N>
+struct Square {
+  Lanes<T, N> rows[N];
+};
+
+// Between the lanes of each row of the first half those of the row that is as far into the second:
+// log2 N times, that is the transpose. Without loops, so that all of it stays in registers.
+template <class T, int N, int... I>
+Square<T, N> interleaved(const Square<T, N>& a, std::integer_sequence<int, I...>) noexcept {
+  const auto half = [&]<int kFrom>(int row, std::integral_constant<int, kFrom>) {
+    return __builtin_shufflevector(a.rows[row / 2], a.rows[row / 2 + N / 2],
+                                   (kFrom + I / 2 + I % 2 * N)...);
+  };
+  return {{half(I, std::integral_constant<int, I % 2 * N / 2>{})...}};
+}
+
+template <class T, int N>
+Square<T, N> transpose(Square<T, N> square) noexcept {
+  constexpr std::make_integer_sequence<int, N> kLanes;
+  square = interleaved<T, N>(square, kLanes);
+  if constexpr (N >= 4) square = interleaved<T, N>(square, kLanes);
+  if constexpr (N >= 8) square = interleaved<T, N>(square, kLanes);
+  if constexpr (N >= 16) square = interleaved<T, N>(square, kLanes);
+  return square;
+}
+
+// A matrix of units that is transposed: how far apart its rows are in the input, and the columns
+// that they become in the output.
+struct Plane {
+  std::int64_t from_stride, to_stride;
+};
+
+// A tile of 64 bytes each way, so that every line of the caches is read and written once, as a
+// whole: sixteen bytes by sixteen bytes it is transposed on its way through a buffer.
+template <int kUnit>
+void copy_tile(const std::byte* from, std::byte* to, const Plane& plane) noexcept {
+  using Words = std::tuple<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
+  using T = std::tuple_element_t<std::bit_width(unsigned{kUnit}) - 1, Words>;
+  constexpr int N = 16 / kUnit, kTile = 64 / kUnit;
+  using Anywhere = typename LanesOf<T, N>::anywhere;
+  alignas(64) std::byte tile[kTile][64];
+  for (int row = 0; row < kTile; row += N)
+    for (int column = 0; column < kTile; column += N) {
+      Square<T, N> square;
+      for (int i = 0; i < N; ++i)
+        square.rows[i] = *reinterpret_cast<const Anywhere*>(from + (row + i) * plane.from_stride +
+                                                            column * kUnit);
+      square = transpose<T, N>(square);
+      for (int i = 0; i < N; ++i)
+        *reinterpret_cast<Anywhere*>(tile[column + i] + row * kUnit) = square.rows[i];
+    }
+  for (int i = 0; i < kTile; ++i) std::memcpy(to + i * plane.to_stride, tile[i], 64);
+}
+
+// A block of any size within the matrix.
+template <int kUnit>
+void copy_block(const std::byte* from, std::byte* to, std::int64_t rows, std::int64_t columns,
+                const Plane& plane) noexcept {
+  constexpr std::int64_t kTile = 64 / kUnit;
+  for (std::int64_t column = 0; column < columns; column += kTile)
+    for (std::int64_t row = 0; row < rows; row += kTile) {
+      const std::byte* const source = from + row * plane.from_stride + column * kUnit;
+      std::byte* const target = to + column * plane.to_stride + row * kUnit;
+      const std::int64_t m = std::min(kTile, rows - row), n = std::min(kTile, columns - column);
+      if constexpr (kUnit <= 8)
+        if (m == kTile && n == kTile) {
+          copy_tile<kUnit>(source, target, plane);
+          continue;
+        }
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < m; ++i)
+          std::memcpy(target + j * plane.to_stride + i * kUnit,
+                      source + i * plane.from_stride + j * kUnit, kUnit);
+    }
+}
+
+// The matrices of axis 0 and `across`, in blocks that go down through the input: its rows are axis
+// 0 of the walk, and contiguous along the other one. A block has so many columns that a page of the
+// input is opened once for all of them, and so few that those of the output stay open.
+template <int kUnit>
+void copy_planes(const std::byte* from, std::byte* to, const StridedWalk& walk, int across) {
+  constexpr std::int64_t kColumns = 2048 / kUnit;
+  const std::int64_t rows = walk.size(0), columns = walk.size(across);
+  const std::int64_t height = 64 / kUnit * std::max<std::int64_t>(1, kColumns / columns);
+  Plane plane{walk.stride(0), kUnit};
+  for (int axis = 0; axis < across; ++axis) plane.to_stride *= walk.size(axis);
+  const std::int64_t down = divide_up(rows, height), blocks = down * divide_up(columns, kColumns);
+  const std::int64_t planes = walk.count() / (rows * columns);
+  for_pieces(planes * blocks,
+             std::max<std::int64_t>(1, kPieceElements / (height * std::min(columns, kColumns))),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 // Where the matrix begins, in both.
+                 std::int64_t at = walk.offset(), out = 0, step = kUnit, rest = i / blocks;
+                 for (int axis = 0; axis < walk.axes(); step *= walk.size(axis++)) {
+                   if (axis == 0 || axis == across) continue;
+                   at += rest % walk.size(axis) * walk.stride(axis);
+                   out += rest % walk.size(axis) * step;
+                   rest /= walk.size(axis);
+                 }
+                 const std::int64_t row = i % blocks % down * height,
+                                    column = i % blocks / down * kColumns;
+                 copy_block<kUnit>(from + at + row * plane.from_stride + column * kUnit,
+                                   to + out + column * plane.to_stride + row * kUnit,
+                                   std::min(height, rows - row),
+                                   std::min(kColumns, columns - column), plane);
+               }
+             });
+}
+
+}  // namespace
+
+void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk) {
+  if (out.elements() == 0) return;
+  const auto* from = in.as<const std::byte>();
+  auto* to = out.as<std::byte>();
+  const int across = walk.contiguous_axis();
+  with_width(walk.axes() == 0 ? 0 : walk.unit(), [&](auto width) {
+    if constexpr (width == 0) {
+      for_units(walk, [=](std::int64_t at, std::int64_t plain, std::int64_t bytes) {
+        std::memcpy(to + plain, from + at, static_cast<std::size_t>(bytes));
+      });
+    } else if (across > 0) {
+      copy_planes<width>(from, to, walk, across);
+    } else {
+      copy_rows<width>(from, to, walk);
+    }
+  });
+}
+
+void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk) {
+  if (in.elements() == 0) return;
+  const auto* from = in.as<const std::byte>();
+  auto* to = out.as<std::byte>();
+  with_width(walk.unit(), [&](auto width) {
+    for_units(walk, [=](std::int64_t at, std::int64_t plain, std::int64_t bytes) {
+      std::memcpy(to + at, from + plain, static_cast<std::size_t>(width > 0 ? width : bytes));
+    });
+  });
+}
+
+Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
+             const StridedWalk& walk, double value) {
+  const Status status = fill_around(context, in, out, walk, value, fill);
+  strided_store(in, out, walk);
+  return status;
+}
+
+}  // namespace ebb::cpu

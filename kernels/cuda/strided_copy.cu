@@ -1,0 +1,150 @@
+#include "ebb/kernels/cuda/strided_copy.h"
+
+#include "ebb/core/kernels/fill_around.h"
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/walk.h"
+#include "ebb/kernels/cuda/words.h"
+
+namespace ebb::cuda {
+namespace {
+
+constexpr int kTile = kWarp, kTileRows = 8;
+
+// Word by word: kStores, to where the walk says, or from there.
+template <bool kStores, class W, class Index>
+struct WordCopy {
+  const W* in;
+  W* out;
+  Walk<Index, kMaxRank> walk;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const std::int64_t strided = walk.offset(i);
+    out[kStores ? strided : i] = in[kStores ? i : strided];
+  }
+};
+
+// Matrices [rows, columns] that are transposed, tile by tile. The walk goes from a tile to where it
+// begins in the input and in the output, and to its first row and column.
+template <class W, class Index>
+struct Tiles {
+  const W* in;
+  W* out;
+  Walk<Index, kMaxRank, 4> walk;
+  std::int64_t count, rows, columns, in_stride, out_stride;
+};
+
+template <class W, class Index>
+__global__ void transpose_tiles(Tiles<W, Index> tiles) {
+  __shared__ W tile[kTile][kTile + 1];
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  for (std::int64_t index = blockIdx.x; index < tiles.count; index += gridDim.x) {
+    std::int64_t at[4];
+    tiles.walk.offsets(index, at);
+    const std::int64_t rows = tiles.rows - at[2], columns = tiles.columns - at[3];
+    if (x < columns)
+      for (int i = y; i < kTile && i < rows; i += kTileRows)
+        tile[i][x] = tiles.in[at[0] + i * tiles.in_stride + x];
+    __syncthreads();
+    if (x < rows)
+      for (int i = y; i < kTile && i < columns; i += kTileRows)
+        tiles.out[at[1] + i * tiles.out_stride + x] = tile[x][i];
+    __syncthreads();
+  }
+}
+
+// The matrices of axis 0 and `across`, along which the input is contiguous.
+template <class W, class Index>
+Status transpose(cudaStream_t stream, const W* in, W* out, const StridedWalk& walk,
+                 int across) noexcept {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
+  Tiles<W, Index> tiles{.in = in,
+                        .out = out,
+                        .walk = {},
+                        .count = 1,
+                        .rows = walk.size(0),
+                        .columns = walk.size(across),
+                        .in_stride = walk.stride(0) / kSize,
+                        .out_stride = 1};
+  std::int64_t step = 1;  // of the output
+  for (int axis = 0; axis < walk.axes(); ++axis) {
+    const std::int64_t stride = walk.stride(axis) / kSize;
+    std::int64_t size = walk.size(axis);
+    if (axis == across) tiles.out_stride = step;
+    if (axis == 0 || axis == across) {
+      const std::int64_t first_row = axis == 0 ? kTile : 0, first_column = kTile - first_row;
+      size = divide_up(size, kTile);
+      tiles.walk.add(size, {kTile * stride, kTile * step, first_row, first_column});
+    } else {
+      tiles.walk.add(size, {stride, step, 0, 0});
+    }
+    tiles.count *= size;
+    step *= walk.size(axis);
+  }
+  return launch(stream, transpose_tiles<W, Index>, blocks_for(tiles.count, 1),
+                dim3(kTile, kTileRows), tiles);
+}
+
+template <bool kStores, class Index, class W>
+Status copy_words(cudaStream_t stream, const W* in, W* out, const StridedWalk& walk) noexcept {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
+  const std::int64_t words = walk.unit() / kSize;
+  WordCopy<kStores, W, Index> body{in, out, {}};
+  if (words > 1 || walk.axes() == 0) body.walk.add(words, {1});
+  for (int axis = 0; axis < walk.axes(); ++axis)
+    body.walk.add(walk.size(axis), {walk.stride(axis) / kSize});
+  return for_each<1>(stream, body, words * walk.count(), true);
+}
+
+// Calls f(word, index type) for the widest words that all of it consists of.
+template <class F>
+Status with_walk(const StridedWalk& walk, const void* strided, const void* plain,
+                 const F& f) noexcept {
+  std::int64_t together = walk.unit() | walk.offset();
+  for (int axis = 0; axis < walk.axes(); ++axis) together |= walk.stride(axis);
+  return with_words(static_cast<std::size_t>(together), {strided, plain}, [&](auto word) {
+    constexpr auto kSize = static_cast<std::int64_t>(sizeof(word));
+    return is_short(walk.unit() / kSize * walk.count()) ? f(word, std::uint32_t{})
+                                                        : f(word, std::uint64_t{});
+  });
+}
+
+}  // namespace
+
+Status strided_copy(cudaStream_t stream, const void* from, void* to,
+                    const StridedWalk& walk) noexcept {
+  return with_walk(walk, from, to, [&]<class W, class Index>(W, Index) {
+    constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
+    const W* const in = static_cast<const W*>(from) + walk.offset() / kSize;
+    W* const out = static_cast<W*>(to);
+    constexpr std::int64_t kLeast = 8;  // of each side of a tile
+    const int across = walk.unit() == kSize ? walk.contiguous_axis() : 0;
+    if (across > 0 && std::min(walk.size(0), walk.size(across)) >= kLeast)
+      return transpose<W, Index>(stream, in, out, walk, across);
+    return copy_words<false, Index>(stream, in, out, walk);
+  });
+}
+
+Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer& out,
+                    const StridedWalk& walk) noexcept {
+  if (out.elements() == 0) return {};
+  return strided_copy(stream_of(context), in.data, out.data, walk);
+}
+
+Status strided_store(cudaStream_t stream, const void* from, void* to,
+                     const StridedWalk& walk) noexcept {
+  return with_walk(walk, to, from, [&]<class W, class Index>(W, Index) {
+    constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
+    W* const out = static_cast<W*>(to) + walk.offset() / kSize;
+    return copy_words<true, Index>(stream, static_cast<const W*>(from), out, walk);
+  });
+}
+
+Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
+             const StridedWalk& walk, double value) noexcept {
+  const Status status = fill_around(context, in, out, walk, value, fill);
+  if (!status.ok() || in.elements() == 0) return status;
+  return strided_store(stream_of(context), in.data, out.data, walk);
+}
+
+}  // namespace ebb::cuda
