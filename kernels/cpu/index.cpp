@@ -40,7 +40,7 @@ Status index_select(const KernelContext& context) {
             for (std::int64_t i = begin; i < end; ++i) {
               const auto at = static_cast<std::int64_t>(index[i % chosen]);
               if (at >= 0 && at < axis.size)
-                std::memcpy(to + i * part, from + (i / chosen * axis.size + at) * part, width);
+                std::memcpy(to + i * part, from + (i / chosen * axis.size + at) * part, bytes);
               else
                 std::memset(to + i * part, missing, bytes);
             }

@@ -7,8 +7,8 @@
 
 #include "ebb/core/kernels/fill_around.h"
 #include "ebb/kernels/cpu/pieces.h"
-#include "ebb/kernels/cpu/width.h"
 #include "ebb/kernels/cpu/vector_block.h"
+#include "ebb/kernels/cpu/width.h"
 
 namespace ebb::cpu {
 namespace {
