@@ -83,8 +83,8 @@ void Executable::check(const SessionVariables& variables) {
   if (bound_) return;
   for (const std::uint32_t index : program_.variables)
     if (!variables.is_initialized(index))
-      throw Error("[run] variable '" + variables.declaration(index).name +
-                  "' has no value; call initialize or restore first");
+      refuse("run", "variable '" + variables.declaration(index).name +
+                        "' has no value; call initialize or restore first");
   for (const Node* node : program_.captured) {
     const Device& where = captured_storage(*node).device();
     if (&where.runtime() != &runtime_ && !runtime_.is_simulated())

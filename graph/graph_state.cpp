@@ -19,6 +19,10 @@ constinit const OpDef placeholder_op = {.name = "placeholder", .infer = nullptr,
 constinit const OpDef variable_op = {.name = "variable", .infer = nullptr, .is_source = true};
 constinit const OpDef captured_op = {.name = "captured", .infer = nullptr, .is_source = true};
 
+std::string detail::described(const Node& placeholder) {
+  return "placeholder '" + placeholder.extra->name + "'" + at(placeholder.site);
+}
+
 GraphState::~GraphState() {
   // From the last node to the first, so that no node's end reaches down a chain.
   random_state_node_ = nullptr;

@@ -17,6 +17,11 @@ extern const OpDef placeholder_op;
 extern const OpDef variable_op;
 extern const OpDef captured_op;
 
+namespace detail {
+// "placeholder 'x' (model.cpp:12)".
+std::string described(const Node& placeholder);
+}  // namespace detail
+
 struct VariableAttributes {
   std::int64_t index = 0;  // into GraphState::variables()
 };

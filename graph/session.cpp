@@ -12,7 +12,7 @@ Session::Session(const Graph& graph, const SessionOptions& options)
     : impl_(std::make_shared<Impl>(graph, options)) {}
 
 const std::shared_ptr<Session::Impl>& Session::Pointer::shared() const {
-  if (!impl_) throw SessionClosed("[Session] this session was moved from");
+  if (!impl_) detail::refuse<SessionClosed>("Session", "this session was moved from");
   return impl_;
 }
 
@@ -26,10 +26,11 @@ Session& Session::operator=(Session&& other) noexcept {
   return *this;
 }
 
-Tensor Session::run(const Tensor& fetch, const Feeds& feeds) {
-  return std::move(run(Tensors{fetch}, feeds)[0]);
+Tensor Session::run(const Tensor& fetch, const Feeds& feeds, CallSite site) {
+  return std::move(run(Tensors{fetch}, feeds, site)[0]);
 }
-Tensors Session::run(const Tensors& fetches, const Feeds& feeds) {
+Tensors Session::run(const Tensors& fetches, const Feeds& feeds, CallSite site) {
+  const detail::CallSiteScope scope(site);
   // These handles may go meanwhile, and those of the feeds.
   const std::shared_ptr<Impl> impl = impl_.shared();
   return impl->run(Tensors(fetches), Feeds(feeds));
@@ -69,6 +70,7 @@ struct PreparedStep::State {
   Tensors fetch;
   Session::Impl::Feeding feeding;
   std::shared_ptr<Session::Impl::CachedPlan> plan;
+  CallSite site;  // where it was prepared
 };
 
 PreparedStep::PreparedStep(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -76,18 +78,20 @@ PreparedStep::~PreparedStep() = default;
 PreparedStep::PreparedStep(PreparedStep&&) noexcept = default;
 PreparedStep& PreparedStep::operator=(PreparedStep&&) noexcept = default;
 
-PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders) {
+PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const GraphState& graph = impl_->graph.state();
-  if (!graph.owns(fetch)) throw Error("[prepare] the fetch is not a tensor of this graph");
+  if (!graph.owns(fetch)) detail::refuse("prepare", "the fetch is not a tensor of this graph");
   InlineVector<const Tensor*, 8> given;
   for (const Tensor& placeholder : placeholders) given.push_back(&placeholder);
-  return PreparedStep(std::make_unique<PreparedStep::State>(
-      PreparedStep::State{impl_.shared(), Tensors{fetch},
-                          Session::Impl::Feeding(graph, {given.data(), given.size()}), nullptr}));
+  return PreparedStep(std::make_unique<PreparedStep::State>(PreparedStep::State{
+      impl_.shared(), Tensors{fetch}, Session::Impl::Feeding(graph, {given.data(), given.size()}),
+      nullptr, site}));
 }
 
 Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
-  if (!state_) throw Error("[prepare] this step was moved from");
+  if (!state_) detail::refuse("prepare", "this step was moved from");
+  const detail::CallSiteScope scope(state_->site);
   InlineVector<Tensor, 8> held;  // what is called when memory is short may give the caller's up
   InlineVector<const Tensor*, 8> given;
   held.reserve(count);

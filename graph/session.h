@@ -69,46 +69,50 @@ class Session {
   // Draws the initial values of these parameters, of the set or a scope of it, and sets their slots
   // to zero, where all slots start. Random state goes on, so that no run repeats another's numbers.
   // Throws Error for parameters of another graph, with nothing changed.
-  void initialize(const Parameters& parameters);
+  void initialize(const Parameters& parameters, CallSite site = CallSite::here());
   // All variables of the graph.
-  void initialize();
+  void initialize(CallSite site = CallSite::here());
 
   // Computes the fetches: what the lines that built them would have computed eagerly, pruned to
   // what the fetches need. Updates run only as ancestors of a fetch. Fetched tensors are in the
   // device's shared memory, belong to the caller and outlive the session. Throws Error for a
   // placeholder that is needed and not fed or fed with another dtype, a variable never initialised,
   // tensors of another graph; ShapeError for fed shapes that do not fit.
-  Tensor run(const Tensor& fetch, const Feeds& feeds = {});
-  Tensors run(const Tensors& fetches, const Feeds& feeds = {});
+  Tensor run(const Tensor& fetch, const Feeds& feeds = {}, CallSite site = CallSite::here());
+  Tensors run(const Tensors& fetches, const Feeds& feeds = {}, CallSite site = CallSite::here());
   // auto [loss, scores] = session.run({a, b}, feeds);
   template <std::size_t N>
-  std::array<Tensor, N> run(const Tensor (&fetches)[N], const Feeds& feeds = {});
+  std::array<Tensor, N> run(const Tensor (&fetches)[N], const Feeds& feeds = {},
+                            CallSite site = CallSite::here());
 
   // A run whose fetches and placeholders are looked up once: step(value, value, ...).
-  PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders);
+  PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders,
+                       CallSite site = CallSite::here());
 
   // A copy of a variable's value. Throws Error where it has none, which slots always have.
   Tensor value(const Tensor& variable, CallSite site = CallSite::here());
   // Sets a variable's value. Throws ShapeError for another shape or dtype, SimulatedRead for a
   // tensor of a simulated device in a session of a real one.
-  void assign(const Tensor& variable, const Tensor& value);
+  void assign(const Tensor& variable, const Tensor& value, CallSite site = CallSite::here());
 
   // Writes the values of `from`, parameters and state, into this session's `to`: eager parameters
   // or other ones of this graph (a target network from the online one). Each name is taken below
   // its handle; slots stay. Throws Error naming the first that one of the two lacks or that has no
   // value, ShapeError the first that differs in shape or dtype; then nothing has changed.
-  void copy_from(const Parameters& from, const Parameters& to);
+  void copy_from(const Parameters& from, const Parameters& to, CallSite site = CallSite::here());
   // The same from parameters of another session's graph.
-  void copy_from(const Session& other, const Parameters& from, const Parameters& to);
+  void copy_from(const Session& other, const Parameters& from, const Parameters& to,
+                 CallSite site = CallSite::here());
   // All parameters and state of this session's graph, from those of the same full names in the
   // other's: an evaluation session from the one that trains. What only the other has is left alone.
-  void copy_from(const Session& other);
+  void copy_from(const Session& other, CallSite site = CallSite::here());
 
   // All values, slots, counts and random state (the session's, and the calling thread's generator);
   // either mode reads the file. Throws FileError, Error for variables without value.
-  void save(const std::string& file);
+  void save(const std::string& file, CallSite site = CallSite::here());
   // Those of the set or scope, without random state.
-  void save(const std::string& file, const Parameters& parameters);
+  void save(const std::string& file, const Parameters& parameters,
+            CallSite site = CallSite::here());
   // Reads what save or Parameters::save wrote: all that file and graph share. Slots that the file
   // lacks start at zero, entries that the graph lacks are left alone. Random state, the session's
   // and the calling thread's, is taken from the file, so that a session of the same graph goes on
@@ -116,18 +120,18 @@ class Session {
   // one nothing changes in it. Throws FileError naming the first parameter that is missing or
   // differs, and OutOfMemory where the host has no room for a second copy of the values, which it
   // takes meanwhile; then nothing has changed.
-  void restore(const std::string& file);
+  void restore(const std::string& file, CallSite site = CallSite::here());
   // The same with the position of a DataLoader, which goes on where it was: with a session of the
   // same graph the losses that come are those that would have come, bit for bit, in the middle of
   // an epoch too; a loop that `break` has left is gone on with (see DataLoader). save throws Error
   // where the position is empty, restore FileError where the file has none, or that of a loader of
   // other data or batches; then nothing has changed.
-  void save(const std::string& file, const Resumable& loader);
-  void restore(const std::string& file, Resumable& loader);
+  void save(const std::string& file, const Resumable& loader, CallSite site = CallSite::here());
+  void restore(const std::string& file, Resumable& loader, CallSite site = CallSite::here());
   // That set or scope alone: its parameters and state, and unless the option says otherwise its
   // slots. Nothing else changes.
   void restore(const std::string& file, const Parameters& parameters,
-               const RestoreOptions& options = {});
+               const RestoreOptions& options = {}, CallSite site = CallSite::here());
 
   memory::Breakdown memory() const;
   // The figures of the session's pool.
@@ -203,8 +207,8 @@ class PreparedStep {
 };
 
 template <std::size_t N>
-std::array<Tensor, N> Session::run(const Tensor (&fetches)[N], const Feeds& feeds) {
-  Tensors results = run(Tensors(fetches, fetches + N), feeds);
+std::array<Tensor, N> Session::run(const Tensor (&fetches)[N], const Feeds& feeds, CallSite site) {
+  Tensors results = run(Tensors(fetches, fetches + N), feeds, site);
   std::array<Tensor, N> array;
   for (std::size_t i = 0; i < N; ++i) array[i] = std::move(results[i]);
   return array;

@@ -16,8 +16,8 @@ struct Source {
 };
 
 [[noreturn]] void fail_unequal(const std::string& name, const Spec& here, const Spec& there) {
-  throw ShapeError("[copy_from] '" + name + "' is " + here.to_string() + " here, but " +
-                   there.to_string() + " in the others");
+  detail::refuse<ShapeError>("copy_from", "'" + name + "' is " + here.to_string() + " here, but " +
+                                              there.to_string() + " in the others");
 }
 
 // Calls match(here, there) for entries of the same names below their handles. Throws Error naming
@@ -28,8 +28,8 @@ void for_each_pair(const Parameters& to, const Parameters& from, const Match& ma
                            const Parameters& in) {
     const std::string name = entry.name.substr(of.prefix().size());
     if (!in.contains(name))
-      throw Error("[copy_from] there is no \"" + in.prefix() + name + "\" to go with \"" +
-                  entry.name + '"');
+      detail::refuse("copy_from",
+                     "there is no \"" + in.prefix() + name + "\" to go with \"" + entry.name + '"');
     return in[name];
   };
   for (const auto* list : {&to.entries(), &to.states()})
@@ -47,7 +47,8 @@ Session::Impl::OpenBoth::OpenBoth(Impl& a, Impl& b) : first(std::less<>()(&a, &b
 
 void Session::Impl::require_values_of(const Impl& other) const {
   if (other.device.is_simulated() && !device.is_simulated())
-    throw SimulatedRead("[copy_from] the other session's device is simulated: it has no values");
+    detail::refuse<SimulatedRead>("copy_from",
+                                  "the other session's device is simulated: it has no values");
 }
 
 void Session::Impl::copy_values(const Impl* source, const Parameters& from, const Parameters& to) {
@@ -58,14 +59,14 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
     const Spec& other = there.impl()->spec;
     if (!(spec == other)) fail_unequal(here.name, spec, other);
     if (!source) {
-      detail::require_whole(*there.impl()->storage, "copy_from", {});
+      detail::require_whole(*there.impl()->storage, "copy_from", detail::entry());
       values.push_back({index, there});
       return;
     }
     const std::size_t other_index = source->variable_index(there, "copy_from");
     if (!source->variables.is_initialized(other_index))
-      throw Error("[copy_from] variable '" + source->variables.declaration(other_index).name +
-                  "' has no value");
+      detail::refuse("copy_from", "variable '" + source->variables.declaration(other_index).name +
+                                      "' has no value");
     source->variables.require_whole(other_index);
     values.push_back({index, {}, other_index});
   });
@@ -77,17 +78,20 @@ void Session::Impl::copy_values(const Impl* source, const Parameters& from, cons
   }
 }
 
-void Session::copy_from(const Parameters& from, const Parameters& to) {
+void Session::copy_from(const Parameters& from, const Parameters& to, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   detail::require_any(to, "copy_from");
   if (!from.is_symbolic() && from.device().is_simulated() && !impl->device.is_simulated())
-    throw SimulatedRead("[copy_from] the parameters are on " + from.device().name() +
-                        " and have no values");
+    detail::refuse<SimulatedRead>(
+        "copy_from", "the parameters are on " + from.device().name() + " and have no values");
   const Impl::OpenVariables open(*impl);
   impl->copy_values(from.is_symbolic() ? &*impl : nullptr, from, to);
 }
 
-void Session::copy_from(const Session& other, const Parameters& from, const Parameters& to) {
+void Session::copy_from(const Session& other, const Parameters& from, const Parameters& to,
+                        CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared(), theirs = other.impl_.shared();
   detail::require_any(to, "copy_from");
   const Impl::OpenBoth open(*impl, *theirs);
@@ -95,7 +99,8 @@ void Session::copy_from(const Session& other, const Parameters& from, const Para
   impl->copy_values(&*theirs, from, to);
 }
 
-void Session::copy_from(const Session& other) {
+void Session::copy_from(const Session& other, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared(), from = other.impl_.shared();
   const Impl::OpenBoth open(*impl, *from);
   impl->require_values_of(*from);
@@ -105,12 +110,12 @@ void Session::copy_from(const Session& other) {
     const VariableDeclaration& here = impl->variables.declaration(i);
     if (here.category != memory::Category::parameter) continue;
     const std::int64_t found = from->graph.state().find_variable(here.name);
-    if (found < 0) throw Error("[copy_from] the other session has no '" + here.name + "'");
+    if (found < 0) detail::refuse("copy_from", "the other session has no '" + here.name + "'");
     const auto index = static_cast<std::size_t>(found);
     if (!(theirs.declaration(index).spec == here.spec))
       fail_unequal(here.name, here.spec, theirs.declaration(index).spec);
     if (!theirs.is_initialized(index))
-      throw Error("[copy_from] variable '" + here.name + "' has no value");
+      detail::refuse("copy_from", "variable '" + here.name + "' has no value");
     theirs.require_whole(index);
     values.push_back({i, {}, index});
   }

@@ -8,28 +8,24 @@
 
 namespace ebb {
 
-using detail::message;
 using memory::Category;
 
 namespace detail {
 
 void check_feed(const Node& placeholder, const Tensor& value, const Device& device) {
-  const std::string name = "placeholder '" + placeholder.extra->name + "'";
   if (!value.defined() || !value.impl()->storage)
-    throw Error("[run] " + name + " is fed with " + value.to_string() +
-                "; it takes a concrete tensor");
+    refuse("run", described(placeholder) + " is fed with " + value.to_string() +
+                      "; it takes a concrete tensor");
   const Spec& declared = placeholder.outputs[0];
   if (value.dtype() != declared.dtype)
-    throw ShapeError(message(
-        "run",
-        name + " is " + declared.to_string() + " and cannot be fed with " + value.to_string(),
-        placeholder.site));
+    refuse<ShapeError>("run", described(placeholder) + " is " + declared.to_string() +
+                                  " and cannot be fed with " + value.to_string());
   const Device& where = value.impl()->storage->device();
   const bool copies = device.runtime().profile().captures_programs && where == Device::cpu();
   if (!(where == device) && !device.is_simulated() && !copies)
-    throw Error("[run] " + name + " is fed with a tensor on " + where.name() +
-                ", and the session runs on " + device.name());
-  require_whole(*value.impl()->storage, "run", placeholder.site);
+    refuse("run", described(placeholder) + " is fed with a tensor on " + where.name() +
+                      ", and the session runs on " + device.name());
+  require_whole(*value.impl()->storage, "run", entry());
 }
 
 }  // namespace detail
@@ -37,7 +33,7 @@ void check_feed(const Node& placeholder, const Tensor& value, const Device& devi
 namespace {
 // Before the session takes a key of the thread's generator.
 const SessionOptions& checked(const SessionOptions& options) {
-  if (options.max_plans < 1) throw Error("[Session] max_plans must be at least 1");
+  if (options.max_plans < 1) detail::refuse("Session", "max_plans must be at least 1");
   return options;
 }
 
@@ -82,14 +78,15 @@ Session::Impl::Impl(const Graph& graph, const SessionOptions& options)
                 detail::session_key(options.seed)) {}
 
 void Session::Impl::require_open() const {
-  if (closed) throw SessionClosed("[Session] this session is closed");
-  if (suspended) throw Error("[Session] this session is suspended; call resume() first");
+  if (closed) detail::refuse<SessionClosed>("Session", "this session is closed");
+  if (suspended) detail::refuse("Session", "this session is suspended; call resume() first");
 }
 
 Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor* const> given) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (!graph.owns(*given[i]) || given[i]->impl()->node->op != &placeholder_op)
-      throw Error("[run] only placeholders of this graph can be fed, not " + given[i]->to_string());
+      detail::refuse("run",
+                     "only placeholders of this graph can be fed, not " + given[i]->to_string());
     sources.push_back(i);
   }
   const auto number = [&](std::size_t i) { return given[i]->impl()->node->number; };
@@ -111,7 +108,7 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
   PlanKey key;
   for (const Tensor& fetch : fetches) {
     if (!graph.state().owns(fetch))
-      throw Error("[run] a fetch is not a tensor of this graph: " + fetch.to_string());
+      detail::refuse("run", "a fetch is not a tensor of this graph: " + fetch.to_string());
     const Node::Source source = detail::source_of(fetch);
     const bool pinned = fetch.impl()->version != detail::TensorImpl::kNewest;
     key.insert(key.end(), {static_cast<std::int64_t>(source.producer->number), source.output,
@@ -131,8 +128,9 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
     fed.push_back({feeding.placeholders[i], shapes[i]});
   detail::Program program = detail::make_program(graph.state(), fetches, fed, device.runtime(),
                                                  {.passes = options.passes});
-  const auto made = std::make_shared<CachedPlan>(CachedPlan{
-      std::move(key), std::move(shapes), detail::Executable(std::move(program), device.runtime(), stream.get())});
+  const auto made = std::make_shared<CachedPlan>(
+      CachedPlan{std::move(key), std::move(shapes),
+                 detail::Executable(std::move(program), device.runtime(), stream.get())});
   if (detail::logs_debug()) {
     const memory::Plan& plan = made->executable.program().plan;
     detail::log_debug("session: a plan of " + std::to_string(plan.nodes) + " nodes, peak " +
@@ -248,7 +246,7 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
   std::vector<Shape> shapes;
   for (const std::size_t source : feeding.sources) {
     const Tensor& value = feeds[source].value;
-    if (!value.defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
+    if (!value.defined()) detail::refuse("run", "a feed's value is a tensor that holds nothing");
     values.push_back(&value);
     shapes.push_back(value.shape());
   }
@@ -266,14 +264,14 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
   const Lock lock(*this);
   require_open();
   if (given.size() != feeding.sources.size())
-    throw Error("[prepare] this step takes " + std::to_string(feeding.sources.size()) +
-                " values and was given " + std::to_string(given.size()));
+    detail::refuse("prepare", "this step takes " + std::to_string(feeding.sources.size()) +
+                                  " values and was given " + std::to_string(given.size()));
   const GraphState::Reading reading(graph.state());
   InlineVector<const Tensor*, 8> values;
   bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
-    if (!value.defined()) throw Error("[run] a feed's value is a tensor that holds nothing");
+    if (!value.defined()) detail::refuse("run", "a feed's value is a tensor that holds nothing");
     same = same && value.shape() == plan->shapes[i];
     values.push_back(&value);
   }

@@ -100,8 +100,9 @@ void Session::Impl::read_values(const Suspended& from, const detail::InputFile* 
     if (!runtime.is_host()) runtime.copy_in(stream.get(), to, read, bytes);
   });
   if (digest != from.digest)
-    throw FileError("[resume] " + from.file +
-                    " does not hold what suspend() has written: somebody has changed it since");
+    detail::refuse<FileError>(
+        "resume",
+        from.file + " does not hold what suspend() has written: somebody has changed it since");
 }
 
 memory::CloseReport Session::Impl::suspend(const std::string* file) {
@@ -124,7 +125,7 @@ memory::CloseReport Session::Impl::suspend(const std::string* file) {
 
 void Session::Impl::resume() {
   const Lock lock(*this);
-  if (closed) throw SessionClosed("[Session] this session is closed");
+  if (closed) detail::refuse<SessionClosed>("Session", "this session is closed");
   if (!suspended) return;
   std::optional<detail::InputFile> file;
   if (!suspended->file.empty()) file.emplace(suspended->file);

@@ -30,8 +30,7 @@ void Session::Impl::OpenVariables::provide(std::span<const std::uint32_t> indice
 
 std::size_t Session::Impl::variable_index(const Tensor& variable, const char* what) const {
   if (!graph.state().owns(variable) || variable.impl()->node->op != &variable_op)
-    throw Error(std::string("[") + what + "] takes a variable of this session's graph, not " +
-                variable.to_string());
+    detail::refuse(what, "takes a variable of this session's graph, not " + variable.to_string());
   return static_cast<std::size_t>(
       variable.impl()->node->attributes.get<VariableAttributes>().index);
 }
@@ -44,7 +43,8 @@ std::vector<std::size_t> Session::Impl::variable_indices(EntryLists lists, const
   return indices;
 }
 
-void Session::initialize(const Parameters& parameters) {
+void Session::initialize(const Parameters& parameters, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   const Impl::OpenVariables open(*impl);
   detail::require_any(parameters, "initialize");
@@ -53,7 +53,8 @@ void Session::initialize(const Parameters& parameters) {
     if (impl->variables.has_memory(index)) impl->variables.draw_initial(index);
 }
 
-void Session::initialize() {
+void Session::initialize(CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   const Impl::OpenVariables open(*impl);
   for (std::size_t i = 0; i < impl->variables.size(); ++i)
@@ -61,13 +62,14 @@ void Session::initialize() {
 }
 
 Tensor Session::value(const Tensor& variable, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   Impl::OpenVariables open(*impl);
   const std::size_t index = impl->variable_index(variable, "value");
   open.provide(index);
   const VariableDeclaration& declaration = impl->variables.declaration(index);
   if (!impl->variables.is_initialized(index))
-    throw Error(detail::message("value", "variable '" + declaration.name + "' has no value", site));
+    detail::refuse("value", "variable '" + declaration.name + "' has no value");
   impl->variables.require_whole(index);
   Tensor copy = detail::allocate(declaration.spec, impl->device, memory::Category::temporary,
                                  detail::tag("session value", site));
@@ -77,27 +79,31 @@ Tensor Session::value(const Tensor& variable, CallSite site) {
   return copy;
 }
 
-void Session::assign(const Tensor& variable, const Tensor& given) {
+void Session::assign(const Tensor& variable, const Tensor& given, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const Tensor value = given;  // what is called when memory is short may give the caller's up
   const std::shared_ptr<Impl> impl = impl_.shared();
   Impl::OpenVariables open(*impl);
   const std::size_t index = impl->variable_index(variable, "assign");
   const VariableDeclaration& declaration = impl->variables.declaration(index);
   if (!value.defined() || !value.impl()->storage || !(value.impl()->spec == declaration.spec))
-    throw ShapeError("[assign] variable '" + declaration.name + "' is " +
-                     declaration.spec.to_string() + " and cannot be set to " + value.to_string());
+    detail::refuse<ShapeError>("assign", "variable '" + declaration.name + "' is " +
+                                             declaration.spec.to_string() +
+                                             " and cannot be set to " + value.to_string());
   if (value.device().is_simulated() && !impl->device.is_simulated())
-    throw SimulatedRead("[assign] variable '" + declaration.name + "' cannot be set to " +
-                        value.to_string() + ", which has no values: the device is simulated");
+    detail::refuse<SimulatedRead>("assign", "variable '" + declaration.name +
+                                                "' cannot be set to " + value.to_string() +
+                                                ", which has no values: the device is simulated");
   open.provide(index);
-  detail::require_whole(*value.impl()->storage, "assign", {});
+  detail::require_whole(*value.impl()->storage, "assign", site);
   impl->variables.write(index, value);
 }
 
 void Session::Impl::save(const std::string& file, const std::vector<std::size_t>& indices,
                          detail::RandomState random, const Resumable* loader) {
   if (device.is_simulated())
-    throw SimulatedRead("[save] the session's device is simulated: there are no values to save");
+    detail::refuse<SimulatedRead>("save",
+                                  "the session's device is simulated: there are no values to save");
   std::vector<safetensors::View> views;
   std::vector<HostView> values;
   for (const std::size_t index : indices) {
@@ -105,7 +111,7 @@ void Session::Impl::save(const std::string& file, const std::vector<std::size_t>
     // A slot that was never needed is zero, which is what reading a file without it gives.
     if (!variables.has_memory(index)) continue;
     if (!variables.is_initialized(index))
-      throw Error("[save] variable '" + declaration.name + "' has no value");
+      detail::refuse("save", "variable '" + declaration.name + "' has no value");
     variables.require_whole(index);
     values.push_back(variables.view(index));
     views.push_back({declaration.name, declaration.spec, values.back().data()});
@@ -124,10 +130,12 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
     const VariableDeclaration& declaration = variables.declaration(index);
     const safetensors::File::Entry* entry = checkpoint.find(declaration.name);
     if (!entry && declaration.category == memory::Category::parameter)
-      throw FileError("[restore] " + file + " has no parameter '" + declaration.name + "'");
+      detail::refuse<FileError>("restore", file + " has no parameter '" + declaration.name + "'; " +
+                                               detail::names_in(checkpoint, declaration.name));
     if (entry && !(entry->spec == declaration.spec))
-      throw FileError("[restore] '" + declaration.name + "' is " + declaration.spec.to_string() +
-                      " in the graph and " + entry->spec.to_string() + " in " + file);
+      detail::refuse<FileError>("restore", "'" + declaration.name + "' is " +
+                                               declaration.spec.to_string() + " in the graph and " +
+                                               entry->spec.to_string() + " in " + file);
     total += declaration.spec.bytes();
   }
   std::vector<std::uint32_t> needed;
@@ -177,13 +185,18 @@ void Session::Impl::restore_all(const std::string& file, Resumable* loader) {
   restore(open, file, all, detail::RandomState::saved, loader);
 }
 
-void Session::save(const std::string& file) { impl_.shared()->save_all(file, nullptr); }
+void Session::save(const std::string& file, CallSite site) {
+  const detail::CallSiteScope scope(site);
+  impl_.shared()->save_all(file, nullptr);
+}
 
-void Session::save(const std::string& file, const Resumable& loader) {
+void Session::save(const std::string& file, const Resumable& loader, CallSite site) {
+  const detail::CallSiteScope scope(site);
   impl_->save_all(file, &loader);
 }
 
-void Session::save(const std::string& file, const Parameters& parameters) {
+void Session::save(const std::string& file, const Parameters& parameters, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   const Impl::OpenVariables open(*impl);
   detail::require_any(parameters, "save");
@@ -193,14 +206,19 @@ void Session::save(const std::string& file, const Parameters& parameters) {
              detail::RandomState::left_out);
 }
 
-void Session::restore(const std::string& file) { impl_->restore_all(file, nullptr); }
+void Session::restore(const std::string& file, CallSite site) {
+  const detail::CallSiteScope scope(site);
+  impl_->restore_all(file, nullptr);
+}
 
-void Session::restore(const std::string& file, Resumable& loader) {
+void Session::restore(const std::string& file, Resumable& loader, CallSite site) {
+  const detail::CallSiteScope scope(site);
   impl_->restore_all(file, &loader);
 }
 
 void Session::restore(const std::string& file, const Parameters& parameters,
-                      const RestoreOptions& options) {
+                      const RestoreOptions& options, CallSite site) {
+  const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   Impl::OpenVariables open(*impl);
   detail::require_any(parameters, "restore");

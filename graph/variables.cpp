@@ -186,9 +186,10 @@ void SessionVariables::tear(std::size_t index, const char* by) noexcept {
 void SessionVariables::require_whole(std::span<const std::uint32_t> indices) const {
   for (const std::uint32_t index : indices)
     if (has_memory(index) && values_[index].torn_by)
-      throw Error("[run] variable '" + declaration(index).name + "' was being updated by " +
-                  values_[index].torn_by +
-                  " when a run failed, and may hold half a step; assign, initialize or restore it");
+      refuse("run",
+             "variable '" + declaration(index).name + "' was being updated by " +
+                 values_[index].torn_by +
+                 " when a run failed, and may hold half a step; assign, initialize or restore it");
 }
 
 }  // namespace ebb::detail

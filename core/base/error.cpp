@@ -3,10 +3,13 @@
 namespace ebb {
 
 namespace detail {
+std::string at(CallSite site) {
+  if (!site.line) return {};
+  return " (" + std::string(site.file) + ":" + std::to_string(site.line) + ")";
+}
+
 std::string message(const char* what, const std::string& text, CallSite site) {
-  std::string result = "[" + std::string(what) + "] " + text;
-  if (site.line) result += " (" + std::string(site.file) + ":" + std::to_string(site.line) + ")";
-  return result;
+  return "[" + std::string(what) + "] " + text + at(site);
 }
 }  // namespace detail
 

@@ -37,8 +37,17 @@ class NotDifferentiable : public Error {
 };
 
 namespace detail {
+// " (file.cpp:12)", or nothing where the line is not known.
+std::string at(CallSite site);
 // "[matmul] what is wrong (file.cpp:12)": the one form of every message about an operation.
 std::string message(const char* what, const std::string& text, CallSite site);
+
+// Throws an E about what the library does for the user's line, that of the scope it is in: "[run]
+// what is wrong (train.cpp:7)".
+template <class E = Error>
+[[noreturn]] void refuse(const char* what, const std::string& text) {
+  throw E(message(what, text, entry()));
+}
 }  // namespace detail
 
 }  // namespace ebb

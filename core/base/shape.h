@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 
@@ -94,6 +95,8 @@ class Shape {
   std::array<std::int64_t, kMaxRank> dims_{};
   std::int32_t rank_ = 0;
 };
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 namespace detail {
 // For a message: "the shape [4294967296, 4294967296] has more elements than a tensor can have".

@@ -23,4 +23,11 @@ inline Tensor operator*(const Operand& a, const Operand& b) { return multiply(a,
 inline Tensor operator/(const Operand& a, const Operand& b) { return divide(a, b); }
 inline Tensor operator-(const Operand& x) { return negate(x); }
 
+// x = x + y and its kin: the handle gets another tensor. Memory is never written to, and other
+// handles keep what they had.
+inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = add({x, y.site()}, y); }
+inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = subtract({x, y.site()}, y); }
+inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = multiply({x, y.site()}, y); }
+inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = divide({x, y.site()}, y); }
+
 }  // namespace ebb

@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
@@ -15,6 +17,13 @@ struct ReduceOptions {
 // ShapeError for an axis out of range or named twice.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
+// Over one axis.
+Tensor sum(const Operand& x, std::integral auto axis) {
+  return sum(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+Tensor mean(const Operand& x, std::integral auto axis) {
+  return mean(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
 
 // x summed to the shape of `like`, which broadcasts to x's by NumPy's rules: what the gradient of a
 // broadcast operand needs. x itself where the shapes are known to be equal. Of `like` only the

@@ -174,6 +174,8 @@ Tensor select(const Operand& x, int axis, std::int64_t index) {
                           SelectAttributes{detail::axis_of(select_op, axis, x), index});
 }
 
+Tensor Tensor::operator[](IndexAt i) const { return select({*this, i.site}, 0, i.index); }
+
 Tensor last_step(const Operand& x) {
   const Tensor& tensor = detail::tensor_of(select_op, x);
   if (tensor.rank() != 3)

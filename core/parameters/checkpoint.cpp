@@ -2,8 +2,10 @@
 
 #include <charconv>
 #include <string_view>
+#include <vector>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/nearest.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb::detail {
@@ -49,6 +51,13 @@ safetensors::File open_checkpoint(const std::string& file) {
     throw FileError(file + " is an ebb checkpoint of version " + version->second +
                     "; this ebb reads version " + kVersion);
   return checkpoint;
+}
+
+std::string names_in(const safetensors::File& checkpoint, std::string_view wanted) {
+  std::vector<std::string> names;
+  for (const safetensors::File::Entry& entry : checkpoint.entries())
+    if (entry.name.find('/') == std::string::npos) names.push_back(entry.name);
+  return names.empty() ? "it has no parameters" : "it has " + nearest(wanted, names);
 }
 
 void restore_generator(const safetensors::File& checkpoint) {

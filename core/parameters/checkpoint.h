@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "ebb/core/files/resumable.h"
 #include "ebb/core/files/safetensors.h"
@@ -18,6 +19,9 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
 
 // Throws FileError for a file that is no checkpoint, or of a later version.
 safetensors::File open_checkpoint(const std::string& file);
+
+// "it has a, b": for a message about a name that the file lacks; slots are left out.
+std::string names_in(const safetensors::File& checkpoint, std::string_view wanted);
 
 // Sets the calling thread's random state to the file's, where it has one.
 void restore_generator(const safetensors::File& checkpoint);

@@ -2,6 +2,7 @@
 
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/nearest.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/parameters_state.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -40,16 +41,12 @@ const Tensor* Parameters::State::find_value(std::string_view name) const noexcep
   return parameter ? parameter : states.find(name);
 }
 
-std::string Parameters::State::names_below(std::string_view prefix) {
-  constexpr std::size_t kMost = 12;
-  std::string text;
-  for (NamedTensors* named : {&parameters, &states, &slots}) {
-    const std::vector<Entry>& all = named->below(prefix);
-    for (std::size_t i = 0; i < all.size() && i < kMost; ++i)
-      text += (text.empty() ? "" : ", ") + all[i].name.substr(prefix.size());
-    if (all.size() > kMost) text += ", and " + std::to_string(all.size() - kMost) + " more";
-  }
-  return text.empty() ? "there are none yet" : "there are " + text;
+std::string Parameters::State::names_below(std::string_view prefix, std::string_view wanted) {
+  std::vector<std::string> names;
+  for (NamedTensors* named : {&parameters, &states, &slots})
+    for (const Entry& entry : named->below(prefix))
+      names.push_back(entry.name.substr(prefix.size()));
+  return names.empty() ? "there are none yet" : "there are " + detail::nearest(wanted, names);
 }
 
 std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
@@ -170,13 +167,16 @@ const std::vector<Parameters::Entry>& Parameters::slots() const {
   return state_->slots.below(prefix_);
 }
 
-Tensor Parameters::operator[](std::string_view name) const {
-  const std::string full = prefix_ + std::string(name);
+Tensor Parameters::operator[](NameAt at) const {
+  const std::string full = prefix_ + std::string(at.name);
   if (const Tensor* tensor = state_->find_value(full)) return *tensor;
   if (const Tensor* tensor = state_->slots.find(full)) return *tensor;
-  throw Error("[parameters] there is no " + in_double_quotes(full) + "; " +
-              (prefix_.empty() ? "" : "below " + in_double_quotes(prefix_) + " ") +
-              state_->names_below(prefix_));
+  throw Error(
+      detail::message("parameters",
+                      "there is no " + in_double_quotes(full) + "; " +
+                          (prefix_.empty() ? "" : "below " + in_double_quotes(prefix_) + " ") +
+                          state_->names_below(prefix_, at.name),
+                      at.site));
 }
 
 bool Parameters::contains(std::string_view name) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,15 @@ struct ParametersOptions {
 
 struct RestoreOptions {
   bool slots = true;  // those of the file too; otherwise slots stay what they are
+};
+
+// A name with the user's source line.
+struct NameAt {
+  template <std::convertible_to<std::string_view> T>
+  NameAt(const T& name, CallSite site = CallSite::here())  // NOLINT: implicit is the point
+      : name(name), site(site) {}
+  std::string_view name;
+  CallSite site;
 };
 
 // The named parameters of a model, its untrained state, and the slots that optimizers keep with
@@ -104,8 +114,9 @@ class Parameters {
   // The slots, in the order they were made: those whose names begin as this handle's do, which are
   // the ones beside its parameters and the counts of optimizers that were given it or a part of it.
   const std::vector<Entry>& slots() const;
-  // A parameter, state or slot by its name below this handle. Throws Error naming what there is.
-  Tensor operator[](std::string_view name) const;
+  // A parameter, state or slot by its name below this handle. Throws Error naming what there is,
+  // the nearest names first.
+  Tensor operator[](NameAt name) const;
   bool contains(std::string_view name) const;
   bool is_symbolic() const noexcept;
   DType dtype() const noexcept;
@@ -142,19 +153,22 @@ class Parameters {
   // Values, state and slots under their full names, as a safetensors file, written under a
   // temporary name and renamed when complete; of the whole set, with the thread's random state.
   // Eager only (a graph's values belong to a session). Throws FileError.
-  void save(const std::string& file) const;
+  void save(const std::string& file, CallSite site = CallSite::here()) const;
   // Reads what save, or a session's, wrote: the values of every parameter and state below this
   // handle, in place. Slots become those of the file: made as needed, zero where it has none. What
   // else the file has is left alone, and of the random state, if this is a scope. Throws FileError
   // naming the first parameter that is missing or has another shape or dtype, OutOfMemory; then
   // nothing has changed. Takes memory of the host for a second copy of the values meanwhile.
-  void load(const std::string& file, const RestoreOptions& options = {}) const;
+  void load(const std::string& file, const RestoreOptions& options = {},
+            CallSite site = CallSite::here()) const;
   // The same with the position of a DataLoader, which goes on where it was, with the next batch of
   // that pass, also where `break` has left its loop (see DataLoader). save throws Error where the
   // position is empty, load FileError where the file has none, or that of a loader of other data or
   // batches; then nothing has changed.
-  void save(const std::string& file, const Resumable& loader) const;
-  void load(const std::string& file, Resumable& loader, const RestoreOptions& options = {}) const;
+  void save(const std::string& file, const Resumable& loader,
+            CallSite site = CallSite::here()) const;
+  void load(const std::string& file, Resumable& loader, const RestoreOptions& options = {},
+            CallSite site = CallSite::here()) const;
 
  private:
   friend class detail::Declaring;

@@ -13,25 +13,31 @@ using detail::in_double_quotes;
 
 void detail::require_any(const Parameters& parameters, const char* what) {
   if (!parameters.entries().empty() || !parameters.states().empty()) return;
-  throw Error(std::string("[") + what + "] there are no parameters" +
-              (parameters.prefix().empty()
-                   ? std::string()
-                   : " whose names begin with " + in_double_quotes(parameters.prefix())) +
-              "; declare them first, by making the model");
+  refuse(what, "there are no parameters" +
+                   (parameters.prefix().empty()
+                        ? std::string()
+                        : " whose names begin with " + in_double_quotes(parameters.prefix())) +
+                   "; declare them first, by making the model");
 }
 
-void Parameters::save(const std::string& file) const { save_with(file, nullptr); }
+void Parameters::save(const std::string& file, CallSite site) const {
+  const detail::CallSiteScope scope(site);
+  save_with(file, nullptr);
+}
 
-void Parameters::save(const std::string& file, const Resumable& loader) const {
+void Parameters::save(const std::string& file, const Resumable& loader, CallSite site) const {
+  const detail::CallSiteScope scope(site);
   save_with(file, &loader);
 }
 
-void Parameters::load(const std::string& file, const RestoreOptions& options) const {
+void Parameters::load(const std::string& file, const RestoreOptions& options, CallSite site) const {
+  const detail::CallSiteScope scope(site);
   load_with(file, nullptr, options);
 }
 
-void Parameters::load(const std::string& file, Resumable& loader,
-                      const RestoreOptions& options) const {
+void Parameters::load(const std::string& file, Resumable& loader, const RestoreOptions& options,
+                      CallSite site) const {
+  const detail::CallSiteScope scope(site);
   load_with(file, &loader, options);
 }
 
@@ -43,7 +49,7 @@ void Parameters::save_with(const std::string& file, const Resumable* loader) con
   for (const auto* list : {&entries(), &states(), &slots()})
     for (const Entry& entry : *list) {
       const detail::TensorImpl& impl = *entry.tensor.impl();
-      detail::require_whole(*impl.storage, "save", {});
+      detail::require_whole(*impl.storage, "save", detail::entry());
       values.push_back(impl.storage->view(impl.offset, impl.spec.bytes()));
       views.push_back({entry.name, impl.spec, values.back().data()});
     }
@@ -61,8 +67,8 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
   if (loader) position = detail::loader_position(checkpoint, file, *loader);
   const auto require_equal = [&](const std::string& name, const Spec& here, const Spec& there) {
     if (!(there == here))
-      throw FileError("[load] " + in_double_quotes(name) + " is " + there.to_string() + " in " +
-                      file + ", but " + here.to_string() + " here");
+      detail::refuse<FileError>("load", in_double_quotes(name) + " is " + there.to_string() +
+                                            " in " + file + ", but " + here.to_string() + " here");
   };
   // A slot of the file that is not here yet belongs here beside one of our parameters, or as a
   // count of an optimizer over a scope that has some.
@@ -83,8 +89,9 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
       const Spec& spec = here.tensor.impl()->spec;
       const safetensors::File::Entry* there = checkpoint.find(here.name);
       if (!there)
-        throw FileError("[load] " + file + " has no parameter " + in_double_quotes(here.name) +
-                        ", which is " + spec.to_string() + " here");
+        detail::refuse<FileError>(
+            "load", file + " has no parameter " + in_double_quotes(here.name) + ", which is " +
+                        spec.to_string() + " here; " + detail::names_in(checkpoint, here.name));
       require_equal(here.name, spec, there->spec);
       values.push_back({here.name, spec});
     }

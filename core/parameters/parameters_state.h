@@ -37,8 +37,8 @@ struct Parameters::State {
   void require_values(const char* what) const;  // concrete, and not simulated
   // A parameter or state of that full name, or null.
   const Tensor* find_value(std::string_view name) const noexcept;
-  // What there is below a prefix, for a message about what there is not.
-  std::string names_below(std::string_view prefix);
+  // What there is below a prefix, for a message about what there is not; the nearest first.
+  std::string names_below(std::string_view prefix, std::string_view wanted);
 };
 
 }  // namespace ebb

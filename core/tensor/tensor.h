@@ -1,7 +1,9 @@
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <ranges>
 #include <string>
@@ -27,6 +29,15 @@ using Tensors = InlineVector<Tensor, 4>;
 struct BackwardOptions {
   bool retain_graph = false;  // keep the tape for another backward pass
   bool create_graph = false;  // give the results a history, for higher orders; retains as well
+};
+
+// An index with the user's source line.
+struct IndexAt {
+  template <std::integral T>
+  IndexAt(T index, CallSite site = CallSite::here()) noexcept  // NOLINT: implicit is the point
+      : index(static_cast<std::int64_t>(index)), site(site) {}
+  std::int64_t index;
+  CallSite site;
 };
 
 // A handle to an n-dimensional array: contiguous, row-major, typed, on one device. A tensor is
@@ -75,12 +86,17 @@ class Tensor {
   const Shape& shape() const;
   DType dtype() const;
   int rank() const { return shape().rank(); }
+  std::int64_t size(int axis) const { return shape()[axis]; }
   std::int64_t elements() const { return shape().elements(); }
   std::size_t bytes() const;
   // Throws Error for a symbolic tensor, which has no device before a session runs it.
   Device device() const;
   // "f32[2, 3] on cpu".
   std::string to_string() const;
+
+  // select(x, 0, i): the part at i of the leading axis (negative: from the end), which disappears;
+  // a copy, in both modes. Throws ShapeError.
+  Tensor operator[](IndexAt i) const;
 
   // One element, or the only one. T is the tensor's type. Throws ShapeError for an index out of
   // range or of another rank, Error for another dtype or a symbolic tensor, SimulatedRead for a
@@ -128,6 +144,11 @@ class Tensor {
 
   detail::TensorImpl* impl_ = nullptr;
 };
+
+// The values in brackets, row by row, floating ones to 4 digits, and behind them dtype, shape and
+// device; a scalar as its number. Beyond 1000 elements of each axis only the first 3 and the last
+// 3, and only those are read. Without values (symbolic, simulated, nothing): to_string().
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 // d(sum of outputs)/d(input) for each input, in both modes and of any order: on concrete tensors
 // the gradients are computed, on symbolic ones nodes are added. An input that no output depends on

@@ -79,17 +79,16 @@ class Pruner {
 }  // namespace
 
 Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches) {
-  if (fetches.empty()) throw Error("[run] nothing to fetch");
+  if (fetches.empty()) refuse("run", "nothing to fetch");
   Form form;
   form.graph = &graph;
   form.runtime = &runtime;
   for (const Tensor& fetch : fetches) {
     if (!graph.owns(fetch))
-      throw Error("[run] a fetch is not a tensor of this graph: " + fetch.to_string());
-    form.fetches.push_back(
-        {.source = source_of(fetch),
-         .pinned = fetch.impl()->version != TensorImpl::kNewest,
-         .site = fetch.impl()->node->site});
+      refuse("run", "a fetch is not a tensor of this graph: " + fetch.to_string());
+    form.fetches.push_back({.source = source_of(fetch),
+                            .pinned = fetch.impl()->version != TensorImpl::kNewest,
+                            .site = fetch.impl()->node->site});
   }
   Pruner(form, graph).run();
   return form;

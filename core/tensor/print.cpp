@@ -1,0 +1,151 @@
+// Tensors as people read them.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "ebb/core/kernels/convert.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+namespace {
+
+// Of a tensor with more elements than kMostElements each axis shows its ends only.
+constexpr std::int64_t kMostElements = 1000, kEnd = 3;
+
+template <class T>
+std::string text_of(const std::byte* value) {
+  T number;
+  std::memcpy(&number, value, sizeof(T));
+  if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
+  if constexpr (std::is_integral_v<T>) return std::to_string(number);
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4g", convert<double>(number));
+  return text;
+}
+
+std::string text_of(DType dtype, const std::byte* value) {
+  switch (dtype) {
+    case DType::f32:
+      return text_of<float>(value);
+    case DType::f64:
+      return text_of<double>(value);
+    case DType::f16:
+      return text_of<Float16>(value);
+    case DType::bf16:
+      return text_of<BFloat16>(value);
+    case DType::i32:
+      return text_of<std::int32_t>(value);
+    case DType::i64:
+      return text_of<std::int64_t>(value);
+    case DType::u8:
+      return text_of<std::uint8_t>(value);
+    case DType::boolean:
+      return text_of<bool>(value);
+  }
+  return {};
+}
+
+// What is not shown is not read.
+class Printer {
+ public:
+  explicit Printer(const detail::TensorImpl& impl)
+      : impl_(impl), shape_(impl.spec.shape), is_short_(shape_.elements() > kMostElements) {
+    read(0, 0);
+    for (const std::string& text : elements_) width_ = std::max(width_, text.size());
+  }
+
+  void print(std::ostream& out) {
+    next_ = 0;
+    print(out, 0);
+  }
+
+ private:
+  // Where an axis of this size breaks off, and goes on.
+  std::int64_t gap_begin(int axis) const {
+    return is_short_ && shape_.dim(axis) > 2 * kEnd ? kEnd : shape_.dim(axis);
+  }
+  std::int64_t gap_end(int axis) const {
+    return gap_begin(axis) == shape_.dim(axis) ? shape_.dim(axis) : shape_.dim(axis) - kEnd;
+  }
+
+  void read_run(std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    const std::size_t bytes = size_of(impl_.spec.dtype);
+    const HostView view =
+        impl_.storage->view(impl_.offset + static_cast<std::size_t>(first) * bytes,
+                            static_cast<std::size_t>(count) * bytes);
+    for (std::int64_t i = 0; i < count; ++i)
+      elements_.push_back(
+          text_of(impl_.spec.dtype, view.data() + static_cast<std::size_t>(i) * bytes));
+  }
+  // The part of all axes from `axis` on that begins at element `first`.
+  void read(int axis, std::int64_t first) {
+    if (axis == shape_.rank()) return read_run(first, 1);
+    std::int64_t inner = 1;
+    for (int i = axis + 1; i < shape_.rank(); ++i) inner *= shape_.dim(i);
+    const std::int64_t begin = gap_begin(axis), end = gap_end(axis), size = shape_.dim(axis);
+    if (!is_short_ || axis + 1 == shape_.rank()) {
+      read_run(first, begin * inner);
+      return read_run(first + end * inner, (size - end) * inner);
+    }
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (i == begin) i = end;
+      if (i < size) read(axis + 1, first + i * inner);
+    }
+  }
+
+  void print(std::ostream& out, int axis) {
+    if (axis == shape_.rank()) {
+      const std::string& text = elements_[next_++];
+      if (axis > 0) out << std::string(width_ - text.size(), ' ');
+      out << text;
+      return;
+    }
+    const bool is_last = axis + 1 == shape_.rank();
+    const auto separate = [&] {
+      out << ',';
+      if (is_last) {
+        out << ' ';
+        return;
+      }
+      out << std::string(static_cast<std::size_t>(shape_.rank() - axis - 1), '\n')
+          << std::string(static_cast<std::size_t>(axis) + 1, ' ');
+    };
+    out << '[';
+    for (std::int64_t i = 0; i < shape_.dim(axis); ++i) {
+      if (i > 0) separate();
+      if (i == gap_begin(axis)) {
+        out << "...";
+        i = gap_end(axis);
+        separate();
+      }
+      print(out, axis + 1);
+    }
+    out << ']';
+  }
+
+  const detail::TensorImpl& impl_;
+  const Shape& shape_;
+  const bool is_short_;
+  std::vector<std::string> elements_;  // that are shown, in the order of memory
+  std::size_t width_ = 0, next_ = 0;
+};
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& x) {
+  const bool has_values = x.defined() && x.impl()->storage && !x.device().is_simulated();
+  if (!has_values) return out << x.to_string();
+  detail::require_whole(*x.impl()->storage, "print", detail::entry());
+  Printer(*x.impl()).print(out);
+  if (x.rank() > 0) out << "  " << x.to_string();
+  return out;
+}
+
+}  // namespace ebb

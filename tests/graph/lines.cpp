@@ -1,0 +1,90 @@
+// What a session refuses names the user's call, and what else the mistake may be in.
+#include <string>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+
+namespace ebb::tests {
+namespace {
+
+std::string line(int number) {
+  return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";
+}
+
+}  // namespace
+
+TEST_CASE("a run that cannot be names the placeholder, its line, and that of the run") {
+  Graph graph;
+  const int declared = __LINE__ + 1;
+  const Tensor x = graph.placeholder("pixels", DType::f32, {-1, 8});
+  const Tensor v = graph.placeholder("v", DType::f32, {});
+  Session session(graph);
+  const std::string placeholder = "[run] placeholder 'pixels' " + line(declared);
+  const Tensor right = Tensor::zeros({4, 8});
+  CHECK_ERROR(session.run(x * 2), Error, placeholder + " is not fed " + line(__LINE__));
+  const int run = __LINE__ + 1;
+  const auto fed = [&](const Feeds& feeds) { return session.run(x * 2, feeds); };
+  CHECK_ERROR(fed({{x, Tensor::zeros({4, 7})}}), ShapeError,
+              placeholder + " is f32[?, 8] and cannot be fed with shape [4, 7] " + line(run));
+  CHECK_ERROR(fed({{x, Tensor::zeros({4, 8}, DType::f64)}}), ShapeError,
+              placeholder + " is f32[?, 8] and cannot be fed with f64[4, 8]");
+  CHECK_ERROR(fed({{x, Tensor::zeros({4, 8}, DType::f64)}}), ShapeError, line(run));
+  CHECK_ERROR(fed({{x, right}, {x, right}}), Error, "is fed twice " + line(run));
+  CHECK_ERROR(session.run(x * 2, {{x, Tensor()}}), Error, "holds nothing " + line(__LINE__));
+  CHECK_ERROR(session.run(Tensor::zeros({2})), Error, "not a tensor of this graph");
+  CHECK_ERROR(session.run({x * 2, v}, {{x, right}}), Error, "'v' ");
+}
+
+TEST_CASE("an operator that takes no such shapes is named with its line and the run's") {
+  Graph graph;
+  const Tensor a = graph.placeholder("a", DType::f32, {-1, -1});
+  const Tensor b = graph.placeholder("b", DType::f32, {-1, -1});
+  const int applied = __LINE__ + 1;
+  const Tensor y = matmul(a, b);
+  Session session(graph);
+  const Tensor x = Tensor::zeros({2, 3});
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return session.run(y, {{a, x}, {b, x}}); };
+  CHECK_ERROR(wrong(), ShapeError, line(applied) + ", in a run " + line(run));
+  PreparedStep step = session.prepare(y, {a, b});
+  const int prepared = __LINE__ - 1;
+  CHECK_ERROR(step(x, x), ShapeError, ", in a run " + line(prepared));
+  CHECK_ERROR(step(x), Error, "takes 2 values and was given 1 " + line(prepared));
+}
+
+TEST_CASE("what reads and writes variables names the call") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const Parameters parameters(graph);
+  const Tensor w = parameters.declare("dense.weight", {2, 3}, initializers::constant(1));
+  const Tensor b = parameters.declare("dense.bias", {3}, initializers::constant(1));
+  Session session(graph);
+  CHECK_ERROR(session.run(w * 2), Error, "call initialize or restore first " + line(__LINE__));
+  CHECK_ERROR(session.value(w), Error, "has no value " + line(__LINE__));
+  session.initialize();
+  CHECK_ERROR(session.assign(w, Tensor::zeros({3})), ShapeError, line(__LINE__));
+  CHECK_ERROR(session.value(w * 2), Error, "takes a variable " + std::string("of this session's"));
+  const char* const misspelt = "dense.wieght";
+  CHECK_ERROR(parameters[misspelt], Error, "dense.weight, dense.bias " + line(__LINE__));
+  CHECK_ERROR(parameters["bias"], Error, "there are dense.bias, dense.weight");
+
+  Parameters eager(Device::cpu(), Seed{1});
+  eager.declare("dense.weights", {2, 3}, initializers::constant(1));
+  eager.declare("out.bias", {3}, initializers::constant(1));
+  const std::string file = folder.path("weights");
+  eager.save(file);
+  CHECK_ERROR(session.restore(file), FileError,
+              "has no parameter 'dense.weight'; it has dense.weights, out.bias (");
+  CHECK_ERROR(session.restore(file), FileError, line(__LINE__));
+  eager.declare("late", {}, initializers::constant(1));
+  CHECK_ERROR(eager.load(file), FileError, "\"late\", which is f32[] here; it has");
+  CHECK_ERROR(eager.load(file), FileError, line(__LINE__));
+  session.close();
+  CHECK_ERROR(session.run(w * 2), SessionClosed, "this session is closed " + line(__LINE__));
+}
+
+}  // namespace ebb::tests
