@@ -37,7 +37,7 @@ int main(int argc, char** argv) try {
   const std::string name = "ebb_close_and_resume." + std::to_string(getpid()) + ".safetensors";
   const std::string file = (std::filesystem::temp_directory_path() / name).string();
   const DataSet digits = DataSet::csv(digits_csv, {.label = "digit"}).scaled(1. / 16);
-  const Device device = Device::best();
+  const Device device = Device::cpu();
   const DataLoaderOptions options = {.batch = 64, .shuffle = Seed{1}, .device = device};
   const Model model;
 
