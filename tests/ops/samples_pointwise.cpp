@@ -2,6 +2,7 @@
 // modes, open batches, values, extremes, accuracy.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/pointwise.h"
@@ -201,6 +202,80 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(unary(relu_op, relu, 0, apart_from_zero, [](Real x) { return x < 0 ? 0 : x; }));
   add(pair(relu_gradient_op, relu_gradient, apart_from_zero,
            [](double dy, double y) { return y > 0 ? dy : 0; }));
+  using functors::Slope, functors::Alpha;
+  add(with_parameters<Slope>(
+      unary(
+          leaky_relu_op, [](const Operand& x) { return leaky_relu(x, 0.25); }, 0, apart_from_zero,
+          [](Real x) { return x < 0 ? x / 4 : x; }),
+      [](double x, const Slope& s) { return x < 0 ? x * s.slope : x; }));
+  add(pair(
+      leaky_relu_gradient_op,
+      [](const Operand& dy, const Operand& y) {
+        return detail::apply_pair(leaky_relu_gradient_op, dy, y, Slope{0.25});
+      },
+      apart_from_zero, [](double dy, double y) { return y > 0 ? dy : dy / 4; }));
+  add(with_parameters<Alpha>(
+      unary(
+          elu_op, [](const Operand& x) { return elu(x, 1.5); }, 2, apart_from_zero,
+          [](Real x) { return x < 0 ? 1.5 * std::expm1(x) : x; }),
+      [](double x, const Alpha& a) { return x < 0 ? a.alpha * std::expm1(x) : x; }));
+  add(pair(
+      elu_gradient_op,
+      [](const Operand& dy, const Operand& y) {
+        return detail::apply_pair(elu_gradient_op, dy, y, Alpha{1.5});
+      },
+      apart_from_zero, [](double dy, double y) { return y > 0 ? dy : dy * (y + 1.5); }));
+  // Not at extremes: where dy is infinite and the slope next to nothing, rounding decides.
+  const auto add_slope = [&](Sample sample) {
+    sample.of_two = nullptr;
+    add(sample);
+  };
+  add(unary(silu_op, silu, 5, any,
+            [](Real x) { return std::isinf(x) && x < 0 ? 0 : x / (1 + std::exp(-x)); }));
+  add_slope(pair(silu_gradient_op, silu_gradient, any, [](double dy, double x) {
+    const Real s = 1 / (1 + std::exp(-static_cast<Real>(x)));
+    return static_cast<double>(
+        dy * (std::isinf(x) ? s : s + x * s / (1 + std::exp(static_cast<Real>(x)))));
+  }));
+  add(unary(
+      gelu_op, [](const Operand& x) { return gelu(x); }, 6, any,
+      [](Real x) {
+        return std::isinf(x) && x < 0 ? 0 : x / 2 * std::erfc(-x / std::numbers::sqrt2_v<Real>);
+      }));
+  add_slope(pair(
+      gelu_gradient_op,
+      [](const Operand& dy, const Operand& x) {
+        return detail::apply_pair(gelu_gradient_op, dy, x);
+      },
+      any,
+      [](double dy, double x) {
+        const double below = std::erfc(-x / std::numbers::sqrt2) / 2,
+                     bell = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+        return dy * (std::isinf(x) ? below : below + x * bell);
+      }));
+  // Its bound is not one in ulps: tests/ops/values_pointwise.cpp has it.
+  Sample approximate = unary(
+      gelu_tanh_op, [](const Operand& x) { return gelu(x, {.approximate = true}); }, 0, any,
+      [](Real x) {
+        return x / 2 *
+               (1 + std::tanh(std::sqrt(2 / std::numbers::pi_v<Real>) *
+                              (x + Real(0.044715) * x * x * x)));
+      });
+  approximate.exact = nullptr;
+  add(approximate);
+  Sample approximate_gradient = pair(
+      gelu_tanh_gradient_op,
+      [](const Operand& dy, const Operand& x) {
+        return detail::apply_pair(gelu_tanh_gradient_op, dy, x);
+      },
+      any,
+      [](double dy, double x) {
+        const double factor = std::sqrt(2 / std::numbers::pi),
+                     t = std::tanh(factor * (x + 0.044715 * x * x * x));
+        return dy * ((1 + t) / 2 + x / 2 * (1 - t * t) * factor * (1 + 3 * 0.044715 * x * x));
+      });
+  add_slope(approximate_gradient);
+  add(unary(erf_op, erf, 3, any, [](Real x) { return std::erf(x); }));
 }
 
 }  // namespace ebb::tests

@@ -2,8 +2,10 @@
 // there.
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
@@ -108,6 +110,44 @@ TEST_CASE(
   check_same(g[1], {0, 0, 0, kNaN, 9 * std::log(3.0)}, 4e-16);
   check_same(gradients(sum(pow(a, 0) + pow(a, 1)), {a})[0], {1, 1, 1, 1, 1});
   check_same(gradients(sum(pow(0, b)), {b})[0], {0, 0, 0, 0, 0});
+}
+
+TEST_CASE("The approximate gelu is within 2 ulp of its formula, of those of 1 at least") {
+  std::vector<double> x = {0, -0.0, kInfinity, -1e30, 1e30};
+  for (int i = -3000; i <= 3000; ++i) x.push_back(i / 100.0);
+  const auto n = static_cast<std::int64_t>(x.size());
+  const auto formula = [](double at) {
+    return at / 2 *
+           (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (at + 0.044715 * at * at * at)));
+  };
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor at = cast(Tensor::from(x, {n}), dtype);
+    const Doubles values = cast(gelu(at, {.approximate = true}), DType::f64).to_vector<double>();
+    const Doubles points = cast(at, DType::f64).to_vector<double>();
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = formula(points[i]);
+      if (values[i] == expected) continue;  // infinity
+      worst = std::max(worst, std::abs(values[i] - expected) / std::max(1.0, std::abs(expected)));
+    }
+    CHECK(worst <= (dtype == DType::f32 ? 0x1p-22 : 0x1p-51));
+  }
+}
+
+TEST_CASE("Activations have their limits at infinity, and so have their slopes") {
+  const Tensor x = Tensor::from({kInfinity, -kInfinity, 1e5, -1e5, kNaN}).with_grad();
+  const auto check = [&](const Tensor& y, const Doubles& values, const Doubles& slopes) {
+    check_same(y, values);
+    check_same(gradients(sum(y), {x})[0], slopes);
+  };
+  check(silu(x), {kInfinity, -0.0, 1e5, -0.0, kNaN}, {1, -0.0, 1, -0.0, kNaN});
+  check(gelu(x), {kInfinity, -0.0, 1e5, -0.0, kNaN}, {1, -0.0, 1, -0.0, kNaN});
+  check(gelu(x, {.approximate = true}), {kInfinity, -0.0, 1e5, -0.0, kNaN},
+        {1, -0.0, 1, -0.0, kNaN});
+  check(leaky_relu(x), {kInfinity, -kInfinity, 1e5, -1e3, kNaN}, {1, 0.01, 1, 0.01, 0.01});
+  check(elu(x, 2), {kInfinity, -2, 1e5, -2, kNaN}, {1, 0, 1, 0, kNaN});
+  CHECK_ERROR(leaky_relu(x, -0.1), Error, "[leaky_relu] takes a slope of 0 or more");
+  CHECK_ERROR(elu(x, kNaN), Error, "[elu] takes an alpha of 0 or more");
 }
 
 }  // namespace ebb::tests

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ebb/core/kernels/functors/host_device.h"
+#include "ebb/core/kernels/functors/normal.h"
 
 namespace ebb::functors {
 
@@ -32,6 +33,125 @@ struct ReluGradient {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
     return y > X{} ? dy : X{};
+  }
+};
+
+struct Slope {
+  double slope;
+};
+struct LeakyRelu : Slope {
+  static constexpr bool exact = true;
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& x) const {
+    return x > X{} ? x : parameter<X>(slope) * x;
+  }
+};
+struct LeakyReluGradient : Slope {
+  static constexpr bool exact = true;
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
+    return y > X{} ? dy : parameter<X>(slope) * dy;
+  }
+};
+
+// alpha (exp(x) - 1) below 0, which is y there.
+struct Alpha {
+  double alpha;
+};
+struct Elu : Alpha {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& x) const {
+    using std::expm1;
+    return choose(X{} < x, x, parameter<X>(alpha) * expm1(x));
+  }
+};
+struct EluGradient : Alpha {
+  static constexpr bool exact = true;
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& y) const {
+    return y > X{} ? dy : dy * (y + parameter<X>(alpha));
+  }
+};
+
+// 1 / (1 + exp(-z)), times what is said; exp(z / 2) in place of exp(z) where that would be too
+// small for a product that is not. Beyond 1000 z is as 1000.
+template <class X>
+struct Logistic {
+  X z, small, half;  // exp(-|z|); exp(z / 2), or 1 above 0
+
+  EBB_HOST_DEVICE explicit Logistic(const X& any) {
+    using std::abs, std::exp;
+    const X bound = parameter<X>(1000), cut = choose(bound < any, bound, any);
+    z = choose(cut < -bound, -bound, cut);
+    small = exp(-abs(z));
+    half = choose(z < X{}, exp(parameter<X>(0.5) * z), parameter<X>(1));
+  }
+  EBB_HOST_DEVICE X times(const X& factor) const { return factor * half / (1 + small) * half; }
+  // 1 / (1 + exp(z)).
+  EBB_HOST_DEVICE X rest() const { return choose(z < X{}, parameter<X>(1), small) / (1 + small); }
+};
+struct Silu {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& x) const {
+    const Logistic<X> s(x);
+    return s.times(choose(X{} < x, x, s.z));
+  }
+};
+struct SiluGradient {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& x) const {
+    const Logistic<X> s(x);
+    return s.times(dy) * (1 + s.z * s.rest());
+  }
+};
+
+struct Gelu {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& x) const {
+    const Normal<X> normal(x);
+    return normal.below(choose(X{} < x, x, normal.x));
+  }
+};
+struct GeluGradient {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& x) const {
+    return dy * Normal<X>(x).slope();
+  }
+};
+
+// x / (1 + exp(-z)) with z = 2 sqrt(2 / pi) (x + 0.044715 x^3), which has its limits at 30.
+template <class X>
+struct TanhBell {
+  static constexpr double kFirst = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi,
+                          kThird = 0.044715 * kFirst;
+  X x, square;
+
+  EBB_HOST_DEVICE explicit TanhBell(const X& any) {
+    const X bound = parameter<X>(30), cut = choose(bound < any, bound, any);
+    x = choose(cut < -bound, -bound, cut);
+    square = x * x;
+  }
+  EBB_HOST_DEVICE Logistic<X> logistic() const {
+    return Logistic<X>(x * (parameter<X>(kFirst) + parameter<X>(kThird) * square));
+  }
+  // dz / dx.
+  EBB_HOST_DEVICE X slope() const {
+    return parameter<X>(kFirst) + parameter<X>(3 * kThird) * square;
+  }
+};
+struct GeluTanh {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& x) const {
+    const TanhBell<X> bell(x);
+    return bell.logistic().times(choose(X{} < x, x, bell.x));
+  }
+};
+struct GeluTanhGradient {
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& dy, const X& x) const {
+    const TanhBell<X> bell(x);
+    const Logistic<X> s = bell.logistic();
+    return s.times(dy) * (1 + bell.x * bell.slope() * s.rest());
   }
 };
 

@@ -13,11 +13,20 @@
 namespace ebb::functors {
 
 template <class X>
+struct ElementOf {
+  using type = X;
+};
+template <class X>
+requires requires { typename X::Element; }
+struct ElementOf<X> {
+  using type = typename X::Element;
+};
+template <class X>
+inline constexpr bool kIsSingle = sizeof(typename ElementOf<X>::type) == sizeof(float);
+
+template <class X>
 EBB_HOST_DEVICE X parameter(double value) {
-  if constexpr (requires { typename X::Element; })
-    return X(static_cast<typename X::Element>(value));
-  else
-    return static_cast<X>(value);
+  return X(static_cast<typename ElementOf<X>::type>(value));
 }
 
 template <class X>
