@@ -77,6 +77,18 @@ inline StridedWalk padded(const Spec& in, const Spec& out,
   return walk;
 }
 
+// How the result of broadcasting by NumPy's rules lies in its input.
+inline StridedWalk expanded(const Spec& in, const Spec& out) noexcept {
+  StridedWalk walk(size_of(in.dtype));
+  auto step = static_cast<std::int64_t>(size_of(in.dtype));
+  for (int back = 1; back <= out.shape.rank(); ++back) {
+    const std::int64_t size = back <= in.shape.rank() ? in.shape.dim(-back) : 1;
+    walk.add(out.shape.dim(-back), size == 1 ? 0 : step);
+    step *= size;
+  }
+  return walk;
+}
+
 namespace cpu {
 // out = in with its axes in the order of PermuteAttributes; any dtype.
 Status permute(const KernelContext&);
@@ -87,9 +99,12 @@ Status concat(const KernelContext&);
 Status concat_backward(const KernelContext&);
 // out = in with the paddings of PadAttributes around it; any dtype.
 Status pad(const KernelContext&);
+// out = in broadcast to out's shape by NumPy's rules; any dtype. Input 1, if there is one, has the
+// shape of out and no data.
+Status broadcast(const KernelContext&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction permute, concat, concat_backward, pad;
+KernelFunction permute, concat, concat_backward, pad, broadcast;
 }  // namespace cuda
 }  // namespace ebb

@@ -21,15 +21,12 @@ Status sum_like(const KernelContext&);
 // The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided by the number
 // of elements of those axes if mean. Input 1, whose shape out has, has no data.
 Status broadcast_like(const KernelContext&);
-// The transpose of `sum_like`: out = in broadcast to out's shape by NumPy's rules. Input 1, whose
-// shape out has, has no data.
-Status expand_like(const KernelContext&);
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction sum, sum_like, broadcast_like, expand_like;
+KernelFunction sum, sum_like, broadcast_like;
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cuda

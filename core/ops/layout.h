@@ -32,6 +32,14 @@ inline Tensor stack(std::initializer_list<Tensor> tensors, int axis = 0,
   return stack(std::span(tensors.begin(), tensors.size()), axis, site);
 }
 
+// x repeated to this shape by NumPy's rules, where -1 is the size that x has; x itself where that
+// is its shape. The gradient is summed back. Throws ShapeError where x does not broadcast to it.
+Tensor broadcast_to(const Operand& x, const Shape& shape);
+// x so many times along an axis (negative: from the end): as a whole, 0 1 2 0 1 2, or element by
+// element, 0 0 1 1 2 2. Of x at most kMaxRank - 1 axes. Throw ShapeError.
+Tensor tile(const Operand& x, std::int64_t times, int axis = 0);
+Tensor repeat(const Operand& x, std::int64_t times, int axis = 0);
+
 // What is put before and behind the elements along an axis: how many more.
 struct Padding {
   std::int64_t before = 0;
@@ -42,6 +50,6 @@ struct Padding {
 // passes to x. Throws ShapeError for another number of paddings, one below 0 or above 2^32 - 1.
 Tensor pad(const Operand& x, const InlineVector<Padding, kMaxRank>& axes, double value = 0);
 
-extern const OpDef permute_op, concat_op, concat_backward_op, pad_op;
+extern const OpDef permute_op, concat_op, concat_backward_op, pad_op, broadcast_to_op;
 
 }  // namespace ebb

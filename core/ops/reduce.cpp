@@ -1,5 +1,6 @@
 #include "ebb/core/ops/reduce.h"
 
+#include "ebb/core/kernels/layout.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -140,7 +141,7 @@ constinit const OpDef expand_like_op{.name = "expand_like",
                                      },
                                      .shape_only = bit(1),
                                      .is_identity = detail::keeps_shape,
-                                     .cpu = {cpu::expand_like},
-                                     .cuda = {cuda::expand_like}};
+                                     .cpu = {cpu::broadcast},
+                                     .cuda = {cuda::broadcast}};
 
 }  // namespace ebb

@@ -7,12 +7,6 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-// dims[0 .. rank): the shape asked for, with at most one -1.
-struct ReshapeAttributes {
-  std::int64_t dims[kMaxRank] = {};
-  std::int64_t rank = 0;
-};
-
 // The product of the sizes of axes [begin, end), or kOpen where one of them is.
 std::int64_t product(const Shape& shape, int begin, int end) {
   std::int64_t result = 1;
@@ -24,13 +18,11 @@ std::int64_t product(const Shape& shape, int begin, int end) {
 }
 
 void infer_reshape(Inference& inference) {
-  const auto& attributes = inference.attribute<ReshapeAttributes>();
   const Shape& from = inference.inputs[0].shape;
-  Shape to;
+  Shape to = inference.attribute<detail::AskedShape>().shape();
   int inferred = -1;  // the axis whose size is what is left
-  for (int i = 0; i < attributes.rank; ++i) {
-    to.push_back(attributes.dims[i]);
-    if (attributes.dims[i] != -1) continue;
+  for (int i = 0; i < to.rank(); ++i) {
+    if (to.dim(i) != -1) continue;
     inference.require(inferred < 0, "takes -1 for one dimension only");
     inferred = i;
   }
@@ -69,6 +61,21 @@ void infer_as_matrix(Inference& inference) {
   inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape.dim(-1)});
 }
 
+// This axis and the one behind it become one.
+struct MergeAttributes {
+  std::int64_t axis = 0;
+};
+
+void infer_merge_axes(Inference& inference) {
+  const auto axis = static_cast<int>(inference.attribute<MergeAttributes>().axis);
+  const Spec& x = inference.inputs[0];
+  inference.require(axis + 1 < x.shape.rank(), "takes a tensor of more axes");
+  Shape out;
+  for (int i = 0; i < x.shape.rank(); ++i)
+    if (i != axis + 1) out.push_back(i == axis ? product(x.shape, i, i + 2) : x.shape.dim(i));
+  inference.output(x.dtype, out);
+}
+
 // Bit i: axis i of the shape that has it, which is of size 1.
 struct UnitAxes {
   std::uint64_t axes = 0;
@@ -105,10 +112,7 @@ Tensors reshape_gradient(Gradient g) { return {detail::reshape_like(g.dy(), g.x(
 }  // namespace
 
 Tensor reshape(const Operand& x, const Shape& shape) {
-  ReshapeAttributes attributes;
-  attributes.rank = shape.rank();
-  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape.dim(i);
-  return detail::apply_to(reshape_op, x, attributes);
+  return detail::apply_to(reshape_op, x, detail::AskedShape(shape));
 }
 
 Tensor flatten(const Operand& x) { return detail::apply_to(flatten_op, x); }
@@ -130,6 +134,10 @@ Tensor squeeze(const Operand& x, const Axes& axes) {
 }
 
 Tensor detail::as_matrix(const Operand& x) { return apply_to(as_matrix_op, x); }
+
+Tensor detail::merge_axes(const Operand& x, int axis) {
+  return apply_to(merge_axes_op, x, MergeAttributes{axis});
+}
 
 Tensor detail::reshape_like(const Operand& x, const Operand& like) {
   tensor_of(reshape_like_op, x);
@@ -163,6 +171,11 @@ constinit const OpDef as_matrix_op{.name = "as_matrix",
                                    .gradient = reshape_gradient,
                                    .view = at_start,
                                    .is_identity = detail::keeps_shape};
+
+constinit const OpDef merge_axes_op{.name = "merge_axes",
+                                    .infer = infer_merge_axes,
+                                    .gradient = reshape_gradient,
+                                    .view = at_start};
 
 constinit const OpDef unsqueeze_op{
     .name = "unsqueeze", .infer = infer_unsqueeze, .gradient = reshape_gradient, .view = at_start};

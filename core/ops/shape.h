@@ -68,9 +68,12 @@ namespace detail {
 Tensor reshape_like(const Operand& x, const Operand& like);
 // x [..., n] as [the rest, n]. Shares x's memory.
 Tensor as_matrix(const Operand& x);
+// x with this axis and the one behind it as one. Shares x's memory.
+Tensor merge_axes(const Operand& x, int axis);
 }  // namespace detail
 
-extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, unsqueeze_op, squeeze_op,
-    slice_op, strided_slice_op, slice_backward_op, select_op, select_backward_op, size_op;
+extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, merge_axes_op,
+    unsqueeze_op, squeeze_op, slice_op, strided_slice_op, slice_backward_op, select_op,
+    select_backward_op, size_op;
 
 }  // namespace ebb

@@ -39,6 +39,17 @@ Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x);
 // An operator of one tensor operand.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
 
+// The attributes of an operator that is asked for a shape; what -1 means in it is the operator's.
+struct AskedShape {
+  std::int64_t dims[kMaxRank] = {};
+  std::int64_t rank = 0;
+
+  explicit AskedShape(const Shape& shape) noexcept : rank(shape.rank()) {
+    for (int i = 0; i < shape.rank(); ++i) dims[i] = shape.dim(i);
+  }
+  Shape shape() const { return Shape(std::span(dims, static_cast<std::size_t>(rank))); }
+};
+
 // Whether two sizes, one of them possibly open, can turn out equal.
 constexpr bool may_equal(std::int64_t a, std::int64_t b) noexcept {
   return a == b || a == kOpen || b == kOpen;

@@ -34,4 +34,10 @@ Status pad(const KernelContext& context) {
   return place(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
 }
 
+Status broadcast(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  strided_copy(in, out, expanded(in.spec, out.spec));
+  return {};
+}
+
 }  // namespace ebb::cpu

@@ -62,19 +62,25 @@ void for_units(const StridedWalk& walk, const Copy& copy) {
   });
 }
 
-// Rows of the output, unit by unit.
+// Rows of the output unit by unit, the longer ones in parts.
 template <int kUnit>
 void copy_rows(const std::byte* from, std::byte* to, const StridedWalk& walk) {
   const std::int64_t n = walk.size(0), stride = walk.stride(0);
-  for_pieces(walk.count(1), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
-    Rows rows(walk, 1, begin);
-    for (std::int64_t row = begin; row < end; ++row, rows.next()) {
-      const std::byte* const source = from + rows.offset();
-      std::byte* const target = to + row * n * kUnit;
-      for (std::int64_t i = 0; i < n; ++i)
-        std::memcpy(target + i * kUnit, source + i * stride, kUnit);
-    }
-  });
+  const std::int64_t parts = divide_up(n, kPieceElements), length = divide_up(n, parts);
+  for_pieces(walk.count(1) * parts, rows_per_piece(length),
+             [&](std::int64_t begin, std::int64_t end) {
+               Rows rows(walk, 1, begin / parts);
+               std::byte* target = to + begin / parts * n * kUnit;
+               for (std::int64_t i = begin, part = begin % parts; i < end; ++i) {
+                 const std::int64_t last = std::min(n, (part + 1) * length);
+                 for (std::int64_t k = part * length; k < last; ++k)
+                   std::memcpy(target + k * kUnit, from + rows.offset() + k * stride, kUnit);
+                 if (++part < parts) continue;
+                 part = 0;
+                 target += n * kUnit;
+                 rows.next();
+               }
+             });
 }
 
 template <class T, int N>

@@ -32,4 +32,9 @@ Status pad(const KernelContext& context) {
   return place(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
 }
 
+Status broadcast(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  return strided_copy(context, in, out, expanded(in.spec, out.spec));
+}
+
 }  // namespace ebb::cuda

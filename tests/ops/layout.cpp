@@ -100,6 +100,18 @@ TEST_CASE("pad puts a number of the tensor's dtype around it") {
         std::vector<std::uint8_t>{255, 0, 1, 2, 255});
 }
 
+TEST_CASE("tile and repeat take a tensor, or its elements, several times") {
+  const Tensor x = counted({2, 2});
+  CHECK(is(broadcast_to(counted({2}), {2, 2}), {2, 2}, {0, 1, 0, 1}));
+  CHECK(is(broadcast_to(counted({2, 1}), {2, -1, 3}), {2, 2, 3},
+           {0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1}));
+  CHECK(is(tile(x, 2), {4, 2}, {0, 1, 2, 3, 0, 1, 2, 3}));
+  CHECK(is(tile(x, 2, -1), {2, 4}, {0, 1, 0, 1, 2, 3, 2, 3}));
+  CHECK(is(repeat(x, 2), {4, 2}, {0, 1, 0, 1, 2, 3, 2, 3}));
+  CHECK(is(repeat(x, 3, 1), {2, 6}, {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3}));
+  CHECK(is(repeat(x, 0, 1), {2, 0}, {}));
+}
+
 TEST_CASE("Elements of every dtype move as they are") {
   const Tensor numbers = counted({4, 6});
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64,
@@ -114,6 +126,7 @@ TEST_CASE("Elements of every dtype move as they are") {
     CHECK(same(concat({x, x}, 1), as_before(concat({numbers, numbers}, 1))));
     CHECK(same(slice(x, 5, 0, {.axis = 1, .step = -2}),
                as_before(slice(numbers, 5, 0, {.axis = 1, .step = -2}))));
+    CHECK(same(repeat(x, 2, 1), as_before(repeat(numbers, 2, 1))));
     CHECK(same(pad(x, {{0, 1}, {2, 0}}, 1), as_before(pad(numbers, {{0, 1}, {2, 0}}, 1))));
   }
 }

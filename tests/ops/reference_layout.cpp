@@ -90,6 +90,13 @@ void add_layout_references(std::vector<Reference>& references) {
     });
     return out;
   });
+  add(broadcast_to_op, [](const Application& a) {
+    Array out(a.outputs[0].shape);
+    for_each_index(out.shape, [&](const Index& index) {
+      out[position(out.shape, index)] = a[0][position(a[0].shape, index)];
+    });
+    return out;
+  });
 }
 
 }  // namespace ebb::tests

@@ -202,6 +202,14 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
               "[pad] takes no padding of {4294967296, 0}");
   CHECK_ERROR(pad(f32({1 << 20, 0, 1 << 20}), {{}, {1 << 20, 0}, {}}), ShapeError,
               "[pad] the result is too large");
+  CHECK_ERROR(broadcast_to(x, {3, 3}), ShapeError,
+              "[broadcast_to] does not broadcast to the shape [3, 3]; the input is f32[2, 3]");
+  CHECK_ERROR(broadcast_to(x, {3}), ShapeError, "does not broadcast to the shape [3]");
+  CHECK_ERROR(broadcast_to(x, {-1, 2, 3}), ShapeError, "to the shape [?, 2, 3]");
+  CHECK_ERROR(tile(x, -1), ShapeError, "[broadcast_to] takes no tensor -1 times");
+  CHECK_ERROR(tile(x, 2, 2), ShapeError, "[broadcast_to] there is no axis 2");
+  CHECK_ERROR(repeat(f32({1, 1, 1, 1, 1, 1}), 2), ShapeError,
+              "[unsqueeze] leaves no room for one more axis");
   CHECK_ERROR(squeeze(x, {0}), ShapeError, "[squeeze] axis 0 is not of size 1");
   CHECK_ERROR(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
 }

@@ -71,6 +71,22 @@ void add_layout_samples(std::vector<Sample>& samples) {
   padded("all of five axes", {2, 1, kOpen, 2, 3}, {{1, 0}, {0, 1}, {1, 1}, {0, 2}, {2, 0}}, 3);
   padded("by nothing", {kOpen, 2}, {{0, 0}, {0, 0}}, 7);
   padded("nothing", {0, 2}, {{1, 2}, {0, 1}}, 4);
+
+  const auto broadcast = [&](const char* how, const Shape& shape, const Shape& to) {
+    samples.push_back(moving_sample(broadcast_to_op, how, {{shape}},
+                                    [to](const Tensors& in) { return broadcast_to(in[0], to); }));
+    samples.back().any_shape = true;
+  };
+  broadcast("a row", {3}, {4, 3});
+  broadcast("a column", {kOpen, 1}, {-1, 5});
+  broadcast("a middle axis", {2, 1, kOpen}, {3, 2, 2, -1});
+  broadcast("a scalar", {}, {2, 3});
+  broadcast("to nothing", {1, 2}, {0, 2});
+  broadcast("what has the shape", {kOpen, 2}, {-1, 2});
+  samples.push_back(moving_sample(broadcast_to_op, "tiled", {{{kOpen, 3}}},
+                                  [](const Tensors& in) { return tile(in[0], 2, 1); }));
+  samples.push_back(moving_sample(broadcast_to_op, "repeated", {{{kOpen, 3}}},
+                                  [](const Tensors& in) { return repeat(in[0], 2); }));
 }
 
 }  // namespace ebb::tests

@@ -34,6 +34,9 @@ void add_shape_samples(std::vector<Sample>& samples) {
   samples.push_back(moving_sample(
       flatten_op, "images", {{{kOpen, 2, 3}}}, [](const Tensors& in) { return flatten(in[0]); },
       true));
+  samples.push_back(moving_sample(
+      merge_axes_op, "the last", {{{2, kOpen, 3}}},
+      [](const Tensors& in) { return detail::merge_axes(in[0], 1); }, true));
   for (const int axis : {0, 1, -1})
     samples.push_back(moving_sample(
         unsqueeze_op,
