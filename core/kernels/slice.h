@@ -50,7 +50,7 @@ inline StridedWalk part_of(const Spec& whole, std::int64_t axis, std::int64_t fi
   for (int i = whole.shape.rank() - 1; i > axis; --i) inner *= whole.shape.dim(i);
   StridedWalk walk(size_of(whole.dtype), first * inner);
   walk.add(inner / element, element);
-  walk.add(count, step * inner);
+  walk.add(count, count > 1 ? step * inner : 0);
   std::int64_t outer = 1;
   for (int i = 0; i < axis; ++i) outer *= whole.shape.dim(i);
   walk.add(outer, inner * whole.shape.dim(static_cast<int>(axis)));

@@ -29,12 +29,11 @@ struct SliceOptions {
   std::int64_t step = 1;  // negative: backwards
 };
 
-// x[begin:end] of the leading axis, or x[begin:end:step] of another. Negative bounds count from the
-// end, as in Python; nothing is clamped. kEnd is what is behind the last element; in backward steps
-// what is before the first, so that slice(x, -1, kEnd, {.step = -1}) is all of x backwards. In
-// steps of 1 along the leading axis it shares x's memory, else it is a copy. Any dtype. Throws
-// ShapeError for bounds out of range or the wrong way round, an axis that is not there, a step of
-// 0.
+// x[begin:end] of the leading axis, or along another and in steps: slice(x, 1, kEnd, {.axis = -1,
+// .step = 2}). Negative bounds count from the end, as in Python; nothing is clamped. kEnd is behind
+// the last element, or backwards before the first, so that slice(x, -1, kEnd, {.step = -1}) is all
+// of x backwards. In steps of 1 along the leading axis it shares x's memory, else it is a copy. Any
+// dtype. Throws ShapeError for bounds out of range or the wrong way round, and for a step of 0.
 Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end = kEnd,
              const SliceOptions& options = {});
 // x cut into parts of these sizes, one after the other along an axis; one of them may be -1: what

@@ -25,7 +25,6 @@ std::string name_of(const SliceAttributes& slice) {
 Shape sliced(const Inference& inference, const Shape& x) {
   const auto& slice = inference.attribute<SliceAttributes>();
   const auto axis = static_cast<int>(slice.axis);
-  inference.require(x.rank() >= 1, "takes a tensor of at least one axis");
   if (axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
   Shape out = x;
   if (const std::int64_t size = x.dim(axis); size != kOpen) {
@@ -40,6 +39,7 @@ Shape sliced(const Inference& inference, const Shape& x) {
     // Known where both bounds count from one side; what is left ends at 0 from the end, or
     // backwards at -1 from the front.
     const bool whole = slice.end == kEnd, forwards = slice.step > 0;
+    if (slice.begin < -kMaxElements) inference.fail(name_of(slice) + " are out of range");
     const std::int64_t end = !whole ? slice.end : forwards ? 0 : -1;
     if ((slice.begin < 0) == (whole ? forwards : end < 0))
       out.set(axis, slice.count(slice.begin, end));
@@ -105,13 +105,11 @@ void infer_placing(Inference& inference) {
 }  // namespace
 
 Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end, const SliceOptions& options) {
-  const Tensor& tensor = detail::tensor_of(slice_op, x);
-  if (tensor.rank() == 0)
-    detail::fail(slice_op, "takes a tensor of at least one axis", tensor, x.site());
-  if (options.step == 0 || options.step < -kMaxElements)
-    detail::fail(slice_op, "takes no step of " + std::to_string(options.step), tensor, x.site());
   const SliceAttributes attributes{begin, end, detail::axis_of(slice_op, options.axis, x),
                                    options.step};
+  if (options.step == 0 || options.step < -kMaxElements)
+    detail::fail(slice_op, "takes no step of " + std::to_string(options.step), x.tensor(),
+                 x.site());
   return detail::apply_to(slice_of(attributes), x, attributes);
 }
 

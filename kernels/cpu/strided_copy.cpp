@@ -1,8 +1,10 @@
 #include "ebb/kernels/cpu/strided_copy.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "ebb/core/kernels/fill_around.h"
@@ -62,6 +64,24 @@ void for_units(const StridedWalk& walk, const Copy& copy) {
   });
 }
 
+// Steps that are known make vectors of the loop.
+template <int kUnit, class Stride>
+void copy_steps(const std::byte* from, std::byte* to, std::int64_t count, Stride stride) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * kUnit, from + i * stride, kUnit);
+}
+template <int kUnit>
+void copy_row(const std::byte* from, std::byte* to, std::int64_t count,
+              std::int64_t stride) noexcept {
+  if (stride == 0) {
+    std::array<std::byte, kUnit> one;
+    std::memcpy(one.data(), from, kUnit);
+    return copy_steps<kUnit>(one.data(), to, count, std::integral_constant<int, 0>{});
+  }
+  if (stride == -kUnit)
+    return copy_steps<kUnit>(from, to, count, std::integral_constant<int, -kUnit>{});
+  copy_steps<kUnit>(from, to, count, stride);
+}
+
 // Rows of the output unit by unit, the longer ones in parts.
 template <int kUnit>
 void copy_rows(const std::byte* from, std::byte* to, const StridedWalk& walk) {
@@ -72,9 +92,9 @@ void copy_rows(const std::byte* from, std::byte* to, const StridedWalk& walk) {
                Rows rows(walk, 1, begin / parts);
                std::byte* target = to + begin / parts * n * kUnit;
                for (std::int64_t i = begin, part = begin % parts; i < end; ++i) {
-                 const std::int64_t last = std::min(n, (part + 1) * length);
-                 for (std::int64_t k = part * length; k < last; ++k)
-                   std::memcpy(target + k * kUnit, from + rows.offset() + k * stride, kUnit);
+                 const std::int64_t at = part * length;
+                 copy_row<kUnit>(from + rows.offset() + at * stride, target + at * kUnit,
+                                 std::min(length, n - at), stride);
                  if (++part < parts) continue;
                  part = 0;
                  target += n * kUnit;
@@ -205,7 +225,7 @@ void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk) 
       for_units(walk, [=](std::int64_t at, std::int64_t plain, std::int64_t bytes) {
         std::memcpy(to + plain, from + at, static_cast<std::size_t>(bytes));
       });
-    } else if (across > 0) {
+    } else if (across > 0 && walk.stride(0) != 0) {
       copy_planes<width>(from, to, walk, across);
     } else {
       copy_rows<width>(from, to, walk);

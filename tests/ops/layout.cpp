@@ -1,6 +1,7 @@
 // Operators that move elements, by what their users see.
 #include "ebb/core/ops/layout.h"
 
+#include <functional>
 #include <numeric>
 
 #include "ebb/core/device/runtime.h"
@@ -9,6 +10,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -42,6 +44,25 @@ TEST_CASE("A permutation that leaves all axes where they are is the tensor itsel
   const Tensor same = permute(x, {0, 1}), too = transpose(x, 1, 1);
   CHECK(Device::cpu().runtime().allocator().stats().requested.current == before);
   CHECK((is(same, {2, 3}, values_of(x)) && is(too, {2, 3}, values_of(x))));
+}
+
+TEST_CASE("What moves nothing, with the shapes of a plan, takes no memory in it") {
+  constexpr std::int64_t kRows = 1000;
+  const auto arena = [](const std::function<Tensor(const Tensor&)>& moved) {
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {-1, -1, 1});
+    const Tensor after = moved(x + 1) + 1;
+    return graph.plan({after}, {{x, {kRows, 1, 1}}}, Device::cpu()).arena_bytes;
+  };
+  const std::size_t one = arena([](const Tensor& x) { return x; });
+  CHECK(arena([](const Tensor& x) { return slice(x, -1, kEnd, {.axis = 0, .step = -1}); }) ==
+        2 * one);
+  CHECK(arena([](const Tensor& x) { return permute(x, {0, 2, 1}); }) == one);
+  CHECK(arena([](const Tensor& x) { return concat({x, Tensor::zeros({kRows, 0, 1})}, 1); }) == one);
+  CHECK(arena([](const Tensor& x) { return slice(x, 0, kEnd, {.axis = 1}); }) == one);
+  CHECK(arena([](const Tensor& x) { return pad(x, {{0, 0}, {0, 0}, {0, 0}}); }) == one);
+  CHECK(arena([](const Tensor& x) { return broadcast_to(x, {kRows, -1, 1}); }) == one);
+  CHECK(arena([](const Tensor& x) { return unsqueeze(squeeze(x, {1}), 1); }) == one);
 }
 
 TEST_CASE("concat and stack take tensors in any list") {

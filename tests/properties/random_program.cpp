@@ -4,6 +4,7 @@
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
@@ -198,6 +199,23 @@ Tensor RandomModel::step(const Instruction& instruction, std::size_t index,
       const Tensor w = weight("w"), bias = weight("b");
       return recompute([w, bias](const Tensor& x) { return tanh(dense(x, w, bias) * 0.5); }, a);
     }
+    case Instruction::moved:
+      switch (variant % 6) {
+        case 0:
+          return transpose(transpose(a) * 0.5);
+        case 1: {
+          const Tensors parts = split(a, {instruction.width / 2, -1}, 1);
+          return concat({parts[1], parts[0]}, 1);
+        }
+        case 2:
+          return flip(a, {variant / 6 % 2}) * 0.5;
+        case 3:
+          return slice(slice(pad(a, {{1, 0}, {0, 2}}, 0.5), 1), 0, -2, {.axis = 1});
+        case 4:
+          return mean(stack({a, tanh(a)}, 1), {.axes = {1}});
+        default:
+          return slice(repeat(a, 2, 1), 0, kEnd, {.axis = 1, .step = 2});
+      }
     case Instruction::kinds:
       break;
   }

@@ -24,6 +24,7 @@ struct Instruction {
     round_trip,      // reshape there and back, select of it
     sequence,        // through an LSTM of one or two layers
     checkpointed,    // dense and tanh inside recompute
+    moved,           // taken apart and put together again, perhaps in another order
     kinds
   };
   Kind kind = unary;
