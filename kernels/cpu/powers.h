@@ -73,9 +73,9 @@ inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
   // From 2^53 on all numbers are even.
   const V below = y_size < 0x1p53 ? y : V{};
   const Integers whole = __builtin_convertvector(below, Integers);
+  const V back = __builtin_convertvector(whole, V);
   const V nan = std::numeric_limits<double>::quiet_NaN() - V{};
-  const auto is_root =
-      (x < 0) & (x > -kInfinity<double>)&(__builtin_convertvector(whole, V) != below);
+  const auto is_root = (back != below) & (x < 0) & (x > -kInfinity<double>);
   e = is_root ? nan : e;
   e = (whole & 1) != 0 ? from_bits<double>(bits<double>(e) | sign) : e;
   const auto is_known = (x == x) & (y == y);
