@@ -65,18 +65,23 @@ inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
   const auto sign = bits<double>(x) & bits<double>(-V{});
   const V size = from_bits<double>(bits<double>(x) ^ sign), y_size = y < 0 ? -y : y;
   V e = power_of_size(size, y);
-  // At the ends of either: 0, 1 or infinity.
+  // At the ends of either: 0 or infinity, and 1 for those of size 1.
+  const auto y_is_end = y_size == kInfinity<double>;
+  const auto is_end = (size == 0) | (size == kInfinity<double>) | y_is_end;
   const V end = (size > 1) == (y > 0) ? kInfinity<double> - V{} : V{};
-  e = (size == 0) | (size == kInfinity<double>) | (y_size == kInfinity<double>) ? end : e;
+  e = is_end ? end : e;
   // From 2^53 on all numbers are even.
   const V below = y_size < 0x1p53 ? y : V{};
   const Integers whole = __builtin_convertvector(below, Integers);
-  const auto is_whole = __builtin_convertvector(whole, V) == below;
+  const V back = __builtin_convertvector(whole, V);
   const V nan = std::numeric_limits<double>::quiet_NaN() - V{};
-  e = (x < 0) & (size < kInfinity<double>)&~is_whole ? nan : e;
+  const auto is_root = (back != below) & (x < 0) & (x > -kInfinity<double>);
+  e = is_root ? nan : e;
   e = (whole & 1) != 0 ? from_bits<double>(bits<double>(e) | sign) : e;
-  e = (x == x) & (y == y) ? e : nan;
-  return (y == 0) | (x == 1) | ((size == 1) & (y_size == kInfinity<double>)) ? 1 - V{} : e;
+  const auto is_known = (x == x) & (y == y);
+  e = is_known ? e : nan;
+  const auto is_one = (y == 0) | (x == 1) | ((size == 1) & y_is_end);
+  return is_one ? 1 - V{} : e;
 }
 
 }  // namespace detail

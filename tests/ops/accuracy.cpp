@@ -8,6 +8,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/powers.h"
+#include "ebb/core/ops/trigonometry.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/kernels/ulps.h"
 #include "ebb/tests/ops/samples.h"
@@ -78,8 +79,8 @@ TEMPLATE_TEST_CASE("A function of one number is within its bound of the exact va
   }
 }
 
-TEMPLATE_TEST_CASE("pow is within 1.5 ulp of the exact value for numbers of every size and sign", "",
-                   float, double) {
+TEMPLATE_TEST_CASE("pow is within 1.5 ulp of the exact value for numbers of every size and sign",
+                   "", float, double) {
   using T = TestType;
   std::vector<T> a, b;
   std::mt19937_64 engine(2);
@@ -132,6 +133,17 @@ TEMPLATE_TEST_CASE("At zero and beyond all numbers functions have their limits, 
   CHECK(at<T>(tanh, kLeast<T>) == static_cast<double>(kLeast<T>));
   CHECK(at<T>(tanh, kInfinity<T>) == 1);
   CHECK(at<T>(tanh, -kInfinity<T>) == -1);
+  for (int k = std::numeric_limits<T>::min_exponent; k < std::numeric_limits<T>::max_exponent; ++k)
+    CHECK(at<T>(log2, std::ldexp(T(1), k)) == k);
+  for (Tensor (*const keeps_zero)(const Operand&) : {expm1, log1p, sin, erf, silu}) {
+    CHECK(std::signbit(at<T>(keeps_zero, T(-0.0))));
+    CHECK_FALSE(std::signbit(at<T>(keeps_zero, 0)));
+    CHECK(at<T>(keeps_zero, 0) == 0);
+  }
+  CHECK(at<T>(rsqrt, 0) == infinity);
+  CHECK(at<T>(rsqrt, kInfinity<T>) == 0);
+  CHECK(at<T>(cos, 0) == 1);
+  CHECK(at<T>(erf, kInfinity<T>) == 1);
   CHECK(at<T>(sigmoid, 0) == 0.5);
   CHECK(at<T>(sigmoid, kInfinity<T>) == 1);
   CHECK(at<T>(sigmoid, -kInfinity<T>) == 0);

@@ -77,6 +77,7 @@ EBB_HOST_DEVICE inline QuarterTurns<double> far_quarter_turns(double x) {
 EBB_HOST_DEVICE inline QuarterTurns<double> quarter_turns(double x) {
   if (!(std::fabs(x) < kFarAngle)) return far_quarter_turns(x);
   const double n = std::rint(x * 0x1.45f306dc9c883p-1);
+  if (n == 0) return {x, 0};  // -0 stays -0
   return {((x - n * kQuarter) - n * kQuarterNext) - n * kQuarterLast, static_cast<int>(n)};
 }
 EBB_HOST_DEVICE inline QuarterTurns<float> quarter_turns(float x) {
@@ -85,6 +86,7 @@ EBB_HOST_DEVICE inline QuarterTurns<float> quarter_turns(float x) {
     return {static_cast<float>(turns.rest), turns.quarters};
   }
   const float n = std::rint(x * 0x1.45f306p-1f);
+  if (n == 0) return {x, 0};
   const float rest = std::fma(-n, 0x1.5110b4p-22f, std::fma(-n, 0x1.921fbp0f, x));
   return {std::fma(-n, 0x1.846988p-48f, rest), static_cast<int>(n)};
 }
