@@ -10,11 +10,7 @@ namespace ebb {
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/activations.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
-#undef EBB_MAP
-#undef EBB_ZIP
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 // x above 0, slope x below, of which the gradient at 0 is the slope; exact. A slope below 0 is
 // refused with an Error: gradients are made from the result.

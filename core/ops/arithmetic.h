@@ -11,11 +11,7 @@ namespace ebb {
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/arithmetic.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
-#undef EBB_MAP
-#undef EBB_ZIP
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
 inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }

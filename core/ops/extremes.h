@@ -11,11 +11,7 @@ namespace ebb {
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/extremes.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
-#undef EBB_MAP
-#undef EBB_ZIP
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 // x between low and high, either of which may be left out: minimum(maximum(x, low), high) in one
 // operator. NaN stays NaN; the gradient passes where low <= x <= high. Throws Error for a bound

@@ -9,10 +9,6 @@ namespace ebb {
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/trigonometry.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
-#undef EBB_MAP
-#undef EBB_ZIP
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 }  // namespace ebb

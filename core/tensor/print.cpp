@@ -54,11 +54,16 @@ class Printer {
  public:
   explicit Printer(const detail::TensorImpl& impl)
       : impl_(impl), shape_(impl.spec.shape), is_short_(shape_.elements() > kMostElements) {
-    read(0, 0);
+    if (shape_.elements() > 0) read(0, 0);
     for (const std::string& text : elements_) width_ = std::max(width_, text.size());
   }
 
   void print(std::ostream& out) {
+    // However many empty rows there are, the shape beside it tells.
+    if (shape_.elements() == 0) {
+      out << "[]";
+      return;
+    }
     next_ = 0;
     print(out, 0);
   }

@@ -39,7 +39,8 @@ TEST_CASE("a tensor is printed row by row, each number as wide as the widest") {
   CHECK(values(reshape(counted(8), {2, 2, 2})) == "[[[0, 1],\n  [2, 3]],\n\n [[4, 5],\n  [6, 7]]]");
   CHECK(values(slice(counted(8), 3, 5)) == "[3, 4]");
   CHECK(values(Tensor::zeros({0})) == "[]");
-  CHECK(values(Tensor::zeros({2, 0})) == "[[],\n []]");
+  CHECK(values(Tensor::zeros({2, 0})) == "[]");
+  CHECK(values(Tensor::zeros({1'000'000'000, 0})) == "[]");
 }
 
 TEST_CASE("every dtype is printed as what it is") {

@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/source_folder.h"
 
 namespace {
 
@@ -116,7 +117,7 @@ TEST_CASE("a series is one column of a CSV, whatever the others hold") {
 
 TEST_CASE("the sunspots that ship with the examples are 2820 months") {
   const TimeSeries series =
-      TimeSeries::csv(EBB_SOURCE_DIR "/examples/data/sunspots.csv", {.value = "sunspots"});
+      TimeSeries::csv(source_folder() + "/examples/data/sunspots.csv", {.value = "sunspots"});
   CHECK(series.size() == 2820);
   CHECK(series.values().front() == 58.0);
   CHECK(series.windows({.length = 48, .validation = 0.2}).validation.size() == 564);

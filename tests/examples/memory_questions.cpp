@@ -9,11 +9,12 @@
 
 #include "ebb/tests/catch.h"
 #include "ebb/tests/examples/run.h"
+#include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
 namespace {
 
-const std::filesystem::path kTree = EBB_SOURCE_DIR;
+const std::filesystem::path kTree = source_folder();
 
 using Lines = std::vector<std::string>;
 

@@ -8,6 +8,7 @@
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/bytes.h"
+#include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
 
@@ -29,7 +30,7 @@ class Golden {
   }
 
  private:
-  static std::string folder() { return std::string(EBB_SOURCE_DIR) + "/tests/golden/"; }
+  static std::string folder() { return source_folder() + "/tests/golden/"; }
   const std::string path_;
   const safetensors::File file_;
 };

@@ -9,6 +9,7 @@
 
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/samples.h"
+#include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
 namespace {
@@ -77,9 +78,9 @@ Listed listed() {
       list.operators += kind == "EBB_BINARY" ? 3 : 1;
     }
   };
-  const fs::path core = fs::path(EBB_SOURCE_DIR) / "core";
+  const fs::path core = fs::path(source_folder()) / "core";
   for (const fs::path& file :
-       {core / "ops/all_operators.cpp", fs::path(EBB_SOURCE_DIR) / "optim/all_operators.cpp"})
+       {core / "ops/all_operators.cpp", fs::path(source_folder()) / "optim/all_operators.cpp"})
     add(file, std::regex(R"((&)(\w+_op)\b)"), "");
   for (const auto& file : fs::directory_iterator(core / "kernels/functors"))
     if (file.path().extension() == ".inc")
@@ -94,7 +95,7 @@ TEST_CASE("Every operator that a source of the library defines is in a list of a
   CHECK(operators == every_operator().size());
   Names defined;
   for (const char* folder : {"core", "eager", "graph", "kernels", "models", "optim"})
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(EBB_SOURCE_DIR) / folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_folder()) / folder)) {
       const std::string kind = entry.path().extension().string();
       if (kind != ".h" && kind != ".cpp" && kind != ".inc" && kind != ".cu" && kind != ".cuh")
         continue;

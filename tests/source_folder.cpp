@@ -1,0 +1,9 @@
+// The one file that is compiled with the folder's name, so that the others are the same in every
+// tree.
+#include "ebb/tests/source_folder.h"
+
+namespace ebb::tests {
+
+std::string source_folder() { return EBB_SOURCE_DIR; }
+
+}  // namespace ebb::tests
