@@ -34,6 +34,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/ops/where.h"
 #include "ebb/core/parameters/initializer.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/random/random.h"

@@ -1,62 +1,71 @@
 #pragma once
+#include <concepts>
 #include <cstdint>
 
 #include "ebb/core/base/shape.h"
 
 namespace ebb {
 
-// The walk through an output and two inputs that broadcast to it, in its simplest form: axes of
-// size 1 dropped, neighbours along which both inputs advance alike merged.
+// The walk through an output and inputs that broadcast to it, in its simplest form: axes of size 1
+// dropped, neighbours along which all inputs advance alike merged.
+template <int kInputs>
 class BroadcastWalk {
  public:
-  BroadcastWalk(const Shape& out, const Shape& a, const Shape& b) noexcept {
-    std::int64_t step_a = 1, step_b = 1;
+  template <std::same_as<Shape>... Inputs>
+  explicit BroadcastWalk(const Shape& out, const Inputs&... inputs) noexcept {
+    const Shape* const shapes[kInputs] = {&inputs...};
+    std::int64_t step[kInputs], along[kInputs];
+    for (std::int64_t& one : step) one = 1;
     for (int back = 1; back <= out.rank(); ++back) {
       const std::int64_t n = out.dim(-back);
-      const std::int64_t n_a = back <= a.rank() ? a.dim(-back) : 1,
-                         n_b = back <= b.rank() ? b.dim(-back) : 1;
-      const std::int64_t along_a = n_a == 1 ? 0 : step_a, along_b = n_b == 1 ? 0 : step_b;
-      step_a *= n_a;
-      step_b *= n_b;
+      bool merges = axes_ > 0;
+      for (int k = 0; k < kInputs; ++k) {
+        const std::int64_t own = back <= shapes[k]->rank() ? shapes[k]->dim(-back) : 1;
+        along[k] = own == 1 ? 0 : step[k];
+        step[k] *= own;
+        merges = merges && along[k] == step_[axes_ - 1][k] * size_[axes_ - 1];
+      }
       if (n == 1) continue;
-      if (axes_ > 0 && along_a == a_[axes_ - 1] * size_[axes_ - 1] &&
-          along_b == b_[axes_ - 1] * size_[axes_ - 1]) {
+      if (merges) {
         size_[axes_ - 1] *= n;
         continue;
       }
       size_[axes_] = n;
-      a_[axes_] = along_a;
-      b_[axes_++] = along_b;
+      for (int k = 0; k < kInputs; ++k) step_[axes_][k] = along[k];
+      ++axes_;
     }
     if (axes_ == 0) axes_ = 1;  // one element
     for (int axis = 1; axis < axes_; ++axis) rows_ *= size_[axis];
   }
 
+  using Steps = std::int64_t[kInputs];
+
   int axes() const noexcept { return axes_; }  // innermost first
   std::int64_t size(int axis) const noexcept { return size_[axis]; }
-  std::int64_t step_a(int axis) const noexcept { return a_[axis]; }
-  std::int64_t step_b(int axis) const noexcept { return b_[axis]; }
+  const Steps& steps(int axis) const noexcept { return step_[axis]; }
 
   // Rows are contiguous in the output; in an input they are contiguous or one element.
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t row_elements() const noexcept { return size_[0]; }
-  bool one_a() const noexcept { return a_[0] == 0; }
-  bool one_b() const noexcept { return b_[0] == 0; }
-  void row(std::int64_t index, std::int64_t& a, std::int64_t& b) const noexcept {
-    a = b = 0;
+  bool one(int input) const noexcept { return step_[0][input] == 0; }
+  // Where the row begins in each input.
+  void row(std::int64_t index, Steps& at) const noexcept {
+    for (std::int64_t& offset : at) offset = 0;
     for (int axis = 1; axis < axes_; ++axis) {
       const std::int64_t i = axis + 1 == axes_ ? index : index % size_[axis];
-      a += i * a_[axis];
-      b += i * b_[axis];
+      for (int k = 0; k < kInputs; ++k) at[k] += i * step_[axis][k];
       index /= size_[axis];
     }
   }
 
  private:
   std::int64_t size_[kMaxRank] = {1, 1, 1, 1, 1, 1};
-  std::int64_t a_[kMaxRank] = {}, b_[kMaxRank] = {};
+  std::int64_t step_[kMaxRank][kInputs] = {};
   std::int64_t rows_ = 1;
   int axes_ = 0;
 };
+
+template <std::same_as<Shape>... Inputs>
+BroadcastWalk(const Shape&, const Inputs&...) -> BroadcastWalk<sizeof...(Inputs)>;
 
 }  // namespace ebb

@@ -12,6 +12,13 @@ struct NumberOperand {
   Position position = none;  // none: both operands are tensors (two inputs)
 };
 
+// What a kernel is told that does one of several operations: beside it which one, as a number of
+// its family, the first of which is 0.
+struct NumberAndOperation {
+  NumberOperand number;
+  std::int64_t operation = 0;
+};
+
 struct FillAttributes {
   double value = 0;
 };

@@ -1,5 +1,6 @@
 #include "ebb/core/ops/all_operators.h"
 
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/fill.h"
@@ -14,6 +15,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/ops/where.h"
 
 namespace ebb {
 
@@ -28,6 +30,16 @@ std::span<const OpDef* const> all_operators() noexcept {
       // clang-format on
       // create, fill, copy
       &full_op, &fill_like_op, &copy_op, &cast_op, &detach_op,
+      // comparison
+      &equal_op.tensors, &equal_op.number_right, &equal_op.number_left, &not_equal_op.tensors,
+      &not_equal_op.number_right, &not_equal_op.number_left, &less_op.tensors,
+      &less_op.number_right, &less_op.number_left, &less_equal_op.tensors,
+      &less_equal_op.number_right, &less_equal_op.number_left, &greater_op.tensors,
+      &greater_op.number_right, &greater_op.number_left, &greater_equal_op.tensors,
+      &greater_equal_op.number_right, &greater_equal_op.number_left, &logical_and_op,
+      &logical_or_op, &logical_xor_op, &logical_not_op, &isnan_op, &isinf_op, &isfinite_op,
+      // where
+      &where_op.tensors, &where_op.number_right, &where_op.number_left, &masked_fill_op,
       // reduce
       &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear

@@ -3,6 +3,7 @@
 #pragma once
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/powers.h"

@@ -1,5 +1,9 @@
 #include "ebb/core/ops/pointwise_rules.h"
 
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
 #include "ebb/core/base/error.h"
 
 namespace ebb::detail {
@@ -18,6 +22,20 @@ void infer_pair(Inference& inference) {
   inference.output(inference.inputs[0].dtype, merge(a, b));
 }
 
+void require_number_of_dtype(const Inference& inference, DType dtype) {
+  const auto& [value, position] = inference.attribute<NumberOperand>();
+  if (position == NumberOperand::none || is_floating(dtype)) return;
+  const double bits = dtype == DType::boolean ? 1
+                      : dtype == DType::u8    ? 8
+                      : dtype == DType::i32   ? 31
+                                              : 63;
+  const double end = std::exp2(bits), low = dtype == DType::i32 || dtype == DType::i64 ? -end : 0;
+  if (value >= low && value < end && value == std::floor(value)) return;
+  std::ostringstream text;
+  text << std::setprecision(17) << value;
+  inference.fail(std::string(name(dtype)) + " does not have the number " + text.str());
+}
+
 Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
                   const Attributes& attributes) {
   tensor_of(op, a);
@@ -25,14 +43,16 @@ Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
   return apply_one(op, {a, b}, attributes, a.site());
 }
 
-Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b) {
+Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
+                    std::int64_t operation) {
+  const auto told = [&](const NumberOperand& number) {
+    return NumberAndOperation{number, operation};
+  };
   if (a.is_number() && b.is_number())
     throw Error(message(op.tensors.name, "takes at least one tensor", a.site()));
-  if (a.is_number())
-    return apply_to(op.number_left, b, NumberOperand{a.number(), NumberOperand::left});
-  if (b.is_number())
-    return apply_to(op.number_right, a, NumberOperand{b.number(), NumberOperand::right});
-  return apply_one(op.tensors, {a, b}, NumberOperand{}, a.site());
+  if (a.is_number()) return apply_to(op.number_left, b, told({a.number(), NumberOperand::left}));
+  if (b.is_number()) return apply_to(op.number_right, a, told({b.number(), NumberOperand::right}));
+  return apply_one(op.tensors, {a, b}, told({}), a.site());
 }
 
 }  // namespace ebb::detail

@@ -12,6 +12,10 @@ using Gradient = const GradientContext&;
 void infer_binary(Inference& inference);
 void infer_pair(Inference& inference);
 
+// Throws where a number stands beside a tensor of a dtype that is not floating and does not have
+// it. The attributes begin with a NumberOperand.
+void require_number_of_dtype(const Inference& inference, DType dtype);
+
 // What is left to say of a pointwise operator beside its functor: as in OpDef.
 struct GradientRule {
   Tensors (*gradient)(Gradient) = nullptr;
@@ -64,9 +68,22 @@ constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules)
   return op;
 }
 
+// Of a kernel of several operations, and without gradient.
+constexpr OpDef step(const char* name, void (*infer)(Inference&), Kernel cpu, Kernel cuda) {
+  return {
+      .name = name, .infer = infer, .gradient = kNoGradient.gradient, .cpu = {cpu}, .cuda = {cuda}};
+}
+constexpr BinaryOpDef binary_step(const char* name, void (*infer)(Inference&), Kernel cpu,
+                                  Kernel cuda) {
+  const OpDef op = step(name, infer, cpu, cuda);
+  return {op, op, op};
+}
+
 Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
                   const Attributes& attributes = NumberOperand{});
-Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b);
+// Told NumberAndOperation.
+Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
+                    std::int64_t operation = 0);
 
 // dy where a rule's gradient of input 0 reads it: for the last time unless that of input 1 will.
 inline Operand first_dy(Gradient g) { return g.wants(1) ? Operand(g.dy()) : Operand(g.take_dy()); }

@@ -72,13 +72,13 @@ inline void broadcast(F f, const A* a, const Shape& shape_a, const B* b, const S
                       Out* out, const Shape& shape) {
   const BroadcastWalk walk(shape, shape_a, shape_b);
   const std::int64_t n = walk.row_elements();
-  if (walk.rows() == 1) return zip_flat(f, a, walk.one_a(), b, walk.one_b(), out, n);
+  if (walk.rows() == 1) return zip_flat(f, a, walk.one(0), b, walk.one(1), out, n);
   if (n == 0) return;
   for_pieces(walk.rows(), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      std::int64_t from_a, from_b;
-      walk.row(row, from_a, from_b);
-      zip_run(f, a + from_a, walk.one_a(), b + from_b, walk.one_b(), out + row * n, n);
+      std::int64_t from[2];
+      walk.row(row, from);
+      zip_run(f, a + from[0], walk.one(0), b + from[1], walk.one(1), out + row * n, n);
     }
   });
 }

@@ -19,6 +19,10 @@ struct Operand {
   static Operand of(double number) noexcept { return {nullptr, static_cast<A>(number), true}; }
 
   template <int N>
+  bool takes_packs() const noexcept {
+    return one || cuda::takes_packs<N>(data);
+  }
+  template <int N>
   __device__ Pack<A, N> at(std::int64_t i) const {
     if (data == nullptr) return splat<N>(number);
     if (one) return splat<N>(static_cast<A>(data[i]));
@@ -27,12 +31,12 @@ struct Operand {
 };
 
 // A single row.
+template <int kInputs>
 struct FlatWalk {
-  bool one_a, one_b;
+  bool one[kInputs];
 
-  __device__ void offsets(std::int64_t i, std::int64_t (&at)[2]) const {
-    at[0] = one_a ? 0 : i;
-    at[1] = one_b ? 0 : i;
+  __device__ void offsets(std::int64_t i, std::int64_t (&at)[kInputs]) const {
+    for (int k = 0; k < kInputs; ++k) at[k] = one[k] ? 0 : i;
   }
 };
 
@@ -59,8 +63,8 @@ template <class F, class T, class Offsets>
 Status zip_each(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
                 std::int64_t count, const Offsets& walk, bool rows_take_packs) noexcept {
   constexpr int N = kPack<T>;
-  const bool packed = rows_take_packs && takes_packs<N>(out) && (a.one || takes_packs<N>(a.data)) &&
-                      (b.one || takes_packs<N>(b.data));
+  const bool packed = rows_take_packs && takes_packs<N>(out) && a.template takes_packs<N>() &&
+                      b.template takes_packs<N>();
   return for_each<N>(stream, Zip<F, T, Offsets>{a, b, out, walk, f}, count, packed);
 }
 
@@ -68,16 +72,24 @@ Status zip_each(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>&
 template <class F, class T>
 Status zip_flat(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
                 std::int64_t count) noexcept {
-  return zip_each(f, stream, a, b, out, count, FlatWalk{a.one, b.one}, true);
+  return zip_each(f, stream, a, b, out, count, FlatWalk<2>{{a.one, b.one}}, true);
 }
 
-template <class Index, class F, class T>
-Status zip_walk(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
-                std::int64_t count, const BroadcastWalk& walk) noexcept {
-  Walk<Index, kMaxRank, 2> offsets;
-  for (int axis = 0; axis < walk.axes(); ++axis)
-    offsets.add(walk.size(axis), {walk.step_a(axis), walk.step_b(axis)});
-  return zip_each(f, stream, a, b, out, count, offsets, walk.row_elements() % kPack<T> == 0);
+// Calls f(offsets, rows_take_packs) with what tells a kernel where the elements of a row are, or of
+// rows; packs are of N.
+template <int N, int kInputs, class F>
+Status with_offsets(const BroadcastWalk<kInputs>& walk, std::int64_t count, const F& f) noexcept {
+  if (walk.rows() == 1) {
+    FlatWalk<kInputs> flat;
+    for (int k = 0; k < kInputs; ++k) flat.one[k] = walk.one(k);
+    return f(flat, true);
+  }
+  const auto with = [&](auto offsets) {
+    for (int axis = 0; axis < walk.axes(); ++axis) offsets.add(walk.size(axis), walk.steps(axis));
+    return f(offsets, walk.row_elements() % N == 0);
+  };
+  return is_short(count) ? with(Walk<std::uint32_t, kMaxRank, kInputs>())
+                         : with(Walk<std::uint64_t, kMaxRank, kInputs>());
 }
 
 // out = f(a, b) with NumPy's broadcasting; out may be an input of out's own shape.
@@ -86,11 +98,11 @@ Status broadcast(F f, cudaStream_t stream, Operand<T> a, const Shape& shape_a, O
                  const Shape& shape_b, T* out, const Shape& shape, std::int64_t count) noexcept {
   if (count == 0) return {};
   const BroadcastWalk walk(shape, shape_a, shape_b);
-  a.one = walk.one_a();
-  b.one = walk.one_b();
-  if (walk.rows() == 1) return zip_flat(f, stream, a, b, out, count);
-  return is_short(count) ? zip_walk<std::uint32_t>(f, stream, a, b, out, count, walk)
-                         : zip_walk<std::uint64_t>(f, stream, a, b, out, count, walk);
+  a.one = walk.one(0);
+  b.one = walk.one(1);
+  return with_offsets<kPack<T>>(walk, count, [&](const auto& offsets, bool rows_take_packs) {
+    return zip_each(f, stream, a, b, out, count, offsets, rows_take_packs);
+  });
 }
 
 }  // namespace ebb::cuda

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <span>
 
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
@@ -26,6 +28,7 @@ DType dtype_of(const SampleInput& input, DType floating) {
       return DType::f64;
     case Values::ready:
     case Values::not_ready:
+    case Values::flags:
       return DType::boolean;
     default:
       return floating;
@@ -51,6 +54,8 @@ double value_of(Values values, double u) {
       return 0;
     case Values::draw:
       return std::floor(1e9 * u);
+    case Values::flags:
+      return u < 0.5 ? 1 : 0;
     case Values::any:
       break;
   }
@@ -59,11 +64,12 @@ double value_of(Values values, double u) {
 
 template <class T>
 Tensor filled(const Shape& shape, Values values, std::uint64_t key) {
-  std::vector<T> all(static_cast<std::size_t>(shape.elements()));
-  for (std::size_t i = 0; i < all.size(); ++i)
+  const auto count = static_cast<std::size_t>(shape.elements());
+  const auto all = std::make_unique<T[]>(count);  // a vector of bool has no array of them
+  for (std::size_t i = 0; i < count; ++i)
     all[i] =
         convert<T>(value_of(values, static_cast<double>(unit_interval(Philox::word(key, 0, i)))));
-  return Tensor::from(all, shape);
+  return Tensor::from(std::span<const T>(all.get(), count), shape);
 }
 
 Shape with_batch(Shape shape, std::int64_t batch) {
@@ -98,10 +104,11 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
       case DType::i64:
         inputs.push_back(filled<std::int64_t>(shape, input.values, key));
         break;
-      default: {
-        const bool value[] = {input.values == Values::ready};
-        inputs.push_back(Tensor::from(value, shape));
-      }
+      case DType::u8:
+        inputs.push_back(filled<std::uint8_t>(shape, input.values, key));
+        break;
+      case DType::boolean:
+        inputs.push_back(filled<bool>(shape, input.values, key));
     }
   }
   return inputs;

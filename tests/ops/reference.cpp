@@ -34,6 +34,24 @@ Array map(const Array& x, const std::function<double(double)>& f) {
   return y;
 }
 
+Shape broadcast(const Shape& a, const Shape& b) {
+  std::vector<std::int64_t> dims;
+  for (int i = 1; i <= std::max(a.rank(), b.rank()); ++i) {
+    const std::int64_t of_a = i <= a.rank() ? a[-i] : 1, of_b = i <= b.rank() ? b[-i] : 1;
+    dims.insert(dims.begin(), of_a == 1 ? of_b : of_a);
+  }
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+Array zip(const Array& a, const Array& b, double (*f)(double, double)) {
+  Array out(broadcast(a.shape, b.shape));
+  std::int64_t next = 0;
+  for_each_index(out.shape, [&](const Index& index) {
+    out[next++] = f(a[position(a.shape, index)], b[position(b.shape, index)]);
+  });
+  return out;
+}
+
 void for_each_index(const Shape& shape, const std::function<void(const Index&)>& body) {
   if (shape.elements() == 0) return;
   Index index(static_cast<std::size_t>(shape.rank()));

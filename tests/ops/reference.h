@@ -68,6 +68,11 @@ void add_optim_references(std::vector<Reference>& references);
 // f of each element.
 Array map(const Array& x, const std::function<double(double)>& f);
 
+// NumPy's rule: axes are aligned at the end, and one of size 1 is repeated.
+Shape broadcast(const Shape& a, const Shape& b);
+// f of each element of a and the one of b that it meets.
+Array zip(const Array& a, const Array& b, double (*f)(double, double));
+
 using Index = std::vector<std::int64_t>;
 
 // Calls body with each index into shape, in the order of memory.

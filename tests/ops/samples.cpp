@@ -24,6 +24,7 @@ Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> 
 std::vector<Sample> all_samples(DType dtype) {
   std::vector<Sample> samples;
   add_pointwise_samples(samples);
+  add_comparison_samples(samples);
   add_copy_samples(samples);
   add_reduce_samples(samples);
   add_linear_samples(samples, dtype);
@@ -33,6 +34,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_shape_samples(samples);
   add_index_samples(samples);
   add_layout_samples(samples);
+  add_where_samples(samples);
   add_update_samples(samples);
   add_memory_figure_samples(samples);
   add_optim_samples(samples, dtype);

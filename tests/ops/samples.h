@@ -25,6 +25,7 @@ enum class Values {
   ready,            // bool, true
   not_ready,        // bool, false
   draw,             // i64
+  flags,            // bool, either
 };
 
 struct SampleInput {
@@ -67,6 +68,7 @@ Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> 
 
 // The families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);
+void add_comparison_samples(std::vector<Sample>& samples);
 void add_copy_samples(std::vector<Sample>& samples);
 void add_reduce_samples(std::vector<Sample>& samples);
 void add_linear_samples(std::vector<Sample>& samples, DType dtype);
@@ -76,6 +78,7 @@ void add_lstm_samples(std::vector<Sample>& samples, DType dtype);
 void add_shape_samples(std::vector<Sample>& samples);
 void add_index_samples(std::vector<Sample>& samples);
 void add_layout_samples(std::vector<Sample>& samples);
+void add_where_samples(std::vector<Sample>& samples);
 void add_update_samples(std::vector<Sample>& samples);
 void add_memory_figure_samples(std::vector<Sample>& samples);
 void add_optim_samples(std::vector<Sample>& samples, DType dtype);

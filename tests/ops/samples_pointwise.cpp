@@ -13,25 +13,6 @@
 namespace ebb::tests {
 namespace {
 
-// NumPy's rule: axes are aligned at the end, and one of size 1 is repeated.
-Shape broadcast(const Shape& a, const Shape& b) {
-  std::vector<std::int64_t> dims;
-  for (int i = 1; i <= std::max(a.rank(), b.rank()); ++i) {
-    const std::int64_t of_a = i <= a.rank() ? a[-i] : 1, of_b = i <= b.rank() ? b[-i] : 1;
-    dims.insert(dims.begin(), of_a == 1 ? of_b : of_a);
-  }
-  return Shape(std::span<const std::int64_t>(dims));
-}
-
-Array zip(const Array& a, const Array& b, double (*f)(double, double)) {
-  Array out(broadcast(a.shape, b.shape));
-  std::int64_t next = 0;
-  for_each_index(out.shape, [&](const Index& index) {
-    out[next++] = f(a[position(a.shape, index)], b[position(b.shape, index)]);
-  });
-  return out;
-}
-
 using Unary = Tensor (*)(const Operand&);
 using Binary = Tensor (*)(const Operand&, const Operand&);
 

@@ -1,0 +1,198 @@
+// Comparisons where rules decide: NaN, numbers that a dtype does not have, long rows, logic.
+#include "ebb/core/ops/comparison.h"
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using Flags = std::vector<std::uint8_t>;
+
+Flags flags(const Tensor& x) {
+  REQUIRE(x.dtype() == DType::boolean);
+  return cast(x, DType::u8).to_vector<std::uint8_t>();
+}
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// What `x operation number` says for each of the values, one after the other.
+template <class T>
+void check_beside(const std::vector<T>& values, double number) {
+  const Tensor x = Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+  const auto expected = [&](auto holds) {
+    Flags all;
+    for (const T value : values)
+      all.push_back(holds(static_cast<long double>(value), static_cast<long double>(number)));
+    return all;
+  };
+  INFO(name(dtype_of<T>) << " beside " << number);
+  CHECK(flags(x == number) == expected([](auto a, auto b) { return a == b; }));
+  CHECK(flags(x != number) == expected([](auto a, auto b) { return a != b; }));
+  CHECK(flags(x < number) == expected([](auto a, auto b) { return a < b; }));
+  CHECK(flags(x <= number) == expected([](auto a, auto b) { return a <= b; }));
+  CHECK(flags(x > number) == expected([](auto a, auto b) { return a > b; }));
+  CHECK(flags(x >= number) == expected([](auto a, auto b) { return a >= b; }));
+  CHECK(flags(number == x) == expected([](auto a, auto b) { return b == a; }));
+  CHECK(flags(number < x) == expected([](auto a, auto b) { return b < a; }));
+  CHECK(flags(number <= x) == expected([](auto a, auto b) { return b <= a; }));
+  CHECK(flags(number > x) == expected([](auto a, auto b) { return b > a; }));
+  CHECK(flags(number >= x) == expected([](auto a, auto b) { return b >= a; }));
+}
+
+template <class T>
+std::vector<T> corners() {
+  using Limits = std::numeric_limits<T>;
+  return {Limits::min(), Limits::min() + 1, 0, 1, 2, 3, Limits::max() - 1, Limits::max()};
+}
+
+}  // namespace
+
+TEST_CASE("Two tensors that are compared are no condition of an if") {
+  STATIC_REQUIRE(std::same_as<decltype(Tensor() == Tensor()), Tensor>);
+  STATIC_REQUIRE_FALSE(std::convertible_to<Tensor, bool>);
+  STATIC_REQUIRE_FALSE(std::constructible_from<bool, Tensor>);
+}
+
+TEST_CASE("NaN is unequal to all, itself too, and on no side of anything") {
+  const Tensor a = Tensor::from({kNaN, kNaN, 1.f, kInfinity, -0.f}),
+               b = Tensor::from({kNaN, 1.f, kNaN, kInfinity, 0.f});
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    INFO(name(dtype));
+    const Tensor x = cast(a, dtype), y = cast(b, dtype);
+    CHECK(flags(x == y) == Flags{0, 0, 0, 1, 1});
+    CHECK(flags(x != y) == Flags{1, 1, 1, 0, 0});
+    CHECK(flags(x < y) == Flags{0, 0, 0, 0, 0});
+    CHECK(flags(x <= y) == Flags{0, 0, 0, 1, 1});
+    CHECK(flags(x > y) == Flags{0, 0, 0, 0, 0});
+    CHECK(flags(x >= y) == Flags{0, 0, 0, 1, 1});
+    CHECK(flags(x == kNaN) == Flags{0, 0, 0, 0, 0});
+    CHECK(flags(kNaN != x) == Flags{1, 1, 1, 1, 1});
+    CHECK(flags(isnan(x)) == Flags{1, 1, 0, 0, 0});
+    CHECK(flags(isinf(-x)) == Flags{0, 0, 0, 1, 0});
+    CHECK(flags(isfinite(x)) == Flags{0, 0, 1, 0, 1});
+  }
+}
+
+TEST_CASE("Beside integers a number is compared as it is, whether they have it or not") {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double number : {0.0,
+                              2.0,
+                              2.5,
+                              -0.5,
+                              -1.0,
+                              255.0,
+                              254.5,
+                              255.5,
+                              256.0,
+                              2147483647.0,
+                              2147483647.5,
+                              2147483648.0,
+                              -2147483648.0,
+                              -2147483649.0,
+                              0x1p62,
+                              0x1p63,
+                              -0x1p63,
+                              -0x1.0000000000001p63,
+                              1e300,
+                              -1e300,
+                              inf,
+                              -inf,
+                              std::numeric_limits<double>::quiet_NaN()}) {
+    check_beside(corners<std::uint8_t>(), number);
+    check_beside(corners<std::int32_t>(), number);
+    check_beside(corners<std::int64_t>(), number);
+  }
+  const Tensor bools = cast(Tensor::from({0, 1}), DType::boolean);
+  CHECK(flags(bools == true) == Flags{0, 1});
+  CHECK(flags(bools < 0.5) == Flags{1, 0});
+  CHECK(flags(bools <= bools) == Flags{1, 1});
+}
+
+TEST_CASE("Beside floating tensors a number has their dtype: what is filled with it equals it") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    INFO(name(dtype));
+    const Tensor x = Tensor::full({2}, 0.1, dtype);
+    CHECK(flags(x == 0.1) == Flags{1, 1});
+    CHECK(flags(0.1 < x) == Flags{0, 0});
+    CHECK(flags(x >= 0.1) == Flags{1, 1});
+  }
+}
+
+TEST_CASE("i64 beyond what a double has are compared as they are") {
+  const std::int64_t large = (std::int64_t{1} << 53) + 1;
+  const Tensor a = Tensor::from({large, large, -large}),
+               b = Tensor::from({large - 1, large, -large + 1});
+  CHECK(flags(a == b) == Flags{0, 1, 0});
+  CHECK(flags(a < b) == Flags{0, 0, 1});
+}
+
+TEST_CASE("Long rows and many of them are compared alike wherever they lie") {
+  for (const std::int64_t columns : {1, 5, 511, 512, 513, 70'001}) {
+    const std::int64_t rows = columns > 1000 ? 3 : 71;
+    std::vector<float> values;
+    std::vector<Float16> halves;
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      values.push_back(static_cast<float>(i * 7919 % 64));
+      halves.push_back(Float16(values.back()));
+    }
+    const Tensor single = Tensor::from(values, {rows, columns}),
+                 half = Tensor::from(halves, {rows, columns});
+    const Tensor row = Tensor::full({1, columns}, 31.0), column = Tensor::full({rows, 1}, 31.0);
+    Flags expected, not_expected;
+    for (const float value : values) {
+      expected.push_back(value <= 31);
+      not_expected.push_back(value > 31);
+    }
+    CAPTURE(rows, columns);
+    for (const Tensor& x : {single, half}) {
+      CHECK(flags(x <= 31) == expected);
+      CHECK(flags(x <= cast(row, x.dtype())) == expected);
+      CHECK(flags(cast(column, x.dtype()) >= x) == expected);
+      CHECK(flags(!(x <= cast(column, x.dtype()))) == not_expected);
+    }
+  }
+}
+
+TEST_CASE("Logic on bool, with the precedence of C++: comparisons first") {
+  const Tensor x = Tensor::from({-1.f, 0.f, 0.5f, 1.f, 2.f});
+  CHECK(flags((x > 0) & (x < 1)) == Flags{0, 0, 1, 0, 0});
+  CHECK(flags((x < 0) | (x > 1)) == Flags{1, 0, 0, 0, 1});
+  CHECK(flags((x >= 0) ^ (x >= 1)) == Flags{0, 1, 1, 0, 0});
+  CHECK(flags(!(x == 0)) == Flags{1, 0, 1, 1, 1});
+  // What is true is one bit, so that flags can be compared and counted.
+  CHECK(flags((!!(x == 0)) == (x == 0)) == Flags{1, 1, 1, 1, 1});
+}
+
+TEST_CASE("No gradient passes a comparison, and what is beside it has its own") {
+  const Tensor x = Tensor::from({-1.f, 3.f}).with_grad();
+  sum(x * cast(x > 0, DType::f32)).backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>{0, 1});
+}
+
+TEST_CASE("Comparisons and logic refuse what they cannot take, in words and by line") {
+  const Tensor x = Tensor::zeros({2, 3});
+  CHECK_ERROR(
+      x < cast(x, DType::i32), ShapeError,
+      "[less] takes inputs of one dtype (cast() converts); inputs are f32[2, 3], i32[2, 3]");
+  CHECK_ERROR(x == Tensor::zeros({2}), ShapeError, "[equal] shapes do not broadcast");
+  CHECK_ERROR(x & x, ShapeError, "[logical_and] takes bool (a comparison gives it: x != 0)");
+  CHECK_ERROR(!x, ShapeError, "[logical_not] takes bool");
+  CHECK_ERROR((x > 0) | true, Error, "[logical_or] takes a tensor here, not a number");
+  CHECK_ERROR(isnan(cast(x, DType::i32)), ShapeError, "[isnan] takes f32, f64, f16 or bf16");
+  CHECK_ERROR(Operand(1) >= Operand(2), Error, "[greater_equal] takes at least one tensor");
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return x >= Tensor::zeros({2}); };
+  CHECK_ERROR(wrong(), ShapeError, "comparison.cpp:" + std::to_string(run) + ")");
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,121 @@
+// Choosing where NaN, long rows, memory and refusals matter.
+#include "ebb/core/ops/where.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/comparison.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+Tensor flags(const std::vector<std::uint8_t>& values, const Shape& shape) {
+  return cast(Tensor::from(values, shape), DType::boolean);
+}
+
+}  // namespace
+
+TEST_CASE("The side that is not taken has the gradient 0, even where its own would be NaN") {
+  const Tensor x = Tensor::from({-1.f, 0.f, 4.f}).with_grad();
+  // The slope of sqrt is NaN below 0, infinite at 0: only what is taken may be multiplied by it.
+  const Tensor safe = where(x > 0, x, 1);
+  sum(where(x > 0, sqrt(safe), x * 0.5)).backward();
+  CHECK(x.grad().to_vector<float>() == Floats{0.5, 0.5, 0.25});
+  // A gradient that is NaN goes to one side only.
+  const Tensor a = Tensor::from({1.f, 2.f}).with_grad(), b = Tensor::from({3.f, 4.f}).with_grad();
+  const Tensor condition = flags({1, 0}, {2});
+  sum(where(condition, a, b) * Tensor::from({kNaN, 5.f})).backward();
+  CHECK(std::isnan(a.grad().to_vector<float>()[0]));
+  CHECK(a.grad().to_vector<float>()[1] == 0);
+  CHECK(b.grad().to_vector<float>() == Floats{0, 5});
+}
+
+TEST_CASE("NaN of the side that is not taken stays there, and that of the other is kept") {
+  const Tensor x = Tensor::from({kNaN, 1.f, kNaN});
+  const Floats y = where(isnan(x), 0, x).to_vector<float>();
+  CHECK(y == Floats{0, 1, 0});
+  CHECK(std::isnan(where(flags({1, 0, 0}, {3}), x, 7).to_vector<float>()[0]));
+}
+
+TEST_CASE("Gradients of what broadcasts are summed over what it was repeated along") {
+  const Tensor a = Tensor::from({{1.f}, {2.f}}).with_grad(),
+               b = Tensor::from({10.f, 20.f, 30.f}).with_grad();
+  const Tensor condition = flags({1, 0, 1, 0, 0, 1}, {2, 3});
+  const Tensor y = where(condition, a, b);
+  CHECK(y.to_vector<float>() == Floats{1, 20, 1, 10, 20, 2});
+  sum(y * Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}})).backward();
+  CHECK(a.grad().to_vector<float>() == Floats{4, 6});
+  CHECK(b.grad().to_vector<float>() == Floats{4, 7, 0});
+}
+
+TEST_CASE("Elements of every dtype are chosen, in rows of any length and wherever they broadcast") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64,
+                            DType::u8, DType::boolean})
+    for (const std::int64_t columns : {1, 7, 512, 513, 40'001}) {
+      CAPTURE(name(dtype), columns);
+      const std::int64_t rows = columns > 1000 ? 2 : 33;
+      std::vector<std::uint8_t> on, first, second, expected, of_row, filled;
+      for (std::int64_t i = 0; i < rows * columns; ++i) {
+        on.push_back(i * 7919 % 3 == 0);
+        first.push_back(static_cast<std::uint8_t>(i % 5 == 0));
+        second.push_back(static_cast<std::uint8_t>(i % 7 != 0));
+        expected.push_back(on.back() ? first.back() : second.back());
+        of_row.push_back(on.back() ? first[static_cast<std::size_t>(i % columns)] : second.back());
+        filled.push_back(on.back() ? 1 : second.back());
+      }
+      const Shape shape{rows, columns};
+      const Tensor condition = flags(on, shape), a = cast(Tensor::from(first, shape), dtype),
+                   b = cast(Tensor::from(second, shape), dtype);
+      const auto bytes = [](const Tensor& x) {
+        return cast(x, DType::u8).to_vector<std::uint8_t>();
+      };
+      CHECK(bytes(where(condition, a, b)) == expected);
+      const std::vector<std::uint8_t> row(first.begin(), first.begin() + columns);
+      CHECK(bytes(where(condition, cast(Tensor::from(row, {1, columns}), dtype), b)) == of_row);
+      CHECK(bytes(masked_fill(b, condition, 1)) == filled);
+      CHECK(bytes(where(condition, 1, b)) == filled);
+    }
+}
+
+TEST_CASE("A temporary that is chosen from gives its memory to the result") {
+  const Tensor x = Tensor::full({1000}, -1), condition = x > 0;
+  Tensor y = x * 2;
+  memory::CachingAllocator& allocator = x.device().runtime().allocator();
+  allocator.reset_peaks();
+  const std::size_t before = allocator.stats().requested.current;
+  y = where(condition, x, std::move(y));
+  CHECK(allocator.stats().requested.peak == before);
+  CHECK(y.to_vector<float>() == Floats(1000, -2));
+}
+
+TEST_CASE("where and masked_fill refuse what they cannot take, in words and by line") {
+  const Tensor x = Tensor::zeros({2, 3}), on = x > 0, whole = cast(x, DType::i32);
+  CHECK_ERROR(where(x, x, x), ShapeError, "[where] takes a condition of bool (a comparison gives");
+  CHECK_ERROR(where(on, x, whole), ShapeError, "[where] takes inputs of one dtype to choose from");
+  CHECK_ERROR(where(on, x, Tensor::zeros({2})), ShapeError, "[where] shapes do not broadcast");
+  CHECK_ERROR(where(on, 1, 0), Error, "[where] takes at least one tensor to choose from");
+  CHECK_ERROR(where(1, x, 0), Error, "[where] takes a tensor here, not a number");
+  CHECK_ERROR(where(on, whole, 2.5), ShapeError,
+              "[where] i32 does not have the number 2.5; inputs are bool[2, 3], i32[2, 3]");
+  CHECK_ERROR(where(on, whole, 0x1p31), ShapeError, "i32 does not have the number 2147483648");
+  CHECK_ERROR(where(on, -1, cast(x, DType::u8)), ShapeError, "u8 does not have the number -1");
+  CHECK_ERROR(where(on, on, 2), ShapeError, "bool does not have the number 2");
+  CHECK_ERROR(masked_fill(whole, on, kNaN), ShapeError,
+              "[masked_fill] i32 does not have the number nan");
+  CHECK_ERROR(masked_fill(Tensor::zeros({3}), on, 1), ShapeError,
+              "[masked_fill] the mask does not broadcast to the other input");
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return where(on, x, whole); };
+  CHECK_ERROR(wrong(), ShapeError, "where.cpp:" + std::to_string(run) + ")");
+}
+
+}  // namespace ebb::tests
