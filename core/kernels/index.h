@@ -34,9 +34,16 @@ Status index_select_backward(const KernelContext&);
 MemoryNeeds index_select_backward_memory(const MemoryQuery&);
 // out[k, j] = indices[k] == j; floating.
 Status one_hot(const KernelContext&);
+// out[o, k, i] = in[o, indices[o, k, i], i] where input 0 is in [outer, size, inner], of any dtype,
+// and indices [outer, k, inner]. Where an index is out of range: missing_byte().
+Status gather(const KernelContext&);
+// out = zeros like input 2 (no data), with input 0 [outer, k, inner] added at the indices (input 1,
+// of its shape) in the order of k; those out of range count for nothing. Floating.
+Status gather_backward(const KernelContext&);
+MemoryNeeds gather_backward_memory(const MemoryQuery&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction index_select, index_select_backward, one_hot;
+KernelFunction index_select, index_select_backward, one_hot, gather, gather_backward;
 }  // namespace cuda
 }  // namespace ebb

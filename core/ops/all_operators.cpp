@@ -10,9 +10,11 @@
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/memory_figures.h"
+#include "ebb/core/ops/order.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
@@ -58,7 +60,9 @@ std::span<const OpDef* const> all_operators() noexcept {
       // layout
       &permute_op, &concat_op, &concat_backward_op, &pad_op, &broadcast_to_op,
       // index
-      &index_select_op, &index_select_backward_op, &one_hot_op,
+      &index_select_op, &index_select_backward_op, &gather_op, &gather_backward_op, &one_hot_op,
+      // order, scan
+      &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op,
       // update
       &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
       &clear_if_op, &with_updates_op,

@@ -20,10 +20,19 @@ Tensor embedding(const Operand& table, const Operand& indices);
 // index_select(x, indices, axis) has. Floating, of one dtype. Throws ShapeError.
 Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis = 0);
 
+// The elements of x at `indices` along `axis` (negative: from the end): y[o, k, i] is
+// x[o, indices[o, k, i], i], where the axes before and behind are those of x. Any dtype. PyTorch's
+// gather, NumPy's take_along_axis. Throws ShapeError.
+Tensor gather(const Operand& x, int axis, const Operand& indices);
+// x with `updates` added at `indices` along `axis`: of the shape of the indices, floating, of x's
+// dtype. Those of one element are added in the order of the indices. Throws ShapeError.
+Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates);
+
 // indices [...] as [..., classes]: 1 where the index is that of the class, else 0; all of them 0
 // for an index out of range. Of a floating dtype. Has no derivative. Throws ShapeError.
 Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype = DType::f32);
 
-extern const OpDef index_select_op, index_select_backward_op, one_hot_op;
+extern const OpDef index_select_op, index_select_backward_op, gather_op, gather_backward_op,
+    one_hot_op;
 
 }  // namespace ebb

@@ -4,19 +4,12 @@
 
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/width.h"
 
 namespace ebb::cpu {
 namespace {
-
-// Calls body with the indices as what they are, and answers what it answers.
-template <class Body>
-Status for_indices(const Buffer& indices, const Body& body) {
-  if (indices.spec.dtype == DType::i32) return body(indices.as<const std::int32_t>());
-  if (indices.spec.dtype == DType::i64) return body(indices.as<const std::int64_t>());
-  return kUnsupportedDType;
-}
 
 // The values that index_select_backward reads: all but those of the last input.
 bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }

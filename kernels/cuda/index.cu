@@ -3,29 +3,12 @@
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/indices.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"
 
 namespace ebb::cuda {
 namespace {
-
-// Calls f with the indices as what they are.
-template <class F>
-Status for_indices(const Buffer& indices, const F& f) noexcept {
-  if (indices.spec.dtype == DType::i32) return f(indices.as<const std::int32_t>());
-  if (indices.spec.dtype == DType::i64) return f(indices.as<const std::int64_t>());
-  return Status::refuse("has no kernel for indices of this dtype");
-}
-
-template <class W>
-__device__ inline W word_of(unsigned byte) {
-  return static_cast<W>(static_cast<W>(~W{}) / 255 * byte);
-}
-template <>
-__device__ inline int4 word_of<int4>(unsigned byte) {
-  const auto part = static_cast<int>(word_of<std::uint32_t>(byte));
-  return {part, part, part, part};
-}
 
 // The axis in words.
 template <class W, class L, class Index>

@@ -92,6 +92,72 @@ TEST_CASE("values are added where indices say") {
   CHECK(values.grad().to_vector<float>() == Floats{2, 0, 2, 5, 3, 5});
 }
 
+TEST_CASE("gather takes elements one by one, and scatter_add puts them back") {
+  const Tensor x = table(3, 4).with_grad();
+  const Tensor columns = Tensor::from({{3, 3}, {0, -1}, {4, 1}});
+  const Tensor y = gather(x, 1, columns);
+  const Floats values = y.to_vector<float>();
+  CHECK(Floats(values.begin(), values.begin() + 3) == Floats{3, 3, 4});
+  CHECK(std::isnan(values[3]));
+  CHECK(std::isnan(values[4]));
+  CHECK(values[5] == 9);
+  sum(y * Tensor::from({{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}})).backward();
+  CHECK(x.grad().to_vector<float>() == Floats{0, 0, 0, 3, 3, 0, 0, 0, 0, 6, 0, 0});
+  const Tensor rows = Tensor::from({{2, 0, 1, 2}, {2, 2, 1, 0}});
+  const Tensor updates = table(2, 4).with_grad();
+  const Tensor z = scatter_add(Tensor::full({3, 4}, 10), 0, rows, updates);
+  CHECK(z.to_vector<float>() == Floats{10, 11, 10, 17, 10, 10, 18, 10, 14, 15, 10, 13});
+  sum(z * table(3, 4)).backward();
+  CHECK(updates.grad().to_vector<float>() == Floats{8, 1, 6, 11, 8, 9, 6, 3});
+  CHECK(gather(Tensor::from({{7, 8}}), -1, Tensor::from({{1, 2, 0}})).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{8, 0, 7});
+  CHECK(gather(Tensor::zeros({2, 0}), 1, Tensor::zeros({2, 0}, DType::i64)).shape() == Shape{2, 0});
+  CHECK(std::isnan(gather(Tensor::zeros({0}), 0, Tensor::from({0})).item<float>()));
+  CHECK(scatter_add(x.detach(), 1, Tensor::zeros({3, 0}, DType::i32), Tensor::zeros({3, 0}))
+            .to_vector<float>() == table(3, 4).to_vector<float>());
+}
+
+TEST_CASE("what is gathered from many tiles is found, and added in the order of the indices") {
+  for (const Shape& shape : {Shape{1, 20'000, 1}, Shape{3, 9000, 1}, Shape{2, 70, 300},
+                             Shape{300, 5, 2}, Shape{1, 3, 70'000}})
+    for (const std::int64_t chosen : {1, 7, 600}) {
+      const std::int64_t outer = shape[0], size = shape[1], inner = shape[2];
+      if (outer * chosen * inner > 1'500'000) continue;
+      CAPTURE(shape.to_string(), chosen);
+      Floats values;
+      for (std::int64_t i = 0; i < shape.elements(); ++i) values.push_back(0.1f * float(i % 1013));
+      std::vector<std::int64_t> indices;
+      for (std::int64_t i = 0; i < outer * chosen * inner; ++i)
+        indices.push_back(i * (i + 31) % 7919 % (size + 1));
+      const Tensor index = Tensor::from(indices, {outer, chosen, inner});
+      const Floats got = gather(Tensor::from(values, shape), 1, index).to_vector<float>();
+      std::vector<float> sums(values.size());
+      bool right = true;
+      const auto place = [&](std::int64_t o, std::int64_t k, std::int64_t i, std::int64_t n) {
+        return static_cast<std::size_t>((o * n + k) * inner + i);
+      };
+      Floats weights;
+      for (std::size_t i = 0; i < indices.size(); ++i)
+        weights.push_back(0.3f + 0.7f * float(i % 5));
+      for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t k = 0; k < chosen; ++k)
+          for (std::int64_t i = 0; i < inner; ++i) {
+            const std::size_t at = place(o, k, i, chosen);
+            const std::int64_t from = indices[at];
+            if (from == size) {
+              right = right && std::isnan(got[at]);
+            } else {
+              right = right && got[at] == values[place(o, from, i, size)];
+              sums[place(o, from, i, size)] += weights[at];
+            }
+          }
+      CHECK(right);
+      const Tensor added =
+          scatter_add(Tensor::zeros(shape), 1, index, Tensor::from(weights, index.shape()));
+      CHECK(added.to_vector<float>() == sums);
+    }
+}
+
 TEST_CASE("indices that make no sense are refused, in words") {
   const Tensor x = table(2, 3), indices = Tensor::from({0, 1});
   CHECK_ERROR(index_select(x, x), ShapeError, "[index_select] indices must be i32 or i64");
@@ -102,6 +168,14 @@ TEST_CASE("indices that make no sense are refused, in words") {
   CHECK_ERROR(embedding(Tensor::zeros({3}), indices), ShapeError, "embedding takes a table");
   CHECK_ERROR(index_add(x, indices, Tensor::zeros({3, 3})), ShapeError,
               "the first shape is not that of the parts");
+  CHECK_ERROR(gather(x, 1, x), ShapeError, "[gather] indices must be i32 or i64");
+  CHECK_ERROR(gather(x, 2, indices), ShapeError, "[gather] there is no axis 2");
+  CHECK_ERROR(
+      gather(x, 1, indices), ShapeError,
+      "[gather] indices must have the shape of x but for axis 1; inputs are f32[2, 3], i32[2]");
+  CHECK_ERROR(gather(x, 0, Tensor::zeros({5, 2}, DType::i32)), ShapeError, "but for axis 0");
+  CHECK_ERROR(scatter_add(x, 0, Tensor::zeros({1, 3}, DType::i32), x), ShapeError,
+              "updates must have the shape of the indices");
   CHECK_ERROR(one_hot(x, 3), ShapeError, "[one_hot] indices must be i32 or i64");
   CHECK_ERROR(one_hot(indices, -1), ShapeError, "[one_hot] takes a number of classes from 0");
   CHECK_ERROR(one_hot(indices, 3, DType::i32), ShapeError, "[one_hot] gives f32");

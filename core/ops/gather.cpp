@@ -1,0 +1,80 @@
+#include "ebb/core/kernels/index.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/index.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+// The shape of the indices, with what is known of x: they have its sizes but for the axis.
+Shape gathered(const Inference& inference, const Shape& x, const Spec& indices) {
+  inference.require(indices.dtype == DType::i32 || indices.dtype == DType::i64,
+                    "indices must be i32 or i64");
+  const auto axis = static_cast<int>(inference.attribute<IndexAttributes>().axis);
+  if (axis < 0 || axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
+  Shape like = x;
+  if (indices.shape.rank() == x.rank()) like.set(axis, indices.shape.dim(axis));
+  if (!detail::may_equal(like, indices.shape))
+    inference.fail("indices must have the shape of x but for axis " + std::to_string(axis));
+  return detail::merge(indices.shape, like);
+}
+
+void infer_gather(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  inference.output(x.dtype, gathered(inference, x.shape, inference.inputs[1]));
+}
+
+// What is added, indices, and what they are indices of.
+void infer_gather_backward(Inference& inference) {
+  const Spec &dy = inference.inputs[0], &x = inference.inputs[2];
+  if (!is_floating(dy.dtype)) inference.fail(detail::kTakesFloating);
+  inference.require(x.dtype == dy.dtype, "takes inputs of one dtype (cast() converts)");
+  inference.require(detail::may_equal(dy.shape, gathered(inference, x.shape, inference.inputs[1])),
+                    "updates must have the shape of the indices");
+  inference.output(x.dtype, x.shape);
+}
+
+}  // namespace
+
+Tensor gather(const Operand& x, int axis, const Operand& indices) {
+  const IndexAttributes attributes{detail::axis_of(gather_op, axis, x)};
+  detail::tensor_of(gather_op, indices);
+  return apply_one(gather_op, {x, indices}, attributes, x.site());
+}
+
+Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates) {
+  const OpDef& op = gather_backward_op;
+  const IndexAttributes attributes{detail::axis_of(op, axis, x)};
+  detail::tensor_of(op, indices);
+  detail::tensor_of(op, updates);
+  const Input like(x.tensor());
+  return add(x, {apply_one(op, {updates, indices, like}, attributes, x.site()), x.site()});
+}
+
+constinit const OpDef gather_op{
+    .name = "gather",
+    .infer = infer_gather,
+    .gradient = [](Gradient g) -> Tensors {
+      if (!is_floating(g.x(0).dtype())) return {{}, {}};
+      const Tensor x = g.x(0);
+      return {apply_one(gather_backward_op, {g.dy(), g.x(1), x}, g.node().attributes, g.site()),
+              {}};
+    },
+    .keeps = input(1),
+    .cpu = {cpu::gather},
+    .cuda = {cuda::gather}};
+
+constinit const OpDef gather_backward_op{
+    .name = "gather_backward",
+    .infer = infer_gather_backward,
+    .gradient = [](Gradient g) -> Tensors {
+      return {apply_one(gather_op, {g.dy(), g.x(1)}, g.node().attributes, g.site()), {}, {}};
+    },
+    .keeps = input(1),
+    .shape_only = bit(2),
+    .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
+    .cuda = {cuda::gather_backward}};
+
+}  // namespace ebb

@@ -1,0 +1,112 @@
+#include "ebb/core/ops/order.h"
+
+#include "ebb/core/kernels/order.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+bool reduces(std::uint32_t axes, int axis) { return (axes >> axis & 1) != 0; }
+
+void infer_extreme(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  const auto& how = inference.attribute<ExtremeAttributes>();
+  Shape out;
+  bool of_nothing = false, is_none = false;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    const std::int64_t n = x.shape.dim(axis);
+    if (!reduces(how.axes, axis)) {
+      out.push_back(n);
+      is_none = is_none || n == 0 || n == kOpen;
+    } else {
+      if (how.keep) out.push_back(1);
+      of_nothing = of_nothing || n == 0;
+    }
+  }
+  inference.require(!of_nothing || is_none, "there is none over no elements");
+  inference.output(how.position ? DType::i64 : x.dtype, out);
+}
+
+Tensor extreme(const OpDef& op, const Operand& x, const Axes& axes, bool keep, bool smallest,
+               bool position) {
+  const int rank = detail::tensor_of(op, x).rank();
+  ExtremeAttributes how{.axes = axes.empty() ? (1u << rank) - 1 : 0,
+                        .keep = keep,
+                        .smallest = smallest,
+                        .position = position};
+  for (const int axis : detail::axes_of(op, axes, x)) how.axes |= 1u << axis;
+  return detail::apply_to(op, x, how);
+}
+
+Axes one_or_all(const std::optional<int>& axis) { return axis ? Axes{*axis} : Axes{}; }
+
+// With the axes that were reduced, each of size 1.
+Tensor with_axes(Tensor y, const ExtremeAttributes& how) {
+  for (int axis = 0; axis < kMaxRank && !how.keep; ++axis)
+    if (reduces(how.axes, axis)) y = unsqueeze(y, axis);
+  return y;
+}
+
+// Nothing is larger than the largest, so what would be an element's share beside it alone is the
+// same for all that are equal to it, and 0 for the others.
+Tensors extreme_gradient(Gradient g) {
+  const auto& how = g.attribute<ExtremeAttributes>();
+  if (!is_floating(g.x(0).dtype())) return {Tensor()};
+  const Tensor y = with_axes(g.take_y(), how), dy = with_axes(g.take_dy(), how);
+  Tensor share = how.smallest ? share_of_maximum(y, g.take_x(0)) : share_of_maximum(g.take_x(0), y);
+  ReduceOptions same{.keep = true};
+  for (int axis = 0; axis < kMaxRank; ++axis)
+    if (reduces(how.axes, axis)) same.axes.push_back(axis);
+  const Tensor each = dy / sum(share, same);
+  return {std::move(share) * each};
+}
+
+}  // namespace
+
+Tensor max(const Operand& x, const ReduceOptions& options) {
+  return extreme(max_op, x, options.axes, options.keep, false, false);
+}
+Tensor min(const Operand& x, const ReduceOptions& options) {
+  return extreme(min_op, x, options.axes, options.keep, true, false);
+}
+Tensor argmax(const Operand& x, const ArgOptions& options) {
+  return extreme(argmax_op, x, one_or_all(options.axis), options.keep, false, true);
+}
+Tensor argmin(const Operand& x, const ArgOptions& options) {
+  return extreme(argmin_op, x, one_or_all(options.axis), options.keep, true, true);
+}
+
+constinit const OpDef max_op{.name = "max",
+                             .infer = infer_extreme,
+                             .gradient = extreme_gradient,
+                             .keeps = input(0) | output(0),
+                             .is_identity = detail::keeps_shape,
+                             .cpu = {cpu::extreme, cpu::extreme_memory},
+                             .cuda = {cuda::extreme, cuda::extreme_memory}};
+
+constinit const OpDef min_op{.name = "min",
+                             .infer = infer_extreme,
+                             .gradient = extreme_gradient,
+                             .keeps = input(0) | output(0),
+                             .is_identity = detail::keeps_shape,
+                             .cpu = {cpu::extreme, cpu::extreme_memory},
+                             .cuda = {cuda::extreme, cuda::extreme_memory}};
+
+constinit const OpDef argmax_op{.name = "argmax",
+                                .infer = infer_extreme,
+                                .stops_gradient = bit(0),
+                                .cpu = {cpu::extreme, cpu::extreme_memory},
+                                .cuda = {cuda::extreme, cuda::extreme_memory}};
+
+constinit const OpDef argmin_op{.name = "argmin",
+                                .infer = infer_extreme,
+                                .stops_gradient = bit(0),
+                                .cpu = {cpu::extreme, cpu::extreme_memory},
+                                .cuda = {cuda::extreme, cuda::extreme_memory}};
+
+}  // namespace ebb

@@ -1,0 +1,68 @@
+#pragma once
+#include <concepts>
+#include <optional>
+
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+
+// What follows knows the order of numbers, of every dtype (false stands before true).
+
+// The largest or smallest element over axes; NaN where there is one, as in NumPy. The gradient goes
+// to it, in equal shares to elements that are equal. Throw ShapeError for axes as sum does, and for
+// the extreme of nothing.
+Tensor max(const Operand& x, const ReduceOptions& options = {});
+Tensor min(const Operand& x, const ReduceOptions& options = {});
+// Over one axis.
+Tensor max(const Operand& x, std::integral auto axis) {
+  return max(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+Tensor min(const Operand& x, std::integral auto axis) {
+  return min(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+
+struct ArgOptions {
+  std::optional<int> axis = {};  // negative: from the end; none: all elements, in their order
+  bool keep = false;             // what is reduced stays, with size 1
+};
+
+// Where the largest or smallest element stands, as i64; of equals, and of NaNs, the first one. Has
+// no derivative.
+// Throw as max does.
+Tensor argmax(const Operand& x, const ArgOptions& options = {});
+Tensor argmin(const Operand& x, const ArgOptions& options = {});
+// Along one axis.
+Tensor argmax(const Operand& x, std::integral auto axis) {
+  return argmax(x, ArgOptions{.axis = static_cast<int>(axis)});
+}
+Tensor argmin(const Operand& x, std::integral auto axis) {
+  return argmin(x, ArgOptions{.axis = static_cast<int>(axis)});
+}
+
+struct SortOptions {
+  int axis = -1;  // negative: from the end
+  bool descending = false;
+};
+
+// The elements of x in order along an axis, and where each of them stood, as i64: gather(x, axis,
+// argsort(x)) is sort(x). Equal ones stay in their order. NaN counts as larger than any number:
+// ascending it stands at the end, as in NumPy, descending in front. The gradient of a sorted tensor
+// goes to where its elements were. An axis that is not the last one is made it first, by a copy.
+// Throw ShapeError.
+Tensor sort(const Operand& x, const SortOptions& options = {});
+Tensor argsort(const Operand& x, const SortOptions& options = {});
+
+struct TopK {
+  Tensor values, indices;  // both with k elements along the axis; the indices are i64
+};
+struct TopKOptions {
+  int axis = -1;        // negative: from the end
+  bool largest = true;  // else the smallest
+};
+// The first k elements of x in order along an axis, the largest ones first, and where they stood:
+// what sort and argsort begin with. Throws ShapeError where there are fewer.
+TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options = {});
+
+extern const OpDef max_op, min_op, argmax_op, argmin_op, argsort_op, topk_op;
+
+}  // namespace ebb

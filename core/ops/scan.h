@@ -1,0 +1,18 @@
+#pragma once
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+struct CumsumOptions {
+  bool exclusive = false;  // of what comes before: the first sum is 0
+  bool reverse = false;    // from the end of the axis
+};
+
+// The running sums of x along an axis (negative: from the end): 1 2 3 gives 1 3 6. Floating, added
+// up in double and each rounded once, or i32 and i64, which wrap around. Throws ShapeError.
+Tensor cumsum(const Operand& x, int axis, const CumsumOptions& options = {});
+
+extern const OpDef cumsum_op;
+
+}  // namespace ebb

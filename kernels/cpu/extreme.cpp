@@ -1,0 +1,185 @@
+#include <cstring>
+
+#include "ebb/core/kernels/merged_axes.h"
+#include "ebb/core/kernels/order.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/ordered.h"
+#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_block.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Elements of an extreme of everything that are worth a piece, and columns that are looked at
+// together.
+constexpr std::int64_t kPiece = 64 * 1024;
+constexpr std::int64_t kColumns = 256;
+
+// Numbers or vectors of them: the one that stands first, which is `best` of equals.
+template <bool kSmallest>
+struct First {
+  template <class X>
+  X operator()(const X& x, const X& best) const noexcept {
+    if constexpr (kSmallest)
+      return ((x < best) | (x != x)) ? x : best;
+    else
+      return ((x > best) | (x != x)) ? x : best;
+  }
+};
+
+template <bool kSmallest, class T>
+T first_of(const T* row, std::int64_t count) noexcept {
+  constexpr First<kSmallest> first;
+  constexpr std::int64_t kWidth = kLanes<T>, kStep = 4 * kWidth;
+  using Anywhere = typename LanesOf<T, kLanes<T>>::anywhere;
+  const auto at = [row](std::int64_t i) -> Vector<T> {
+    return *reinterpret_cast<const Anywhere*>(row + i);
+  };
+  T best = row[0];
+  std::int64_t i = 0;
+  if (count >= kStep) {
+    Vector<T> bests[4] = {at(0), at(kWidth), at(2 * kWidth), at(3 * kWidth)};
+    for (i = kStep; i + kStep <= count; i += kStep)
+      for (int b = 0; b < 4; ++b) bests[b] = first(at(i + b * kWidth), bests[b]);
+    best = detail::fold<T, kLanes<T>>(first(first(bests[0], bests[1]), first(bests[2], bests[3])),
+                                      first);
+  }
+  for (; i < count; ++i) best = first(row[i], best);
+  return best;
+}
+
+// Where the row has what stands first in it.
+template <class T>
+std::int64_t find(const T* row, T best) noexcept {
+  std::int64_t i = 0;
+  if (is_nan(best))
+    while (!is_nan(row[i])) ++i;
+  else
+    while (row[i] != best) ++i;
+  return i;
+}
+
+template <class T>
+struct Work {
+  const T* in;
+  T* values;                // or
+  std::int64_t* positions;  // null: values are wanted
+  MergedAxes axes;
+  void* workspace;
+
+  void put(std::int64_t result, T best, const T* row) const noexcept {
+    if (positions == nullptr)
+      values[result] = best;
+    else
+      positions[result] = find(row, best);
+  }
+};
+
+// All elements as one row, in pieces.
+template <bool kSmallest, class T>
+void of_all(const Work<T>& work) {
+  const std::int64_t count = work.axes.inner;
+  T* const bests = static_cast<T*>(work.workspace);
+  for_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+    bests[begin / kPiece] = first_of<kSmallest>(work.in + begin, end - begin);
+  });
+  const std::int64_t pieces = divide_up(count, kPiece);
+  const T best = first_of<kSmallest>(bests, pieces);
+  if (work.positions == nullptr) {
+    work.values[0] = best;
+  } else {
+    const std::int64_t begin = find(bests, best) * kPiece;
+    work.positions[0] = begin + find(work.in + begin, best);
+  }
+}
+
+// Of a position the row is one: only one axis is reduced, or all.
+template <bool kSmallest, class T>
+void of_rows(const Work<T>& work) {
+  const MergedAxes& axes = work.axes;
+  for_pieces(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t o = begin; o < end; ++o) {
+                 const T* row = work.in + axes.offset(o, false);
+                 T best = first_of<kSmallest>(row, axes.inner);
+                 for (std::int64_t r = 1; r < axes.outer_reduced; ++r)
+                   best = First<kSmallest>()(
+                       first_of<kSmallest>(row + axes.offset(r, true), axes.inner), best);
+                 work.put(o, best, row);
+               }
+             });
+}
+
+template <bool kSmallest, class T>
+void of_columns(const Work<T>& work) {
+  const MergedAxes& axes = work.axes;
+  const std::int64_t strips = divide_up(axes.inner, kColumns);
+  const std::int64_t width = std::min(axes.inner, kColumns);
+  const auto strip = [&](std::int64_t i) {
+    const std::int64_t column = i % strips * kColumns;
+    const std::int64_t count = std::min(kColumns, axes.inner - column);
+    const T* const from = work.in + axes.offset(i / strips, false) + column;
+    const std::int64_t to = i / strips * axes.inner + column;
+    T bests[kColumns];
+    std::copy_n(from, count, bests);
+    for (std::int64_t r = 1; r < axes.outer_reduced; ++r) {
+      const T* row = from + axes.offset(r, true);
+      for (std::int64_t j = 0; j < count; ++j) bests[j] = First<kSmallest>()(row[j], bests[j]);
+    }
+    if (work.positions == nullptr) {
+      std::copy_n(bests, count, work.values + to);
+      return;
+    }
+    for (std::int64_t r = axes.outer_reduced; r-- > 0;) {  // the first one is written last
+      const T* row = from + axes.offset(r, true);
+      for (std::int64_t j = 0; j < count; ++j)
+        if (row[j] == bests[j] || (is_nan(row[j]) && is_nan(bests[j]))) work.positions[to + j] = r;
+    }
+  };
+  for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) strip(i);
+             });
+}
+
+bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }
+
+template <bool kSmallest, class T>
+void run(const Work<T>& work) {
+  if (is_of_all(work.axes))
+    of_all<kSmallest>(work);
+  else if (work.axes.inner_reduced)
+    of_rows<kSmallest>(work);
+  else
+    of_columns<kSmallest>(work);
+}
+
+}  // namespace
+
+Status extreme(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (is_half(in.spec.dtype)) return in_float(context, extreme);
+  const auto& how = context.attribute<ExtremeAttributes>();
+  if (out.elements() == 0) return {};
+  return for_ordered(in.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const Work<T> work{in.as<const T>(), out.as<T>(),
+                       how.position ? out.as<std::int64_t>() : nullptr,
+                       MergedAxes(in.spec.shape, how.axes), context.workspace};
+    how.smallest ? run<true>(work) : run<false>(work);
+  });
+}
+
+MemoryNeeds extreme_memory(const MemoryQuery& query) {
+  const Spec& in = query.inputs[0];
+  if (is_half(in.dtype)) return in_float_memory(query, extreme_memory);
+  if (query.outputs[0].shape.elements() == 0) return {};
+  const MergedAxes axes(in.shape, query.attribute<ExtremeAttributes>().axes);
+  return {.workspace_bytes =
+              is_of_all(axes)
+                  ? static_cast<std::size_t>(divide_up(axes.inner, kPiece)) * size_of(in.dtype)
+                  : 0};
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,89 @@
+#include <cstring>
+
+#include "ebb/core/kernels/index.h"
+#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/indices.h"
+#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/width.h"
+
+namespace ebb::cpu {
+namespace {
+
+// The values that gather_backward reads: all but those of the last input.
+bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
+
+}  // namespace
+
+Status gather(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const auto& attributes = context.attribute<IndexAttributes>();
+  const IndexedAxis axis(in.spec.shape, attributes), chosen(out.spec.shape, attributes);
+  const auto element = static_cast<std::int64_t>(size_of(in.spec.dtype));
+  const int missing = missing_byte(in.spec.dtype);
+  const auto* from = in.as<const std::byte>();
+  auto* to = out.as<std::byte>();
+  return for_indices(indices, [&](const auto* index) {
+    with_width(element, [&](auto width) {
+      const auto bytes = static_cast<std::size_t>(width > 0 ? width : element);
+      const std::int64_t inner = axis.inner;
+      // A row is what has one place along the axis.
+      for_pieces(axis.outer * chosen.size, rows_per_piece(inner),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row) {
+                     const std::int64_t first = row / chosen.size * axis.size;
+                     for (std::int64_t i = 0; i < inner; ++i) {
+                       const auto at = static_cast<std::int64_t>(index[row * inner + i]);
+                       std::byte* const target = to + (row * inner + i) * element;
+                       if (at >= 0 && at < axis.size)
+                         std::memcpy(target, from + ((first + at) * inner + i) * element, bytes);
+                       else
+                         std::memset(target, missing, bytes);
+                     }
+                   }
+                 });
+    });
+    return Status{};
+  });
+}
+
+MemoryNeeds gather_backward_memory(const MemoryQuery& query) {
+  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr, reads_values)
+                                         : MemoryNeeds();
+}
+
+// A piece is some of the places along the axis, which look at all indices for their own.
+Status gather_backward(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
+  if (is_half(out.spec.dtype)) return in_float(context, gather_backward, reads_values);
+  const auto& attributes = context.attribute<IndexAttributes>();
+  const IndexedAxis axis(out.spec.shape, attributes), chosen(in.spec.shape, attributes);
+  if (out.elements() == 0) return {};
+  const std::int64_t inner = axis.inner, rows = rows_per_piece(inner);
+  const std::int64_t pieces = divide_up(axis.size, rows), part = chosen.size * inner;
+  const std::int64_t at_once = pieces > 1 ? 1 : rows_per_piece(axis.size * inner + part);
+  return for_indices(indices, [&](const auto* index) {
+    return for_floating(out.spec.dtype, [&](auto type) {
+      using T = decltype(type);
+      const T* from = in.as<const T>();
+      T* to = out.as<T>();
+      for_pieces(axis.outer * pieces, at_once, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t piece = begin; piece < end; ++piece) {
+          const std::int64_t outer = piece / pieces, first = piece % pieces * rows;
+          const std::int64_t last = std::min(first + rows, axis.size);
+          T* const own = to + outer * axis.size * inner;
+          std::fill(own + first * inner, own + last * inner, T{});
+          for (std::int64_t k = 0; k < chosen.size; ++k) {
+            const std::int64_t row = (outer * chosen.size + k) * inner;
+            for (std::int64_t i = 0; i < inner; ++i) {
+              const auto at = static_cast<std::int64_t>(index[row + i]);
+              if (at >= first && at < last) own[at * inner + i] += from[row + i];
+            }
+          }
+        }
+      });
+    });
+  });
+}
+
+}  // namespace ebb::cpu

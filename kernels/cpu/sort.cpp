@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "ebb/core/base/half.h"
+#include "ebb/core/kernels/order.h"
+#include "ebb/kernels/cpu/ordered.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+namespace ebb::cpu {
+namespace {
+
+// A whole number for each number, in the same order: that of equals is the same, and of NaN the
+// largest of all.
+template <class T>
+auto key_of(T x) noexcept {
+  if constexpr (std::is_integral_v<T>) {
+    return x;
+  } else {
+    using Key = std::conditional_t<sizeof(T) == 8, std::int64_t,
+                                   std::conditional_t<sizeof(T) == 4, std::int32_t, std::int16_t>>;
+    constexpr Key kRest = std::numeric_limits<Key>::max();  // all bits but the sign
+    const auto infinity = std::bit_cast<Key>(T(std::numeric_limits<float>::infinity()));
+    const auto bits = std::bit_cast<Key>(x);
+    const auto size = static_cast<Key>(bits & kRest);
+    if (size > infinity) return kRest;
+    return bits < 0 ? static_cast<Key>(-size) : size;
+  }
+}
+
+// Which of two indices stands first.
+template <class T>
+struct Before {
+  const T* row;
+  bool descending;
+
+  bool operator()(std::int64_t a, std::int64_t b) const noexcept {
+    const auto x = key_of(row[a]), y = key_of(row[b]);
+    if (x == y) return a < b;
+    return (x < y) != descending;
+  }
+};
+
+template <class T>
+void argsort(const T* in, std::int64_t* out, std::int64_t rows, std::int64_t size,
+             std::int64_t count, bool descending) {
+  for_pieces(rows, rows_per_piece(8 * size), [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const Before<T> before{in + row * size, descending};
+      std::int64_t* const to = out + row * count;
+      std::iota(to, to + count, std::int64_t{0});
+      if (count == size) {
+        std::sort(to, to + count, before);
+        continue;
+      }
+      // A heap of those that come first so far, the last of them on top.
+      std::make_heap(to, to + count, before);
+      for (std::int64_t i = count; i < size; ++i) {
+        if (!before(i, to[0])) continue;
+        std::pop_heap(to, to + count, before);
+        to[count - 1] = i;
+        std::push_heap(to, to + count, before);
+      }
+      std::sort_heap(to, to + count, before);
+    }
+  });
+}
+
+}  // namespace
+
+Status argsort(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const std::int64_t size = in.spec.shape.dim(-1), count = out.spec.shape.dim(-1);
+  const bool descending = context.attribute<SortAttributes>().descending != 0;
+  const auto run = [&](auto type) {
+    using T = decltype(type);
+    argsort(in.as<const T>(), out.as<std::int64_t>(), out.elements() / count, size, count,
+            descending);
+  };
+  return is_half(in.spec.dtype) ? for_stored(in.spec.dtype, run) : for_ordered(in.spec.dtype, run);
+}
+
+}  // namespace ebb::cpu

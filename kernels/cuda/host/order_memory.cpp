@@ -1,0 +1,21 @@
+#include "ebb/core/kernels/order.h"
+#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/host/sort_plan.h"
+
+namespace ebb::cuda {
+
+// Of each part what stands first and where: twice what a sum's takes.
+MemoryNeeds extreme_memory(const MemoryQuery& query) {
+  const MergedAxes axes(query.inputs[0].shape, query.attribute<ExtremeAttributes>().axes);
+  return {.workspace_bytes = 2 * plan_sum(axes).workspace_bytes()};
+}
+
+MemoryNeeds argsort_memory(const MemoryQuery& query) {
+  const std::int64_t elements = query.outputs[0].shape.elements();
+  if (elements == 0) return {};
+  const std::int64_t count = query.outputs[0].shape.dim(-1);
+  const SortPlan plan{elements / count, query.inputs[0].shape.dim(-1), count};
+  return {.workspace_bytes = plan.workspace_bytes()};
+}
+
+}  // namespace ebb::cuda

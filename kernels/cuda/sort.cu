@@ -1,0 +1,169 @@
+#include "ebb/core/kernels/order.h"
+#include "ebb/kernels/cuda/grid.h"
+#include "ebb/kernels/cuda/host/sort_plan.h"
+#include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/order_key.h"
+
+namespace ebb::cuda {
+namespace {
+
+// The rows. A key is the larger the earlier its element stands, and that of NaN is the last
+// ascending and the first descending.
+template <class T>
+struct SortedRows {
+  const T* in;
+  std::int64_t rows, size;
+  bool descending;
+
+  __device__ First at(std::int64_t row, std::int64_t place) const {
+    const std::uint64_t key = key_of(in[row * size + place], false);
+    return {descending ? key : ~key, place};
+  }
+};
+
+// Sorts runs of kSortTile neighbours: by a bitonic network, in which elements that are not there
+// stand last. Of each row of runs the first `count` elements are written.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sort_tiles_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
+  __shared__ std::uint64_t keys[kSortTile];
+  __shared__ std::int32_t places[kSortTile];  // within the tile; -1: none
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t tiles = divide_up(work.size, kSortTile);
+  for (std::int64_t item = blockIdx.x; item < work.rows * tiles; item += gridDim.x) {
+    const std::int64_t row = item / tiles, first = (item - row * tiles) * kSortTile;
+    const std::int64_t rest = work.size - first;
+    const int there = rest < kSortTile ? static_cast<int>(rest) : kSortTile;
+    int width = 2;
+    while (width < there) width *= 2;
+    for (int i = thread; i < width; i += kThreads) {
+      keys[i] = i < there ? work.at(row, first + i).key : 0;
+      places[i] = i;
+    }
+    __syncthreads();
+    for (int run = 2; run <= width; run *= 2)
+      for (int apart = run / 2; apart > 0; apart /= 2) {
+        for (int pair = thread; pair < width / 2; pair += kThreads) {
+          const int a = pair / apart * 2 * apart + pair % apart, b = a + apart;
+          const bool upwards = (a & run) == 0;
+          const First x{keys[a], places[a]}, y{keys[b], places[b]};
+          if (y.is_before(x) == upwards) {
+            keys[a] = y.key;
+            keys[b] = x.key;
+            places[a] = static_cast<std::int32_t>(y.place);
+            places[b] = static_cast<std::int32_t>(x.place);
+          }
+        }
+        __syncthreads();
+      }
+    for (int i = thread; i < there; i += kThreads)
+      if (first + i < count) out[row * count + first + i] = first + places[i];
+    __syncthreads();
+  }
+}
+
+// Merges runs of `width` indices, two by two: each index goes behind those of its own run before it
+// and those of the other one that stand before it, which are found by halves. `count` as above.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    merge_runs_kernel(SortedRows<T> work, const std::int64_t* in, std::int64_t* out,
+                      std::int64_t width, std::int64_t count) {
+  for (std::int64_t i = grid_thread(); i < work.rows * work.size; i += grid_threads()) {
+    const std::int64_t row = i / work.size, at = i - row * work.size;
+    const std::int64_t begin = at / (2 * width) * (2 * width);
+    const bool is_second = at - begin >= width;
+    const std::int64_t other = is_second ? begin : begin + width;
+    const std::int64_t rest = work.size - other;
+    const std::int64_t* const indices = in + row * work.size;
+    const First own = work.at(row, indices[at]);
+    std::int64_t low = 0, high = rest < 0 ? 0 : rest < width ? rest : width;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (work.at(row, indices[other + middle]).is_before(own))
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    const std::int64_t to = begin + (at - begin) % width + low;
+    if (to < count) out[row * count + to] = own.place;
+  }
+}
+
+// The first elements of a row, one after the other: each is the first of those that stand behind
+// the one before.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    select_first_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
+  __shared__ std::uint64_t keys[kThreads];
+  __shared__ std::int64_t places[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t row = blockIdx.x; row < work.rows; row += gridDim.x) {
+    First last{~std::uint64_t{0}, -1};
+    for (std::int64_t k = 0; k < count; ++k) {
+      First first;
+      for (std::int64_t i = thread; i < work.size; i += blockDim.x) {
+        const std::uint64_t key = work.at(row, i).key;
+        if (key > last.key || (key == last.key && i <= last.place)) continue;
+        if (key > first.key || first.place > i) first = {key, i};
+      }
+      keys[thread] = first.key;
+      places[thread] = first.place;
+      __syncthreads();
+      for (int half = kThreads / 2; half > 0; half /= 2) {
+        if (thread < half) {
+          const First other{keys[thread + half], places[thread + half]};
+          if (other.is_before(first)) first = other;
+          keys[thread] = first.key;
+          places[thread] = first.place;
+        }
+        __syncthreads();
+      }
+      last = {keys[0], places[0]};
+      if (thread == 0) out[row * count + k] = last.place;
+      __syncthreads();
+    }
+  }
+}
+
+// The last step writes the output, the others arrays in turn.
+template <class T>
+Status run(const KernelContext& context, const SortedRows<T>& work, const SortPlan& plan) noexcept {
+  cudaStream_t stream = stream_of(context);
+  auto* const out = context.outputs[0].as<std::int64_t>();
+  if (plan.selects())
+    return launch(stream, select_first_kernel<T>, blocks_for(plan.rows, 1), kThreads, work, out,
+                  plan.count);
+  auto* const workspace = static_cast<std::int64_t*>(context.workspace);
+  std::int64_t* const arrays[] = {workspace,
+                                  plan.arrays() == 2 ? workspace + plan.rows * plan.size : out};
+  const std::int64_t tiles = plan.rows * divide_up(plan.size, kSortTile);
+  int left = plan.merges();
+  const auto target = [&] { return left == 0 ? out : arrays[(left - 1) % 2]; };
+  const auto wanted = [&] { return left == 0 ? plan.count : plan.size; };
+  Status status = launch(stream, sort_tiles_kernel<T>, blocks_for(tiles, 1), kThreads, work,
+                         target(), wanted());
+  const std::int64_t* from = target();
+  for (std::int64_t width = kSortTile; status.ok() && left > 0; width *= 2) {
+    --left;
+    status = launch(stream, merge_runs_kernel<T>, blocks_for(plan.rows * plan.size), kThreads, work,
+                    from, target(), width, wanted());
+    status.refused = false;  // what came before is written
+    from = target();
+  }
+  return status;
+}
+
+}  // namespace
+
+Status argsort(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const std::int64_t count = out.spec.shape.dim(-1);
+  const SortPlan plan{out.elements() / count, in.spec.shape.dim(-1), count};
+  const bool descending = context.attribute<SortAttributes>().descending != 0;
+  return for_ordered(in.spec.dtype, [&]<class T>(T) {
+    return run(context, SortedRows<T>{in.as<const T>(), plan.rows, plan.size, descending}, plan);
+  });
+}
+
+}  // namespace ebb::cuda

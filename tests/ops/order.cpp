@@ -1,0 +1,267 @@
+// What knows the order of numbers, at NaN, equals, many shapes and every dtype.
+#include "ebb/core/ops/order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/index.h"
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/scan.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr DType kAll[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
+                          DType::i32, DType::i64, DType::u8,  DType::boolean};
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+using Longs = std::vector<std::int64_t>;
+
+// Numbers that every dtype has, most of them several times: 0 and 1 of bool.
+Tensor scattered(const Shape& shape, DType dtype, std::int64_t seed = 1) {
+  const std::int64_t range = dtype == DType::boolean ? 2 : dtype == DType::u8 ? 200 : 100;
+  Doubles values;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    const std::int64_t x = (i + seed) * (i + 7919) % 1009 * 31 % range;
+    values.push_back(static_cast<double>(range > 100 || range == 2 ? x : x - 50));
+  }
+  return cast(Tensor::from(values, shape), dtype);
+}
+
+Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+
+}  // namespace
+
+TEST_CASE("extremes and their places are found in tensors of any shape and dtype") {
+  const std::vector<Shape> shapes = {{1, 1, 1},  {1, 70'001, 1}, {40, 1, 30}, {3, 1000, 2},
+                                     {9, 33, 5}, {2, 300, 35},   {3, 2, 700}, {700, 3, 2}};
+  for (const DType dtype : kAll)
+    for (const Shape& shape : shapes) {
+      CAPTURE(name(dtype), shape.to_string());
+      const Tensor x = scattered(shape, dtype);
+      const Doubles values = doubles(x);
+      const std::int64_t outer = shape[0], n = shape[1], inner = shape[2];
+      const Doubles largest = doubles(max(x, 1)), smallest = doubles(min(x, 1));
+      const Longs at_largest = argmax(x, 1).to_vector<std::int64_t>(),
+                  at_smallest = argmin(x, 1).to_vector<std::int64_t>();
+      bool right = true;
+      for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t i = 0; i < inner; ++i) {
+          std::int64_t high = 0, low = 0;
+          const auto at = [&](std::int64_t k) {
+            return values[static_cast<std::size_t>((o * n + k) * inner + i)];
+          };
+          for (std::int64_t k = 1; k < n; ++k) {
+            if (at(k) > at(high)) high = k;
+            if (at(k) < at(low)) low = k;
+          }
+          const auto to = static_cast<std::size_t>(o * inner + i);
+          right = right && largest[to] == at(high) && at_largest[to] == high;
+          right = right && smallest[to] == at(low) && at_smallest[to] == low;
+        }
+      CHECK(right);
+      const auto [low, high] = std::minmax_element(values.begin(), values.end());
+      CHECK(doubles(max(x)) == Doubles{*high});
+      CHECK(doubles(min(x)) == Doubles{*low});
+      const auto first = std::find(values.begin(), values.end(), *high);
+      CHECK(argmax(x).item<std::int64_t>() == first - values.begin());
+      CHECK(argmin(x).item<std::int64_t>() == low - values.begin());
+      CHECK(doubles(max(x, {.axes = {0, 2}})) == doubles(max(max(x, 2), 0)));
+      CHECK(doubles(min(x, {.axes = {2, 0, 1}})) == doubles(min(x)));
+      CHECK(argmax(x, {.keep = true}).shape() == Shape{1, 1, 1});
+    }
+}
+
+TEST_CASE("NaN is the extreme, the first one of several, wherever it stands") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (const std::int64_t n : {1, 2, 17, 100, 1500, 200'000})
+      for (const std::int64_t columns : {1, 3}) {
+        CAPTURE(name(dtype), n, columns);
+        for (const std::int64_t place : {std::int64_t{0}, n / 2, n - 1}) {
+          Doubles values(static_cast<std::size_t>(n * columns), kInfinity);
+          values[0] = -kInfinity;
+          for (std::int64_t k = place; k < n; k += 1 + n / 3)
+            values[static_cast<std::size_t>(k * columns)] = k % 2 == 0 ? kNaN : -kNaN;
+          const Tensor x = cast(Tensor::from(values, {n, columns}), dtype);
+          CHECK(std::isnan(doubles(max(x, 0))[0]));
+          CHECK(std::isnan(doubles(min(x, 0))[0]));
+          CHECK(argmax(x, 0).to_vector<std::int64_t>()[0] == place);
+          CHECK(argmin(x, 0).to_vector<std::int64_t>()[0] == place);
+          CHECK(std::isnan(doubles(max(x))[0]));
+          CHECK(argmin(x).item<std::int64_t>() == place * columns);
+          if (columns == 3) CHECK(doubles(max(x, 0))[2] == kInfinity);
+        }
+      }
+}
+
+TEST_CASE("a scalar is its own extreme") {
+  const Tensor x = Tensor::full({}, -3).with_grad();
+  max(x).backward();
+  CHECK(x.grad().item<float>() == 1);
+  CHECK(min(x).item<float>() == -3);
+  CHECK(argmax(x).item<std::int64_t>() == 0);
+}
+
+TEST_CASE("infinities, the ends of whole numbers and both zeros have their places") {
+  CHECK(max(Tensor::from({-kInfinity, -kInfinity})).item<float>() == -kInfinity);
+  CHECK(min(Tensor::from({kInfinity, kInfinity})).item<float>() == kInfinity);
+  CHECK(argmax(Tensor::from({-0.f, 0.f})).item<std::int64_t>() == 0);
+  CHECK(argmin(Tensor::from({0.f, -0.f})).item<std::int64_t>() == 0);
+  constexpr auto kLow = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kHigh = std::numeric_limits<std::int64_t>::max();
+  const Tensor ends = Tensor::from({kHigh - 1, kLow, kHigh, kLow + 1});
+  CHECK(max(ends).item<std::int64_t>() == kHigh);
+  CHECK(min(ends).item<std::int64_t>() == kLow);
+  CHECK(argmin(Tensor::from({kHigh, kHigh})).item<std::int64_t>() == 0);
+  CHECK(argmax(Tensor::from({kLow, kLow})).item<std::int64_t>() == 0);
+}
+
+TEST_CASE("the gradient of an extreme goes in equal shares to those that are equal") {
+  const Tensor x = Tensor::from({{1.f, 3.f, 3.f}, {-1.f, -5.f, -5.f}}).with_grad();
+  sum(max(x, 1) * Tensor::from({4.f, 8.f})).backward();
+  CHECK(x.grad().to_vector<float>() == Floats{0, 2, 2, 8, 0, 0});
+  const Tensor z = x.detach().with_grad();
+  sum(min(z, {.axes = {1}, .keep = true}) * Tensor::from({{4.f}, {8.f}})).backward();
+  CHECK(z.grad().to_vector<float>() == Floats{4, 0, 0, 0, 4, 4});
+  const Tensor w = x.detach().with_grad();
+  max(w).backward();
+  CHECK(w.grad().to_vector<float>() == Floats{0, 0.5f, 0.5f, 0, 0, 0});
+}
+
+TEST_CASE("sorted rows of any length are in order, equals in theirs, of every dtype") {
+  for (const DType dtype : kAll)
+    for (const Shape& shape : {Shape{3, 1}, Shape{300, 2}, Shape{5, 37}, Shape{2, 1024},
+                               Shape{3, 1025}, Shape{1, 5000}, Shape{2, 2048}}) {
+      const Tensor x = scattered(shape, dtype, shape[-1]);
+      const Doubles values = doubles(x);
+      const std::int64_t size = shape[-1];
+      for (const bool descending : {false, true}) {
+        CAPTURE(name(dtype), shape.to_string(), descending);
+        Longs expected;
+        for (std::int64_t row = 0; row < shape[0]; ++row) {
+          Longs order(static_cast<std::size_t>(size));
+          for (std::int64_t i = 0; i < size; ++i) order[static_cast<std::size_t>(i)] = i;
+          std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+            const double x = values[static_cast<std::size_t>(row * size + a)],
+                         y = values[static_cast<std::size_t>(row * size + b)];
+            return descending ? x > y : x < y;
+          });
+          expected.insert(expected.end(), order.begin(), order.end());
+        }
+        const Tensor order = argsort(x, {.descending = descending});
+        CHECK(order.to_vector<std::int64_t>() == expected);
+        const Tensor sorted = sort(x, {.descending = descending});
+        CHECK(doubles(sorted) == doubles(gather(x, 1, order)));
+        CHECK(doubles(sort(transpose(x), {.axis = 0, .descending = descending})) ==
+              doubles(transpose(sorted)));
+        for (const std::int64_t k : {std::int64_t{1}, std::int64_t{7}, std::int64_t{40}, size}) {
+          if (k > size) continue;
+          CAPTURE(k);
+          const TopK first = topk(x, k, {.largest = descending});
+          CHECK(first.indices.to_vector<std::int64_t>() ==
+                split(order, {k, -1}, 1)[0].to_vector<std::int64_t>());
+          CHECK(doubles(first.values) == doubles(split(sorted, {k, -1}, 1)[0]));
+        }
+      }
+    }
+}
+
+TEST_CASE("NaN counts as larger than any number where elements are put into order") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    CAPTURE(name(dtype));
+    const Tensor x =
+        cast(Tensor::from({1.f, kNaN, -kInfinity, kInfinity, -kNaN, 0.f, -0.f, -1.f}), dtype);
+    CHECK(argsort(x).to_vector<std::int64_t>() == Longs{2, 7, 5, 6, 0, 3, 1, 4});
+    CHECK(argsort(x, {.descending = true}).to_vector<std::int64_t>() ==
+          Longs{1, 4, 3, 0, 5, 6, 7, 2});
+    CHECK(topk(x, 3).indices.to_vector<std::int64_t>() == Longs{1, 4, 3});
+    CHECK(topk(x, 2, {.largest = false}).indices.to_vector<std::int64_t>() == Longs{2, 7});
+  }
+  // Looked for one by one in a long row.
+  Floats values(3000, 1.f);
+  values[2000] = kNaN;
+  values[2999] = -kInfinity;
+  const Tensor x = Tensor::from(values, {3000});
+  CHECK(topk(x, 3).indices.to_vector<std::int64_t>() == Longs{2000, 0, 1});
+  CHECK(topk(x, 3, {.largest = false}).indices.to_vector<std::int64_t>() == Longs{2999, 0, 1});
+}
+
+TEST_CASE("the gradient of what is sorted goes to where it was") {
+  const Tensor x = Tensor::from({{3.f, 1.f, 2.f}, {5.f, 6.f, 4.f}}).with_grad();
+  sum(sort(x) * Tensor::from({1.f, 10.f, 100.f})).backward();
+  CHECK(x.grad().to_vector<float>() == Floats{100, 1, 10, 10, 100, 1});
+  const Tensor z = x.detach().with_grad();
+  sum(topk(z, 1, {.axis = 0}).values * Tensor::from({1.f, 10.f, 100.f})).backward();
+  CHECK(z.grad().to_vector<float>() == Floats{0, 0, 0, 1, 10, 100});
+}
+
+TEST_CASE("running sums are exact where double is, in rows and columns of any length") {
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})
+    for (const Shape& shape : {Shape{2, 5000, 1}, Shape{3, 1024, 1}, Shape{2, 33, 40},
+                               Shape{1, 1100, 3}, Shape{500, 3, 1}, Shape{1, 70, 300}}) {
+      const Tensor x = scattered(shape, dtype);
+      const Doubles values = doubles(x);
+      const std::int64_t n = shape[1], inner = shape[2];
+      for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true}) {
+          CAPTURE(name(dtype), shape.to_string(), exclusive, reverse);
+          Doubles expected(values.size());
+          for (std::int64_t column = 0; column < shape[0] * inner; ++column) {
+            double total = 0;
+            for (std::int64_t k = 0; k < n; ++k) {
+              const auto at = static_cast<std::size_t>(
+                  (column / inner * n + (reverse ? n - 1 - k : k)) * inner + column % inner);
+              expected[at] = exclusive ? total : total + values[at];
+              total += values[at];
+            }
+          }
+          const Tensor sums = cumsum(x, 1, {.exclusive = exclusive, .reverse = reverse});
+          CHECK(sums.dtype() == dtype);
+          CHECK(doubles(sums) == doubles(cast(Tensor::from(expected, shape), dtype)));
+        }
+    }
+  CHECK(cumsum(Tensor::zeros({2, 0}), 1).shape() == Shape{2, 0});
+  const Tensor whole = Tensor::from({2'000'000'000, 2'000'000'000});
+  CHECK(cumsum(whole, 0).to_vector<std::int32_t>()[1] == -294'967'296);
+}
+
+TEST_CASE("orders that make no sense are refused, in words") {
+  CHECK_ERROR(sort(Tensor::zeros({})), ShapeError, "[argsort] there is no axis -1");
+  CHECK_ERROR(argsort(Tensor::zeros({2}), {.axis = 1}), ShapeError, "[argsort] there is no axis 1");
+  CHECK_ERROR(topk(Tensor::zeros({2, 3}), 4), ShapeError,
+              "[topk] there are no 4 elements; the input is f32[2, 3]");
+  CHECK_ERROR(topk(Tensor::zeros({2, 3}), -1), ShapeError, "[topk] there are no -1 elements");
+  CHECK_ERROR(cumsum(Tensor::zeros({2, 3}), 2), ShapeError, "[cumsum] there is no axis 2");
+  CHECK_ERROR(cumsum(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumsum] takes f32");
+  CHECK(topk(Tensor::zeros({2, 0}), 0).values.shape() == Shape{2, 0});
+  CHECK(sort(Tensor::zeros({0, 4})).shape() == Shape{0, 4});
+  CHECK(sort(Tensor::zeros({4, 0})).shape() == Shape{4, 0});
+}
+
+TEST_CASE("the extreme of nothing is refused, but there may be none to ask for") {
+  const int here = __LINE__ + 1;
+  const auto none = [] { return max(Tensor::zeros({2, 0}), 1); };
+  CHECK_ERROR(none(), ShapeError, "[max] there is none over no elements; the input is f32[2, 0] (");
+  CHECK_ERROR(none(), ShapeError, "order.cpp:" + std::to_string(here) + ")");
+  CHECK_ERROR(min(Tensor::zeros({0})), ShapeError, "[min] there is none");
+  CHECK_ERROR(argmax(Tensor::zeros({0, 3}), 0), ShapeError, "[argmax] there is none");
+  CHECK_ERROR(argmin(Tensor::zeros({0, 3})), ShapeError, "[argmin] there is none");
+  CHECK(max(Tensor::zeros({0, 3}), 1).shape() == Shape{0});
+  CHECK(argmin(Tensor::zeros({0, 0}), 0).shape() == Shape{0});
+  CHECK_ERROR(max(Tensor::zeros({2}), 1), ShapeError, "[max] there is no axis 1");
+  CHECK_ERROR(max(Tensor::zeros({2, 3}), {.axes = {0, -2}}), ShapeError, "given twice");
+  CHECK_ERROR(argmin(Tensor::zeros({2}), -2), ShapeError, "[argmin] there is no axis -2");
+}
+
+}  // namespace ebb::tests
