@@ -41,6 +41,7 @@
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/gradient_context.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/eager/no_grad.h"

@@ -2,6 +2,7 @@
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
@@ -143,6 +144,15 @@ struct KernelApplication {
   memory::Category category;
 };
 
+void require_wanted(const KernelApplication& a, const KernelContext& context, Unwanted values,
+                    Runtime& runtime, Stream* stream) {
+  const std::string found = find_unwanted(context, values, runtime, stream);
+  if (found.empty()) return;
+  for (std::size_t i = 0; i < a.inputs.size(); ++i)
+    if (a.op.updates.has(i)) a.inputs[i].tensor->impl()->storage->tear(a.op.name);
+  throw NotANumber(message(a.op.name, found, a.site));
+}
+
 // Everything is allocated before the kernel runs, so that running out of memory changes nothing.
 void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                 const IndexSet& unwanted, Tensors& results) {
@@ -206,8 +216,9 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                                   .stream = stream},
                       .name = op.name,
                       .run_merged = kernel.run_merged};
+  const Unwanted unwanted_values = tape_mode().detects;
   if (LaunchRow* const row = tape_mode().row) {
-    if (kernel.run_merged && !runtime.is_simulated()) {
+    if (kernel.run_merged && unwanted_values == Unwanted::nothing && !runtime.is_simulated()) {
       row->add(runtime, launch, a.inputs, a.site);
       note_updates(op, a.inputs);
       return;
@@ -218,6 +229,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   if (runtime.has_streams()) used_on(stream, a.inputs);
   if (!launched.status.ok()) fail(op, a.inputs, launched.status, a.site);
   if (!op.updates.empty()) note_updates(op, a.inputs);
+  if (unwanted_values != Unwanted::nothing && !runtime.is_simulated()) [[unlikely]]
+    require_wanted(a, launch.context, unwanted_values, runtime, stream);
 }
 
 // Handles of an operator's inputs. What is called while it asks for memory may give up those that

@@ -4,6 +4,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/transfer.h"
 
@@ -162,7 +163,8 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
-  const Launched launched = poisons_ ? launch_poisoned(stream) : launch(stream);
+  const bool one_by_one = poisons_ || tape_mode().detects != Unwanted::nothing;
+  const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
   if (!launched.status.ok()) fail(launched);
   for (const std::uint32_t index : program_.updated_captured)
     captured_storage(*program_.captured[index]).bump_version();
@@ -201,22 +203,31 @@ Launched Executable::launch(Stream* stream) {
   return {status, status.ok() ? launches_.size() : status.refused ? 0 : launches_.size() - 1};
 }
 
-// The same, where what dies after a step is written over.
-Launched Executable::launch_poisoned(Stream* stream) {
+// The same, where what dies after a step is written over, or what a step writes is looked through.
+Launched Executable::launch_one_by_one(Stream* stream) {
+  const Unwanted unwanted = runtime_.is_simulated() ? Unwanted::nothing : tape_mode().detects;
   auto dying = program_.arena_lives.begin();
   for (std::size_t now = 0; now < launches_.size(); ++now) {
     launches_[now].context.stream = stream;
     const Launched launched = runtime_.run(stream, {&launches_[now], 1});
     if (!launched.status.ok()) return {launched.status, now};
-    for (; dying != program_.arena_lives.end() && dying->last == now; ++dying)
+    if (unwanted != Unwanted::nothing) require_wanted(now, unwanted, stream);
+    for (; poisons_ && dying != program_.arena_lives.end() && dying->last == now; ++dying)
       runtime_.fill(stream, arena_ + dying->offset, kPoison, dying->bytes);
   }
   return {{}, launches_.size()};
 }
 
-// What the steps so far have updated belongs to a step that was not made to its end.
-void Executable::fail(const Launched& launched) {
-  const std::size_t touched = launched.count + (launched.status.refused ? 0 : 1);
+void Executable::require_wanted(std::size_t step, Unwanted unwanted, Stream* stream) {
+  const std::string found = find_unwanted(launches_[step].context, unwanted, runtime_, stream);
+  if (found.empty()) return;
+  tear(step + 1);
+  const Node& node = *program_.steps[step].node;
+  throw NotANumber(message(node.op->name, found + ", in a run" + at(entry()), node.site));
+}
+
+// What the first steps have updated belongs to a step that was not made to its end.
+void Executable::tear(std::size_t touched) {
   for (std::size_t s = 0; s < touched; ++s) {
     const Step& step = program_.steps[s];
     for (std::size_t i = 0; i < step.inputs; ++i) {
@@ -229,6 +240,10 @@ void Executable::fail(const Launched& launched) {
       storage.bump_version();
     }
   }
+}
+
+void Executable::fail(const Launched& launched) {
+  tear(launched.count + (launched.status.refused ? 0 : 1));
   const Node& node = *program_.steps[launched.count].node;
   throw Error(message(node.op->name, describe(launched.status), node.site));
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "ebb/core/tensor/tape_mode.h"
 #include "ebb/graph/program.h"
 #include "ebb/graph/variables.h"
 
@@ -42,7 +43,10 @@ class Executable {
   class UseOfAll;
   bool is_captured(Stream* stream);
   Launched launch(Stream* stream);
-  Launched launch_poisoned(Stream* stream);
+  Launched launch_one_by_one(Stream* stream);
+  // Throws NotANumber where what a step has written is not wanted.
+  void require_wanted(std::size_t step, Unwanted unwanted, Stream* stream);
+  void tear(std::size_t touched);
   [[noreturn]] void fail(const Launched& launched);
 
   Program program_;  // launches refer to its steps, wherever the executable is moved

@@ -67,7 +67,7 @@ bool Session::closed() const noexcept { return !impl_ || impl_->closed; }
 
 struct PreparedStep::State {
   std::shared_ptr<Session::Impl> session;
-  Tensors fetch;
+  Tensors fetches;
   Session::Impl::Feeding feeding;
   std::shared_ptr<Session::Impl::CachedPlan> plan;
   CallSite site;  // where it was prepared
@@ -79,17 +79,23 @@ PreparedStep::PreparedStep(PreparedStep&&) noexcept = default;
 PreparedStep& PreparedStep::operator=(PreparedStep&&) noexcept = default;
 
 PreparedStep Session::prepare(const Tensor& fetch, const Tensors& placeholders, CallSite site) {
+  return prepare_all({fetch}, placeholders, site);
+}
+
+PreparedStep Session::prepare_all(Tensors fetches, const Tensors& placeholders, CallSite site) {
   const detail::CallSiteScope scope(site);
   const GraphState& graph = impl_->graph.state();
-  if (!graph.owns(fetch)) detail::refuse("prepare", "the fetch is not a tensor of this graph");
+  for (const Tensor& fetch : fetches)
+    if (!graph.owns(fetch))
+      detail::refuse("prepare", "a fetch is not a tensor of this graph: " + fetch.to_string());
   InlineVector<const Tensor*, 8> given;
   for (const Tensor& placeholder : placeholders) given.push_back(&placeholder);
   return PreparedStep(std::make_unique<PreparedStep::State>(PreparedStep::State{
-      impl_.shared(), Tensors{fetch}, Session::Impl::Feeding(graph, {given.data(), given.size()}),
-      nullptr, site}));
+      impl_.shared(), std::move(fetches),
+      Session::Impl::Feeding(graph, {given.data(), given.size()}), nullptr, site}));
 }
 
-Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
+Tensors PreparedStep::run_all(const Tensor* const* values, std::size_t count) {
   if (!state_) detail::refuse("prepare", "this step was moved from");
   const detail::CallSiteScope scope(state_->site);
   InlineVector<Tensor, 8> held;  // what is called when memory is short may give the caller's up
@@ -99,7 +105,7 @@ Tensor PreparedStep::run(const Tensor* const* values, std::size_t count) {
     held.push_back(*values[i]);
     given.push_back(&held[i]);
   }
-  return state_->session->run_prepared(state_->fetch, state_->feeding, {given.data(), count},
+  return state_->session->run_prepared(state_->fetches, state_->feeding, {given.data(), count},
                                        state_->plan);
 }
 

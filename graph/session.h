@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -51,6 +52,8 @@ struct Feed {
 using Feeds = std::vector<Feed>;
 
 class PreparedStep;
+template <std::size_t N>
+class PreparedSteps;
 
 // Runs a graph on a device, and keeps the graph's variables and the memory of its plans until
 // close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
@@ -88,6 +91,10 @@ class Session {
   // A run whose fetches and placeholders are looked up once: step(value, value, ...).
   PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders,
                        CallSite site = CallSite::here());
+  // auto step = session.prepare({a, b}, {x}); auto [loss, scores] = step(value);
+  template <std::size_t N>
+  PreparedSteps<N> prepare(const Tensor (&fetches)[N], const Tensors& placeholders,
+                           CallSite site = CallSite::here());
 
   // A copy of a variable's value. Throws Error where it has none, which slots always have.
   Tensor value(const Tensor& variable, CallSite site = CallSite::here());
@@ -168,6 +175,7 @@ class Session {
  private:
   class Impl;
   friend class PreparedStep;
+  PreparedStep prepare_all(Tensors fetches, const Tensors& placeholders, CallSite site);
   // A shared_ptr that throws SessionClosed where the session was moved from.
   class Pointer {
    public:
@@ -184,6 +192,15 @@ class Session {
   Pointer impl_;
 };
 
+namespace detail {
+template <std::size_t N>
+std::array<Tensor, N> array_of(Tensors tensors) {
+  std::array<Tensor, N> array;
+  for (std::size_t i = 0; i < N; ++i) array[i] = std::move(tensors[i]);
+  return array;
+}
+}  // namespace detail
+
 // From Session::prepare. Holds nothing of the session's memory; running it after close() throws
 // SessionClosed, running one that was moved from throws Error. Not for two threads at once.
 class PreparedStep {
@@ -191,8 +208,7 @@ class PreparedStep {
   // The values of the placeholders, in their order.
   template <class... Values>
   Tensor operator()(const Values&... values) {
-    const Tensor* const pointers[] = {&values..., nullptr};
-    return run(pointers, sizeof...(values));
+    return std::move(run(values...)[0]);
   }
   ~PreparedStep();
   PreparedStep(PreparedStep&&) noexcept;
@@ -200,18 +216,44 @@ class PreparedStep {
 
  private:
   friend class Session;
+  template <std::size_t N>
+  friend class PreparedSteps;
   struct State;
   explicit PreparedStep(std::unique_ptr<State> state);
-  Tensor run(const Tensor* const* values, std::size_t count);
+  template <class... Values>
+  Tensors run(const Values&... values) {
+    static_assert((std::same_as<Values, Tensor> && ...), "a placeholder takes a Tensor");
+    const Tensor* const pointers[] = {&values..., nullptr};
+    return run_all(pointers, sizeof...(values));
+  }
+  Tensors run_all(const Tensor* const* values, std::size_t count);
   std::unique_ptr<State> state_;
+};
+
+// The same with N fetches.
+template <std::size_t N>
+class PreparedSteps {
+ public:
+  template <class... Values>
+  std::array<Tensor, N> operator()(const Values&... values) {
+    return detail::array_of<N>(step_.run(values...));
+  }
+
+ private:
+  friend class Session;
+  explicit PreparedSteps(PreparedStep step) : step_(std::move(step)) {}
+  PreparedStep step_;
 };
 
 template <std::size_t N>
 std::array<Tensor, N> Session::run(const Tensor (&fetches)[N], const Feeds& feeds, CallSite site) {
-  Tensors results = run(Tensors(fetches, fetches + N), feeds, site);
-  std::array<Tensor, N> array;
-  for (std::size_t i = 0; i < N; ++i) array[i] = std::move(results[i]);
-  return array;
+  return detail::array_of<N>(run(Tensors(fetches, fetches + N), feeds, site));
+}
+
+template <std::size_t N>
+PreparedSteps<N> Session::prepare(const Tensor (&fetches)[N], const Tensors& placeholders,
+                                  CallSite site) {
+  return PreparedSteps<N>(prepare_all(Tensors(fetches, fetches + N), placeholders, site));
 }
 
 }  // namespace ebb

@@ -70,8 +70,8 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   Tensors run(const Tensors& fetches, const Feeds& feeds);
   // The values of the placeholders in the order they were given in; `plan` remembers the plan from
   // call to call.
-  Tensor run_prepared(const Tensors& fetch, const Feeding& feeding,
-                      std::span<const Tensor* const> values, std::shared_ptr<CachedPlan>& plan);
+  Tensors run_prepared(const Tensors& fetches, const Feeding& feeding,
+                       std::span<const Tensor* const> values, std::shared_ptr<CachedPlan>& plan);
 
   // While it lives, the operations on variables have the lock, of an open session with all
   // parameters in memory, and the graph stays as it is. Where an exception leaves its scope, the

@@ -258,9 +258,9 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
   }
 }
 
-Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
-                                   std::span<const Tensor* const> given,
-                                   std::shared_ptr<CachedPlan>& plan) {
+Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feeding,
+                                    std::span<const Tensor* const> given,
+                                    std::shared_ptr<CachedPlan>& plan) {
   const Lock lock(*this);
   require_open();
   if (given.size() != feeding.sources.size())
@@ -279,17 +279,17 @@ Tensor Session::Impl::run_prepared(const Tensors& fetch, const Feeding& feeding,
     try {
       return execute(of, {values.data(), values.size()});
     } catch (const OutOfMemory& error) {
-      rethrow_with_hint(error, fetch, feeding, of->shapes);
+      rethrow_with_hint(error, fetches, feeding, of->shapes);
     }
   };
-  if (same) return std::move(run(plan)[0]);
+  if (same) return run(plan);
   std::vector<Shape> shapes;
   for (const Tensor* value : values) shapes.push_back(value->shape());
-  const std::shared_ptr<CachedPlan> found = find_or_make_plan(fetch, feeding, std::move(shapes));
+  const std::shared_ptr<CachedPlan> found = find_or_make_plan(fetches, feeding, std::move(shapes));
   Tensors results = run(found);
   found->graph_size = graph.state().nodes().size();
   plan = found;
-  return std::move(results[0]);
+  return results;
 }
 
 memory::Breakdown Session::Impl::memory() {

@@ -36,6 +36,12 @@ class NotDifferentiable : public Error {
   using Error::Error;
 };
 
+// A NaN, or an infinity, that DetectNan was asked to find.
+class NotANumber : public Error {
+ public:
+  using Error::Error;
+};
+
 namespace detail {
 // " (file.cpp:12)", or nothing where the line is not known.
 std::string at(CallSite site);

@@ -1,8 +1,11 @@
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <ranges>
+#include <type_traits>
 #include <utility>
 
 namespace ebb {
@@ -20,6 +23,13 @@ class InlineVector {
     reserve(values.size());
     for (const T& value : values) push_back(value);
   }
+  // Of a range with elements of type T, which stay where they are: std::vector, std::span,
+  // std::array.
+  template <std::ranges::contiguous_range Range>
+  requires std::same_as<std::ranges::range_value_t<Range>, T> &&
+      (!std::same_as<std::remove_cvref_t<Range>, InlineVector>)
+          InlineVector(const Range& values)  // NOLINT: implicit, where several tensors are taken
+      : InlineVector(std::ranges::begin(values), std::ranges::end(values)) {}
   template <class Iterator>
   InlineVector(Iterator first, Iterator last) {
     for (; first != last; ++first) push_back(*first);

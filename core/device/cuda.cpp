@@ -43,13 +43,20 @@ Runtime& Runtime::cuda(int number) {
   return *opened.emplace(number, new Runtime(std::move(parts), false)).first->second;
 }
 
-Device Device::cuda(int number) { return Device(&Runtime::cuda(number), false); }
+Device Device::cuda(int number, CallSite site) {
+  const detail::CallSiteScope scope(site);
+  try {
+    return Device(&Runtime::cuda(number), false);
+  } catch (const Error& error) {  // says what is missing, and not to whom
+    throw Error(error.what() + detail::at(detail::entry()));
+  }
+}
 
 Device Device::best() {
   static const bool is_expected = detail::count_cuda() != 0;
   if (!is_expected) return cpu();
   try {
-    return cuda();
+    return Device(&Runtime::cuda(0), false);
   } catch (const Error& error) {
     // Said once: whoever asks for the best goes on with what there is.
     static const bool said = [&] {
@@ -61,7 +68,8 @@ Device Device::best() {
   }
 }
 
-Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
+Device Device::simulated(std::string_view profile, std::size_t capacity_bytes, CallSite site) {
+  const detail::CallSiteScope scope(site);
   if (profile == "cpu") return Runtime::make_simulated(cpu().runtime().profile(), capacity_bytes);
   if (profile == "cuda" || profile.starts_with("cuda:"))
     return Runtime::make_simulated(parse(profile).runtime().profile(), capacity_bytes);
@@ -71,7 +79,8 @@ Device Device::simulated(std::string_view profile, std::size_t capacity_bytes) {
       return Runtime::make_simulated(detail::profile_of(kind), capacity_bytes);
     known += std::string(", ") + kind.name;
   }
-  throw Error("no profile named '" + std::string(profile) + "' to simulate; there are: " + known);
+  detail::refuse(
+      "Device", "no profile named '" + std::string(profile) + "' to simulate; there are: " + known);
 }
 
 }  // namespace ebb

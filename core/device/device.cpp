@@ -20,7 +20,8 @@ Device Device::twin() const { return Runtime::make_twin(*runtime_); }
 
 const std::string& Device::name() const noexcept { return runtime_->name(); }
 
-Device Device::parse(std::string_view text) {
+Device Device::parse(std::string_view text, CallSite site) {
+  const detail::CallSiteScope scope(site);
   if (text == "cpu") return cpu();
   if (text.starts_with("sim:")) {
     const std::string_view rest = text.substr(4);
@@ -29,8 +30,9 @@ Device Device::parse(std::string_view text) {
       const std::size_t bytes = memory::parse_bytes(rest.substr(colon + 1));
       if (bytes) return simulated(rest.substr(0, colon), bytes);
     }
-    throw Error("a simulated device is named sim:PROFILE:SIZE, as in sim:cpu:8GiB, not '" +
-                std::string(text) + "'");
+    detail::refuse("Device",
+                   "a simulated device is named sim:PROFILE:SIZE, as in sim:cpu:8GiB, not '" +
+                       std::string(text) + "'");
   }
   if (text == "cuda") return cuda();
   if (text.starts_with("cuda:")) {
@@ -40,8 +42,8 @@ Device Device::parse(std::string_view text) {
     if (error == std::errc() && end == digits.data() + digits.size() && number >= 0)
       return cuda(number);
   }
-  throw Error("unknown device '" + std::string(text) +
-              "'; devices are cpu, cuda, cuda:N and sim:PROFILE:SIZE");
+  detail::refuse("Device", "unknown device '" + std::string(text) +
+                               "'; devices are cpu, cuda, cuda:N and sim:PROFILE:SIZE");
 }
 
 }  // namespace ebb

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ebb/core/base/call_site.h"
+
 namespace ebb {
 
 class Runtime;
@@ -22,17 +24,18 @@ class Device {
   static Device cpu();
   // GPU `number`, from 0. Loads the CUDA part of ebb when it is first called. Throws Error, in one
   // line that says what is missing: the part, a driver, the device.
-  static Device cuda(int number = 0);
+  static Device cuda(int number = 0, CallSite site = CallSite::here());
   // The best device this machine has: CUDA 0 if there is one that works, else the CPU.
   static Device best();
   // A device of shapes only, with the allocator and memory rules of `profile` and `capacity_bytes`
   // of memory it may go past (Prediction::fits tells). Each call makes a device of its own.
   // Profiles: "cpu", "cuda" and "cuda:1" (this machine's own), "t4", "a100", "l4", "h100", "h200"
   // (with cuDNN). Throws Error for another one.
-  static Device simulated(std::string_view profile, std::size_t capacity_bytes);
+  static Device simulated(std::string_view profile, std::size_t capacity_bytes,
+                          CallSite site = CallSite::here());
   // "cpu", "cuda", "cuda:1" or "sim:PROFILE:SIZE" ("sim:h200:141GiB"; K, M, G with or without iB).
   // Throws Error.
-  static Device parse(std::string_view text);
+  static Device parse(std::string_view text, CallSite site = CallSite::here());
 
   bool is_simulated() const noexcept;
   // A fresh simulated device with this device's profile and, for its capacity, the room that is

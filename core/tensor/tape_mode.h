@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+
 #include "ebb/allocator/category.h"
 
 namespace ebb {
@@ -10,13 +12,17 @@ namespace detail {
 class EdgeCollector;
 class LaunchRow;
 
+// Values that an operator is not to write.
+enum class Unwanted : std::uint8_t { nothing, nan, not_finite };
+
 // How the calling thread's eager operators run at the moment.
 struct TapeMode {
   bool records = true;                                      // false under NoGrad
   memory::Category category = memory::Category::temporary;  // of what operators allocate
-  EdgeCollector* collector = nullptr;  // while recompute runs its function unrecorded
-  Recorder* tracing = nullptr;         // the graph that all operators are recorded in, if any
-  LaunchRow* row = nullptr;            // where updates wait to be run as one, if they do
+  EdgeCollector* collector = nullptr;    // while recompute runs its function unrecorded
+  Recorder* tracing = nullptr;           // the graph that all operators are recorded in, if any
+  Unwanted detects = Unwanted::nothing;  // of what operators write, in runs too: DetectNan
+  LaunchRow* row = nullptr;              // where updates wait to be run as one, if they do
 };
 
 inline TapeMode& tape_mode() noexcept {

@@ -1,0 +1,101 @@
+#include "ebb/core/tensor/detect_nan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ebb/core/base/half.h"
+#include "ebb/core/device/runtime.h"
+
+namespace ebb::detail {
+
+namespace {
+
+constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // elements that are on the host at once
+
+bool is_unwanted(double value, Unwanted unwanted) noexcept {
+  return unwanted == Unwanted::nan ? std::isnan(value) : !std::isfinite(value);
+}
+
+template <class T>
+std::int64_t first_unwanted(const T* values, std::int64_t count, Unwanted unwanted) noexcept {
+  return std::find_if(values, values + count,
+                      [&](T value) {
+                        if constexpr (std::is_same_v<T, double>)
+                          return is_unwanted(value, unwanted);
+                        else
+                          return is_unwanted(static_cast<float>(value), unwanted);
+                      }) -
+         values;
+}
+
+std::int64_t first_unwanted(const std::byte* values, DType dtype, std::int64_t count,
+                            Unwanted unwanted) noexcept {
+  switch (dtype) {
+    case DType::f32:
+      return first_unwanted(reinterpret_cast<const float*>(values), count, unwanted);
+    case DType::f64:
+      return first_unwanted(reinterpret_cast<const double*>(values), count, unwanted);
+    case DType::f16:
+      return first_unwanted(reinterpret_cast<const Float16*>(values), count, unwanted);
+    case DType::bf16:
+      return first_unwanted(reinterpret_cast<const BFloat16*>(values), count, unwanted);
+    default:
+      return count;
+  }
+}
+
+std::optional<std::int64_t> first_unwanted(const Buffer& buffer, Unwanted unwanted,
+                                           Runtime& runtime, Stream* stream) {
+  const auto [dtype, shape] = buffer.spec;
+  if (!buffer.data || !is_floating(dtype)) return std::nullopt;
+  const std::int64_t elements = shape.elements();
+  for (std::int64_t begin = 0; begin < elements; begin += kPiece) {
+    const std::int64_t count = std::min(kPiece, elements - begin);
+    const std::size_t size = size_of(dtype);
+    const HostView view(
+        runtime, stream,
+        static_cast<const std::byte*>(buffer.data) + static_cast<std::size_t>(begin) * size,
+        static_cast<std::size_t>(count) * size);
+    const std::int64_t found = first_unwanted(view.data(), dtype, count, unwanted);
+    if (found < count) return begin + found;
+  }
+  return std::nullopt;
+}
+
+// "element [2, 3] of its result f32[4, 5]".
+std::string place(std::int64_t element, const char* of, const Spec& spec) {
+  std::string index;
+  for (int axis = spec.shape.rank(); axis-- > 0;) {
+    const std::int64_t size = spec.shape.dim(axis);
+    index = std::to_string(element % size) + (index.empty() ? "" : ", ") + index;
+    element /= size;
+  }
+  return (index.empty() ? "" : "element [" + index + "] of ") + of + " " + spec.to_string();
+}
+
+}  // namespace
+
+std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runtime& runtime,
+                          Stream* stream) {
+  const std::string what = unwanted == Unwanted::nan ? "NaN" : "not finite";
+  for (const Buffer& output : context.outputs) {
+    const std::optional<std::int64_t> found = first_unwanted(output, unwanted, runtime, stream);
+    if (!found) continue;
+    const std::string here = place(*found, "its result", output.spec) + " is " + what;
+    for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+      // What was written over is no longer what the operator was given.
+      const Buffer& input = context.inputs[i];
+      const bool is_kept = std::none_of(context.outputs.begin(), context.outputs.end(),
+                                        [&](const Buffer& o) { return o.data == input.data; });
+      if (!is_kept) continue;
+      if (const auto given = first_unwanted(input, unwanted, runtime, stream))
+        return here + ", as " + place(*given, ("input " + std::to_string(i)).c_str(), input.spec) +
+               " is already";
+    }
+    return here + ", which none of its inputs is";
+  }
+  return {};
+}
+
+}  // namespace ebb::detail

@@ -1,0 +1,144 @@
+// DetectNan names the first operator that made a NaN, in both modes.
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/detect_nan.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::string line(int number) {
+  return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";
+}
+
+const Tensor& bad() {
+  static const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, -1.f}});
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("the operator that made a NaN is named with its line and the element") {
+  CHECK(log(bad()).elements() == 6);  // without being asked nobody looks
+  const DetectNan detect;
+  const int at = __LINE__ + 1;
+  const auto made = [](const Tensor& x) { return log(x) + 1; };
+  CHECK_ERROR(made(bad()), NotANumber,
+              "[log] element [1, 2] of its result f32[2, 3] is NaN, which none of its inputs is " +
+                  line(at));
+  CHECK_ERROR(made(cast(bad(), DType::f64)), NotANumber, "its result f64[2, 3] is NaN");
+  CHECK_ERROR(made(cast(bad(), DType::f16)), NotANumber, "its result f16[2, 3] is NaN");
+  CHECK_ERROR(made(cast(bad(), DType::bf16)), NotANumber, "its result bf16[2, 3] is NaN");
+  CHECK_ERROR(sum(log(Tensor::from({-1.f}))), NotANumber, "[log] element [0]");
+  CHECK(made(Tensor::zeros({0})).elements() == 0);
+}
+
+TEST_CASE("an operator that was given a NaN says so") {
+  const Tensor x = Tensor::from({{1.f, 2.f}, {kNan, 4.f}});
+  const Tensor w = Tensor::from({{1.f, 2.f}, {3.f, 4.f}});
+  const DetectNan detect;
+  CHECK_ERROR(matmul(w, x), NotANumber,
+              "[matmul] element [0, 0] of its result f32[2, 2] is NaN, as element [1, 0] of input "
+              "1 f32[2, 2] is already");
+  CHECK_ERROR(sum(x), NotANumber, "its result f32[] is NaN, as element [1, 0] of input 0");
+}
+
+TEST_CASE("an infinity is found on request alone") {
+  const auto infinite = [] { return Tensor::from({1.f, 0.f}) / Tensor::from({1.f, 0.f}) * 0; };
+  const auto divided = [] { return 1 / Tensor::from({2.f, 0.f}); };
+  {
+    const DetectNan detect;
+    CHECK(divided().to_vector<float>()[1] == kInfinity);
+    CHECK_ERROR(infinite(), NotANumber, "[divide]");
+    {
+      const DetectNan of_infinity({.infinity = true});
+      CHECK_ERROR(divided(), NotANumber, "[divide] element [1] of its result f32[2] is not finite");
+    }
+    CHECK_NOTHROW(divided());
+  }
+  CHECK_NOTHROW(infinite());
+}
+
+TEST_CASE("a gradient that becomes NaN is found in backward") {
+  const Tensor w = Tensor::from({4.f, 0.f}).with_grad();
+  const Tensor loss = sum(sqrt(w) * Tensor::from({1.f, 0.f}));  // 0 * infinity
+  const DetectNan detect;
+  const int at = __LINE__ + 1;
+  const auto backward = [&] { loss.backward(); };
+  CHECK_ERROR(backward(), NotANumber, line(at));
+}
+
+TEST_CASE("a far element is found, whatever is copied at once") {
+  std::vector<float> values(600'000, 1.f);
+  values[599'998] = -1;
+  const Tensor x = Tensor::from(values, {600'000});
+  const DetectNan detect;
+  CHECK_ERROR(log(x), NotANumber, "element [599998] of its result f32[600000]");
+}
+
+TEST_CASE("a run is looked through as well, in every plan that it is made of") {
+  for (const bool passes : {true, false}) {
+    Graph graph;
+    const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});
+    const int at = __LINE__ + 1;
+    const Tensor y = sum(log(x * 2) + 1);
+    Session session(graph, {.passes = passes});
+    const Feeds good{{x, Tensor::full({2, 3}, 1)}}, feeds{{x, bad()}};
+    for (int i = 0; i < 3; ++i) session.run(y, good);  // captured by now, where that is done
+    const int run = __LINE__ + 1;
+    const auto looked_through = [&] { return session.run(y, feeds); };
+    {
+      const DetectNan detect;
+      const float right = session.run(y, good).item<float>();
+      CHECK_ERROR(looked_through(), NotANumber,
+                  "[log] element [1, 2] of its result f32[2, 3] is NaN, which none of its inputs "
+                  "is, in a run " +
+                      line(run) + " " + line(at));
+      CHECK(session.run(y, good).item<float>() == right);
+    }
+    CHECK(std::isnan(looked_through().item<float>()));
+  }
+}
+
+TEST_CASE("an update that wrote a NaN has torn what it updated, and no other") {
+  Graph graph;
+  Parameters parameters(graph);
+  const Tensor x = graph.placeholder("x", DType::f32, {});
+  const Tensor v = parameters.declare("v", {}, initializers::constant(1));
+  const Tensor w = parameters.declare("w", {}, initializers::constant(1));
+  const Tensor step = add_assign(w, x);
+  Session session(graph);
+  session.initialize();
+  const Feeds feeds{{x, Tensor::from({kNan}, {})}};
+  {
+    const DetectNan detect;
+    CHECK_ERROR(session.run(step, feeds), NotANumber, "[add_assign] its result f32[] is NaN");
+  }
+  CHECK(session.value(v).item<float>() == 1);
+  CHECK_ERROR(session.value(w), Error, "add_assign");
+  session.assign(w, Tensor::full({}, 2));
+  CHECK(session.run(w).item<float>() == 2);
+
+  const Tensor eager = Tensor::full({}, 1);
+  const Tensor nan = Tensor::full({}, kNan);
+  {
+    const DetectNan detect;
+    CHECK_ERROR(add_assign(eager, nan), NotANumber, "[add_assign]");
+  }
+  CHECK_ERROR(eager.item<float>(), Error, "add_assign");
+}
+
+}  // namespace ebb::tests
