@@ -35,6 +35,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
 #include "ebb/core/parameters/initializer.h"

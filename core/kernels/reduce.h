@@ -8,7 +8,15 @@ struct Reduction {
   std::uint32_t axes = 0;
   std::uint8_t keep = 0;
   std::uint8_t mean = 0;
-  std::uint8_t reserved[2] = {};
+  std::uint8_t correction = 0;  // of a mean: what its number of elements is less by
+  std::uint8_t reserved = 0;
+
+  // What sums are divided by.
+  double divisor(std::int64_t elements, std::int64_t results) const noexcept {
+    if (mean == 0 || results == 0) return 1;
+    const double terms = static_cast<double>(elements) / static_cast<double>(results);
+    return terms > correction ? terms - correction : 0;
+  }
 };
 
 namespace cpu {
@@ -18,8 +26,8 @@ Status sum(const KernelContext&);
 // out = in summed to the shape of out, which broadcasts to that of in (NumPy's rules). Input 1, the
 // tensor whose shape this is, has no data.
 Status sum_like(const KernelContext&);
-// The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided by the number
-// of elements of those axes if mean. Input 1, whose shape out has, has no data.
+// The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided as it is if
+// mean. Input 1, whose shape out has, has no data.
 Status broadcast_like(const KernelContext&);
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);

@@ -16,6 +16,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
 
@@ -63,6 +64,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       &index_select_op, &index_select_backward_op, &gather_op, &gather_backward_op, &one_hot_op,
       // order, scan
       &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op,
+      // statistics
+      &variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op,
       // update
       &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
       &clear_if_op, &with_updates_op,

@@ -39,6 +39,11 @@ Tensors reduce_gradient(Gradient g) {
   return {detail::broadcast_like(g.dy(), g.x(0), g.attribute<Reduction>())};
 }
 
+// Where nothing is reduced but axes of size 1, and nothing divided by less than that.
+bool reduces_nothing(const MemoryQuery& query) {
+  return detail::keeps_shape(query) && query.attribute<Reduction>().correction == 0;
+}
+
 bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.rank() > to.rank()) return false;
   for (int i = -1; i >= -from.rank(); --i)
@@ -107,7 +112,7 @@ constinit const OpDef sum_op{.name = "sum",
 constinit const OpDef mean_op{.name = "mean",
                               .infer = infer_reduce,
                               .gradient = reduce_gradient,
-                              .is_identity = detail::keeps_shape,
+                              .is_identity = reduces_nothing,
                               .cpu = {cpu::sum, cpu::sum_memory},
                               .cuda = {cuda::sum, cuda::sum_memory}};
 
@@ -130,7 +135,7 @@ constinit const OpDef broadcast_like_op{
       return {apply_one(reduction.mean ? mean_op : sum_op, {dy}, reduction, g.site()), {}};
     },
     .shape_only = bit(1),
-    .is_identity = detail::keeps_shape,
+    .is_identity = reduces_nothing,
     .cpu = {cpu::broadcast_like},
     .cuda = {cuda::broadcast_like}};
 

@@ -32,7 +32,8 @@ Tensor sum_like(const Operand& x, const Operand& like);
 
 namespace detail {
 // The transpose of a sum or mean of a tensor of the shape of `like`: dy repeated along the reduced
-// axes, divided by their number of elements for a mean. Of `like` only the shape is read.
+// axes, divided for a mean by their number of elements, less the correction. Of `like` only the
+// shape is read.
 Tensor broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction);
 // The transpose of sum_like: x broadcast to the shape of `like`, of which nothing else is read.
 Tensor expand_like(const Operand& x, const Operand& like);

@@ -79,18 +79,19 @@ void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void*
   }
 }
 
-Status reduce(const Buffer& in, const Buffer& out, std::uint32_t axes, bool mean, void* workspace) {
+Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, void* workspace) {
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
-  const double divisor = mean ? static_cast<double>(count) / static_cast<double>(results) : 1;
+  const double divisor = reduction.divisor(count, results);
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     if (count == 0) {
       for (std::int64_t i = 0; i < results; ++i) out.as<T>()[i] = static_cast<T>(0.0 / divisor);
-    } else if (count == results) {
+    } else if (count == results && divisor == 1) {
       if (out.data != in.data) std::memcpy(out.data, in.data, in.spec.bytes());
     } else {
-      reduce(in.as<const T>(), out.as<T>(), MergedAxes(in.spec.shape, axes), divisor, workspace);
+      reduce(in.as<const T>(), out.as<T>(), MergedAxes(in.spec.shape, reduction.axes), divisor,
+             workspace);
     }
   });
 }
@@ -115,15 +116,14 @@ bool only_first(std::size_t input, const IndexSet&) { return input == 0; }
 
 Status sum(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum);
-  const auto& reduction = context.attribute<Reduction>();
-  return reduce(context.inputs[0], context.outputs[0], reduction.axes, reduction.mean != 0,
+  return reduce(context.inputs[0], context.outputs[0], context.attribute<Reduction>(),
                 context.workspace);
 }
 
 Status sum_like(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, only_first);
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return reduce(in, out, axes_between(in.spec.shape, out.spec.shape), false, context.workspace);
+  return reduce(in, out, {.axes = axes_between(in.spec.shape, out.spec.shape)}, context.workspace);
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
@@ -143,10 +143,7 @@ Status broadcast_like(const KernelContext& context) {
   Shape kept = shape;
   for (int axis = 0; axis < shape.rank(); ++axis)
     if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
-  const double divisor =
-      reduction.mean != 0 && in.elements() > 0
-          ? static_cast<double>(out.elements()) / static_cast<double>(in.elements())
-          : 1;
+  const double divisor = reduction.divisor(out.elements(), in.elements());
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto number = static_cast<Computed<T>>(divisor);

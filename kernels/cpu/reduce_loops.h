@@ -14,52 +14,68 @@ template <class T>
 inline constexpr std::int64_t kStrip = 8 * kBlock<T>;
 inline constexpr std::int64_t kRun = 64;
 
+// What is summed, of the elements that stand in a block from column j on; and what makes 0 of it,
+// which fills a last block up.
+struct Identity {
+  template <class T>
+  Block<T> operator()(const Block<T>& x, std::int64_t /*j*/) const noexcept {
+    return x;
+  }
+  template <class T>
+  T padding() const noexcept {
+    return 0;
+  }
+};
+
 namespace detail {
 
 // totals[j] += the sum of kBlocks blocks of columns over a run of rows.
-template <int kBlocks, class T, class Offset>
+template <int kBlocks, class T, class Offset, class Term>
 inline void add_blocks(const T* in, std::int64_t begin, std::int64_t end, const Offset& offset,
-                       double* totals) noexcept {
+                       double* totals, std::int64_t j, const Term& term) noexcept {
+  in += j;
+  totals += j;
   Block<T> sums[kBlocks];
   for (auto& sum : sums) sum = 0;
   for (std::int64_t row = begin; row < end; ++row) {
     const T* from = in + offset(row);
-    for (int b = 0; b < kBlocks; ++b) sums[b] += load(from + b * kBlock<T>);
+    for (int b = 0; b < kBlocks; ++b)
+      sums[b] += term(load(from + b * kBlock<T>), j + b * kBlock<T>);
   }
   T elements[kBlocks * kBlock<T>];
   for (int b = 0; b < kBlocks; ++b) store(elements + b * kBlock<T>, sums[b]);
-  for (std::int64_t j = 0; j < kBlocks * kBlock<T>; ++j)
-    totals[j] += static_cast<double>(elements[j]);
+  for (std::int64_t i = 0; i < kBlocks * kBlock<T>; ++i)
+    totals[i] += static_cast<double>(elements[i]);
 }
 
 }  // namespace detail
 
-// totals[j] += the sum over r < rows of in[offset(r) + j], for j < count.
-template <class T, class Offset>
+// totals[j] += the sum over r < rows of in[offset(r) + j], for j < count; of the terms of that.
+template <class T, class Offset, class Term = Identity>
 inline void add_rows(const T* in, std::int64_t rows, std::int64_t count, const Offset& offset,
-                     double* totals) noexcept {
+                     double* totals, const Term& term = {}) noexcept {
   for (std::int64_t begin = 0; begin < rows; begin += kRun) {
     const std::int64_t end = std::min(rows, begin + kRun);
     std::int64_t j = 0;
     for (; j + 8 * kBlock<T> <= count; j += 8 * kBlock<T>)
-      detail::add_blocks<8>(in + j, begin, end, offset, totals + j);
+      detail::add_blocks<8>(in, begin, end, offset, totals, j, term);
     for (; j + 4 * kBlock<T> <= count; j += 4 * kBlock<T>)
-      detail::add_blocks<4>(in + j, begin, end, offset, totals + j);
+      detail::add_blocks<4>(in, begin, end, offset, totals, j, term);
     for (; j + kBlock<T> <= count; j += kBlock<T>)
-      detail::add_blocks<1>(in + j, begin, end, offset, totals + j);
+      detail::add_blocks<1>(in, begin, end, offset, totals, j, term);
     if (j == count) continue;
     Block<T> sum = 0;
     for (std::int64_t row = begin; row < end; ++row)
-      sum += load_tail(in + offset(row) + j, count - j);
+      sum += term(load_tail(in + offset(row) + j, count - j), j);
     T elements[kBlock<T>];
     store(elements, sum);
     for (std::int64_t i = 0; i < count - j; ++i) totals[j + i] += static_cast<double>(elements[i]);
   }
 }
 
-// The sum of count contiguous elements.
-template <class T>
-inline double add_contiguous(const T* in, std::int64_t count) noexcept {
+// The sum of count contiguous elements; of the terms of that, which do not depend on the column.
+template <class T, class Term = Identity>
+inline double add_contiguous(const T* in, std::int64_t count, const Term& term = {}) noexcept {
   constexpr std::int64_t kStep = 4 * kBlock<T>;
   double total = 0;
   std::int64_t i = 0;
@@ -68,13 +84,13 @@ inline double add_contiguous(const T* in, std::int64_t count) noexcept {
     for (auto& sum : sums) sum = 0;
     const std::int64_t end = i + std::min((count - i) / kStep, kRun) * kStep;
     for (; i < end; i += kStep)
-      for (std::int64_t b = 0; b < 4; ++b) sums[b] += load(in + i + b * kBlock<T>);
+      for (std::int64_t b = 0; b < 4; ++b) sums[b] += term(load(in + i + b * kBlock<T>), 0);
     total += sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
   }
   if (i == count) return total;
   Block<T> rest = 0;
-  for (; i + kBlock<T> <= count; i += kBlock<T>) rest += load(in + i);
-  if (i < count) rest += load_tail(in + i, count - i, T(0));
+  for (; i + kBlock<T> <= count; i += kBlock<T>) rest += term(load(in + i), 0);
+  if (i < count) rest += term(load_tail(in + i, count - i, term.template padding<T>()), 0);
   return total + sum(rest);
 }
 

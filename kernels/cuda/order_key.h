@@ -55,9 +55,10 @@ Status for_ordered(DType dtype, const F& f) noexcept {
 
 // What stands first of some elements: its key and its place, the first one of equals.
 struct First {
-  std::uint64_t key = 0;
-  std::int64_t place = 0x7FFFFFFFFFFFFFFF;  // of none
+  std::uint64_t key;
+  std::int64_t place;
 
+  __device__ static First none() { return {0, 0x7FFFFFFFFFFFFFFF}; }
   __device__ bool is_before(const First& other) const {
     return key > other.key || (key == other.key && place < other.place);
   }

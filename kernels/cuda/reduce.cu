@@ -27,17 +27,17 @@ Status reduce(cudaStream_t stream, const T* in, const SumTarget<T>& target, cons
   return sum_rows(stream, in, target, Rows<Index>{kept, reduced}, threads, packed);
 }
 
-Status reduce(const KernelContext& context, std::uint32_t axes, bool mean) {
+Status reduce(const KernelContext& context, const Reduction& reduction) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
-  const double divisor = mean ? static_cast<double>(count) / static_cast<double>(results) : 1;
+  const double divisor = reduction.divisor(count, results);
   cudaStream_t stream = stream_of(context);
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     if (count == 0) return fill_with(stream, out.as<T>(), convert<T>(0 / divisor), results);
-    if (count == results) return copy_bytes(stream, out, in);
-    const MergedAxes merged(in.spec.shape, axes);
+    if (count == results && divisor == 1) return copy_bytes(stream, out, in);
+    const MergedAxes merged(in.spec.shape, reduction.axes);
     const SumPlan plan = plan_sum(merged);
     const SumTarget<T> target(plan, out.as<T>(), divisor, context.workspace);
     return is_short(count)
@@ -48,14 +48,12 @@ Status reduce(const KernelContext& context, std::uint32_t axes, bool mean) {
 
 }  // namespace
 
-Status sum(const KernelContext& context) {
-  const auto& reduction = context.attribute<Reduction>();
-  return reduce(context, reduction.axes, reduction.mean != 0);
-}
+Status sum(const KernelContext& context) { return reduce(context, context.attribute<Reduction>()); }
 
 Status sum_like(const KernelContext& context) {
-  return reduce(context, axes_between(context.inputs[0].spec.shape, context.outputs[0].spec.shape),
-                false);
+  const std::uint32_t axes =
+      axes_between(context.inputs[0].spec.shape, context.outputs[0].spec.shape);
+  return reduce(context, {.axes = axes});
 }
 
 Status broadcast_like(const KernelContext& context) {
@@ -67,8 +65,7 @@ Status broadcast_like(const KernelContext& context) {
   Shape kept = shape;
   for (int axis = 0; axis < shape.rank(); ++axis)
     if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
-  const double divisor =
-      reduction.mean != 0 ? static_cast<double>(count) / static_cast<double>(in.elements()) : 1;
+  const double divisor = reduction.divisor(count, in.elements());
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     return broadcast(functors::Divide(), stream_of(context), Operand<T>{in.as<const T>()}, kept,

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t row = blockIdx.x; row < work.rows; row += gridDim.x) {
     First last{~std::uint64_t{0}, -1};
     for (std::int64_t k = 0; k < count; ++k) {
-      First first;
+      First first = First::none();
       for (std::int64_t i = thread; i < work.size; i += blockDim.x) {
         const std::uint64_t key = work.at(row, i).key;
         if (key > last.key || (key == last.key && i <= last.place)) continue;

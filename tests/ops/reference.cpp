@@ -23,6 +23,7 @@ std::vector<Reference> all_references() {
   add_index_references(references);
   add_layout_references(references);
   add_order_references(references);
+  add_statistic_references(references);
   add_update_references(references);
   add_memory_figure_references(references);
   add_optim_references(references);

@@ -62,6 +62,7 @@ void add_shape_references(std::vector<Reference>& references);
 void add_index_references(std::vector<Reference>& references);
 void add_layout_references(std::vector<Reference>& references);
 void add_order_references(std::vector<Reference>& references);
+void add_statistic_references(std::vector<Reference>& references);
 void add_update_references(std::vector<Reference>& references);
 void add_memory_figure_references(std::vector<Reference>& references);
 void add_optim_references(std::vector<Reference>& references);

@@ -36,6 +36,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_layout_samples(samples);
   add_where_samples(samples);
   add_order_samples(samples);
+  add_statistic_samples(samples);
   add_update_samples(samples);
   add_memory_figure_samples(samples);
   add_optim_samples(samples, dtype);

@@ -80,6 +80,7 @@ void add_index_samples(std::vector<Sample>& samples);
 void add_layout_samples(std::vector<Sample>& samples);
 void add_where_samples(std::vector<Sample>& samples);
 void add_order_samples(std::vector<Sample>& samples);
+void add_statistic_samples(std::vector<Sample>& samples);
 void add_update_samples(std::vector<Sample>& samples);
 void add_memory_figure_samples(std::vector<Sample>& samples);
 void add_optim_samples(std::vector<Sample>& samples, DType dtype);

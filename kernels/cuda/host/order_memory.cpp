@@ -4,10 +4,10 @@
 
 namespace ebb::cuda {
 
-// Of each part what stands first and where: twice what a sum's takes.
+// Of each part what stands first and where.
 MemoryNeeds extreme_memory(const MemoryQuery& query) {
-  const MergedAxes axes(query.inputs[0].shape, query.attribute<ExtremeAttributes>().axes);
-  return {.workspace_bytes = 2 * plan_sum(axes).workspace_bytes()};
+  return {.workspace_bytes =
+              fold_bytes(query.inputs[0].shape, query.attribute<ExtremeAttributes>().axes, 16)};
 }
 
 MemoryNeeds argsort_memory(const MemoryQuery& query) {

@@ -57,6 +57,12 @@ inline SumPlan plan_sum(const MergedAxes& axes) noexcept {
                             : plan_columns(axes.outer_kept, axes.outer_reduced, axes.inner);
 }
 
+// For kernels/cuda/fold_axes.h, of states of so many bytes.
+inline std::size_t fold_bytes(const Shape& shape, std::uint32_t axes, std::size_t state) noexcept {
+  const SumPlan plan = plan_sum(MergedAxes(shape, axes));
+  return plan.workspace_bytes() / sizeof(double) * state;
+}
+
 // For kernels/cuda/column_sum.h.
 constexpr std::size_t column_sum_bytes(std::int64_t rows, std::int64_t columns) noexcept {
   return plan_columns(1, rows, columns).workspace_bytes();

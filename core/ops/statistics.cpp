@@ -1,0 +1,173 @@
+#include "ebb/core/ops/statistics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/statistics.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/order.h"
+#include "ebb/core/ops/rounding.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+using Kind = StatisticAttributes::Kind;
+
+bool reduces(const StatisticAttributes& how, int axis) { return (how.axes >> axis & 1) != 0; }
+
+void infer_statistic(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const auto& how = inference.attribute<StatisticAttributes>();
+  const Shape& x = inference.inputs[0].shape;
+  Shape out;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (!reduces(how, axis))
+      out.push_back(x.dim(axis));
+    else if (how.keep)
+      out.push_back(1);
+  }
+  inference.output(inference.inputs[0].dtype, out);
+}
+
+Tensor statistic(const OpDef& op, const Operand& x, const Axes& axes, bool keep, Kind kind,
+                 int correction = 0) {
+  if (correction != 0 && correction != 1)
+    throw Error(detail::message(
+        op.name, "takes a correction of 0 or 1, not " + std::to_string(correction), x.site()));
+  const int rank = detail::tensor_of(op, x).rank();
+  StatisticAttributes how{.axes = axes.empty() ? (1u << rank) - 1 : 0,
+                          .keep = keep,
+                          .kind = kind,
+                          .correction = static_cast<std::uint8_t>(correction)};
+  for (const int axis : detail::axes_of(op, axes, x)) how.axes |= 1u << axis;
+  return detail::apply_to(op, x, how);
+}
+
+// With the axes that were reduced, each of size 1.
+Tensor with_axes(Tensor y, const StatisticAttributes& how) {
+  for (int axis = 0; axis < kMaxRank && !how.keep; ++axis)
+    if (reduces(how, axis)) y = unsqueeze(y, axis);
+  return y;
+}
+
+// y, and 1 where it is 0, of numbers that are not negative: what 0 is divided by to stay 0.
+Tensor or_one(const Tensor& y) { return y + (1 - sign(y)); }
+
+double lowest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::lowest();
+    case DType::f16:
+      return -65504;
+    case DType::bf16:
+      return -0x1.FEp127;
+    default:
+      return std::numeric_limits<float>::lowest();
+  }
+}
+
+// The differences from the mean.
+Tensor differences(const Tensor& x, const StatisticAttributes& how) {
+  ReduceOptions over{.keep = true};
+  for (int axis = 0; axis < x.rank(); ++axis)
+    if (reduces(how, axis)) over.axes.push_back(axis);
+  return x - mean(x, over);
+}
+// dy for each element, divided by what the variance was divided by.
+Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttributes& how) {
+  return detail::broadcast_like(
+      dy, x, {.axes = how.axes, .keep = how.keep, .mean = 1, .correction = how.correction});
+}
+
+}  // namespace
+
+Tensor variance(const Operand& x, const VarianceOptions& options) {
+  return statistic(variance_op, x, options.axes, options.keep, Kind::variance, options.correction);
+}
+Tensor standard_deviation(const Operand& x, const VarianceOptions& options) {
+  return statistic(standard_deviation_op, x, options.axes, options.keep, Kind::standard_deviation,
+                   options.correction);
+}
+Tensor logsumexp(const Operand& x, const ReduceOptions& options) {
+  return statistic(logsumexp_op, x, options.axes, options.keep, Kind::logsumexp);
+}
+
+// The largest size is that of the largest or of the smallest element: no tensor of sizes is made.
+Tensor norm(const Operand& x, const NormOptions& options) {
+  if (options.p == 1) return statistic(norm1_op, x, options.axes, options.keep, Kind::norm1);
+  if (options.p == 2) return statistic(norm2_op, x, options.axes, options.keep, Kind::norm2);
+  if (options.p != std::numeric_limits<double>::infinity())
+    throw Error(detail::message(norm2_op.name, "takes a p of 1, 2 or infinity", x.site()));
+  const Tensor all = detail::tensor_of(norm2_op, x);
+  if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, all, x.site());
+  const ReduceOptions over{options.axes, options.keep};
+  return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
+}
+
+constinit const OpDef variance_op{
+    .name = "variance",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& how = g.attribute<StatisticAttributes>();
+      const Tensor x = g.x(0);
+      return {differences(x, how) * for_each_element(g.take_dy() * 2, x, how)};
+    },
+    .keeps = input(0),
+    .cpu = {cpu::statistic, cpu::statistic_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
+
+constinit const OpDef standard_deviation_op{
+    .name = "standard_deviation",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& how = g.attribute<StatisticAttributes>();
+      const Tensor x = g.x(0), y = g.y();
+      return {differences(x, how) / with_axes(or_one(y), how) *
+              for_each_element(g.take_dy() * sign(y), x, how)};
+    },
+    .keeps = input(0) | output(0),
+    .cpu = {cpu::statistic, cpu::statistic_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
+
+constinit const OpDef norm1_op{
+    .name = "norm",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      return {sign(g.take_x(0)) * with_axes(g.take_dy(), g.attribute<StatisticAttributes>())};
+    },
+    .keeps = input(0),
+    .cpu = {cpu::statistic, cpu::statistic_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
+
+constinit const OpDef norm2_op{
+    .name = "norm",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& how = g.attribute<StatisticAttributes>();
+      return {g.take_x(0) / with_axes(or_one(g.y()), how) * with_axes(g.take_dy(), how)};
+    },
+    .keeps = input(0) | output(0),
+    .cpu = {cpu::statistic, cpu::statistic_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
+
+// The softmax of x, with 0 for the elements of a row that is all of -infinity.
+constinit const OpDef logsumexp_op{
+    .name = "logsumexp",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& how = g.attribute<StatisticAttributes>();
+      const Tensor y = g.y();
+      return {exp(g.take_x(0) - with_axes(maximum(y, lowest_of(y.dtype())), how)) *
+              with_axes(g.take_dy(), how)};
+    },
+    .keeps = input(0) | output(0),
+    .cpu = {cpu::statistic, cpu::statistic_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
+
+}  // namespace ebb

@@ -1,0 +1,51 @@
+#pragma once
+#include <concepts>
+
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+
+// Of floating dtypes, over axes as in sum(). What is summed is summed in double, or in short runs
+// of float. They throw ShapeError for an axis out of range or named twice.
+
+struct VarianceOptions {
+  Axes axes = {};      // none: all of them
+  bool keep = false;   // reduced axes stay, with size 1
+  int correction = 0;  // 1: divided by n - 1, without bias for a sample (Bessel)
+};
+
+// The mean of squared differences from the mean: in two passes on the CPU, in one on a GPU, by
+// updates in double (Welford, "Note on a method for calculating corrected sums of squares", 1962;
+// Chan, Golub and LeVeque, 1983). NaN of nothing, and of one element with a correction of 1. Throws
+// Error for a correction other than 0 and 1.
+Tensor variance(const Operand& x, const VarianceOptions& options = {});
+// Its square root, whose gradient is 0 where it is 0.
+Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
+// Over one axis.
+Tensor variance(const Operand& x, std::integral auto axis) {
+  return variance(x, VarianceOptions{.axes = {static_cast<int>(axis)}});
+}
+Tensor standard_deviation(const Operand& x, std::integral auto axis) {
+  return standard_deviation(x, VarianceOptions{.axes = {static_cast<int>(axis)}});
+}
+
+struct NormOptions {
+  double p = 2;       // 1, 2, or infinity
+  Axes axes = {};     // none: all of them
+  bool keep = false;  // reduced axes stay, with size 1
+};
+
+// The length of x over axes: the sum of sizes (p = 1), the square root of the sum of squares (2),
+// or the largest size (infinity). The gradient is 0 at 0. That of f64 overflows where the squares
+// do. Throws Error for another p, ShapeError for the largest of nothing.
+Tensor norm(const Operand& x, const NormOptions& options = {});
+
+// log(sum(exp(x))), without overflow; -infinity of nothing, and of elements that are all -infinity.
+Tensor logsumexp(const Operand& x, const ReduceOptions& options = {});
+Tensor logsumexp(const Operand& x, std::integral auto axis) {
+  return logsumexp(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+
+extern const OpDef variance_op, standard_deviation_op, norm1_op, norm2_op, logsumexp_op;
+
+}  // namespace ebb

@@ -1,0 +1,236 @@
+#include "ebb/core/kernels/statistics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/kernels/merged_axes.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/elementary.h"
+#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/reduce_loops.h"
+#include "ebb/kernels/cpu/softmax_row.h"
+
+namespace ebb::cpu {
+namespace {
+
+using Kind = StatisticAttributes::Kind;
+
+// Elements of a statistic of everything that are worth a piece.
+constexpr std::int64_t kPiece = 64 * 1024;
+
+// What is summed of x, given its center: one number, or one for each column of a strip.
+template <class T>
+struct Centers {
+  const T* of_columns;  // null: `center` is that of all
+  T center;
+
+  Block<T> at(std::int64_t j) const noexcept {
+    return of_columns == nullptr ? Block<T>(center) : load(of_columns + j);
+  }
+};
+template <class T>
+struct SquaredDifference : Centers<T> {
+  Block<T> operator()(const Block<T>& x, std::int64_t j) const noexcept {
+    const Block<T> difference = x - this->at(j);
+    return difference * difference;
+  }
+  template <class U>
+  U padding() const noexcept {
+    return this->center;
+  }
+};
+template <class T>
+struct Size : Centers<T> {
+  Block<T> operator()(const Block<T>& x, std::int64_t) const noexcept { return max(x, -x); }
+  template <class U>
+  U padding() const noexcept {
+    return 0;
+  }
+};
+template <class T>
+struct Exponential : Centers<T> {
+  Block<T> operator()(const Block<T>& x, std::int64_t j) const noexcept {
+    return exp(x - this->at(j));
+  }
+  template <class U>
+  U padding() const noexcept {
+    return -std::numeric_limits<U>::infinity();
+  }
+};
+
+// Calls f with the terms of this kind.
+template <class T, class F>
+void with_terms(Kind kind, const Centers<T>& centers, const F& f) {
+  switch (kind) {
+    case Kind::norm1:
+      return f(Size<T>{centers});
+    case Kind::logsumexp:
+      return f(Exponential<T>{centers});
+    default:
+      return f(SquaredDifference<T>{centers});
+  }
+}
+
+// From sums to results. A mean is in double, and its center what is left of it in T: the sum of
+// squares is put right by the square of what lies between.
+template <class T>
+struct Statistic {
+  Kind kind;
+  double terms, correction;
+
+  bool has_mean() const noexcept {
+    return kind == Kind::variance || kind == Kind::standard_deviation;
+  }
+  // Of the largest element; an infinite one has no difference from itself.
+  static T center_of_largest(T largest) noexcept {
+    return std::abs(largest) <= std::numeric_limits<T>::max() ? largest : T(0);
+  }
+  T finish(double total, double mean, T center) const noexcept {
+    if (kind == Kind::norm1) return static_cast<T>(total);
+    if (kind == Kind::norm2) return static_cast<T>(std::sqrt(total));
+    if (kind == Kind::logsumexp)
+      return static_cast<T>(std::log(total) + static_cast<double>(center));
+    const double off = mean - static_cast<double>(center);
+    const double squares = total - terms * off * off, n = terms - correction;
+    const double variance = (squares < 0 ? 0 : squares) / (n > 0 ? n : 0);
+    return static_cast<T>(kind == Kind::variance ? variance : std::sqrt(variance));
+  }
+};
+
+// The terms of a result are `runs` rows of `count` elements; pieces of that are added up by
+// add(partial result of each run) in their order.
+template <class T, class Runs>
+T of_runs(const Statistic<T>& how, const Runs& for_runs) {
+  double mean = 0;
+  T center = 0;
+  if (how.has_mean()) {
+    double total = 0;
+    for_runs([](const T* row, std::int64_t count) { return add_contiguous(row, count); },
+             [&](double sum) { total += sum; });
+    mean = total / how.terms;
+    center = static_cast<T>(mean);
+  } else if (how.kind == Kind::logsumexp) {
+    double largest = -std::numeric_limits<double>::infinity();
+    for_runs([](const T* row,
+                std::int64_t count) { return static_cast<double>(largest_score(row, count)); },
+             [&](double score) { largest = score > largest ? score : largest; });
+    center = how.center_of_largest(static_cast<T>(largest));
+  }
+  double total = 0;
+  with_terms<T>(how.kind, {nullptr, center}, [&](const auto& term) {
+    for_runs([&](const T* row, std::int64_t count) { return add_contiguous(row, count, term); },
+             [&](double sum) { total += sum; });
+  });
+  return how.finish(total, mean, center);
+}
+
+// All elements as one row, in pieces.
+template <class T>
+void of_all(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how, double* partial) {
+  const std::int64_t count = axes.inner;
+  *out = of_runs(how, [&](const auto& of_run, const auto& add) {
+    for_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+      partial[begin / kPiece] = of_run(in + begin, end - begin);
+    });
+    for (std::int64_t piece = 0; piece < divide_up(count, kPiece); ++piece) add(partial[piece]);
+  });
+}
+
+template <class T>
+void of_rows(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how) {
+  for_pieces(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t o = begin; o < end; ++o) {
+                 const T* base = in + axes.offset(o, false);
+                 out[o] = of_runs(how, [&](const auto& of_run, const auto& add) {
+                   for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
+                     add(of_run(base + axes.offset(r, true), axes.inner));
+                 });
+               }
+             });
+}
+
+// Of `count` columns.
+template <class T>
+void of_strip(const T* in, T* out, std::int64_t count, const MergedAxes& axes,
+              const Statistic<T>& how) {
+  const auto offset = [&](std::int64_t r) { return axes.offset(r, true); };
+  // Of whole blocks, which terms read.
+  double means[kStrip<T>] = {}, totals[kStrip<T>] = {};
+  T centers[kStrip<T>] = {};
+  if (how.has_mean()) {
+    add_rows(in, axes.outer_reduced, count, offset, means);
+    for (std::int64_t j = 0; j < count; ++j) {
+      means[j] /= how.terms;
+      centers[j] = static_cast<T>(means[j]);
+    }
+  } else if (how.kind == Kind::logsumexp) {
+    std::copy_n(in, count, centers);
+    for (std::int64_t r = 1; r < axes.outer_reduced; ++r) {
+      const T* row = in + offset(r);
+      for (std::int64_t j = 0; j < count; ++j)
+        centers[j] = row[j] > centers[j] ? row[j] : centers[j];
+    }
+    for (std::int64_t j = 0; j < count; ++j) centers[j] = how.center_of_largest(centers[j]);
+  }
+  with_terms<T>(how.kind, {centers, T(0)}, [&](const auto& term) {
+    add_rows(in, axes.outer_reduced, count, offset, totals, term);
+  });
+  for (std::int64_t j = 0; j < count; ++j) out[j] = how.finish(totals[j], means[j], centers[j]);
+}
+
+template <class T>
+void of_columns(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how) {
+  const std::int64_t strips = divide_up(axes.inner, kStrip<T>);
+  const std::int64_t width = std::min(axes.inner, kStrip<T>);
+  for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 const std::int64_t column = i % strips * kStrip<T>;
+                 of_strip(in + axes.offset(i / strips, false) + column,
+                          out + i / strips * axes.inner + column,
+                          std::min(kStrip<T>, axes.inner - column), axes, how);
+               }
+             });
+}
+
+bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }
+
+}  // namespace
+
+Status statistic(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (is_half(out.spec.dtype)) return in_float(context, statistic);
+  const auto& attributes = context.attribute<StatisticAttributes>();
+  const std::int64_t count = in.elements(), results = out.elements();
+  if (results == 0) return {};
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const T* from = in.as<const T>();
+    T* to = out.as<T>();
+    const Statistic<T> how{static_cast<Kind>(attributes.kind),
+                           static_cast<double>(count) / static_cast<double>(results),
+                           static_cast<double>(attributes.correction)};
+    const MergedAxes axes(in.spec.shape, attributes.axes);
+    if (count == 0)
+      std::fill_n(to, results, how.finish(0, 0, 0));
+    else if (is_of_all(axes))
+      of_all(from, to, axes, how, static_cast<double*>(context.workspace));
+    else if (axes.inner_reduced)
+      of_rows(from, to, axes, how);
+    else
+      of_columns(from, to, axes, how);
+  });
+}
+
+MemoryNeeds statistic_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, statistic_memory);
+  const Shape& shape = query.inputs[0].shape;
+  const MergedAxes axes(shape, query.attribute<StatisticAttributes>().axes);
+  if (shape.elements() == 0 || !is_of_all(axes)) return {};
+  return {.workspace_bytes =
+              static_cast<std::size_t>(divide_up(axes.inner, kPiece)) * sizeof(double)};
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,179 @@
+// Variance, norm and logsumexp: of many shapes, far from zero, at infinities and of nothing.
+#include "ebb/core/ops/statistics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+double number(const Tensor& x) { return doubles(x)[0]; }
+
+// Of the middle axis: variance, standard deviation of a sample, sum of sizes, length, logsumexp.
+std::vector<Doubles> expected(const Doubles& x, const Shape& shape) {
+  const std::int64_t n = shape[1], inner = shape[2];
+  std::vector<Doubles> all(5);
+  for (std::int64_t column = 0; column < shape[0] * inner; ++column) {
+    const auto at = [&](std::int64_t k) {
+      return x[static_cast<std::size_t>((column / inner * n + k) * inner + column % inner)];
+    };
+    long double mean = 0, squares = 0, sizes = 0, length = 0, exponentials = 0;
+    double largest = -kInfinity;
+    for (std::int64_t k = 0; k < n; ++k) {
+      mean += at(k);
+      sizes += std::abs(at(k));
+      length += static_cast<long double>(at(k)) * at(k);
+      largest = std::max(largest, at(k));
+    }
+    mean /= static_cast<long double>(n);
+    for (std::int64_t k = 0; k < n; ++k) {
+      squares += (at(k) - mean) * (at(k) - mean);
+      exponentials += std::exp(static_cast<long double>(at(k)) - largest);
+    }
+    all[0].push_back(static_cast<double>(squares / static_cast<long double>(n)));
+    all[1].push_back(
+        n == 1 ? kNaN : static_cast<double>(std::sqrt(squares / static_cast<long double>(n - 1))));
+    all[2].push_back(static_cast<double>(sizes));
+    all[3].push_back(static_cast<double>(std::sqrt(length)));
+    all[4].push_back(static_cast<double>(std::log(exponentials) + largest));
+  }
+  return all;
+}
+
+// The largest error, relative above `least` and absolute below.
+double worst(const Tensor& got, const Doubles& expected, double least = 1e-3) {
+  const Doubles values = doubles(got);
+  if (values.size() != expected.size()) return kInfinity;
+  double error = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i]) && std::isnan(expected[i])) continue;
+    const double off = std::abs(values[i] - expected[i]) / std::max(least, std::abs(expected[i]));
+    error = off <= error ? error : off;
+  }
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("statistics are right of rows and columns of any length, near zero and far from it") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (const double offset : {0.0, 30.0, 1e4})
+      for (const Shape& shape :
+           {Shape{1, 1, 1}, Shape{1, 70'001, 1}, Shape{3, 1, 5}, Shape{4, 1500, 1},
+            Shape{3, 200, 3}, Shape{2, 300, 150}, Shape{700, 3, 1}}) {
+        if (is_half(dtype) && offset > 100) continue;  // the numbers would be equal
+        if (shape.elements() > 1000 && offset == 30) continue;
+        CAPTURE(name(dtype), offset, shape.to_string());
+        Doubles values;
+        for (std::int64_t i = 0; i < shape.elements(); ++i)
+          values.push_back(offset + 0.004 * static_cast<double>(i * (i + 31) % 1009) - 2);
+        const Tensor x = cast(Tensor::from(values, shape), dtype);
+        const std::vector<Doubles> right = expected(doubles(x), shape);
+        // Updates of a mean of f64 lose what it is larger than the deviation.
+        const double allowed = dtype == DType::f64    ? (offset == 0 ? 1e-11 : 1e-9)
+                               : dtype == DType::f32  ? 2e-6
+                               : dtype == DType::bf16 ? 0x1p-8
+                                                      : 0x1p-11 + 2e-6;
+        CHECK(worst(variance(x, 1), right[0]) < allowed);
+        CHECK(worst(standard_deviation(x, {.axes = {1}, .correction = 1}), right[1]) < allowed);
+        if (right[2][0] < 60'000) CHECK(worst(norm(x, {.p = 1, .axes = {1}}), right[2]) < allowed);
+        CHECK(worst(norm(x, {.axes = {1}, .keep = true}), right[3]) < allowed);
+        CHECK(worst(logsumexp(x, 1), right[4], 1) < allowed);
+      }
+}
+
+TEST_CASE("logsumexp does not overflow, and knows what infinities are") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    for (const int axis : {0, 1}) {
+      CAPTURE(name(dtype), axis);
+      const auto of = [&](const Doubles& row) {
+        const auto n = static_cast<std::int64_t>(row.size());
+        return number(
+            logsumexp(cast(Tensor::from(row, axis == 0 ? Shape{n, 1, 1} : Shape{1, n, 1}), dtype),
+                      {.axes = {axis}}));
+      };
+      CHECK(of({1000, 1000, -1000}) == Approx(1000 + std::log(2)).epsilon(0.004));
+      CHECK(of({-1000, -1000}) == Approx(-1000 + std::log(2)).epsilon(0.004));
+      CHECK(of({-kInfinity, 3, -kInfinity}) == 3);
+      CHECK(of({-kInfinity, -kInfinity}) == -kInfinity);
+      CHECK(of({1, kInfinity, -kInfinity}) == kInfinity);
+      CHECK(of({kInfinity, kInfinity}) == kInfinity);
+      CHECK(std::isnan(of({1, kNaN, 2})));
+      CHECK(std::isnan(of({-kInfinity, kNaN})));
+      CHECK(std::isnan(of({kNaN, 1e4, kInfinity})));
+    }
+  // The largest ones of a long row stand anywhere, and the row is worked on in parts.
+  Doubles values(100'000, -kInfinity);
+  values[5] = 700;
+  values[99'999] = 700;
+  values[50'000] = 600;
+  CHECK(number(logsumexp(Tensor::from(values, {100'000}))) == Approx(700 + std::log(2)));
+  const Tensor rising = Tensor::from(values, {100'000, 1});
+  CHECK(number(logsumexp(rising, 0)) == Approx(700 + std::log(2)));
+}
+
+TEST_CASE("where a statistic has no slope its gradient is 0") {
+  const auto gradient = [](const Tensor& x, const auto& f) {
+    const Tensor leaf = x.detach().with_grad();
+    sum(f(leaf)).backward();
+    return leaf.grad().template to_vector<float>();
+  };
+  const Tensor rows = Tensor::from({{0.f, 0.f}, {3.f, -4.f}});
+  CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.axes = {1}}); }) ==
+        Floats{0, 0, 0.6f, -0.8f});
+  CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.p = 1}); }) == Floats{0, 0, 1, -1});
+  CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.p = kInfinity, .axes = {1}}); }) ==
+        Floats{0, 0, 0, -1});
+  CHECK(gradient(Tensor::from({{7.f, 7.f}, {1.f, 3.f}}), [](const Tensor& x) {
+          return standard_deviation(x, 1);
+        }) == Floats{0, 0, -0.5f, 0.5f});
+  const auto infinity = static_cast<float>(kInfinity);
+  CHECK(gradient(Tensor::from({{-infinity, -infinity}, {-infinity, 2.f}}),
+                 [](const Tensor& x) { return logsumexp(x, 1); }) == Floats{0, 0, 0, 1});
+}
+
+TEST_CASE("the largest size is a norm too") {
+  const Tensor x = Tensor::from({{1.f, -5.f, 2.f}, {4.f, 0.f, -3.f}});
+  CHECK(norm(x, {.p = kInfinity, .axes = {1}, .keep = true}).to_vector<float>() == Floats{5, 4});
+  CHECK(norm(x, {.p = kInfinity}).item<float>() == 5);
+}
+
+TEST_CASE("statistics of nothing are what their formulas say") {
+  const Tensor none = Tensor::zeros({2, 0});
+  for (const float value : variance(none, 1).to_vector<float>()) CHECK(std::isnan(value));
+  CHECK(std::isnan(standard_deviation(none).item<float>()));
+  CHECK(norm(none, {.axes = {1}}).to_vector<float>() == Floats{0, 0});
+  CHECK(norm(none, {.p = 1}).item<float>() == 0);
+  CHECK(number(logsumexp(none)) == -kInfinity);
+  CHECK(variance(none, 0).shape() == Shape{0});
+  CHECK(std::isnan(variance(Tensor::zeros({1}), {.correction = 1}).item<float>()));
+  CHECK(variance(Tensor::zeros({1})).item<float>() == 0);
+}
+
+TEST_CASE("statistics that make no sense are refused, in words") {
+  const Tensor x = Tensor::zeros({2, 3});
+  CHECK_ERROR(variance(x, {.correction = 2}), Error,
+              "[variance] takes a correction of 0 or 1, not 2");
+  CHECK_ERROR(norm(x, {.p = 3}), Error, "[norm] takes a p of 1, 2 or infinity");
+  CHECK_ERROR(norm(cast(x, DType::i32)), ShapeError, "[norm] takes f32, f64, f16 or bf16");
+  CHECK_ERROR(norm(cast(x, DType::i32), {.p = kInfinity}), ShapeError, "[norm] takes f32");
+  CHECK_ERROR(standard_deviation(x, 2), ShapeError, "[standard_deviation] there is no axis 2");
+  CHECK_ERROR(logsumexp(x, {.axes = {0, 0}}), ShapeError, "given twice");
+  const int here = __LINE__ + 1;
+  const auto wrong = [&] { return norm(cast(x, DType::u8), {.p = 1}); };
+  CHECK_ERROR(wrong(), ShapeError, "statistics.cpp:" + std::to_string(here) + ")");
+}
+
+}  // namespace ebb::tests
