@@ -52,7 +52,7 @@ TEST_CASE("a data set takes its label column as i32 and all others as f32, in or
 
 TEST_CASE("the digits that ship with the examples are 1797 samples of 64 pixels and ten classes") {
   const DataSet digits =
-      DataSet::csv(source_folder() + "/examples/data/digits.csv", {.label = "digit"});
+      DataSet::csv(ebb::tests::source_folder() + "/examples/data/digits.csv", {.label = "digit"});
   CHECK(digits.inputs().shape() == Shape{1797, 64});
   const Ints labels = digits.targets().to_vector<std::int32_t>();
   CHECK(std::set<std::int32_t>(labels.begin(), labels.end()).size() == 10);

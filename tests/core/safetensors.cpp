@@ -94,7 +94,7 @@ TEST_CASE("what safetensors writes it reads back, for random tensors of every dt
 
 TEST_CASE("safetensors opens what the reference implementation wrote") {
   // tests/core/make_reference.py wrote it.
-  const st::File file(source_folder() + "/tests/core/reference.safetensors");
+  const st::File file(ebb::tests::source_folder() + "/tests/core/reference.safetensors");
   CHECK(file.metadata() == st::Metadata{{"made by", "safetensors"}});
   const auto check = [&](const char* name, DType dtype, const Shape& shape, const auto& values) {
     const st::File::Entry* entry = file.find(name);
