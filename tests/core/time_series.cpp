@@ -116,8 +116,8 @@ TEST_CASE("a series is one column of a CSV, whatever the others hold") {
 }
 
 TEST_CASE("the sunspots that ship with the examples are 2820 months") {
-  const TimeSeries series =
-      TimeSeries::csv(ebb::tests::source_folder() + "/examples/data/sunspots.csv", {.value = "sunspots"});
+  const TimeSeries series = TimeSeries::csv(
+      ebb::tests::source_folder() + "/examples/data/sunspots.csv", {.value = "sunspots"});
   CHECK(series.size() == 2820);
   CHECK(series.values().front() == 58.0);
   CHECK(series.windows({.length = 48, .validation = 0.2}).validation.size() == 564);
