@@ -9,6 +9,7 @@
 #include "ebb/core/data/loader_pass.h"
 #include "ebb/core/data/loader_position.h"
 #include "ebb/core/data/permutation.h"
+#include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
 
@@ -109,7 +110,15 @@ Batch DataLoader::Iterator::operator*() const {
     if (at_end())
       throw Error(std::string("[") + kWhat + "] past the end of the pass, which has " +
                   std::to_string(state.batches()) + " batches");
-    batch_ = pass_->batches.take(position_);
+    Batch batch = pass_->batches.take(position_);
+    if (state.options.transform) {
+      const detail::TapeModeScope mode(detail::without_history());
+      batch = state.options.transform(batch);
+      if (!batch.input.defined())
+        throw Error(std::string("[") + kWhat + "] the transform gives no batch: its input holds " +
+                    "nothing");
+    }
+    batch_ = std::move(batch);
     if (state.current == pass_.get())
       state.here.position = std::max(state.here.position, position_ + 1);
   }

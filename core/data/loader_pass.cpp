@@ -18,8 +18,7 @@ std::size_t row_bytes(const Tensor& tensor) noexcept {
 }
 
 void use_on(const Batch& batch, Stream* stream) {
-  batch.input.impl()->storage->use_on(stream);
-  batch.target.impl()->storage->use_on(stream);
+  for_fields(batch, [&](const Tensor& field) { field.impl()->storage->use_on(stream); });
 }
 
 }  // namespace
@@ -42,19 +41,17 @@ LoaderPass::LoaderPass(const DataSet& data, const DataLoaderOptions& options, Ba
       batches_(batches_of(data.size(), options)) {
   Runtime& runtime = options_.device.runtime();
   const auto rows = static_cast<std::size_t>(rows_at(0));
-  const std::size_t input_bytes = rows * row_bytes(data_.inputs());
-  const std::size_t target_bytes = rows * row_bytes(data_.targets());
-  wants_thread_ =
-      runtime.has_streams() || (runtime.is_host() && input_bytes + target_bytes >= kWorthAThread);
+  std::size_t bytes = 0;
+  for (const Tensor& field : data_.fields()) bytes += rows * row_bytes(field);
+  wants_thread_ = runtime.has_streams() || (runtime.is_host() && bytes >= kWorthAThread);
   for (std::int64_t i = ahead_of(data.size(), options); i > 0; --i) {
     lanes_.emplace_back(runtime);
     if (runtime.has_streams())
-      lanes_.back().staged.emplace(runtime, lanes_.back().stream.get(), input_bytes + target_bytes,
+      lanes_.back().staged.emplace(runtime, lanes_.back().stream.get(), bytes,
                                    tag("DataLoader", entry()));
   }
   if (runtime.is_simulated()) return;
-  inputs_ = values_of(data_.inputs());
-  targets_ = values_of(data_.targets());
+  for (const Tensor& field : data_.fields()) values_.push_back(values_of(field));
 }
 
 // The thread ends first.
@@ -140,21 +137,23 @@ bool LoaderPass::has_thread() {
 
 void LoaderPass::fill_here(const Batch& batch, std::int64_t position) const {
   if (options_.device.is_simulated()) return;
-  const auto fill = [&](const HostView& values, const Tensor& tensor) {
-    tensor.impl()->storage->write(0, tensor.bytes(), [&](void* to) {
-      gather_rows(values.data(), row_bytes(tensor), samples_at(position), to);
+  std::size_t at = 0;
+  for_fields(batch, [&](const Tensor& field) {
+    const HostView& values = values_[at++];
+    field.impl()->storage->write(0, field.bytes(), [&](void* to) {
+      gather_rows(values.data(), row_bytes(field), samples_at(position), to);
     });
-  };
-  fill(*inputs_, batch.input);
-  fill(*targets_, batch.target);
+  });
 }
 
 void LoaderPass::fill_ahead(Lane& lane) const noexcept {
   try {
     if (lane.staged) lane.staged->wait();  // for the batch that was made here before
-    const Batch& batch = lane.made.batch;
-    copy_ahead(lane, 0, *inputs_, batch.input);
-    copy_ahead(lane, batch.input.bytes(), *targets_, batch.target);
+    std::size_t at = 0, offset = 0;
+    for_fields(lane.made.batch, [&](const Tensor& field) {
+      copy_ahead(lane, offset, values_[at++], field);
+      offset += field.bytes();
+    });
   } catch (...) {
     lane.made.failure = std::current_exception();
   }

@@ -68,7 +68,7 @@ class LoaderPass {
   const std::vector<std::int64_t> order_;
   const std::int64_t batches_;
   bool wants_thread_ = false;
-  std::optional<HostView> inputs_, targets_;  // none for a simulated device
+  std::vector<HostView> values_;  // of each field; none for a simulated device
 
   std::deque<Lane> lanes_;
   std::uint64_t first_ = 0, end_ = 0;  // asked for and not taken; in the order of positions
