@@ -10,6 +10,7 @@
 #include "ebb/core/data/data_loader.h"
 #include "ebb/core/data/data_set.h"
 #include "ebb/core/data/metrics.h"
+#include "ebb/core/data/sample_reader.h"
 #include "ebb/core/data/tensor_files.h"
 #include "ebb/core/data/time_series.h"
 #include "ebb/core/device/device.h"

@@ -20,10 +20,20 @@ struct Batch {
   const Tensor& operator[](IndexAt field) const;
 };
 
+// The fields themselves, so that the names of for (auto [x, y] : loader) are theirs: x = Tensor()
+// lets go of the input's memory.
 template <std::size_t Field>
-Tensor get(const Batch& batch) {
+Tensor& get(Batch& batch) noexcept {
   static_assert(Field < 2);
   return Field == 0 ? batch.input : batch.target;
+}
+template <std::size_t Field>
+const Tensor& get(const Batch& batch) noexcept {
+  return get<Field>(const_cast<Batch&>(batch));
+}
+template <std::size_t Field>
+Tensor&& get(Batch&& batch) noexcept {
+  return std::move(get<Field>(batch));
 }
 
 namespace detail {

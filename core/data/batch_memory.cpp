@@ -16,13 +16,10 @@ memory::Request request_for(const Spec& spec, std::int64_t rows, const memory::T
 bool is_free(const Ref<Storage>& storage) noexcept { return storage->unique(); }
 }  // namespace
 
-BatchMemory::BatchMemory(const DataSet& data, std::int64_t rows, std::size_t slots,
+BatchMemory::BatchMemory(const Samples& samples, std::int64_t rows, std::size_t slots,
                          const Device& device, const memory::Tag& tag)
-    : device_(device) {
-  for (const Tensor& field : data.fields()) {
-    fields_.push_back(field.impl()->spec);
-    requests_.push_back(request_for(fields_.back(), rows, tag));
-  }
+    : device_(device), fields_(samples.specs()) {
+  for (const Spec& field : fields_) requests_.push_back(request_for(field, rows, tag));
   slots_.resize(slots);
   for (Slot& slot : slots_)
     for (std::size_t field = 0; field < fields_.size(); ++field) slot.push_back(allocate(field));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ebb/core/data/batch.h"
-#include "ebb/core/data/data_set.h"
+#include "ebb/core/data/samples.h"
 #include "ebb/core/tensor/storage.h"
 
 namespace ebb::detail {
@@ -15,7 +15,7 @@ namespace ebb::detail {
 class BatchMemory {
  public:
   // Batches of up to `rows` samples. Throws OutOfMemory.
-  BatchMemory(const DataSet& data, std::int64_t rows, std::size_t slots, const Device& device,
+  BatchMemory(const Samples& samples, std::int64_t rows, std::size_t slots, const Device& device,
               const memory::Tag& tag);
 
   // A batch whose values are not there yet, in a slot that nobody refers to; nothing where there is

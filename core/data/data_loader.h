@@ -7,6 +7,7 @@
 
 #include "ebb/core/data/batch.h"
 #include "ebb/core/data/data_set.h"
+#include "ebb/core/data/sample_reader.h"
 #include "ebb/core/files/resumable.h"
 
 namespace ebb {
@@ -47,6 +48,10 @@ class DataLoader final : public Resumable {
  public:
   // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.
   explicit DataLoader(DataSet data, const DataLoaderOptions& options = {},
+                      CallSite site = CallSite::here());
+  // Of samples that are read when they are due. Throws also for a reader without fields or a
+  // function, and ShapeError for fields of open shapes or of as many axes as a tensor can have.
+  explicit DataLoader(SampleReader reader, const DataLoaderOptions& options = {},
                       CallSite site = CallSite::here());
 
   class Iterator;

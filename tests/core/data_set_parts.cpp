@@ -1,6 +1,8 @@
 // Data sets made of others, of functions and of any number of fields, and loaders of those.
 #include <algorithm>
+#include <atomic>
 #include <numeric>
+#include <stdexcept>
 
 #include "ebb/allocator/peak_scope.h"
 #include "ebb/core/base/error.h"
@@ -203,6 +205,91 @@ TEST_CASE("a loader gives out every field of a sample, made ahead or not, on eve
   }
 }
 
+TEST_CASE("a loader reads samples when they are due, in the order and memory of a data set") {
+  const DataSet data = three(1000);
+  const Floats inputs = data.inputs().to_vector<float>();
+  SampleReader reader{.size = 1000,
+                      .fields = {{DType::f32, {2}}, {DType::i32, {}}, {DType::f64, {}}},
+                      .read = [&](std::int64_t sample, std::size_t field, void* values) {
+                        const auto number = static_cast<std::int32_t>(sample);
+                        const double weight = number / 2.;
+                        if (field == 0)
+                          std::copy_n(&inputs[static_cast<std::size_t>(2 * sample)], 2,
+                                      static_cast<float*>(values));
+                        else if (field == 1)
+                          *static_cast<std::int32_t*>(values) = number;
+                        else
+                          *static_cast<double*>(values) = weight;
+                      }};
+  for (const std::int64_t ahead : {0, 1, 3})
+    for (const Device& device : {Device::cpu(), Device::best()}) {
+      const DataLoaderOptions options{
+          .batch = 301, .shuffle = Seed{2}, .device = device, .ahead = ahead};
+      const auto run = [&](DataLoader loader) {
+        const std::size_t before = memory::stats(device).allocated.current;
+        const memory::PeakScope peak(device);
+        std::vector<Ints> batches;
+        for (int pass = 0; pass < 2; ++pass)
+          for (const Batch& batch : loader) {
+            check_rows(DataSet::of({batch[0].to(Device::cpu()), batch[1].to(Device::cpu()),
+                                    batch[2].to(Device::cpu())}));
+            batches.push_back(batch.target.to_vector<std::int32_t>());
+          }
+        return std::pair(batches, peak.bytes() - before);
+      };
+      CHECK(run(DataLoader(reader, options)) == run(DataLoader(data, options)));
+    }
+
+  // On a twin nothing is read.
+  SampleReader nothing = reader;
+  nothing.read = [](std::int64_t, std::size_t, void*) { throw std::runtime_error("read"); };
+  const Device twin = Device::simulated("cpu", std::size_t{1} << 30);
+  DataLoader shapes(nothing, {.batch = 400, .device = twin});
+  std::int64_t samples = 0;
+  for (const Batch& batch : shapes) samples += batch[2].size(0);
+  CHECK(samples == 1000);
+  DataLoader failing(nothing, {.batch = 400});
+  auto first = failing.begin();
+  for (int again = 0; again < 2; ++again) CHECK_THROWS_WITH(*first, "read");
+}
+
+TEST_CASE("a read that fails ahead is thrown with its batch, which can be asked for once more") {
+  std::atomic<bool> fails = true;
+  SampleReader reader{.size = 6,
+                      .fields = {{DType::i32, {}}},
+                      .read = [&](std::int64_t sample, std::size_t, void* values) {
+                        if (sample == 3 && fails) throw std::runtime_error("disk");
+                        *static_cast<std::int32_t*>(values) = static_cast<std::int32_t>(sample);
+                      }};
+  for (const Device& device : {Device::cpu(), Device::best()}) {
+    fails = true;
+    DataLoader loader(reader, {.batch = 2, .device = device, .ahead = 2});
+    auto batch = loader.begin();
+    CHECK((*batch).input.to_vector<std::int32_t>() == Ints{0, 1});
+    ++batch;
+    CHECK_THROWS_WITH(*batch, "disk");
+    fails = false;
+    CHECK((*batch).input.to_vector<std::int32_t>() == Ints{2, 3});
+    ++batch;
+    CHECK((*batch).input.to_vector<std::int32_t>() == Ints{4, 5});
+  }
+}
+
+TEST_CASE("a reader without samples, fields or a function is refused") {
+  const auto read = [](std::int64_t, std::size_t, void*) {};
+  const Spec one{DType::f32, {}};
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(DataLoader(SampleReader{.size = 0, .fields = {one}, .read = read}), Error,
+              "is empty " + line(run));
+  CHECK_ERROR(DataLoader(SampleReader{.size = 1, .fields = {}, .read = read}), Error,
+              "at least one field");
+  CHECK_ERROR(DataLoader(SampleReader{.size = 1, .fields = {one}, .read = {}}), Error,
+              "a function that reads");
+  for (const Shape& shape : {Shape{-1}, Shape{1, 1, 1, 1, 1, 1}})
+    CHECK_ERROR(DataLoader(SampleReader{.size = 1, .fields = {{DType::f32, shape}}, .read = read}),
+                ShapeError, "less than 6 known dimensions, not f32" + shape.to_string());
+}
+
 TEST_CASE("a loader's transform is what is given out, anew in each pass, on the twin too") {
   const DataSet data = three(6);
   const auto noisy = [](const Batch& batch) {
@@ -240,6 +327,19 @@ TEST_CASE("a loader's transform is what is given out, anew in each pass, on the 
   CHECK((*first).target.to_vector<std::int32_t>() == Ints{0, 1, 2, 3});
   DataLoader nothing(data, {.transform = [](const Batch&) { return Batch(); }});
   CHECK_ERROR(*nothing.begin(), Error, "the transform gives no batch");
+}
+
+TEST_CASE("the names that a batch comes apart in are its fields: what they let go of is free") {
+  const DataSet data = three(4);
+  const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+  Batch batch{data.inputs().clone(), data.targets().clone()};
+  auto& [x, y] = batch;
+  x = Tensor();
+  CHECK_FALSE(batch.input.defined());
+  auto [input, target] = std::move(batch);
+  target = Tensor();
+  CHECK(memory::stats(Device::cpu()).allocated.current == before);
+  CHECK(y.defined() == false);
 }
 
 TEST_CASE("micro-batches are views of a batch, and together all of it") {
