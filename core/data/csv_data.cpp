@@ -95,12 +95,12 @@ class Builder {
     if (dtype_ != DType::f32 && dtype_ != DType::i32 && dtype_ != DType::i64)
       detail::refuse("DataSet",
                      std::string("targets of a CSV are f32, i32 or i64, not ") + name(dtype_));
-    input_names_ = options.inputs;
-    if (input_names_.empty())
-      for (const std::string& column : reader_.columns())
-        if (!has(target_names_, column)) input_names_.push_back(column);
-    for (const std::string& name : target_names_) targets_.push_back(column(name));
-    for (const std::string& name : input_names_) inputs_.push_back(column(name));
+    for (const std::string& name : target_names_)
+      targets_.push_back(column(name, reader_.column(name)));
+    for (const std::string& name : options.inputs) add_input(name, reader_.column(name));
+    if (options.inputs.empty())  // by number: names of columns that nobody asks for may be alike
+      for (std::size_t i = 0; i < reader_.columns().size(); ++i)
+        if (!has(target_names_, reader_.columns()[i])) add_input(reader_.columns()[i], i);
     if (inputs_.empty())
       throw FileError(file + ": has no column but " +
                       (options.label.empty() ? "targets" : "the label") +
@@ -135,8 +135,13 @@ class Builder {
   }
 
  private:
-  Column column(const std::string& name) {
-    Column column{.field = reader_.column(name), .is_one_hot = has(options_.one_hot, name)};
+  void add_input(const std::string& name, std::size_t field) {
+    inputs_.push_back(column(name, field));
+    input_names_.push_back(name);
+  }
+
+  Column column(const std::string& name, std::size_t field) {
+    Column column{.field = field, .is_one_hot = has(options_.one_hot, name)};
     if (!column.is_one_hot && !has(options_.codes, name)) return column;
     const auto known = options_.categories.find(name);
     column.codes =

@@ -42,6 +42,9 @@ TEST_CASE("columns are chosen by name, in the order that was asked for, and seve
   CHECK(none.data.fields().size() == 1);
   CHECK(none.data.inputs().shape() == Shape{2, 4});
   CHECK(csv_columns(file) == Names{"a", "b", "c", "d"});
+  const std::string alike = folder.file("alike.csv", "a,a,y\n1,2,3\n");
+  CHECK(load_csv(alike, {.label = "y"}).data.inputs().to_vector<float>() == Floats{1, 2});
+  CHECK_ERROR(load_csv(alike, {.inputs = {"a"}}), FileError, "more than one column 'a'");
 }
 
 TEST_CASE("targets are numbers of the dtype that was asked for, to the last bit") {
