@@ -1,5 +1,6 @@
 #include "ebb/core/data/batch_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ebb/core/data/host_values.h"
@@ -15,25 +16,20 @@ memory::Request request_for(const Spec& spec, std::int64_t rows, const memory::T
 bool is_free(const Ref<Storage>& storage) noexcept { return storage->unique(); }
 }  // namespace
 
-BatchMemory::BatchMemory(const DataSet& data, std::int64_t rows, std::size_t slots,
+BatchMemory::BatchMemory(const Samples& samples, std::int64_t rows, std::size_t slots,
                          const Device& device, const memory::Tag& tag)
-    : input_(data.inputs().impl()->spec),
-      target_(data.targets().impl()->spec),
-      device_(device),
-      input_request_(request_for(input_, rows, tag)),
-      target_request_(request_for(target_, rows, tag)) {
-  slots_.reserve(slots);
-  for (std::size_t i = 0; i < slots; ++i) {
-    Ref<Storage> input = allocate(input_request_);
-    slots_.push_back({std::move(input), allocate(target_request_)});
-  }
+    : device_(device), fields_(samples.specs()) {
+  for (const Spec& field : fields_) requests_.push_back(request_for(field, rows, tag));
+  slots_.resize(slots);
+  for (Slot& slot : slots_)
+    for (std::size_t field = 0; field < fields_.size(); ++field) slot.push_back(allocate(field));
 }
 
 std::optional<Batch> BatchMemory::take_free(std::int64_t rows) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const std::size_t at = (next_ + i) % slots_.size();
     const Slot& slot = slots_[at];
-    if (!is_free(slot.input) || !is_free(slot.target)) continue;
+    if (!std::all_of(slot.begin(), slot.end(), is_free)) continue;
     next_ = (at + 1) % slots_.size();
     return batch_in(slot, rows);
   }
@@ -43,25 +39,27 @@ std::optional<Batch> BatchMemory::take_free(std::int64_t rows) {
 Batch BatchMemory::take(std::int64_t rows) {
   if (std::optional<Batch> free = take_free(rows)) return *std::move(free);
   Slot& slot = slots_[next_];
-  // Both before either is kept.
-  Ref<Storage> input = is_free(slot.input) ? slot.input : allocate(input_request_);
-  Ref<Storage> target = is_free(slot.target) ? slot.target : allocate(target_request_);
-  slot = {std::move(input), std::move(target)};
+  // All before any is kept.
+  Slot taken;
+  for (std::size_t field = 0; field < slot.size(); ++field)
+    taken.push_back(is_free(slot[field]) ? slot[field] : allocate(field));
+  slot = std::move(taken);
   next_ = (next_ + 1) % slots_.size();
   return batch_in(slot, rows);
 }
 
-Ref<Storage> BatchMemory::allocate(const memory::Request& request) const {
-  return make_ref<Storage>(device_, request);
+Ref<Storage> BatchMemory::allocate(std::size_t field) const {
+  return make_ref<Storage>(device_, requests_[field]);
 }
 
 Batch BatchMemory::batch_in(const Slot& slot, std::int64_t rows) const {
-  for (const Ref<Storage>& storage : {slot.input, slot.target}) {
-    storage->begin_anew();
-    storage->bump_version();
+  Batch batch;
+  for (std::size_t field = 0; field < slot.size(); ++field) {
+    slot[field]->begin_anew();
+    slot[field]->bump_version();
+    set_field(batch, field, make_concrete(with_rows(fields_[field], rows), slot[field]));
   }
-  return {make_concrete(with_rows(input_, rows), slot.input),
-          make_concrete(with_rows(target_, rows), slot.target)};
+  return batch;
 }
 
 }  // namespace ebb::detail

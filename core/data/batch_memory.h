@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ebb/core/data/batch.h"
-#include "ebb/core/data/data_set.h"
+#include "ebb/core/data/samples.h"
 #include "ebb/core/tensor/storage.h"
 
 namespace ebb::detail {
@@ -15,7 +15,7 @@ namespace ebb::detail {
 class BatchMemory {
  public:
   // Batches of up to `rows` samples. Throws OutOfMemory.
-  BatchMemory(const DataSet& data, std::int64_t rows, std::size_t slots, const Device& device,
+  BatchMemory(const Samples& samples, std::int64_t rows, std::size_t slots, const Device& device,
               const memory::Tag& tag);
 
   // A batch whose values are not there yet, in a slot that nobody refers to; nothing where there is
@@ -26,15 +26,13 @@ class BatchMemory {
   Batch take(std::int64_t rows);
 
  private:
-  struct Slot {
-    Ref<Storage> input, target;
-  };
-  Ref<Storage> allocate(const memory::Request& request) const;
+  using Slot = std::vector<Ref<Storage>>;  // one for each field
+  Ref<Storage> allocate(std::size_t field) const;
   Batch batch_in(const Slot& slot, std::int64_t rows) const;
 
-  const Spec input_, target_;
   const Device device_;
-  const memory::Request input_request_, target_request_;
+  std::vector<Spec> fields_;
+  std::vector<memory::Request> requests_;  // for each field
   std::vector<Slot> slots_;
   std::size_t next_ = 0;  // the one that was taken longest ago
 };

@@ -9,6 +9,8 @@
 #include "ebb/core/data/loader_pass.h"
 #include "ebb/core/data/loader_position.h"
 #include "ebb/core/data/permutation.h"
+#include "ebb/core/data/samples.h"
+#include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
 
@@ -17,8 +19,8 @@ constexpr const char* kWhat = "DataLoader";
 }
 
 struct DataLoader::State {
-  State(DataSet set, const DataLoaderOptions& chosen, CallSite site)
-      : data(std::move(set)),
+  State(detail::Samples samples, const DataLoaderOptions& chosen, CallSite site)
+      : data(std::move(samples)),
         options(chosen),
         here{.shuffle = options.shuffle,
              .samples = data.size(),
@@ -41,7 +43,7 @@ struct DataLoader::State {
     return order;
   }
 
-  const DataSet data;
+  const detail::Samples data;
   const DataLoaderOptions options;
   // In the pass that began last, behind all batches that were given out; before it begins, what it
   // begins with.
@@ -59,14 +61,39 @@ struct DataLoader::Iterator::Pass {
   detail::LoaderPass batches;
 };
 
+namespace {
+
+void check_options(std::int64_t samples, const DataLoaderOptions& options) {
+  if (options.batch < 1)
+    detail::refuse(kWhat, "batch must be at least 1, not " + std::to_string(options.batch));
+  if (options.ahead < 0)
+    detail::refuse(kWhat, "ahead must be at least 0, not " + std::to_string(options.ahead));
+  if (samples < 1) detail::refuse(kWhat, "the data set is empty");
+}
+
+void check_reader(const SampleReader& reader) {
+  if (reader.fields.empty() || !reader.read)
+    detail::refuse(kWhat, "a reader has at least one field and a function that reads them");
+  for (const Spec& field : reader.fields)
+    if (field.shape.is_open() || !field.shape.is_countable() || field.shape.rank() == kMaxRank)
+      detail::refuse<ShapeError>(kWhat, "a sample's field has a shape of less than " +
+                                            std::to_string(kMaxRank) + " known dimensions, not " +
+                                            field.to_string());
+}
+
+}  // namespace
+
 DataLoader::DataLoader(DataSet data, const DataLoaderOptions& options, CallSite site) {
-  const auto fail = [&](const std::string& text) {
-    throw Error(detail::message(kWhat, text, site));
-  };
-  if (options.batch < 1) fail("batch must be at least 1, not " + std::to_string(options.batch));
-  if (options.ahead < 0) fail("ahead must be at least 0, not " + std::to_string(options.ahead));
-  if (data.size() == 0) fail("the data set is empty");
-  state_ = std::make_shared<State>(std::move(data), options, site);
+  const detail::CallSiteScope at(site);
+  check_options(data.size(), options);
+  state_ = std::make_shared<State>(detail::Samples(std::move(data)), options, site);
+}
+
+DataLoader::DataLoader(SampleReader reader, const DataLoaderOptions& options, CallSite site) {
+  const detail::CallSiteScope at(site);
+  check_options(reader.size, options);
+  check_reader(reader);
+  state_ = std::make_shared<State>(detail::Samples(std::move(reader)), options, site);
 }
 
 std::int64_t DataLoader::size() const noexcept { return state_->batches(); }
@@ -109,7 +136,15 @@ Batch DataLoader::Iterator::operator*() const {
     if (at_end())
       throw Error(std::string("[") + kWhat + "] past the end of the pass, which has " +
                   std::to_string(state.batches()) + " batches");
-    batch_ = pass_->batches.take(position_);
+    Batch batch = pass_->batches.take(position_);
+    if (state.options.transform) {
+      const detail::TapeModeScope mode(detail::without_history());
+      batch = state.options.transform(batch);
+      if (!batch.input.defined())
+        throw Error(std::string("[") + kWhat + "] the transform gives no batch: its input holds " +
+                    "nothing");
+    }
+    batch_ = std::move(batch);
     if (state.current == pass_.get())
       state.here.position = std::max(state.here.position, position_ + 1);
   }

@@ -1,11 +1,13 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
 
 #include "ebb/core/data/batch.h"
 #include "ebb/core/data/data_set.h"
+#include "ebb/core/data/sample_reader.h"
 #include "ebb/core/files/resumable.h"
 
 namespace ebb {
@@ -16,11 +18,15 @@ struct DataLoaderOptions {
   bool drop_last = false;            // leave a last batch of fewer samples out
   Device device = Device::cpu();
   std::int64_t ahead = 1;  // batches made while the caller has one; 0: each when it is asked for
+  // What is given out in place of a batch, made by operators on the loader's device when it is its
+  // turn, without a history: augmentation, noise. The fields may change in number, shape and dtype.
+  std::function<Batch(const Batch&)> transform = {};
 };
 
 // Batches of a data set on a device, for range-for; every pass is a new shuffle. Those that follow
 // are made ahead by a thread of the pass's own, where there is something to gain: batches, their
 // order and the memory they take are the same without. The data must not be written to meanwhile.
+// Where there are two fields, for (auto [x, y] : loader); else batch[0], batch[1] and so on.
 //
 // The memory of a batch, and of each that is made ahead, is allocated when the loader is made and
 // filled again and again. A batch that the caller still holds stays as it is: the loader takes new
@@ -42,6 +48,10 @@ class DataLoader final : public Resumable {
  public:
   // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.
   explicit DataLoader(DataSet data, const DataLoaderOptions& options = {},
+                      CallSite site = CallSite::here());
+  // Of samples that are read when they are due. Throws also for a reader without fields or a
+  // function, and ShapeError for fields of open shapes or of as many axes as a tensor can have.
+  explicit DataLoader(SampleReader reader, const DataLoaderOptions& options = {},
                       CallSite site = CallSite::here());
 
   class Iterator;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 #include "ebb/core/tensor/tensor_impl.h"
 
@@ -19,7 +20,10 @@ Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
   return tensor;
 }
 
-// The values of a tensor, as the host reads them.
+// Throws where a tensor has no values that could be read: Error, SimulatedRead.
+void require_values(const Tensor& tensor, const char* what, const std::string& which);
+
+// The values of a tensor that has some, as the host reads them.
 inline HostView values_of(const Tensor& tensor) {
   return tensor.impl()->storage->view(tensor.impl()->offset, tensor.bytes());
 }
@@ -28,6 +32,14 @@ inline HostView values_of(const Tensor& tensor) {
 inline Spec with_rows(Spec spec, std::int64_t rows) noexcept {
   spec.shape.set(0, rows);
   return spec;
+}
+
+// The rows [first, last) of a concrete tensor, in the same memory and without its history.
+inline Tensor rows_of(const Tensor& tensor, std::int64_t first, std::int64_t last) {
+  const TensorImpl& impl = *tensor.impl();
+  return make_concrete(
+      with_rows(impl.spec, last - first), impl.storage,
+      impl.offset + static_cast<std::size_t>(first) * with_rows(impl.spec, 1).bytes());
 }
 
 // Copies the rows of these indices, of so many bytes each, one behind the other.

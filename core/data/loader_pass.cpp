@@ -13,13 +13,11 @@ namespace {
 // On the host. To hand a batch to a thread takes as long as to gather about 100 KiB.
 constexpr std::size_t kWorthAThread = std::size_t{256} << 10;
 
-std::size_t row_bytes(const Tensor& tensor) noexcept {
-  return with_rows(tensor.impl()->spec, 1).bytes();
-}
+// Where the next field begins in staging memory: at a place for values of any type.
+std::size_t behind(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
 void use_on(const Batch& batch, Stream* stream) {
-  batch.input.impl()->storage->use_on(stream);
-  batch.target.impl()->storage->use_on(stream);
+  for_fields(batch, [&](const Tensor& field) { field.impl()->storage->use_on(stream); });
 }
 
 }  // namespace
@@ -33,35 +31,32 @@ std::int64_t ahead_of(std::int64_t samples, const DataLoaderOptions& options) no
   return std::clamp<std::int64_t>(batches_of(samples, options) - 1, 0, options.ahead);
 }
 
-LoaderPass::LoaderPass(const DataSet& data, const DataLoaderOptions& options, BatchMemory& memory,
-                       std::vector<std::int64_t> order)
-    : data_(data),
+LoaderPass::LoaderPass(const Samples& samples, const DataLoaderOptions& options,
+                       BatchMemory& memory, std::vector<std::int64_t> order)
+    : samples_(samples),
       options_(options),
       memory_(memory),
       order_(std::move(order)),
-      batches_(batches_of(data.size(), options)) {
+      batches_(batches_of(samples.size(), options)) {
   Runtime& runtime = options_.device.runtime();
   const auto rows = static_cast<std::size_t>(rows_at(0));
-  const std::size_t input_bytes = rows * row_bytes(data_.inputs());
-  const std::size_t target_bytes = rows * row_bytes(data_.targets());
-  wants_thread_ =
-      runtime.has_streams() || (runtime.is_host() && input_bytes + target_bytes >= kWorthAThread);
-  for (std::int64_t i = ahead_of(data.size(), options); i > 0; --i) {
+  std::size_t bytes = 0;
+  for (const Spec& field : samples.specs()) bytes += behind(rows * field.bytes());
+  wants_thread_ = runtime.has_streams() ||
+                  (runtime.is_host() && (samples.are_read() || bytes >= kWorthAThread));
+  for (std::int64_t i = ahead_of(samples.size(), options); i > 0; --i) {
     lanes_.emplace_back(runtime);
     if (runtime.has_streams())
-      lanes_.back().staged.emplace(runtime, lanes_.back().stream.get(), input_bytes + target_bytes,
+      lanes_.back().staged.emplace(runtime, lanes_.back().stream.get(), bytes,
                                    tag("DataLoader", entry()));
   }
-  if (runtime.is_simulated()) return;
-  inputs_ = values_of(data_.inputs());
-  targets_ = values_of(data_.targets());
 }
 
 // The thread ends first.
 LoaderPass::~LoaderPass() { background_.reset(); }
 
 std::int64_t LoaderPass::rows_at(std::int64_t position) const noexcept {
-  return std::min(options_.batch, data_.size() - position * options_.batch);
+  return std::min(options_.batch, samples_.size() - position * options_.batch);
 }
 
 std::span<const std::int64_t> LoaderPass::samples_at(std::int64_t position) const noexcept {
@@ -140,34 +135,32 @@ bool LoaderPass::has_thread() {
 
 void LoaderPass::fill_here(const Batch& batch, std::int64_t position) const {
   if (options_.device.is_simulated()) return;
-  const auto fill = [&](const HostView& values, const Tensor& tensor) {
-    tensor.impl()->storage->write(0, tensor.bytes(), [&](void* to) {
-      gather_rows(values.data(), row_bytes(tensor), samples_at(position), to);
-    });
-  };
-  fill(*inputs_, batch.input);
-  fill(*targets_, batch.target);
+  std::size_t at = 0;
+  for_fields(batch, [&](const Tensor& field) {
+    field.impl()->storage->write(0, field.bytes(),
+                                 [&](void* to) { samples_.gather(at, samples_at(position), to); });
+    ++at;
+  });
 }
 
 void LoaderPass::fill_ahead(Lane& lane) const noexcept {
   try {
     if (lane.staged) lane.staged->wait();  // for the batch that was made here before
-    const Batch& batch = lane.made.batch;
-    copy_ahead(lane, 0, *inputs_, batch.input);
-    copy_ahead(lane, batch.input.bytes(), *targets_, batch.target);
+    std::size_t at = 0, offset = 0;
+    for_fields(lane.made.batch, [&](const Tensor& field) {
+      copy_ahead(lane, offset, at++, field);
+      offset += behind(field.bytes());
+    });
   } catch (...) {
     lane.made.failure = std::current_exception();
   }
 }
 
-void LoaderPass::copy_ahead(const Lane& lane, std::size_t offset, const HostView& values,
+void LoaderPass::copy_ahead(const Lane& lane, std::size_t offset, std::size_t field,
                             const Tensor& batch) const {
-  const std::span<const std::int64_t> samples = samples_at(lane.made.position);
-  if (!lane.staged) {
-    gather_rows(values.data(), row_bytes(batch), samples, detail::data(batch));
-    return;
-  }
-  gather_rows(values.data(), row_bytes(batch), samples, lane.staged->data() + offset);
+  const std::span<const std::int64_t> rows = samples_at(lane.made.position);
+  if (!lane.staged) return samples_.gather(field, rows, detail::data(batch));
+  samples_.gather(field, rows, lane.staged->data() + offset);
   const Storage& storage = *batch.impl()->storage;
   lane.staged->copy_in(storage.data(), offset, batch.bytes());
   storage.used_on(lane.stream.get());

@@ -24,7 +24,7 @@ namespace ebb::detail {
 class LoaderPass {
  public:
   // `order`: of the samples. What it is given by reference outlives it.
-  LoaderPass(const DataSet& data, const DataLoaderOptions& options, BatchMemory& memory,
+  LoaderPass(const Samples& samples, const DataLoaderOptions& options, BatchMemory& memory,
              std::vector<std::int64_t> order);
   ~LoaderPass();
   LoaderPass(const LoaderPass&) = delete;
@@ -59,16 +59,15 @@ class LoaderPass {
   bool has_thread();  // starts it
   void fill_here(const Batch& batch, std::int64_t position) const;
   void fill_ahead(Lane& lane) const noexcept;
-  void copy_ahead(const Lane& lane, std::size_t offset, const HostView& values,
+  void copy_ahead(const Lane& lane, std::size_t offset, std::size_t field,
                   const Tensor& batch) const;
 
-  const DataSet& data_;
+  const Samples& samples_;
   const DataLoaderOptions& options_;
   BatchMemory& memory_;
   const std::vector<std::int64_t> order_;
   const std::int64_t batches_;
   bool wants_thread_ = false;
-  std::optional<HostView> inputs_, targets_;  // none for a simulated device
 
   std::deque<Lane> lanes_;
   std::uint64_t first_ = 0, end_ = 0;  // asked for and not taken; in the order of positions

@@ -10,12 +10,15 @@
 namespace ebb {
 
 struct TimeSeriesCsvOptions {
-  std::string value;  // the column to read; required
+  std::string value;                   // the column that is forecast; required
+  std::vector<std::string> also = {};  // columns that a model sees beside it
+  CsvFormat format = {};
 };
 
 struct WindowOptions {
   std::int64_t length = 48;  // steps a model sees
   std::int64_t horizon = 1;  // how many steps after the window the target lies
+  std::int64_t steps = 1;    // how many values the target has, from there on
   double validation = 0.2;   // the last part of the series, held out
 };
 
@@ -25,12 +28,14 @@ struct Scale {
   double deviation = 1;
 };
 
-// Windows of a series: samples are past [length, 1] f32, next [1] f32, both scaled. Also to be
-// taken apart in two: auto [training, validation] = series.windows();
+// Windows of a series: samples are past [length, columns] f32, next [steps] f32, both scaled; the
+// first column is what is forecast. Also to be taken apart in two: auto [training, validation] =
+// series.windows();
 struct Windows {
   DataSet training;    // windows whose target lies in the first part
   DataSet validation;  // windows whose target lies in the held-out part (their past may reach back)
   Scale scale;
+  std::vector<Scale> also;  // of the other columns
 };
 
 template <std::size_t Part>
@@ -39,20 +44,26 @@ DataSet get(const Windows& windows) {
   return Part == 0 ? windows.training : windows.validation;
 }
 
-// A series of numbers at equal intervals, on the host.
+// A series of numbers at equal intervals, on the host, and others beside it that tell of it.
 class TimeSeries {
  public:
   explicit TimeSeries(std::vector<double> values) : values_(std::move(values)) {}
-  // One column of a CSV with a header. Throws FileError with file, line and column.
-  static TimeSeries csv(const std::string& file, const TimeSeriesCsvOptions& options);
+  // Throws Error where the series differ in length.
+  TimeSeries(std::vector<double> values, std::vector<std::vector<double>> also,
+             CallSite site = CallSite::here());
+  // Columns of a CSV. Throws FileError with file, line and column.
+  static TimeSeries csv(const std::string& file, const TimeSeriesCsvOptions& options,
+                        CallSite site = CallSite::here());
 
   const std::vector<double>& values() const noexcept { return values_; }
+  const std::vector<std::vector<double>>& also() const noexcept { return also_; }
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(values_.size()); }
   // Throws Error for a series too short for one window in each part, or options out of range.
   Windows windows(const WindowOptions& options = {}, CallSite site = CallSite::here()) const;
 
  private:
   std::vector<double> values_;
+  std::vector<std::vector<double>> also_;
 };
 
 }  // namespace ebb

@@ -75,7 +75,9 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   }
 }
 
-void InputFile::fail(const std::string& text) const { throw FileError(name_ + ": " + text); }
+void InputFile::fail(const std::string& text) const {
+  throw FileError(name_ + ": " + text + at(entry()));
+}
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;

@@ -26,7 +26,7 @@ class InputFile {
   std::uint64_t size() const noexcept { return size_; }
   // Exactly `bytes` bytes from `offset`. Throws FileError, also where the file has become shorter.
   void read(std::uint64_t offset, void* to, std::size_t bytes) const;
-  // Throws FileError "name: text".
+  // Throws FileError "name: text", with the user's line where there is a scope that has it.
   [[noreturn]] void fail(const std::string& text) const;
 
  private:

@@ -39,7 +39,7 @@ void sync_folder_of(const std::string& name) noexcept {
 
 [[noreturn]] void fail_for(const std::string& name, const char* what) {
   const std::string cause = std::generic_category().message(errno);  // before anything changes it
-  throw FileError(name + ": " + what + ": " + cause);
+  throw FileError(name + ": " + what + ": " + cause + at(entry()));
 }
 
 void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {
@@ -60,7 +60,8 @@ void write_all(int descriptor, const std::string& name, const void* from, std::s
 OutputFile::OutputFile(std::string name) : name_(std::move(name)) {
   struct stat status {};
   if (::stat(name_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw FileError(name_ + ": cannot be written: it is there and not a regular file");
+    throw FileError(name_ + ": cannot be written: it is there and not a regular file" +
+                    at(entry()));
   do {
     temporary_ = another_name(name_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -15,6 +15,9 @@ namespace detail {
 void throw_ragged(CallSite site) {
   throw ShapeError(message("from", "rows of different lengths", site));
 }
+void throw_beyond_i64(CallSite site) {
+  throw Error(message("from", "an integer is beyond the range of i64", site));
+}
 
 Tensor make_concrete(const Spec& spec, Ref<Storage> storage, std::size_t offset) {
   auto* impl = new TensorImpl;
@@ -124,14 +127,41 @@ std::string Tensor::to_string() const {
   return impl_->storage ? spec + " on " + impl_->storage->device().name() : spec;
 }
 
+namespace {
+// The shape with its open dimension, where there is one, as so many values fill it.
+Shape fill_open(const Shape& shape, std::size_t count) {
+  Shape filled = shape;
+  std::int64_t others = 1;
+  int open = -1;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape.dim(axis) == kOpen && open < 0)
+      open = axis;
+    else if (__builtin_mul_overflow(others, shape.dim(axis), &others))
+      return shape;
+  if (open < 0) return shape;
+  if (others > 0 && static_cast<std::int64_t>(count) % others == 0)
+    filled.set(open, static_cast<std::int64_t>(count) / others);
+  return filled;
+}
+}  // namespace
+
+Tensor Tensor::from(const std::vector<bool>& values, Shape shape, const Device& device,
+                    CallSite site) {
+  const auto flags = std::make_unique<bool[]>(values.size());
+  std::copy(values.begin(), values.end(), flags.get());
+  return copy_in(flags.get(), DType::boolean, values.size(), shape, device, site);
+}
+
 // Values of the host enter here, now: while a graph is traced they are constants of it.
 Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                        const Device& device, CallSite site) {
-  if (shape.is_open() || shape.elements() != static_cast<std::int64_t>(count))
+  const Shape filled = fill_open(shape, count);
+  if (!filled.is_countable() || filled.is_open() ||
+      filled.elements() != static_cast<std::int64_t>(count))
     throw ShapeError(message(
         "from", std::to_string(count) + " values do not fill the shape " + shape.to_string(),
         site));
-  Tensor tensor = detail::allocate({dtype, shape}, device, detail::tape_mode().category,
+  Tensor tensor = detail::allocate({dtype, filled}, device, detail::tape_mode().category,
                                    detail::tag("from", site));
   tensor.impl()->storage->copy_in(0, values, tensor.bytes());
   return tensor;

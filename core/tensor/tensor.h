@@ -6,7 +6,9 @@
 #include <iosfwd>
 #include <memory>
 #include <ranges>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,10 +70,15 @@ class Tensor {
   template <class T>
   static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
                      CallSite site = CallSite::here());
-  // From a contiguous range of `shape`'s number of elements, copied. Throws ShapeError.
+  // From a contiguous range (vector, array, span), copied. One dimension of `shape` may be -1: what
+  // the values fill; without a shape there is one axis. Integers that are no dtype become the next
+  // one that holds them: std::size_t i64, short i32. Throws ShapeError for another number of
+  // values, Error for an integer beyond i64.
   template <std::ranges::contiguous_range Range>
-  static Tensor from(const Range& values, Shape shape, const Device& device = Device::cpu(),
+  static Tensor from(const Range& values, Shape shape = {-1}, const Device& device = Device::cpu(),
                      CallSite site = CallSite::here());
+  static Tensor from(const std::vector<bool>& values, Shape shape = {-1},
+                     const Device& device = Device::cpu(), CallSite site = CallSite::here());
   // `shape` filled with `value`, converted to dtype.
   static Tensor full(Shape shape, double value, DType dtype = DType::f32,
                      const Device& device = Device::cpu(), CallSite site = CallSite::here());
@@ -161,12 +168,34 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
 
 namespace detail {
 [[noreturn]] void throw_ragged(CallSite site);
+[[noreturn]] void throw_beyond_i64(CallSite site);
+
+template <class T>
+inline constexpr bool kIsCharacter =
+    std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
+    std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
+
+// What a tensor stores of values of type T.
+template <class T>
+constexpr auto stored_as() {
+  if constexpr (requires { DTypeOf<T>::value; }) {
+    return std::type_identity<T>();
+  } else {
+    static_assert(
+        std::is_integral_v<T> && !kIsCharacter<T>,
+        "a tensor is made from float, double, ebb::Float16, ebb::BFloat16, bool or "
+        "integers; convert the values to one of these first (texts have codes: load_csv)");
+    constexpr bool fits = sizeof(T) < 4 || (sizeof(T) == 4 && std::is_signed_v<T>);
+    return std::type_identity<std::conditional_t<fits, std::int32_t, std::int64_t>>();
+  }
+}
+template <class T>
+using StoredAs = typename decltype(stored_as<T>())::type;
 }  // namespace detail
 
 template <class T>
 Tensor Tensor::from(std::initializer_list<T> values, CallSite site) {
-  return copy_in(values.begin(), dtype_of<T>, values.size(),
-                 {static_cast<std::int64_t>(values.size())}, Device::cpu(), site);
+  return from(std::span(values.begin(), values.size()), {-1}, Device::cpu(), site);
 }
 
 template <class T>
@@ -178,9 +207,9 @@ Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows, CallSi
     if (row.size() != columns) detail::throw_ragged(site);
     out = std::copy(row.begin(), row.end(), out);
   }
-  return copy_in(flat.get(), dtype_of<T>, rows.size() * columns,
-                 {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
-                 Device::cpu(), site);
+  return from(std::span(flat.get(), rows.size() * columns),
+              {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
+              Device::cpu(), site);
 }
 
 template <class T>
@@ -197,17 +226,28 @@ Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer
       out = std::copy(row.begin(), row.end(), out);
     }
   }
-  return copy_in(flat.get(), dtype_of<T>, planes.size() * rows * columns,
-                 {static_cast<std::int64_t>(planes.size()), static_cast<std::int64_t>(rows),
-                  static_cast<std::int64_t>(columns)},
-                 Device::cpu(), site);
+  return from(std::span(flat.get(), planes.size() * rows * columns),
+              {static_cast<std::int64_t>(planes.size()), static_cast<std::int64_t>(rows),
+               static_cast<std::int64_t>(columns)},
+              Device::cpu(), site);
 }
 
 template <std::ranges::contiguous_range Range>
 Tensor Tensor::from(const Range& values, Shape shape, const Device& device, CallSite site) {
-  using T = std::ranges::range_value_t<Range>;
-  return copy_in(std::ranges::data(values), dtype_of<T>, std::ranges::size(values), shape, device,
-                 site);
+  using T = std::remove_cv_t<std::ranges::range_value_t<Range>>;
+  using Stored = detail::StoredAs<T>;
+  const auto* const from = std::ranges::data(values);
+  const auto count = static_cast<std::size_t>(std::ranges::size(values));
+  if constexpr (std::is_same_v<T, Stored>) {
+    return copy_in(from, dtype_of<T>, count, shape, device, site);
+  } else {
+    auto stored = std::make_unique<Stored[]>(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!std::in_range<Stored>(from[i])) detail::throw_beyond_i64(site);
+      stored[i] = static_cast<Stored>(from[i]);
+    }
+    return copy_in(stored.get(), dtype_of<Stored>, count, shape, device, site);
+  }
 }
 
 template <class T>

@@ -18,7 +18,7 @@ void EpochLog::step(const ebb::memory::Marks& mark, std::int64_t rows) {
     loss_sum_ += mark.losses().back() * static_cast<double>(rows);
     loss_rows_ += rows;
   }
-  progress_.step(here_, static_cast<std::int64_t>(training_.epochs.size()) + 1, epochs_,
+  progress_.step(here_, before_ + static_cast<std::int64_t>(training_.epochs.size()) + 1, epochs_,
                  mark.losses());
 }
 
@@ -38,7 +38,7 @@ void EpochLog::score(const ebb::Tensor& scores, const ebb::Tensor& target) {
 void EpochLog::end_epoch() {
   Epoch& epoch = training_.epochs.back();
   if (metric_rows_ > 0) epoch.metric = problem_.summarize(metric_sum_, metric_rows_);
-  progress_.epoch(static_cast<std::int64_t>(training_.epochs.size()), epochs_, epoch.loss,
+  progress_.epoch(before_ + static_cast<std::int64_t>(training_.epochs.size()), epochs_, epoch.loss,
                   problem_.metric(), epoch.metric, epoch.seconds);
 }
 

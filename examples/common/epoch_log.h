@@ -13,6 +13,8 @@ class EpochLog {
   EpochLog(const Problem& problem, const Options& options, const ebb::Device& here,
            Progress& progress);
 
+  // So many epochs were trained before.
+  void resume_behind(std::int64_t epochs) noexcept { before_ = epochs; }
   void begin_epoch();
   // After mark.step(loss), for a batch of so many rows.
   void step(const ebb::memory::Marks& mark, std::int64_t rows);
@@ -29,6 +31,7 @@ class EpochLog {
   Progress& progress_;
   const std::int64_t epochs_;
   Training training_;
+  std::int64_t before_ = 0;  // epochs of the run that goes on
   std::int64_t steps_ = 0;
   double seconds_ = 0;
 

@@ -87,12 +87,21 @@ void check_data(const Options& options) {
   check_exists("--data", options.data.substr(comma + 1));
 }
 
-void check_json(const std::string& file) {
+// Of a file that is to be written.
+void check_output(const std::string& option, const std::string& file) {
   if (file.empty()) return;
   const fs::path folder = fs::path(file).parent_path();
   if (!folder.empty() && !fs::is_directory(folder))
-    throw BadArguments("--json " + file + ": there is no such folder");
-  if (fs::is_directory(file)) throw BadArguments("--json " + file + ": that is a folder");
+    throw BadArguments(option + " " + file + ": there is no such folder");
+  if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
+}
+
+void check_checkpoints(const Options& options) {
+  check_output("--save", options.save);
+  if (!options.resume.empty()) check_exists("--resume", options.resume);
+  if (options.device.is_simulated() && !(options.save.empty() && options.resume.empty()))
+    throw BadArguments(std::string(options.save.empty() ? "--resume" : "--save") +
+                       ": on a simulated device there are no values");
 }
 
 }  // namespace
@@ -178,6 +187,12 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
                                            "or MNIST's files IMAGES,LABELS)")
       ->type_name("FILE");
   app.add_option("--json", options.json, "Write the figures there")->type_name("FILE");
+  if (!program.compares) {
+    app.add_option("--save", options.save, "Save the run there after each epoch")
+        ->type_name("FILE");
+    app.add_option("--resume", options.resume, "Go on with the run saved there, up to --epochs")
+        ->type_name("FILE");
+  }
 
   try {
     app.parse(argc, argv);
@@ -204,7 +219,8 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     throw BadArguments(std::string("--device: ") + error.what());
   }
   check_data(options);
-  check_json(options.json);
+  check_output("--json", options.json);
+  check_checkpoints(options);
   return options;
 }
 

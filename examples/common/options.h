@@ -27,7 +27,9 @@ struct Options {
   std::int64_t length = 48;  // values of the series that the LSTM sees
   std::uint64_t seed = 7;
   std::string data = {};
-  std::string json = {};  // where the figures go; "": nowhere
+  std::string json = {};    // where the figures go; "": nowhere
+  std::string save = {};    // where the run is saved after each epoch; likewise
+  std::string resume = {};  // what it goes on from; "": from the start
   double learning_rate = 0;
 
   std::int64_t micro_batch() const noexcept { return batch / accumulate; }

@@ -1,6 +1,6 @@
 #include "ebb/examples/common/problem.h"
 
-#include <fstream>
+#include "ebb/core/data/csv.h"
 
 namespace examples {
 
@@ -8,12 +8,6 @@ std::unique_ptr<Problem> make_problem(const Options& options) {
   return options.model == "lstm" ? forecasting(options) : classification(options);
 }
 
-std::string last_column(const std::string& file) {
-  std::string header;
-  std::getline(std::ifstream(file), header);
-  header.erase(0, header.rfind(',') + 1);
-  std::erase_if(header, [](char c) { return c == '"' || c == '\r'; });
-  return header;
-}
+std::string last_column(const std::string& file) { return ebb::csv_columns(file).back(); }
 
 }  // namespace examples

@@ -1,4 +1,5 @@
 #include "ebb/core/data/data_loader.h"
+#include "ebb/examples/common/checkpoints.h"
 #include "ebb/examples/common/epoch_log.h"
 #include "ebb/examples/common/training.h"
 #include "ebb/examples/common/updates.h"
@@ -50,7 +51,11 @@ Training train_as_graph(const Problem& problem, const Options& options, const De
     DataLoader batches(problem.training(),
                        {.batch = rows, .shuffle = Seed{options.seed}, .device = here});
     DataLoader held_out(problem.held_out(), {.batch = rows, .device = here});
-    for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const Checkpoints checkpoints(options, here);
+    const std::int64_t before = checkpoints.resume(
+        batches, [&](const std::string& file) { session.restore(file, batches); });
+    log.resume_behind(before);
+    for (std::int64_t epoch = before; epoch < options.epochs; ++epoch) {
       log.begin_epoch();
       for (auto [bx, by] : batches) {
         const Tensor loss = step(bx, by);
@@ -62,6 +67,7 @@ Training train_as_graph(const Problem& problem, const Options& options, const De
       for (auto [bx, by] : held_out) log.score(predict(bx), by);
       mark(kEpoch);
       log.end_epoch();
+      checkpoints.save([&](const std::string& file) { session.save(file, batches); });
     }
   }
   mark(kTrained);

@@ -1,5 +1,6 @@
 #include "ebb/core/data/data_loader.h"
 #include "ebb/eager/no_grad.h"
+#include "ebb/examples/common/checkpoints.h"
 #include "ebb/examples/common/epoch_log.h"
 #include "ebb/examples/common/limit_scope.h"
 #include "ebb/examples/common/training.h"
@@ -23,7 +24,11 @@ Training train_eagerly(const Problem& problem, const Options& options, const Dev
     DataLoader batches(problem.training(),
                        {.batch = rows, .shuffle = Seed{options.seed}, .device = here});
     DataLoader held_out(problem.held_out(), {.batch = rows, .device = here});
-    for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const Checkpoints checkpoints(options, here);
+    const std::int64_t before =
+        checkpoints.resume(batches, [&](const std::string& file) { params.load(file, batches); });
+    log.resume_behind(before);
+    for (std::int64_t epoch = before; epoch < options.epochs; ++epoch) {
       log.begin_epoch();
       for (auto [x, y] : batches) {
         const Tensor loss = updates.minimize(problem.loss(model(x, Phase::training), y), params, y);
@@ -36,6 +41,7 @@ Training train_eagerly(const Problem& problem, const Options& options, const Dev
       for (auto [x, y] : held_out) log.score(model(x, Phase::inference), y);
       mark(kEpoch);
       log.end_epoch();
+      checkpoints.save([&](const std::string& file) { params.save(file, batches); });
     }
   }
   mark(kTrained);

@@ -83,6 +83,60 @@ TEST_CASE("windows come apart into training and validation") {
   CHECK(validation.size() == 20);
 }
 
+TEST_CASE("a target of several steps is theirs in order, and lies in one part as a whole") {
+  for (const std::int64_t steps : {1, 2, 5})
+    for (const std::int64_t horizon : {1, 3}) {
+      const Windows windows =
+          ramp(60).windows({.length = 4, .horizon = horizon, .steps = steps, .validation = 0.25});
+      const std::int64_t boundary = 45;
+      std::int64_t first = 4 + horizon - 1;
+      for (const auto& [part, end] : {std::pair(windows.training, boundary),
+                                      std::pair(windows.validation, std::int64_t{60})}) {
+        REQUIRE(part.size() == end - first - steps + 1);
+        REQUIRE(part.targets().shape() == Shape{part.size(), steps});
+        const auto past = positions(part.inputs(), windows.scale);
+        const auto next = positions(part.targets(), windows.scale);
+        for (std::size_t i = 0; i < next.size(); ++i)
+          REQUIRE(next[i] == first + static_cast<std::int64_t>(i) / steps +
+                                 static_cast<std::int64_t>(i) % steps);
+        for (std::int64_t i = 0; i < part.size(); ++i)
+          REQUIRE(past[static_cast<std::size_t>(4 * i + 3)] == first + i - horizon);
+        first = boundary;
+      }
+    }
+}
+
+TEST_CASE("a model sees other columns beside the one that it forecasts, each in its own scale") {
+  const TemporaryFolder folder;
+  std::string text = "t;x;y\n";
+  for (int i = 0; i < 20; ++i)
+    text +=
+        std::to_string(i) + ";" + std::to_string(100 - 3 * i) + ";" + std::to_string(i * i) + "\n";
+  const TimeSeries series =
+      TimeSeries::csv(folder.file("s.csv", text), {.value = "y", .also = {"x", "t"}});
+  const Windows windows = series.windows({.length = 3, .validation = 0.2});
+  REQUIRE(windows.training.inputs().shape() == Shape{13, 3, 3});
+  REQUIRE(windows.also.size() == 2);
+  const auto in_units = [&](const Tensor& x, std::int64_t sample, std::int64_t step, int column) {
+    const Scale scale =
+        column == 0 ? windows.scale : windows.also[static_cast<std::size_t>(column - 1)];
+    return std::llround(
+        static_cast<double>(x.item<float>({sample, step, column})) * scale.deviation + scale.mean);
+  };
+  for (std::int64_t sample = 0; sample < 13; ++sample)
+    for (std::int64_t step = 0; step < 3; ++step) {
+      const std::int64_t t = sample + step;
+      REQUIRE(in_units(windows.training.inputs(), sample, step, 0) == t * t);
+      REQUIRE(in_units(windows.training.inputs(), sample, step, 1) == 100 - 3 * t);
+      REQUIRE(in_units(windows.training.inputs(), sample, step, 2) == t);
+    }
+  CHECK(windows.training.targets().shape() == Shape{13, 1});
+  CHECK_ERROR(TimeSeries({1, 2}, {{1}}), Error,
+              "takes series of one length, not of 2 and 1 values");
+  CHECK_ERROR(TimeSeries({1, 2, 3}, {{1, std::nan(""), 3}}).windows({.length = 1}), Error,
+              "value 1 of a series beside it is not finite");
+}
+
 TEST_CASE("windows of too short a series or with options out of range are refused") {
   const auto refuses = [](std::int64_t count, const WindowOptions& options, const char* why) {
     CHECK_ERROR(ramp(count).windows(options), Error, why);
@@ -95,6 +149,9 @@ TEST_CASE("windows of too short a series or with options out of range are refuse
   refuses(10, {.length = huge, .horizon = huge}, "too short");
   refuses(10, {.length = 1, .horizon = huge}, "too short");
   refuses(10, {.length = 0}, "length must be at least 1, not 0");
+  refuses(10, {.length = 2, .steps = 0}, "steps must be at least 1, not 0");
+  refuses(10, {.length = 2, .steps = huge}, "too short");
+  refuses(10, {.length = 2, .steps = 3, .validation = 0.2}, "a target of 3, 1 behind them");
   refuses(10, {.length = 2, .horizon = 0}, "horizon must be at least 1, not 0");
   refuses(10, {.validation = 0}, "validation must lie between 0 and 1");
   refuses(10, {.validation = 1}, "validation must lie between 0 and 1");
@@ -110,14 +167,14 @@ TEST_CASE("a series is one column of a CSV, whatever the others hold") {
   CHECK_ERROR(TimeSeries::csv(name, {.value = "month"}), FileError,
               "s.csv:2: column 'month': '1749-01' is not a number");
   CHECK_ERROR(TimeSeries::csv(name, {.value = "sunspots"}), FileError,
-              "has no column 'sunspots'; it has 'month', 'spots'");
+              "has no column 'sunspots'; it has 'spots', 'month'");
   CHECK_ERROR(TimeSeries::csv(folder.file("e.csv", "a\n"), {.value = "a"}), FileError, "no lines");
   CHECK_ERROR(TimeSeries::csv(folder.path("none"), {.value = "a"}), FileError, "cannot be opened");
 }
 
 TEST_CASE("the sunspots that ship with the examples are 2820 months") {
-  const TimeSeries series =
-      TimeSeries::csv(ebb::tests::source_folder() + "/examples/data/sunspots.csv", {.value = "sunspots"});
+  const TimeSeries series = TimeSeries::csv(
+      ebb::tests::source_folder() + "/examples/data/sunspots.csv", {.value = "sunspots"});
   CHECK(series.size() == 2820);
   CHECK(series.values().front() == 58.0);
   CHECK(series.windows({.length = 48, .validation = 0.2}).validation.size() == 564);

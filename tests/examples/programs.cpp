@@ -48,7 +48,12 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
       {"train_mlp --accumulate auto", "--accumulate"},
       {"train_mlp --accumulate 5", "does not divide"},
       {"train_mlp --json nowhere/figures.json", "nowhere"},
+      {"train_mlp --save nowhere/run.safetensors", "--save nowhere/run.safetensors: there is no"},
+      {"train_mlp --save .", "--save .: that is a folder"},
+      {"train_lstm --resume nowhere", "--resume nowhere: there is no such file"},
+      {"train_lstm --device sim:cpu:1GiB --save run", "--save: on a simulated device"},
       {"compare_memory --model cnn", "--model"},
+      {"compare_memory --save run", "--save"},
       {"compare_memory --mode eager", "--mode"},
   };
   for (const Case& one : cases) {
@@ -233,6 +238,22 @@ TEST_CASE("the bundled trainings run on a GPU, to the losses of the CPU, in the 
       CHECK(memory["peak_bytes"] == memory["predicted_peak_bytes"]);
       CHECK(memory["after_close_bytes"] == 0);
     }
+}
+
+TEST_CASE("a run is saved after each epoch, and another program of the same arguments goes on") {
+  REQUIRE(run("train_mlp --device cpu --epochs 2 --save run.safetensors", "/dev/null").code == 0);
+  const std::string arguments = "train_mlp --device cpu --epochs 3 --resume run.safetensors";
+  const Ended rest = run(arguments + " --mode eager");
+  CHECK(rest.code == 0);
+  CHECK(holds(rest, "epoch   3/3"));
+  CHECK_FALSE(holds(rest, "epoch   2/3"));
+  const Ended other = run(arguments + " --batch 16", "/dev/null");
+  CHECK(other.code == 1);
+  CHECK(holds(other, "run.safetensors was saved with a loader of 1438 samples in batches of 32"));
+  CHECK(is_one_line(other));
+  const Ended done = run("train_mlp --device cpu --epochs 2 --resume run.safetensors", "/dev/null");
+  CHECK(done.code == 1);
+  CHECK(holds(done, "has 2 epochs already"));
 }
 
 TEST_CASE("help is for people, 80 columns wide, and ends with 0") {

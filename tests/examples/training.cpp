@@ -2,6 +2,7 @@
 #include "ebb/core/kernels/workers.h"
 #include "ebb/examples/common/measure.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 
 using namespace ebb;
 using namespace examples;
@@ -129,4 +130,76 @@ TEST_CASE("a device that is simulated predicts what the real one takes") {
     CHECK(simulated.measurement.losses.empty());
     CHECK_FALSE(simulated.training.epochs[0].loss.has_value());
   }
+}
+
+namespace {
+
+// A problem whose training ends with an exception when an epoch is scored: the power is cut.
+class Cut final : public Problem {
+ public:
+  Cut(const Problem& whole, int epoch)
+      : Problem(whole.training(), whole.held_out()), whole_(whole), epoch_(epoch) {}
+  std::string metric() const override { return whole_.metric(); }
+  std::string describe() const override { return whole_.describe(); }
+  Model build(const Parameters& parameters) const override { return whole_.build(parameters); }
+  Tensor loss(const Tensor& scores, const Tensor& target) const override {
+    return whole_.loss(scores, target);
+  }
+  double add_up(const Tensor& scores, const Tensor& target) const override {
+    return whole_.add_up(scores, target);
+  }
+  double summarize(double sum, std::int64_t rows) const override {
+    if (++epochs_ == epoch_) throw std::runtime_error("cut");
+    return whole_.summarize(sum, rows);
+  }
+
+ private:
+  const Problem& whole_;
+  const int epoch_;
+  mutable int epochs_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that was not") {
+  const ebb::tests::TemporaryFolder folder;
+  for (const char* model : {"lstm", "mlp"})
+    for (const Mode mode : {Mode::graph, Mode::eager})
+      for (const std::int64_t accumulate : {1, 4}) {
+        Options options = defaults_here(model);
+        options.epochs = 3;
+        options.batch = 60;  // which leaves a rest
+        options.accumulate = accumulate;
+        options.hidden = 8;
+        options.layers = 1;
+        const auto problem = make_problem(options);
+        const Run whole = run(*problem, options, mode);
+        Options saving = options;
+        saving.save = folder.path("run.safetensors");
+        // After two epochs and what follows of the third.
+        CHECK_THROWS_WITH(run(Cut(*problem, 3), saving, mode), "cut");
+        for (const Mode then : {Mode::graph, Mode::eager}) {
+          Options resuming = options;
+          resuming.resume = saving.save;
+          const Run rest = run(*problem, resuming, then);
+          REQUIRE(rest.training.epochs.size() == 1);
+          CHECK(rest.training.epochs[0].loss == whole.training.epochs[2].loss);
+          CHECK(rest.training.epochs[0].metric == whole.training.epochs[2].metric);
+          const auto& losses = whole.measurement.losses;
+          const auto& last = rest.measurement.losses;
+          REQUIRE(last.size() * 3 == losses.size());
+          CHECK(std::equal(last.begin(), last.end(),
+                           losses.end() - static_cast<std::ptrdiff_t>(last.size())));
+          check_prediction(rest);
+          resuming.epochs = 2;
+          CHECK_ERROR(run(*problem, resuming, then), Error,
+                      "has 2 epochs already; --epochs says how many there are in all");
+        }
+        // The last checkpoint is the whole run's too.
+        Options both = options;
+        both.resume = both.save = saving.save;
+        run(*problem, both, mode);
+        both.epochs = 4;
+        CHECK(run(*problem, both, mode).training.epochs.size() == 1);
+      }
 }

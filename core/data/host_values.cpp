@@ -1,0 +1,16 @@
+#include "ebb/core/data/host_values.h"
+
+#include "ebb/core/base/error.h"
+
+namespace ebb::detail {
+
+void require_values(const Tensor& tensor, const char* what, const std::string& which) {
+  if (!tensor.defined() || tensor.is_symbolic() || is_shape_only(*tensor.impl()))
+    refuse(what, which + " has no values: it is " + tensor.to_string());
+  if (tensor.device().is_simulated())
+    refuse<SimulatedRead>(
+        what, which + " has no values, since its device is simulated: it is " + tensor.to_string());
+  require_whole(*tensor.impl()->storage, what, entry());
+}
+
+}  // namespace ebb::detail

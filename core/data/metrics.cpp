@@ -1,0 +1,160 @@
+#include "ebb/core/data/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/data/host_values.h"
+
+namespace ebb::metrics {
+
+namespace {
+
+using detail::refuse;
+
+template <class T, class To>
+std::vector<To> converted(const Tensor& tensor) {
+  const HostView values = detail::values_of(tensor);
+  const T* const from = values.as<T>();
+  const auto count = static_cast<std::size_t>(tensor.elements());
+  std::vector<To> to(count);
+  std::transform(from, from + count, to.begin(), [](T value) {
+    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
+      return static_cast<To>(static_cast<float>(value));
+    else
+      return static_cast<To>(value);
+  });
+  return to;
+}
+
+std::vector<double> numbers(const Tensor& tensor, const char* what, const char* which) {
+  detail::require_values(tensor, what, which);
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return converted<float, double>(tensor);
+    case DType::f64:
+      return converted<double, double>(tensor);
+    case DType::f16:
+      return converted<Float16, double>(tensor);
+    case DType::bf16:
+      return converted<BFloat16, double>(tensor);
+    default:
+      refuse(what,
+             std::string("takes ") + which + " of a floating dtype, not " + tensor.to_string());
+  }
+}
+
+struct Classes {
+  Classes(const Tensor& from, const Tensor& to, const char* what)
+      : scores(numbers(from, what, "the scores")) {
+    detail::require_values(to, what, "the labels");
+    if (from.rank() != 2 || to.rank() != 1 || from.size(0) != to.size(0) || from.size(0) == 0 ||
+        from.size(1) == 0)
+      refuse<ShapeError>(what, "takes scores [n, classes] and labels [n], n at least 1, not " +
+                                   from.to_string() + " and " + to.to_string());
+    count = static_cast<std::size_t>(from.size(1));
+    if (to.dtype() == DType::i32)
+      labels = converted<std::int32_t, std::int64_t>(to);
+    else if (to.dtype() == DType::i64)
+      labels = converted<std::int64_t, std::int64_t>(to);
+    else
+      refuse(what, "takes labels of i32 or i64, not " + to.to_string());
+    for (const std::int64_t label : labels)
+      if (label < 0 || label >= from.size(1))
+        refuse(what, "label " + std::to_string(label) + " is none of " +
+                         std::to_string(from.size(1)) + " classes");
+  }
+  const double* row(std::size_t i) const { return scores.data() + i * count; }
+  std::size_t label(std::size_t i) const { return static_cast<std::size_t>(labels[i]); }
+
+  std::vector<double> scores;
+  std::vector<std::int64_t> labels;
+  std::size_t count = 0;
+};
+
+double part_among(const Tensor& scores, const Tensor& labels, std::int64_t k, const char* what) {
+  const Classes classes(scores, labels, what);
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < classes.labels.size(); ++i) {
+    const double* const row = classes.row(i);
+    const std::size_t label = classes.label(i);
+    std::int64_t before = 0;
+    for (std::size_t j = 0; j < classes.count; ++j)
+      before += row[j] > row[label] || (j < label && row[j] == row[label]);
+    right += before < k && !std::isnan(row[label]);
+  }
+  return static_cast<double>(right) / static_cast<double>(classes.labels.size());
+}
+
+// sum(function(forecast, target)) and the number of elements.
+struct Pairs {
+  Pairs(const Tensor& a, const Tensor& b, const char* what)
+      : forecasts(numbers(a, what, "forecasts")), targets(numbers(b, what, "targets")) {
+    if (!(a.shape() == b.shape()) || forecasts.empty())
+      refuse<ShapeError>(what, "takes forecasts and targets of one shape, with elements, not " +
+                                   a.to_string() + " and " + b.to_string());
+  }
+  template <class Function>
+  double mean(const Function& function) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < targets.size(); ++i) sum += function(forecasts[i], targets[i]);
+    return sum / static_cast<double>(targets.size());
+  }
+  double mean_square() const {
+    return mean([](double a, double b) { return (a - b) * (a - b); });
+  }
+  std::vector<double> forecasts, targets;
+};
+
+}  // namespace
+
+double accuracy(const Tensor& scores, const Tensor& labels, CallSite site) {
+  const detail::CallSiteScope at(site);
+  return part_among(scores, labels, 1, "accuracy");
+}
+
+double top_k_accuracy(const Tensor& scores, const Tensor& labels, std::int64_t k, CallSite site) {
+  const detail::CallSiteScope at(site);
+  if (k < 1) refuse("top_k_accuracy", "takes k of at least 1, not " + std::to_string(k));
+  return part_among(scores, labels, k, "top_k_accuracy");
+}
+
+Tensor confusion_matrix(const Tensor& scores, const Tensor& labels, CallSite site) {
+  const detail::CallSiteScope at(site);
+  const Classes classes(scores, labels, "confusion_matrix");
+  std::vector<std::int64_t> counts(classes.count * classes.count, 0);
+  for (std::size_t i = 0; i < classes.labels.size(); ++i) {
+    const double* const row = classes.row(i);
+    std::size_t best = 0;
+    for (std::size_t j = 1; j < classes.count; ++j)
+      if (row[j] > row[best] || (std::isnan(row[best]) && !std::isnan(row[j]))) best = j;
+    ++counts[classes.label(i) * classes.count + best];
+  }
+  return Tensor::from(counts, {scores.size(1), scores.size(1)});
+}
+
+double mae(const Tensor& forecasts, const Tensor& targets, CallSite site) {
+  const detail::CallSiteScope at(site);
+  return Pairs(forecasts, targets, "mae").mean([](double a, double b) { return std::abs(a - b); });
+}
+
+double rmse(const Tensor& forecasts, const Tensor& targets, CallSite site) {
+  const detail::CallSiteScope at(site);
+  return std::sqrt(Pairs(forecasts, targets, "rmse").mean_square());
+}
+
+double r2(const Tensor& forecasts, const Tensor& targets, CallSite site) {
+  const detail::CallSiteScope at(site);
+  const Pairs pairs(forecasts, targets, "r2");
+  const bool all_same = std::all_of(pairs.targets.begin(), pairs.targets.end(),
+                                    [&](double value) { return value == pairs.targets[0]; });
+  const double error = pairs.mean_square();
+  if (all_same) return error == 0 ? 1 : -std::numeric_limits<double>::infinity();
+  const double mean = pairs.mean([](double, double target) { return target; });
+  return 1 - error / pairs.mean([&](double, double b) { return (b - mean) * (b - mean); });
+}
+
+}  // namespace ebb::metrics

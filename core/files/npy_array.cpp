@@ -1,0 +1,253 @@
+#include "ebb/core/files/npy_array.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "ebb/core/base/error.h"
+
+namespace ebb::detail {
+
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kAlignment = 64;
+constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
+
+constexpr struct {
+  std::string_view name;
+  DType dtype;
+} kDTypes[] = {{"<f4", DType::f32},    {"<f8", DType::f64}, {"<f2", DType::f16},
+               {"<i4", DType::i32},    {"<i8", DType::i64}, {"|u1", DType::u8},
+               {"|b1", DType::boolean}};
+
+// The header: a Python dict of three keys, whose values are a text, a bool and a tuple.
+class HeaderParser {
+ public:
+  HeaderParser(const InputFile& file, const std::string& what, std::string_view text)
+      : file_(file), what_(what), text_(text) {}
+
+  void parse(NpyArray& array) {
+    require('{');
+    while (!take('}')) {
+      const std::string key = string("a key");
+      require(':');
+      if (key == "descr" && !has_dtype_) {
+        array.spec.dtype = dtype();
+        has_dtype_ = true;
+      } else if (key == "fortran_order" && !has_order_) {
+        array.is_column_major = boolean();
+        has_order_ = true;
+      } else if (key == "shape" && !has_shape_) {
+        array.spec.shape = shape();
+        has_shape_ = true;
+      } else {
+        fail("has the key " + in_quotes(key) + ", which is unknown or there twice");
+      }
+      if (!take(',')) {
+        require('}');
+        break;
+      }
+    }
+    skip_blanks();
+    if (!text_.empty()) fail("has " + in_quotes(text_) + " behind its dict");
+    if (!has_dtype_) fail("has no 'descr'");
+    if (!has_order_) fail("has no 'fortran_order'");
+    if (!has_shape_) fail("has no 'shape'");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& text) const {
+    file_.fail(what_ + "is no NumPy array, or damaged: its header " + text);
+  }
+  void skip_blanks() noexcept {
+    while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t'))
+      text_.remove_prefix(1);
+  }
+  bool take(char c) noexcept {
+    skip_blanks();
+    if (text_.empty() || text_[0] != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void require(char c) {
+    if (!take(c)) fail("has " + here() + " where a '" + c + "' should be");
+  }
+  std::string here() const { return text_.empty() ? "its end" : in_quotes(text_.substr(0, 20)); }
+
+  std::string string(const char* where) {
+    skip_blanks();
+    const char quote = text_.empty() ? '\0' : text_[0];
+    const std::size_t end = quote == '\'' || quote == '"' ? text_.find(quote, 1) : text_.npos;
+    if (end == text_.npos) fail("has " + here() + " where " + where + " should be");
+    const std::string value(text_.substr(1, end - 1));
+    text_.remove_prefix(end + 1);
+    return value;
+  }
+
+  bool boolean() {
+    skip_blanks();
+    for (const std::string_view word : {"False", "True"})
+      if (text_.starts_with(word)) {
+        text_.remove_prefix(word.size());
+        return word == "True";
+      }
+    fail("has " + here() + " as its fortran_order");
+  }
+
+  DType dtype() {
+    skip_blanks();
+    if (!text_.empty() && text_[0] == '[')
+      file_.fail(what_ +
+                 "is an array of records, which ebb does not read; save each field by itself");
+    const std::string name = string("a dtype");
+    for (const auto& known : kDTypes)
+      // The order of single bytes means nothing.
+      if (name == known.name ||
+          (size_of(known.dtype) == 1 && name.size() == 3 && name.substr(1) == known.name.substr(1)))
+        return known.dtype;
+    const bool is_big_endian = name.size() > 1 && name[0] == '>';
+    file_.fail(what_ + "has the dtype " + in_quotes(name) + ", which ebb does not " +
+               (is_big_endian ? "read: it is big-endian" : "have") +
+               "; save it as little-endian f2, f4, f8, i4 or i8, as u1 or bool: a.astype('<f4')");
+  }
+
+  Shape shape() {
+    require('(');
+    Shape shape;
+    while (!take(')')) {
+      skip_blanks();
+      std::int64_t size = 0;
+      const auto [stop, error] = std::from_chars(text_.data(), text_.data() + text_.size(), size);
+      if (error != std::errc() || size < 0) fail("has " + here() + " in its shape");
+      text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
+      if (!text_.empty() && text_[0] == 'L') text_.remove_prefix(1);  // Python 2 wrote it
+      if (shape.rank() == kMaxRank)
+        file_.fail(what_ + "has more than " + std::to_string(kMaxRank) + " dimensions");
+      shape.push_back(size);
+      if (!take(',')) {
+        require(')');
+        break;
+      }
+    }
+    if (!shape.is_countable()) file_.fail(what_ + "has " + too_large(shape).substr(4));
+    return shape;
+  }
+
+  const InputFile& file_;
+  const std::string& what_;
+  std::string_view text_;  // what is left
+  bool has_dtype_ = false, has_order_ = false, has_shape_ = false;
+};
+
+// Puts elements that come in Fortran order where they belong in C order.
+class Scatter {
+ public:
+  Scatter(const Spec& spec, void* to)
+      : shape_(spec.shape), bytes_(size_of(spec.dtype)), to_(static_cast<std::byte*>(to)) {
+    std::size_t stride = bytes_;
+    for (int axis = shape_.rank(); axis-- > 0;) {
+      strides_[axis] = stride;
+      stride *= static_cast<std::size_t>(shape_.dim(axis));
+    }
+  }
+  void take(const std::byte* from, std::size_t count) noexcept {
+    for (; count > 0; --count, from += bytes_) {
+      std::memcpy(to_, from, bytes_);
+      for (int axis = 0; axis < shape_.rank(); ++axis) {
+        to_ += strides_[axis];
+        if (++index_[axis] < shape_.dim(axis)) break;
+        to_ -= strides_[axis] * static_cast<std::size_t>(shape_.dim(axis));
+        index_[axis] = 0;
+      }
+    }
+  }
+
+ private:
+  const Shape shape_;
+  const std::size_t bytes_;
+  std::byte* to_;
+  std::size_t strides_[kMaxRank] = {};
+  std::int64_t index_[kMaxRank] = {};
+};
+
+}  // namespace
+
+NpyArray read_npy_header(const InputFile& file, std::uint64_t begin, std::uint64_t end,
+                         const std::string& what) {
+  constexpr std::size_t kPrefix = kMagic.size() + 4;  // with version and a length of two bytes
+  unsigned char prefix[kPrefix + 2] = {};
+  const auto damaged = [&](const std::string& why) {
+    file.fail(what + "is no NumPy array, or damaged: " + why);
+  };
+  if (end - begin < kPrefix) damaged("it has " + std::to_string(end - begin) + " bytes");
+  file.read(begin, prefix, kPrefix);
+  if (std::memcmp(prefix, kMagic.data(), kMagic.size()) != 0)
+    damaged("it does not begin with \\x93NUMPY");
+  const unsigned version = prefix[kMagic.size()];
+  if (version < 1 || version > 3)
+    file.fail(what + "is of version " + std::to_string(version) +
+              " of NumPy's format; ebb reads 1 to 3");
+  const std::size_t length_bytes = version == 1 ? 2 : 4;
+  const std::size_t header_at = kMagic.size() + 2 + length_bytes;
+  if (end - begin < header_at) damaged("it ends inside its header");
+  file.read(begin, prefix, header_at);
+  std::uint64_t length = 0;
+  for (std::size_t i = header_at; i-- > kMagic.size() + 2;) length = length << 8 | prefix[i];
+  if (length > kMostHeaderBytes || length > end - begin - header_at)
+    damaged("its header would have " + std::to_string(length) + " bytes");
+
+  std::string text(static_cast<std::size_t>(length), '\0');
+  file.read(begin + header_at, text.data(), text.size());
+  NpyArray array;
+  HeaderParser(file, what, text).parse(array);
+  array.values_at = begin + header_at + length;
+  const std::uint64_t wanted = array.spec.bytes(), available = end - array.values_at;
+  if (wanted != available)
+    file.fail(what + "is " + array.spec.to_string() + ", which is " + std::to_string(wanted) +
+              " bytes, but has " + std::to_string(available));
+  return array;
+}
+
+void read_npy_values(const InputFile& file, const NpyArray& array, void* values) {
+  const std::size_t bytes = array.spec.bytes();
+  if (!array.is_column_major || array.spec.shape.rank() < 2)
+    return file.read(array.values_at, values, bytes);
+  Scatter scatter(array.spec, values);
+  std::vector<std::byte> chunk(std::min(bytes, kChunkBytes));
+  for (std::size_t at = 0; at < bytes; at += chunk.size()) {
+    chunk.resize(std::min(bytes - at, kChunkBytes));
+    file.read(array.values_at + at, chunk.data(), chunk.size());
+    scatter.take(chunk.data(), chunk.size() / size_of(array.spec.dtype));
+  }
+}
+
+std::string make_npy_header(const Spec& spec, const char* what) {
+  if (spec.shape.is_open()) refuse(what, "the shape " + spec.shape.to_string() + " is open");
+  const auto* known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                                   [&](const auto& entry) { return entry.dtype == spec.dtype; });
+  if (known == std::end(kDTypes))
+    refuse(what, std::string("NumPy has no ") + name(spec.dtype) +
+                     "; cast it to f32, which has all its values");
+  std::string dict =
+      "{'descr': '" + std::string(known->name) + "', 'fortran_order': False, 'shape': (";
+  for (int axis = 0; axis < spec.shape.rank(); ++axis)
+    dict += (axis ? " " : "") + std::to_string(spec.shape.dim(axis)) + ",";
+  if (spec.shape.rank() > 1) dict.pop_back();
+  dict += "), }";
+  const std::size_t before = kMagic.size() + 4;
+  const std::size_t total = (before + dict.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
+  dict.append(total - before - dict.size() - 1, ' ');
+  dict += '\n';
+  std::string header(kMagic);
+  header +=
+      {'\x01', '\x00', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
+  return header + dict;
+}
+
+}  // namespace ebb::detail

@@ -1,0 +1,109 @@
+#include "ebb/core/parameters/early_stopping.h"
+
+#include <cmath>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+namespace {
+constexpr const char* kWhat = "EarlyStopping";
+
+template <class Function>
+void for_values(const Parameters& parameters, const Function& function) {
+  for (const auto* list : {&parameters.entries(), &parameters.states()})
+    for (const Parameters::Entry& entry : *list) function(entry.name, *entry.tensor.impl());
+}
+}  // namespace
+
+EarlyStopping::EarlyStopping(const EarlyStoppingOptions& options, CallSite site)
+    : options_(options) {
+  const detail::CallSiteScope at(site);
+  if (options.patience < 1)
+    detail::refuse(kWhat, "patience must be at least 1, not " + std::to_string(options.patience));
+  if (!(options.least_change >= 0))
+    detail::refuse(kWhat,
+                   "least_change must be at least 0, not " + std::to_string(options.least_change));
+  if (options.higher_is_better) best_ = -best_;
+}
+
+bool EarlyStopping::is_better(double metric) const noexcept {
+  const double change = options_.higher_is_better ? metric - best_ : best_ - metric;
+  // The first one is the best, and infinity less infinity is none.
+  return best_update_ < 0 ? !std::isnan(metric) : change > options_.least_change;
+}
+
+bool EarlyStopping::update(double metric) noexcept {
+  const bool is_best = is_better(metric);
+  if (is_best) {
+    best_ = metric;
+    best_update_ = updates_;
+  }
+  since_best_ = is_best ? 0 : since_best_ + 1;
+  ++updates_;
+  return is_best;
+}
+
+void EarlyStopping::check_same(const Parameters& parameters, const char* what) const {
+  std::size_t at = 0;
+  for_values(parameters, [&](const std::string& name, const detail::TensorImpl& impl) {
+    if (at == values_.size() || values_[at].name != name || !(values_[at].spec == impl.spec))
+      detail::refuse(what, "other parameters were kept: there was no " +
+                               detail::in_double_quotes(name) + " of " + impl.spec.to_string());
+    ++at;
+  });
+  if (at < values_.size())
+    detail::refuse(what, "other parameters were kept: there is no " +
+                             detail::in_double_quotes(values_[at].name) + " any more");
+}
+
+bool EarlyStopping::update(double metric, const Parameters& parameters, CallSite site) {
+  const detail::CallSiteScope at(site);
+  if (parameters.is_symbolic())
+    detail::refuse(kWhat,
+                   "a graph's values belong to its session: if (stopping.update(metric)) "
+                   "session.save(file)");
+  detail::require_any(parameters, kWhat);
+  if (!values_.empty()) check_same(parameters, kWhat);
+  if (is_better(metric) && !parameters.device().is_simulated()) {
+    for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
+      detail::require_whole(*impl.storage, kWhat, detail::entry());
+    });
+    if (values_.empty()) {
+      std::vector<Value> values;
+      std::size_t bytes = 0;
+      for_values(parameters, [&](const std::string& name, const detail::TensorImpl& impl) {
+        values.push_back({name, impl.spec});
+        bytes += impl.spec.bytes();
+      });
+      bytes_ = HostBytes(bytes, "EarlyStopping", "a copy of the best weights");
+      values_ = std::move(values);
+    }
+    std::byte* to = bytes_.data();
+    for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
+      if (impl.spec.bytes() > 0) impl.storage->copy_out(impl.offset, to, impl.spec.bytes());
+      to += impl.spec.bytes();
+    });
+  }
+  return update(metric);
+}
+
+void EarlyStopping::restore(const Parameters& parameters, CallSite site) const {
+  const detail::CallSiteScope at(site);
+  if (parameters.is_symbolic())
+    detail::refuse(kWhat, "a graph's values belong to its session: session.restore(file)");
+  if (parameters.device().is_simulated()) return;
+  if (values_.empty()) detail::refuse(kWhat, "no update has kept any values");
+  check_same(parameters, kWhat);
+  const std::byte* from = bytes_.data();
+  for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
+    impl.storage->bump_version();
+    impl.storage->mend();
+    if (impl.spec.bytes() > 0) impl.storage->copy_in(impl.offset, from, impl.spec.bytes());
+    from += impl.spec.bytes();
+  });
+}
+
+}  // namespace ebb

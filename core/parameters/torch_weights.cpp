@@ -1,0 +1,237 @@
+#include "ebb/core/parameters/torch_weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/nearest.h"
+#include "ebb/core/files/safetensors.h"
+#include "ebb/core/kernels/convert.h"
+#include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+namespace {
+
+using detail::in_double_quotes;
+using Entry = safetensors::File::Entry;
+
+// Where the values of a parameter come from.
+struct Source {
+  std::vector<std::string> names;  // in the file; their sum
+  bool is_transposed = false;
+  bool may_lack = false;  // a bias: zero where the file has none
+};
+
+std::string below(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + '.' + name;
+}
+
+// What follows the scope in a name; nothing where the name is not in it.
+std::optional<std::string> name_in(const std::string& scope, const std::string& name) {
+  if (scope.empty()) return name;
+  if (!name.starts_with(scope + '.')) return {};
+  return name.substr(scope.size() + 1);
+}
+
+// Nothing where the layer has no parameter of that name.
+std::optional<Source> source_of(const TorchRule& rule, const std::string& name) {
+  const auto in_torch = [&](const std::string& of) { return below(rule.torch, of); };
+  switch (rule.layer) {
+    case TorchLayer::linear:
+      if (name == "weight") return Source{{in_torch(name)}, true};
+      if (name == "bias") return Source{{in_torch(name)}, false, true};
+      return {};
+    case TorchLayer::lstm: {
+      const std::size_t dot = name.find('.');
+      if (dot == name.npos) return {};
+      const std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
+      if (part == "input") return Source{{in_torch("weight_ih" + layer)}, true};
+      if (part == "recurrent") return Source{{in_torch("weight_hh" + layer)}, true};
+      if (part == "bias")
+        return Source{{in_torch("bias_ih" + layer), in_torch("bias_hh" + layer)}, false, true};
+      return {};
+    }
+    case TorchLayer::unchanged:
+      break;
+  }
+  return Source{{in_torch(name)}};
+}
+
+Shape transposed(const Shape& shape) {
+  return shape.rank() == 2 ? Shape{shape.dim(1), shape.dim(0)} : shape;
+}
+
+// Calls function(T{}) with the type of a floating dtype.
+template <class Function>
+void with_type(DType dtype, const Function& function) {
+  switch (dtype) {
+    case DType::f64:
+      return function(double{});
+    case DType::f16:
+      return function(Float16{});
+    case DType::bf16:
+      return function(BFloat16{});
+    default:
+      return function(float{});
+  }
+}
+
+class Reader {
+ public:
+  Reader(const Parameters& parameters, const std::string& name, const std::vector<TorchRule>& rules)
+      : name_(name), file_(name), rules_(rules) {
+    for (const auto* list : {&parameters.entries(), &parameters.states()})
+      for (const Parameters::Entry& entry : *list)
+        find(entry.name.substr(parameters.prefix().size()), entry.tensor.impl()->spec);
+    find_unread();
+    if (problems_.empty()) return;
+    std::string text = name_ + " does not fit: ";
+    constexpr std::size_t most = 12;
+    for (std::size_t i = 0; i < std::min(problems_.size(), most); ++i)
+      text += (i ? "; " : "") + problems_[i];
+    if (problems_.size() > most)
+      text += "; and " + std::to_string(problems_.size() - most) + " more";
+    detail::refuse<FileError>("load_torch", text + ". The file has " + contents());
+  }
+
+  std::map<std::string, Tensor> read() const {
+    std::map<std::string, Tensor> values;
+    for (const Found& found : found_) {
+      Tensor tensor = detail::allocate(found.spec, Device::cpu(), detail::tape_mode().category,
+                                       detail::tag("load_torch", detail::entry()));
+      tensor.impl()->storage->write(0, tensor.bytes(), [&](void* to) { read(found, to); });
+      values.emplace(found.name, std::move(tensor));
+    }
+    return values;
+  }
+
+ private:
+  // A parameter, and what it is read from: nothing where it becomes zero.
+  struct Found {
+    std::string name;
+    Spec spec;
+    std::vector<const Entry*> from;
+    bool is_transposed;
+  };
+
+  void find(const std::string& name, const Spec& spec) {
+    const TorchRule* rule = nullptr;
+    for (const TorchRule& candidate : rules_)
+      if (name_in(candidate.ebb, name) && (!rule || candidate.ebb.size() > rule->ebb.size()))
+        rule = &candidate;
+    const std::string here = in_double_quotes(name) + ", which is " + spec.to_string() + " here,";
+    if (!rule) return problems_.push_back(here + " has no rule");
+    const std::optional<Source> source = source_of(*rule, *name_in(rule->ebb, name));
+    if (!source) return problems_.push_back(here + " is no parameter of such a layer");
+    Found found{name, spec, {}, source->is_transposed};
+    for (const std::string& wanted : source->names) {
+      const Entry* entry = file_.find(wanted);
+      if (!entry && source->may_lack) continue;
+      if (!entry) {
+        problems_.push_back(here + " has no " + in_double_quotes(wanted) + " to be read from");
+        return;
+      }
+      read_.insert(wanted);
+      const bool fits = source->is_transposed ? entry->spec.shape.rank() == 2 &&
+                                                    transposed(entry->spec.shape) == spec.shape
+                                              : entry->spec.shape == spec.shape;
+      const bool converts = is_floating(entry->spec.dtype) && is_floating(spec.dtype);
+      if (!fits || !(converts || entry->spec.dtype == spec.dtype)) {
+        problems_.push_back(here + " would be read from " + in_double_quotes(wanted) + ", " +
+                            entry->spec.to_string() +
+                            (source->is_transposed ? " before it is transposed" : ""));
+        return;
+      }
+      found.from.push_back(entry);
+    }
+    found_.push_back(std::move(found));
+  }
+
+  // What belongs to a module of the rules, and would be left out.
+  void find_unread() {
+    for (const Entry& entry : file_.entries()) {
+      if (read_.contains(entry.name) || entry.name.ends_with("num_batches_tracked")) continue;
+      if (std::any_of(rules_.begin(), rules_.end(), [&](const TorchRule& rule) {
+            return name_in(rule.torch, entry.name).has_value();
+          }))
+        problems_.push_back(in_double_quotes(entry.name) + ", " + entry.spec.to_string() +
+                            " in the file, has no place here");
+    }
+  }
+
+  std::string contents() const {
+    std::vector<std::string> names;
+    for (const Entry& entry : file_.entries())
+      names.push_back(in_double_quotes(entry.name) + " " + entry.spec.to_string());
+    return names.empty() ? "nothing" : detail::nearest(problems_.front(), std::move(names));
+  }
+
+  void read(const Found& found, void* to) const {
+    if (found.from.empty()) {
+      std::memset(to, 0, found.spec.bytes());
+      return;
+    }
+    if (!is_floating(found.spec.dtype)) return file_.read(found.from.front()->name, to);
+    // In f64, so that a sum is rounded once; -0 + v is v, also where v is -0.
+    std::vector<double> sum(static_cast<std::size_t>(found.spec.shape.elements()), -0.);
+    std::vector<std::byte> bytes;
+    for (const Entry* entry : found.from) {
+      bytes.resize(entry->spec.bytes());
+      file_.read(entry->name, bytes.data());
+      with_type(entry->spec.dtype, [&]<class T>(T) {
+        const auto* const values = reinterpret_cast<const T*>(bytes.data());
+        const auto columns =
+            static_cast<std::size_t>(found.is_transposed ? entry->spec.shape.dim(1) : 1);
+        const std::size_t rows = columns == 0 ? 0 : sum.size() / columns;
+        for (std::size_t i = 0; i < rows; ++i)
+          for (std::size_t j = 0; j < columns; ++j)
+            sum[j * rows + i] += convert<double>(values[i * columns + j]);
+      });
+    }
+    with_type(found.spec.dtype, [&]<class T>(T) {
+      std::transform(sum.begin(), sum.end(), static_cast<T*>(to),
+                     [](double value) { return convert<T>(value); });
+    });
+  }
+
+  const std::string& name_;
+  const safetensors::File file_;
+  const std::vector<TorchRule>& rules_;
+  std::vector<Found> found_;
+  std::set<std::string> read_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
+                                            const std::vector<TorchRule>& rules, CallSite site) {
+  const detail::CallSiteScope at(site);
+  detail::require_any(parameters, "load_torch");
+  return Reader(parameters, file, rules).read();
+}
+
+void load_torch(const Parameters& parameters, const std::string& file,
+                const std::vector<TorchRule>& rules, CallSite site) {
+  const detail::CallSiteScope at(site);
+  if (parameters.is_symbolic())
+    detail::refuse("load_torch",
+                   "the parameters of a graph have no values: assign those of torch_weights() in a "
+                   "session");
+  for (const auto& [name, value] : torch_weights(parameters, file, rules)) {
+    const Tensor here = parameters[name];
+    detail::Storage& storage = *here.impl()->storage;
+    storage.bump_version();
+    storage.mend();
+    if (parameters.device().is_simulated()) continue;
+    const HostView values = value.impl()->storage->view(value.impl()->offset, value.bytes());
+    storage.copy_in(here.impl()->offset, values.data(), value.bytes());
+  }
+}
+
+}  // namespace ebb

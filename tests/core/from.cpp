@@ -1,0 +1,88 @@
+// Tensors from values of the host, of whatever type they come in.
+#include <array>
+#include <limits>
+#include <span>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+std::string line(int number) {
+  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
+}
+
+template <class T>
+void check_stored(DType dtype) {
+  const std::vector<T> values{T(0), T(1), std::numeric_limits<T>::max() > T(100) ? T(100) : T(1)};
+  const Tensor tensor = Tensor::from(values);
+  CHECK(tensor.dtype() == dtype);
+  CHECK(tensor.shape() == Shape{3});
+  const auto read = [&]<class Stored>(Stored) {
+    const std::vector<Stored> stored = tensor.to_vector<Stored>();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      CHECK(stored[i] == static_cast<Stored>(values[i]));
+  };
+  if (dtype == DType::i32)
+    read(std::int32_t{});
+  else
+    read(std::int64_t{});
+}
+
+}  // namespace
+
+TEST_CASE("integers that are no dtype become the next one that holds them") {
+  check_stored<std::size_t>(DType::i64);
+  check_stored<long long>(DType::i64);
+  check_stored<unsigned>(DType::i64);
+  check_stored<short>(DType::i32);
+  check_stored<unsigned short>(DType::i32);
+  check_stored<signed char>(DType::i32);
+  CHECK(Tensor::from(std::vector<std::uint8_t>{7}).dtype() == DType::u8);
+  CHECK(Tensor::from({std::size_t{1}, std::size_t{2}}).dtype() == DType::i64);
+  CHECK(Tensor::from({{1ll, 2ll}, {3ll, 4ll}}).shape() == Shape{2, 2});
+  const std::vector<std::uint64_t> large{1, std::uint64_t{1} << 63};
+  {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(Tensor::from(large), Error,
+                "[from] an integer is beyond the range of i64 " + line(run));
+  }
+}
+
+TEST_CASE("a vector of bool, an array and a span are values as well") {
+  const Tensor flags = Tensor::from(std::vector<bool>{true, false, true, true}, {2, -1});
+  CHECK(flags.dtype() == DType::boolean);
+  CHECK(flags.shape() == Shape{2, 2});
+  CHECK(flags.to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 0, 1, 1});
+  CHECK(Tensor::from(std::vector<bool>()).shape() == Shape{0});
+  const std::array<const double, 2> pair{1, 2};
+  CHECK(Tensor::from(pair).to_vector<double>() == std::vector<double>{1, 2});
+  const float plain[] = {1, 2, 3};
+  CHECK(Tensor::from(plain).shape() == Shape{3});
+  CHECK(Tensor::from(std::span(plain).first(1), {}).shape() == Shape{});
+  CHECK(Tensor::from(std::vector<BFloat16>(2)).dtype() == DType::bf16);
+}
+
+TEST_CASE("one dimension is what the values fill, and shapes that they do not fill are refused") {
+  const std::vector<float> six(6);
+  CHECK(Tensor::from(six, {-1, 3}).shape() == Shape{2, 3});
+  CHECK(Tensor::from(six, {2, -1, 1}).shape() == Shape{2, 3, 1});
+  CHECK(Tensor::from(std::vector<float>(), {-1, 3}).shape() == Shape{0, 3});
+  const auto refuses = [&](const Shape& shape) {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(Tensor::from(six, shape), ShapeError,
+                "6 values do not fill the shape " + shape.to_string() + " " + line(run));
+  };
+  refuses({5});
+  refuses({});
+  refuses({-1, 4});
+  refuses({-1, 0});
+  refuses({-1, -1});
+  refuses({std::int64_t{1} << 40, std::int64_t{1} << 40});
+  refuses({-1, std::int64_t{1} << 40, std::int64_t{1} << 40});
+}
+
+}  // namespace ebb::tests

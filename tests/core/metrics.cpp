@@ -1,0 +1,188 @@
+#include "ebb/core/data/metrics.h"
+
+#include <cmath>
+#include <random>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/parameters/early_stopping.h"
+#include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+std::string line(int number) {
+  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
+}
+
+}  // namespace
+
+TEST_CASE("accuracy counts the rows whose label is among the highest scores") {
+  const Tensor scores =
+      Tensor::from({{1.f, 2.f, 3.f}, {3.f, 2.f, 1.f}, {2.f, 2.f, 1.f}, {0.f, -1.f, -2.f}});
+  const Tensor labels = Tensor::from({2, 1, 1, 2});
+  CHECK(metrics::accuracy(scores, labels) == 0.25);
+  CHECK(metrics::top_k_accuracy(scores, labels, 1) == 0.25);
+  CHECK(metrics::top_k_accuracy(scores, labels, 2) == 0.75);
+  CHECK(metrics::top_k_accuracy(scores, labels, 3) == 1);
+  CHECK(metrics::top_k_accuracy(scores, labels, 9) == 1);
+  // Of equal scores the first counts: row 2 is class 0.
+  CHECK(metrics::confusion_matrix(scores, labels).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{0, 0, 0, 2, 0, 0, 1, 0, 1});
+  const Tensor wide = Tensor::from(std::vector<std::int64_t>{2, 1, 1, 2});
+  CHECK(metrics::accuracy(scores.to(Device::best()), wide) == 0.25);
+}
+
+TEST_CASE("a score that is NaN is never right, and does not hide those that are") {
+  const Tensor scores = Tensor::from({{kNaN, 1.f}, {1.f, kNaN}, {kNaN, kNaN}});
+  CHECK(metrics::accuracy(scores, Tensor::from({1, 1, 0})) == Approx(1. / 3));
+  CHECK(metrics::top_k_accuracy(scores, Tensor::from({0, 0, 1}), 2) == Approx(1. / 3));
+  CHECK(metrics::confusion_matrix(scores, Tensor::from({1, 1, 1})).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{0, 0, 2, 1});
+}
+
+TEST_CASE("accuracy is the trace of the confusion matrix, and top-k what sorting gives") {
+  std::mt19937 random(8);
+  for (int round = 0; round < 20; ++round) {
+    const std::int64_t rows = 1 + random() % 40, classes = 1 + random() % 6;
+    std::vector<float> scores(static_cast<std::size_t>(rows * classes));
+    for (float& score : scores) score = static_cast<float>(random() % 7);
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(rows));
+    for (std::int32_t& label : labels)
+      label = static_cast<std::int32_t>(random() % static_cast<unsigned>(classes));
+    const Tensor x = Tensor::from(scores, {rows, classes}), y = Tensor::from(labels);
+    const auto matrix = metrics::confusion_matrix(x, y).to_vector<std::int64_t>();
+    std::int64_t trace = 0, all = 0;
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      all += matrix[i];
+      if (i % static_cast<std::size_t>(classes + 1) == 0) trace += matrix[i];
+    }
+    CHECK(all == rows);
+    CHECK(metrics::accuracy(x, y) == static_cast<double>(trace) / static_cast<double>(rows));
+    for (std::int64_t k = 1; k <= classes; ++k) {
+      std::int64_t right = 0;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        std::vector<std::int64_t> order(static_cast<std::size_t>(classes));
+        for (std::size_t j = 0; j < order.size(); ++j) order[j] = static_cast<std::int64_t>(j);
+        std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+          return x.item<float>({i, a}) > x.item<float>({i, b});
+        });
+        for (std::int64_t j = 0; j < k; ++j)
+          right += order[static_cast<std::size_t>(j)] == labels[static_cast<std::size_t>(i)];
+      }
+      CHECK(metrics::top_k_accuracy(x, y, k) ==
+            static_cast<double>(right) / static_cast<double>(rows));
+    }
+  }
+}
+
+TEST_CASE("errors of forecasts are those of their definitions, in every floating dtype") {
+  const Tensor targets = Tensor::from({{1.f, 2.f}, {3.f, 6.f}});
+  const Tensor forecasts = Tensor::from({{1.f, 4.f}, {2.f, 6.f}});
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Tensor a = cast(forecasts, dtype);
+    CHECK(metrics::mae(a, targets) == 0.75);
+    CHECK(metrics::rmse(a, targets) == std::sqrt(1.25));
+    CHECK(metrics::r2(a, targets) == Approx(1 - 5. / 14));
+  }
+  CHECK(metrics::r2(targets, targets) == 1);
+  CHECK(metrics::r2(Tensor::full({2, 2}, 3), targets) == Approx(0).margin(1e-15));
+  const Tensor same = Tensor::full({3}, 0.1);
+  CHECK(metrics::r2(same, same) == 1);
+  CHECK(metrics::r2(Tensor::zeros({3}), same) == -std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(metrics::mae(Tensor::from({kNaN}), Tensor::from({1.f}))));
+}
+
+TEST_CASE("metrics refuse what they are not of, by the caller's line") {
+  const Tensor scores = Tensor::zeros({2, 3}), labels = Tensor::from({0, 1});
+  {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(metrics::accuracy(scores, Tensor::from({0, 3})), Error,
+                "[accuracy] label 3 is none of 3 classes " + line(run));
+  }
+  CHECK_ERROR(metrics::accuracy(scores, Tensor::from({0, -1})), Error, "label -1");
+  CHECK_ERROR(metrics::accuracy(scores, Tensor::from({0})), ShapeError,
+              "takes scores [n, classes] and labels [n]");
+  CHECK_ERROR(metrics::accuracy(Tensor::zeros({0, 3}), Tensor::zeros({0}, DType::i32)), ShapeError,
+              "n at least 1");
+  CHECK_ERROR(metrics::accuracy(labels, labels), Error, "the scores of a floating dtype");
+  CHECK_ERROR(metrics::confusion_matrix(scores, Tensor::zeros({2})), Error,
+              "labels of i32 or i64, not f32[2]");
+  CHECK_ERROR(metrics::top_k_accuracy(scores, labels, 0), Error, "k of at least 1, not 0");
+  CHECK_ERROR(metrics::mae(scores, Tensor::zeros({3, 2})), ShapeError,
+              "of one shape, with elements, not f32[2, 3]");
+  CHECK_ERROR(metrics::rmse(Tensor::zeros({0}), Tensor::zeros({0})), ShapeError, "with elements");
+  CHECK_ERROR(metrics::r2(Tensor(), scores), Error, "forecasts has no values");
+  const Device twin = Device::simulated("cpu", std::size_t{1} << 30);
+  CHECK_ERROR(metrics::mae(Tensor::zeros({2}, DType::f32, twin), Tensor::zeros({2})), SimulatedRead,
+              "[mae]");
+}
+
+TEST_CASE("training stops once the metric has not become better for so many updates") {
+  EarlyStopping loss({.patience = 2, .least_change = 0.1});
+  CHECK(loss.best_update() == -1);
+  CHECK_FALSE(loss.update(kNaN));
+  CHECK(loss.update(1));
+  CHECK_FALSE(loss.update(0.95));  // not by more than 0.1
+  CHECK_FALSE(loss.should_stop());
+  CHECK(loss.update(0.5));
+  CHECK_FALSE(loss.update(0.6));
+  CHECK_FALSE(loss.update(kNaN));
+  CHECK(loss.should_stop());
+  CHECK(loss.best() == 0.5);
+  CHECK(loss.best_update() == 3);
+  EarlyStopping accuracy({.patience = 1, .higher_is_better = true});
+  CHECK(accuracy.update(0.5));
+  CHECK(accuracy.update(0.75));
+  CHECK_FALSE(accuracy.update(0.75));
+  CHECK(accuracy.should_stop());
+  EarlyStopping infinite;
+  CHECK(infinite.update(std::numeric_limits<double>::infinity()));
+  CHECK_FALSE(infinite.update(std::numeric_limits<double>::infinity()));
+  CHECK(infinite.update(1));
+  {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(EarlyStopping({.patience = 0}), Error,
+                "patience must be at least 1, not 0 " + line(run));
+  }
+  CHECK_ERROR(EarlyStopping({.least_change = -1}), Error, "least_change must be at least 0");
+  CHECK_ERROR(EarlyStopping({.least_change = std::nan("")}), Error,
+              "least_change must be at least 0");
+}
+
+TEST_CASE("the best weights are kept, states among them, and come back bit for bit") {
+  Parameters params(Device::best(), Seed{1});
+  const Tensor weight = params.declare("w", {3}, initializers::normal(0, 1));
+  const Tensor mean = params.state("mean", {1}, initializers::zeros(), DType::i64);
+  EarlyStopping stopping;
+  CHECK_ERROR(stopping.restore(params), Error, "no update has kept any values " + line(__LINE__));
+  const std::vector<float> best = weight.to_vector<float>();
+  CHECK(stopping.update(1, params));
+  weight.impl()->storage->fill(0);
+  mean.impl()->storage->fill(1);
+  CHECK_FALSE(stopping.update(2, params));
+  stopping.restore(params);
+  CHECK(weight.to_vector<float>() == best);
+  CHECK(mean.item<std::int64_t>() == 0);
+  weight.impl()->storage->fill(0);
+  CHECK(stopping.update(0.5, params));
+  stopping.restore(params);
+  CHECK(weight.to_vector<float>() == std::vector<float>(3, 0));
+
+  Parameters others(Device::cpu());
+  CHECK_ERROR(stopping.update(0, others), Error, "there are no parameters");
+  others.declare("v", {3}, initializers::zeros());
+  CHECK_ERROR(stopping.update(0, others), Error,
+              "other parameters were kept: there was no \"v\" of f32[3]");
+  CHECK_ERROR(stopping.restore(params.scope("x")), Error, "there is no \"w\" any more");
+  CHECK(stopping.best() == 0.5);
+  Graph graph;
+  CHECK_ERROR(stopping.update(0, Parameters(graph)), Error, "session.save(file)");
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,149 @@
+// What PyTorch has trained (tests/golden/make_torch_weights.py) computes the same here.
+#include "ebb/core/parameters/torch_weights.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/base/half.h"
+#include "ebb/core/data/tensor_files.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/lstm.h"
+#include "ebb/models/mlp.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+struct Model {
+  models::Lstm lstm;
+  models::Mlp head;
+  explicit Model(const Parameters& params)
+      : lstm(params.scope("lstm"), 6, {.hidden = 5, .layers = 2}),
+        head(params.scope("head"), {5, 4, 3}) {}
+};
+
+const std::vector<TorchRule> kRules = {{"encoder.lstm", "lstm", TorchLayer::lstm},
+                                       {"fc.0", "head.0", TorchLayer::linear},
+                                       {"fc.2", "head.1", TorchLayer::linear}};
+
+std::string line(int number) {
+  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
+}
+
+}  // namespace
+
+TEST_CASE("weights of PyTorch's LSTM and Linear compute what they computed there, in both modes") {
+  const Golden golden("torch_weights");
+  const Tensor x = golden["expected.x"];
+  {
+    Parameters params(Device::best());
+    const Model model(params);
+    load_torch(params, golden.path(), kRules);
+    const models::LstmOutput out = model.lstm(x.to(params.device()));
+    CHECK(distance(out.sequence, golden["expected.sequence"]) < 1e-6);
+    const Tensor last = golden["expected.sequence"].to(params.device());
+    CHECK(distance(model.head(select(last, 1, -1)), golden["expected.scores"]) < 1e-6);
+  }
+  Graph graph;
+  Parameters params(graph);
+  const Model model(params);
+  const Tensor in = graph.placeholder("x", DType::f32, {-1, 7, 6});
+  const Tensor sequence = model.lstm(in).sequence;
+  const Tensor scores = model.head(select(sequence, 1, -1));
+  Session session(graph, {.device = Device::best()});
+  for (const auto& [name, value] : torch_weights(params, golden.path(), kRules))
+    session.assign(params[name], value);
+  CHECK(distance(session.run(sequence, {{in, x}}), golden["expected.sequence"]) < 1e-6);
+  CHECK(distance(session.run(scores, {{in, x}}), golden["expected.scores"]) < 1e-6);
+  CHECK_ERROR(load_torch(params, golden.path(), kRules), Error, "assign those of torch_weights()");
+}
+
+TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a sum once") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::cpu(), {}, DType::f64);
+  const Model model(params);
+  load_torch(params.scope("lstm"), golden.path(), {{"encoder.lstm", "", TorchLayer::lstm}});
+  const std::vector<float> a = golden["encoder.lstm.bias_ih_l1"].to_vector<float>();
+  const std::vector<float> b = golden["encoder.lstm.bias_hh_l1"].to_vector<float>();
+  const std::vector<double> sum = params["lstm.1.bias"].to_vector<double>();
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    CHECK(sum[i] == static_cast<double>(a[i]) + static_cast<double>(b[i]));
+  CHECK(params["lstm.0.input"].item<double>({2, 19}) ==
+        static_cast<double>(golden["encoder.lstm.weight_ih_l0"].item<float>({19, 2})));
+
+  Parameters halves(Device::cpu(), {}, DType::bf16);
+  models::Dense dense(halves, 2, 2);
+  load_torch(halves, golden.path(), {{"half", "", TorchLayer::linear}});
+  for (const std::int64_t i : {0, 1})
+    for (const std::int64_t j : {0, 1})
+      CHECK(halves["weight"].item<BFloat16>({i, j}).bits ==
+            BFloat16(static_cast<float>(golden["half.weight"].item<double>({j, i}))).bits);
+}
+
+TEST_CASE("a layer of PyTorch's without a bias has a bias of zero here") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::cpu());
+  const models::Dense dense(params, 4, 3);
+  params["bias"].impl()->storage->fill(1);
+  load_torch(params, golden.path(), {{"fc.2", "", TorchLayer::linear}});
+  CHECK(params["bias"].to_vector<float>() == std::vector<float>(3, 0));
+}
+
+TEST_CASE("what keeps its layout keeps its values, running statistics among them") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::cpu());
+  params.declare("table.weight", {8, 2}, initializers::zeros());
+  for (const char* name : {"weight", "bias"})
+    params.scope("norm").declare(name, {4}, initializers::zeros());
+  for (const char* name : {"running_mean", "running_var"}) params.scope("norm").state(name, {4});
+  params.declare("conv.weight", {3, 2, 5}, initializers::zeros());
+  params.declare("conv.bias", {3}, initializers::zeros());
+  load_torch(params, golden.path(), {{"embedding", "table"}, {"norm", "norm"}, {"conv", "conv"}});
+  CHECK(bit_equal(params["table.weight"], golden["embedding.weight"]));
+  for (const char* name : {"norm.weight", "norm.bias", "norm.running_mean", "norm.running_var",
+                           "conv.weight", "conv.bias"})
+    CHECK(bit_equal(params[name], golden[name]));
+}
+
+TEST_CASE("weights that do not fit change nothing, and the message lists both sides") {
+  const Golden golden("torch_weights");
+  const TemporaryFolder folder;
+  Parameters params(Device::cpu(), Seed{1});
+  const Model model(params);
+  std::vector<std::vector<std::byte>> before;
+  for (const auto& entry : params.entries()) before.push_back(bytes_of(entry.tensor));
+  const auto refuses = [&](const Parameters& into, const std::vector<TorchRule>& rules,
+                           const std::string& why) {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(load_torch(into, golden.path(), rules), FileError, why);
+    CHECK_ERROR(load_torch(into, golden.path(), rules), FileError, line(run + 1));
+  };
+  refuses(params,
+          {{"encoder.lstm", "lstm", TorchLayer::lstm}, {"fc.0", "head.0", TorchLayer::linear}},
+          "\"head.1.weight\", which is f32[4, 3] here, has no rule; \"head.1.bias\", which");
+  refuses(params.scope("head"),
+          {{"fc.0", "0", TorchLayer::linear}, {"fc.1", "1", TorchLayer::linear}},
+          "\"1.weight\", which is f32[4, 3] here, has no \"fc.1.weight\" to be read from. The file "
+          "has \"fc.");
+  refuses(params.scope("head"),
+          {{"fc.2", "0", TorchLayer::linear}, {"fc.0", "1", TorchLayer::linear}},
+          "\"0.weight\", which is f32[5, 4] here, would be read from \"fc.2.weight\", f32[3, 4] "
+          "before it is "
+          "transposed; \"1.weight\"");
+  refuses(params.scope("head"), {{"fc.0", "0"}, {"fc.2", "1", TorchLayer::linear}},
+          "\"0.weight\", which is f32[5, 4] here, would be read from \"fc.0.weight\", f32[4, 5]");
+  refuses(params.scope("lstm"), {{"encoder.lstm", "", TorchLayer::linear}},
+          "is no parameter of such a layer");
+  Parameters one(Device::cpu());
+  models::Lstm lstm(one, 6, {.hidden = 5});
+  refuses(one, {{"encoder.lstm", "", TorchLayer::lstm}},
+          "\"encoder.lstm.weight_ih_l1\", f32[20, 5] in the file, has no place here");
+  CHECK_ERROR(load_torch(params, folder.path("none"), kRules), FileError, "cannot be opened");
+  CHECK_ERROR(load_torch(Parameters(Device::cpu()), golden.path(), kRules), Error,
+              "there are no parameters");
+  std::size_t i = 0;
+  for (const auto& entry : params.entries()) CHECK(bytes_of(entry.tensor) == before[i++]);
+}
+
+}  // namespace ebb::tests
