@@ -32,6 +32,7 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/initializer.h"

@@ -12,6 +12,7 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 
@@ -46,7 +47,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // layout
       &permute_op, &concat_op, &concat_backward_op, &pad_op, &broadcast_to_op,
       // index
-      &index_select_op, &index_select_backward_op, &one_hot_op,
+      &index_select_op, &index_select_backward_op, &one_hot_op, &reverse_sequence_op,
       // update
       &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
       &clear_if_op, &with_updates_op,

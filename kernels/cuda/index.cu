@@ -17,16 +17,6 @@ Status for_indices(const Buffer& indices, const F& f) noexcept {
   return Status::refuse("has no kernel for indices of this dtype");
 }
 
-template <class W>
-__device__ inline W word_of(unsigned byte) {
-  return static_cast<W>(static_cast<W>(~W{}) / 255 * byte);
-}
-template <>
-__device__ inline int4 word_of<int4>(unsigned byte) {
-  const auto part = static_cast<int>(word_of<std::uint32_t>(byte));
-  return {part, part, part, part};
-}
-
 // The axis in words.
 template <class W, class L, class Index>
 struct Choose {

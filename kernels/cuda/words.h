@@ -24,4 +24,15 @@ Status with_words(std::size_t unit, std::initializer_list<const void*> addresses
   return f(std::uint8_t{});
 }
 
+// A word of this byte alone.
+template <class W>
+__device__ inline W word_of(unsigned byte) {
+  return static_cast<W>(static_cast<W>(~W{}) / 255 * byte);
+}
+template <>
+__device__ inline int4 word_of<int4>(unsigned byte) {
+  const auto part = static_cast<int>(word_of<std::uint32_t>(byte));
+  return {part, part, part, part};
+}
+
 }  // namespace ebb::cuda
