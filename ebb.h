@@ -39,6 +39,7 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
+#include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/update.h"

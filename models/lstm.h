@@ -9,19 +9,31 @@ namespace ebb::models {
 struct LstmOptions {
   std::int64_t hidden = 64;  // units of each layer
   std::int64_t layers = 1;
-  double dropout = 0;  // of the input of every layer but the first, in Phase::training
+  double dropout = 0;          // of the input of every layer but the first, in Phase::training
+  bool bidirectional = false;  // each layer goes over its sequences backwards as well
 };
 
-// What a sequence starts with, and what it leaves behind: both [layers, batch, hidden].
+// What a sequence starts with, and what it leaves behind: both [layers, batch, hidden], or
+// [2 layers, batch, hidden] with a layer's two directions side by side.
 struct LstmState {
   Tensor hidden;
   Tensor cell;
 };
 
+// How a stack goes over its sequences.
+struct LstmCall {
+  Phase phase = Phase::inference;
+  LstmState initial = {};  // zeros where it holds nothing
+  // How many steps of each sequence count, [batch] of integers; all where it holds nothing. As in
+  // LstmPassOptions; backwards, a sequence begins with its own last step.
+  Tensor lengths = {};
+};
+
 struct LstmOutput {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step
-  Tensor hidden;    // [layers, batch, hidden]: after the last step
-  Tensor cell;      // [layers, batch, hidden]
+  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step; both
+                    // directions side by side: [batch, time, 2 hidden]
+  Tensor hidden;  // after the last step, as in LstmState
+  Tensor cell;
 
   LstmState state() const { return {hidden, cell}; }
 };
@@ -29,21 +41,29 @@ struct LstmOutput {
 // A stack of LSTM layers (formulas at ebb::lstm). Layer l has parameters "l.input" [in, 4 hidden],
 // "l.recurrent" [hidden, 4 hidden] and "l.bias" [4 hidden], gates in the order i, f, g, o. All
 // start uniform within 1 / sqrt(hidden), the forget gate's bias 1 above that, so that a fresh cell
-// remembers (Jozefowicz, Zaremba & Sutskever, ICML 2015).
+// remembers (Jozefowicz, Zaremba & Sutskever, ICML 2015). The backward direction has
+// "l.reverse.input" and so on (Schuster & Paliwal 1997); what both give, side by side, is the next
+// layer's input.
 class Lstm {
  public:
   // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
   Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options = {},
        CallSite site = CallSite::here());
 
-  // x [batch, time, in], of the parameters' dtype. Without an initial state: zeros. Throws
-  // ShapeError.
+  // x [batch, time, in], of the parameters' dtype. Throws ShapeError.
+  LstmOutput operator()(const Tensor& x, const LstmCall& call,
+                        CallSite site = CallSite::here()) const;
   LstmOutput operator()(const Tensor& x, Phase phase = Phase::inference,
-                        const LstmState& initial = {}, CallSite site = CallSite::here()) const;
+                        const LstmState& initial = {}, CallSite site = CallSite::here()) const {
+    return (*this)(x, {.phase = phase, .initial = initial}, site);
+  }
 
  private:
-  std::vector<LstmWeights> layers_;
+  LstmOutput both_ways(const Tensor& x, const LstmCall& call) const;
+
+  std::vector<LstmWeights> layers_;  // with two directions one behind the other
   double dropout_;
+  bool is_bidirectional_;
 };
 
 }  // namespace ebb::models

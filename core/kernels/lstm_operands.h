@@ -1,11 +1,13 @@
 #pragma once
+#include "ebb/core/base/host_device.h"
 #include "ebb/core/kernels/lstm.h"
 
 namespace ebb {
 
-// Where forward inputs and backward outputs of an LSTM are. The outputs leave out `draw`.
+// Where forward inputs and backward outputs of an LSTM are. The outputs leave out those
+// without a gradient, `draw` and `lengths`.
 struct LstmOperands {
-  std::int64_t h0 = -1, c0 = -1, draw = -1, weights, count;
+  std::int64_t h0 = -1, c0 = -1, draw = -1, lengths = -1, weights, count;
 
   explicit LstmOperands(const LstmAttributes& attributes) noexcept {
     std::int64_t next = 1;
@@ -14,6 +16,7 @@ struct LstmOperands {
       c0 = next++;
     }
     if (attributes.dropout > 0) draw = next++;
+    if (attributes.has_lengths != 0) lengths = next++;
     weights = next;
     count = weights + 3 * attributes.layers;
   }
@@ -22,10 +25,27 @@ struct LstmOperands {
   }
   std::size_t r(std::int64_t layer) const noexcept { return w(layer) + 1; }
   std::size_t b(std::int64_t layer) const noexcept { return w(layer) + 2; }
+  bool has_gradient(std::int64_t input) const noexcept { return input != draw && input != lengths; }
   // The place among backward's outputs of the gradient of a forward input.
   std::size_t gradient(std::size_t input) const noexcept {
-    return draw >= 0 && input > static_cast<std::size_t>(draw) ? input - 1 : input;
+    const auto before = [&](std::int64_t left_out) {
+      return left_out >= 0 && input > static_cast<std::size_t>(left_out) ? std::size_t{1} : 0;
+    };
+    return input - before(draw) - before(lengths);
   }
 };
+
+// How many steps of a row count.
+struct LstmLength {
+  std::int64_t steps;
+  bool is_valid;
+};
+// lengths: null where all do.
+EBB_HOST_DEVICE inline LstmLength lstm_length(const std::int64_t* lengths, std::int64_t row,
+                                              std::int64_t time) {
+  if (lengths == nullptr) return {time, true};
+  const bool is_valid = lengths[row] >= 0 && lengths[row] <= time;
+  return {is_valid ? lengths[row] : time, is_valid};
+}
 
 }  // namespace ebb

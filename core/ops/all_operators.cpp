@@ -15,6 +15,7 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
+#include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/update.h"
@@ -66,6 +67,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op,
       // statistics
       &variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op,
+      // sequence
+      &reverse_sequence_op,
       // update
       &assign_op, &add_assign_op, &assign_if_op, &increment_op, &add_count_op, &at_least_op,
       &clear_if_op, &with_updates_op,

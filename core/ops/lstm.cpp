@@ -3,24 +3,14 @@
 #include <limits>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/lstm_operands.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/random/random.h"
 
 namespace ebb {
 namespace {
-
-// Where the forward operator's inputs are; x is input 0.
-struct Layout {
-  int draw = -1;    // -1: none
-  int weights = 1;  // then three per layer
-  int count = 0;
-
-  explicit Layout(const LstmAttributes& attributes) {
-    if (attributes.has_state) weights += 2;
-    if (attributes.dropout > 0) draw = weights++;
-    count = weights + 3 * attributes.layers;
-  }
-};
 
 using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
@@ -36,26 +26,30 @@ bool fits(const Spec& spec, const Shape& shape) { return detail::may_equal(spec.
 
 void infer_lstm(Inference& inference) {
   const auto& attributes = inference.attribute<LstmAttributes>();
-  const Layout layout(attributes);
+  const LstmOperands at(attributes);
   const std::int64_t hidden = attributes.hidden;
   const Spec& x = inference.inputs[0];
   inference.require(is_floating(x.dtype), detail::kTakesFloating);
   inference.require(x.shape.rank() == 3, "takes x [batch, time, in]");
-  for (int i = 1; i < layout.count; ++i)
-    if (i != layout.draw && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)
+  for (std::int64_t i = 1; i < at.count; ++i)
+    if (at.has_gradient(i) && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)
       inference.fail("takes inputs of one dtype (cast() converts)");
 
-  if (layout.draw >= 0)
-    inference.require(detail::is_draw(inference.inputs[static_cast<std::size_t>(layout.draw)]),
+  if (at.draw >= 0)
+    inference.require(detail::is_draw(inference.inputs[static_cast<std::size_t>(at.draw)]),
                       "the draw must be i64[2]");
+  if (at.lengths >= 0) {
+    const Spec& lengths = inference.inputs[static_cast<std::size_t>(at.lengths)];
+    inference.require(lengths.dtype == DType::i64 && fits(lengths, {x.shape.dim(0)}),
+                      "the lengths must be integers [batch]");
+  }
 
   const Shape state{attributes.layers, x.shape.dim(0), hidden};
   if (attributes.has_state)
     inference.require(fits(inference.inputs[1], state) && fits(inference.inputs[2], state),
                       "the states must be [layers, batch, hidden]");
   for (int layer = 0; layer < attributes.layers; ++layer) {
-    const auto weights =
-        inference.inputs.subspan(static_cast<std::size_t>(layout.weights + 3 * layer), 3);
+    const auto weights = inference.inputs.subspan(at.w(layer), 3);
     const std::int64_t in = layer ? hidden : x.shape.dim(2);
     if (!fits(weights[0], {in, 4 * hidden}) || !fits(weights[1], {hidden, 4 * hidden}) ||
         !fits(weights[2], {4 * hidden}))
@@ -71,24 +65,22 @@ void infer_lstm(Inference& inference) {
 // One output per forward input except the draw.
 void infer_lstm_backward(Inference& inference) {
   const auto& attributes = inference.attribute<LstmAttributes>();
-  const Layout layout(attributes);
-  for (int i = 0; i < layout.count; ++i) {
+  const LstmOperands at(attributes);
+  for (std::int64_t i = 0; i < at.count; ++i) {
     const Spec& input = inference.inputs[static_cast<std::size_t>(kLstmBackwardX + i)];
-    if (i != layout.draw) inference.output(input.dtype, input.shape);
+    if (at.has_gradient(i)) inference.output(input.dtype, input.shape);
   }
 }
 
 Tensors lstm_gradient(const GradientContext& g) {
   LstmAttributes attributes = g.attribute<LstmAttributes>();
-  const Layout layout(attributes);
+  const LstmOperands at(attributes);
   Values values{g.take_y(3), g.take_y(0)};
   IndexSet unwanted;
-  std::size_t outputs = 0;
-  for (int i = 0; i < layout.count; ++i) {
+  for (int i = 0; i < at.count; ++i) {
     values.push_back(g.take_x(i));
-    if (i == layout.draw) continue;
-    if (!g.wants(i)) unwanted.insert(outputs);
-    ++outputs;
+    if (at.has_gradient(i) && !g.wants(i))
+      unwanted.insert(at.gradient(static_cast<std::size_t>(i)));
   }
   for (int i = 0; i < 3; ++i) {
     if (!g.dy(i).defined()) continue;
@@ -98,13 +90,10 @@ Tensors lstm_gradient(const GradientContext& g) {
   const ValueInputs inputs = inputs_of(std::move(values));
   const Tensors all =
       apply(lstm_backward_op, {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
-  Tensors wanted(static_cast<std::size_t>(layout.count));
-  std::size_t from = 0;
-  for (int i = 0; i < layout.count; ++i) {
-    if (i == layout.draw) continue;
-    if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[from];
-    ++from;
-  }
+  Tensors wanted(static_cast<std::size_t>(at.count));
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (at.has_gradient(static_cast<std::int64_t>(i)) && g.wants(static_cast<int>(i)))
+      wanted[i] = all[at.gradient(i)];
   return wanted;
 }
 
@@ -119,6 +108,9 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
   require(!layers.empty(), "takes at least one layer");
   require(options.dropout >= 0 && options.dropout < 1, "takes a dropout in [0, 1)");
   require(options.hidden.defined() == options.cell.defined(), "takes both states or neither");
+  require(!options.lengths.defined() || options.lengths.dtype() == DType::i64 ||
+              options.lengths.dtype() == DType::i32,
+          "takes lengths that are i32 or i64");
   const Tensor& recurrent = layers[0].recurrent;
   require(recurrent.defined() && recurrent.rank() == 2,
           "the recurrent weight must be [hidden, 4 hidden]");
@@ -128,7 +120,8 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
 
   LstmAttributes attributes{.layers = static_cast<std::int32_t>(layers.size()),
                             .hidden = static_cast<std::int32_t>(hidden),
-                            .has_state = options.hidden.defined()};
+                            .has_state = options.hidden.defined(),
+                            .has_lengths = options.lengths.defined()};
   Values values{first};
   const detail::GeneratorTrial trial;
   if (attributes.has_state) {
@@ -141,12 +134,27 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
     const Tensor& weight = layers[0].recurrent;
     values.push_back(detail::next_draw(first.is_symbolic() ? first : weight, x.site()));
   }
+  if (attributes.has_lengths) values.push_back(cast(options.lengths, DType::i64));
   for (const LstmWeights& layer : layers)
     for (const Tensor* weight : {&layer.input, &layer.recurrent, &layer.bias})
       values.push_back(*weight);
   const ValueInputs inputs = inputs_of(values);
   Tensors outputs = apply(lstm_op, {inputs.data(), inputs.size()}, attributes, x.site());
   return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
+}
+
+LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights) {
+  const detail::CallSiteScope scope(x.site());
+  const Tensor& row = detail::tensor_of(lstm_op, x);
+  if (row.rank() != 2)
+    throw ShapeError(
+        detail::message("lstm_cell", "takes x [batch, in]; x is " + row.to_string(), x.site()));
+  const auto layer = [](const Tensor& part) {
+    return part.defined() ? unsqueeze(part, 0) : Tensor();
+  };
+  const LstmResult result = lstm(unsqueeze(row, 1), {&weights, 1},
+                                 {.hidden = layer(state.hidden), .cell = layer(state.cell)});
+  return {squeeze(result.hidden, 0), squeeze(result.cell, 0)};
 }
 
 constinit const OpDef lstm_op{

@@ -21,6 +21,10 @@ struct LstmPassOptions {
   Phase phase = Phase::inference;
   Tensor hidden = {};  // the state before the first step, [layers, batch, hidden]: both or neither;
   Tensor cell = {};    // zeros where not given
+  // How many steps of each sequence count, [batch] of integers: all where not given. After them
+  // LstmResult::sequence is 0, and its hidden and cell are those of each sequence's own last step.
+  // x has to be finite there all the same. A length outside [0, time] makes all of its row NaN.
+  Tensor lengths = {};
 };
 
 struct LstmResult {
@@ -37,6 +41,16 @@ struct LstmResult {
 // or a dropout outside [0, 1).
 LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
                 const LstmPassOptions& options = {});
+
+// The state of one layer between two steps, [batch, hidden] both.
+struct LstmCellState {
+  Tensor hidden;
+  Tensor cell;
+};
+
+// One step of one layer, x [batch, in]: what follows `state`, or zeros where that holds nothing.
+// Throws as lstm does.
+LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights);
 
 extern const OpDef lstm_op, lstm_backward_op;
 

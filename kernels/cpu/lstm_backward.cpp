@@ -61,6 +61,9 @@ class Backward {
     if ((attributes_.d_given & 2) != 0) d_hidden_ = in(next++);
     if ((attributes_.d_given & 4) != 0) d_cell_ = in(next++);
     while (lowest_ + 1 < size_.layers && !wanted_up_to(lowest_)) ++lowest_;
+    if (at_.lengths >= 0)
+      lengths_ = context.inputs[kX + static_cast<std::size_t>(at_.lengths)]
+                     .template as<const std::int64_t>();
   }
 
   void run() {
@@ -76,6 +79,7 @@ class Backward {
         run_chunk(layer, t, std::min(size_.chunk, size_.time - t));
     for (std::int64_t layer = lowest_; layer < size_.layers && at_.h0 >= 0; ++layer) {
       end(at_.h0, space_.d_hidden, layer);
+      pass_by(layer);
       end(at_.c0, space_.d_cell, layer);
     }
   }
@@ -160,6 +164,21 @@ class Backward {
     });
   }
 
+  // A sequence without steps ends with the state that it was given.
+  void pass_by(std::int64_t layer) const {
+    T* to = gradient(static_cast<std::size_t>(at_.h0));
+    if (to == nullptr || lengths_ == nullptr || size_.time == 0) return;
+    to += layer * size_.state();
+    for (std::int64_t b = 0; b < size_.batch; ++b)
+      if (lengths_[b] == 0) {
+        if (d_hidden_ == nullptr)
+          std::fill_n(to + b * size_.hidden, size_.hidden, T(0));
+        else
+          std::copy_n(d_hidden_ + layer * size_.state() + b * size_.hidden, size_.hidden,
+                      to + b * size_.hidden);
+      }
+  }
+
   // The gradients of a chunk's gates. They lie as the gates do.
   T* d_gates_from(std::int64_t layer, std::int64_t first) const noexcept {
     return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates_at(layer, first);
@@ -232,6 +251,15 @@ class Backward {
     T* d_cell = space_.d_cell + layer * size_.state() + unit * size_.batch;
     for (std::int64_t b = row; b < row + rows; ++b) {
       const std::int64_t at = b * size_.hidden + unit;
+      const LstmLength length = lstm_length(lengths_, b, size_.time);
+      if (t >= length.steps) {
+        for (int gate = 0; gate < 4; ++gate)
+          std::fill_n(d_gates + b * size_.gates() + gate * size_.hidden + unit, units, T(0));
+        continue;  // its d_cell is what was given, still
+      }
+      const T* d_after = d_hidden + b * units;
+      if (t + 1 == length.steps && t + 1 < size_.time)
+        d_after = d_hidden_ == nullptr ? nullptr : d_hidden_ + layer * size_.state() + at;
       const T* d_output = from_above;
       if (d_output != nullptr)
         d_output +=
@@ -240,7 +268,7 @@ class Backward {
       cell_backward<T>({.gates = gates + b * size_.gates() + unit,
                         .cell = cell + at,
                         .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
-                        .d_hidden = d_hidden + b * units,
+                        .d_hidden = d_after,
                         .d_output = d_output,
                         .d_cell = d_cell + b * units,
                         .d_gates = d_gates + b * size_.gates() + unit,
@@ -318,6 +346,7 @@ class Backward {
   LstmReserve<T> reserve_;
   BackwardSpace<T> space_;
   const T *sequence_ = nullptr, *d_sequence_ = nullptr, *d_hidden_ = nullptr, *d_cell_ = nullptr;
+  const std::int64_t* lengths_ = nullptr;
   std::int64_t lowest_ = 0;  // the lowest layer that must be gone through
 };
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "ebb/core/kernels/lstm.h"
 #include "ebb/kernels/cpu/dispatch.h"
@@ -46,7 +48,10 @@ class Forward {
         at_(attributes_),
         keep_(context.outputs[3].data != nullptr),
         reserve_(size_, context.outputs[3].data),
-        space_(size_, keep_, context.workspace) {}
+        space_(size_, keep_, context.workspace),
+        lengths_(at_.lengths < 0 ? nullptr
+                                 : context.inputs[static_cast<std::size_t>(at_.lengths)]
+                                       .template as<const std::int64_t>()) {}
 
   void run() {
     if (size_.strips > 1 && size_.time > 0)
@@ -57,12 +62,15 @@ class Forward {
     for (std::int64_t t = 0; t < size_.time; ++t)
       for (std::int64_t layer = 0; layer < size_.layers; ++layer) step(layer, t);
     for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
+      if (lengths_ != nullptr && size_.time > 0) break;  // each row has put its own
       put_state(context_.outputs[1], layer, hidden_at(layer, size_.time - 1));
       put_state(context_.outputs[2], layer, cell_at(layer, size_.time - 1));
     }
   }
 
  private:
+  static constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+
   const T* in(std::size_t index) const noexcept {
     return context_.inputs[index].template as<const T>();
   }
@@ -95,6 +103,19 @@ class Forward {
       std::memset(to, 0, bytes);
     } else {
       std::memcpy(to, state, bytes);
+    }
+  }
+
+  // The same for `units` units from `at` on of a row of the batch; state: null for zeros.
+  void put_row(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
+               std::int64_t units) const noexcept {
+    const Buffer& out = context_.outputs[output];
+    if (out.data == nullptr) return;
+    T* const to = out.as<T>() + layer * size_.state() + at;
+    if (state == nullptr) {
+      std::fill_n(to, units, T(0));
+    } else {
+      std::copy_n(state + at, units, to);
     }
   }
 
@@ -151,6 +172,21 @@ class Forward {
       for (std::int64_t b = row; b < row + rows; ++b) {
         const std::int64_t at = b * size.hidden + unit,
                            element = (b * size.time + t) * size.hidden + unit;
+        const LstmLength length = lstm_length(lengths_, b, size.time);
+        if (t == 0 && length.steps == 0) {
+          put_row(1, layer, at, hidden_before, units);
+          put_row(2, layer, at, cell_before, units);
+        }
+        if (t >= length.steps) {
+          std::fill_n(hidden + at, units, T(0));
+          std::fill_n(cell + at, units, T(0));
+          if (sequence != nullptr) std::fill_n(sequence + element, units, T(0));
+          for (int gate = 0; gates != nullptr && gate < 4; ++gate)
+            std::fill_n(gates + b * size.gates() + gate * size.hidden + unit, units, T(0));
+          if (!is_last(layer) && size.has_dropout)
+            std::fill_n(dropped(layer + 1) + at, units, T(0));
+          continue;
+        }
         cell_forward<T>({.product = product + (b - row) * 4 * units,
                          .bias = in(at_.b(layer)) + unit,
                          .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
@@ -161,6 +197,15 @@ class Forward {
                          .stride = size.hidden,
                          .product_stride = units},
                         units);
+        if (!length.is_valid) {
+          std::fill_n(hidden + at, units, kNan);
+          std::fill_n(cell + at, units, kNan);
+          if (sequence != nullptr) std::fill_n(sequence + element, units, kNan);
+        }
+        if (lengths_ != nullptr && t + 1 == length.steps) {
+          put_row(1, layer, at, hidden, units);
+          put_row(2, layer, at, cell, units);
+        }
         if (!is_last(layer) && size.has_dropout)
           drop_row(layer + 1, hidden + at, dropped(layer + 1) + at, units, element);
       }
@@ -183,6 +228,7 @@ class Forward {
   bool keep_;
   LstmReserve<T> reserve_;
   ForwardSpace<T> space_;
+  const std::int64_t* lengths_;
 };
 
 }  // namespace

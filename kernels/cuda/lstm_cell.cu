@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
@@ -44,6 +45,21 @@ __global__ void __launch_bounds__(kUnits* kRows)
   for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
     using A = Accumulate<T>;
     T* const gates = cell.gates.data + b * cell.gates.stride + j;
+    const LstmLength length = lstm_length(cell.ends.lengths, b, cell.ends.time);
+    const auto put_last = [&](A h, A c) {
+      if (cell.last_hidden != nullptr) cell.last_hidden[b * hidden + j] = static_cast<T>(h);
+      if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
+    };
+    if (cell.ends.t >= length.steps) {
+      if (cell.ends.t == 0) {
+        const StepRows<const T> first{cell.first_hidden, hidden};
+        put_last(value(first, b, j), value(StepRows<const A>{}, cell.first_cell, b, j, hidden));
+      }
+      cell.cell.data[b * cell.cell.stride + j] = 0;
+      cell.hidden.data[b * cell.hidden.stride + j] = T(0);
+      for (std::int64_t gate = 0; gate < 4; ++gate) gates[gate * hidden] = T(0);
+      return;
+    }
     const auto preactivation = [&](std::int64_t gate) {
       return static_cast<A>(gates[gate * hidden]) + static_cast<A>(cell.bias[gate * hidden + j]);
     };
@@ -51,12 +67,12 @@ __global__ void __launch_bounds__(kUnits* kRows)
     constexpr functors::Tanh tanh;
     const A i = sigmoid(preactivation(0)), f = sigmoid(preactivation(1));
     const A g = tanh(preactivation(2)), o = sigmoid(preactivation(3));
-    const A c = f * value(cell.cell_before, cell.first_cell, b, j, hidden) + i * g;
-    const A h = o * tanh(c);
+    A c = f * value(cell.cell_before, cell.first_cell, b, j, hidden) + i * g;
+    A h = o * tanh(c);
+    if (!length.is_valid) c = h = std::numeric_limits<A>::quiet_NaN();
     cell.cell.data[b * cell.cell.stride + j] = c;
     cell.hidden.data[b * cell.hidden.stride + j] = static_cast<T>(h);
-    if (cell.last_hidden != nullptr) cell.last_hidden[b * hidden + j] = static_cast<T>(h);
-    if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
+    if (cell.ends.t + 1 == length.steps) put_last(h, c);
     if (!cell.keep) return;
     gates[0] = static_cast<T>(i);
     gates[hidden] = static_cast<T>(f);
@@ -70,20 +86,41 @@ __global__ void __launch_bounds__(kUnits* kRows)
     backward(const CellBackward<T> cell, std::int64_t batch, std::int64_t hidden) {
   for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
     using A = Accumulate<T>;
+    T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
+    const LstmLength length = lstm_length(cell.ends.lengths, b, cell.ends.time);
+    const bool is_over = cell.ends.t >= length.steps, is_last = cell.ends.t + 1 == length.steps;
+    const A d_last_cell = value(StepRows<const A>{}, cell.d_last_cell, b, j, hidden);
+    if (is_over) {
+      for (std::int64_t gate = 0; gate < 4; ++gate) d_gates[gate * hidden] = T(0);
+      if (cell.d_first_cell != nullptr)
+        cell.d_first_cell[b * hidden + j] = static_cast<T>(d_last_cell);
+      return;
+    }
     const A i = value(cell.gates, b, j), f = value(cell.gates, b, j + hidden);
     const A g = value(cell.gates, b, j + 2 * hidden), o = value(cell.gates, b, j + 3 * hidden);
     const A tanh_c = functors::Tanh{}(value(cell.cell, b, j));
-    const A dh = value(cell.d_hidden, b, j) + value(cell.d_output, b, j);
+    const A d_hidden = is_last ? value(StepRows<const T>{cell.d_last_hidden, hidden}, b, j)
+                               : value(cell.d_hidden, b, j);
+    const A dh = d_hidden + value(cell.d_output, b, j);
     const A dc =
-        value(cell.d_cell_after, cell.d_last_cell, b, j, hidden) + dh * o * (1 - tanh_c * tanh_c);
+        (is_last ? d_last_cell : value(cell.d_cell_after, b, j)) + dh * o * (1 - tanh_c * tanh_c);
     const A before = value(cell.cell_before, cell.first_cell, b, j, hidden);
     if (cell.d_cell.data != nullptr) cell.d_cell.data[b * cell.d_cell.stride + j] = dc * f;
     if (cell.d_first_cell != nullptr) cell.d_first_cell[b * hidden + j] = static_cast<T>(dc * f);
-    T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
     d_gates[0] = static_cast<T>(dc * g * (i * (1 - i)));
     d_gates[hidden] = static_cast<T>(dc * before * (f * (1 - f)));
     d_gates[2 * hidden] = static_cast<T>(dc * i * (1 - g * g));
     d_gates[3 * hidden] = static_cast<T>(dh * tanh_c * (o * (1 - o)));
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kUnits* kRows)
+    put_initial(const std::int64_t* lengths, const T* d_last, T* d_first, std::int64_t batch,
+                std::int64_t hidden) {
+  for_cells(batch, hidden, [&](std::int64_t b, std::int64_t j) {
+    if (lengths[b] != 0) return;
+    d_first[b * hidden + j] = d_last == nullptr ? T(0) : d_last[b * hidden + j];
   });
 }
 
@@ -113,14 +150,18 @@ __global__ void drop_groups(const T* from, T* to, std::int64_t count, std::int64
   }
 }
 
+dim3 blocks_of(const LstmSizes& size) noexcept {
+  constexpr std::int64_t kMostWide = 1 << 20, kMostHigh = 1 << 15;
+  return {static_cast<unsigned>(std::min(kMostWide, (size.hidden + kUnits - 1) / kUnits)),
+          static_cast<unsigned>(std::min(kMostHigh, (size.batch + kRows - 1) / kRows))};
+}
+
 template <class Parameters, class Kernel>
 Status launch_cells(cudaStream_t stream, const LstmSizes& size, Kernel kernel,
                     const Parameters& cell) noexcept {
   if (size.state() == 0) return {};
-  constexpr std::int64_t kMostWide = 1 << 20, kMostHigh = 1 << 15;
-  const dim3 blocks(static_cast<unsigned>(std::min(kMostWide, (size.hidden + kUnits - 1) / kUnits)),
-                    static_cast<unsigned>(std::min(kMostHigh, (size.batch + kRows - 1) / kRows)));
-  return launch(stream, kernel, blocks, dim3(kUnits, kRows), cell, size.batch, size.hidden);
+  return launch(stream, kernel, blocks_of(size), dim3(kUnits, kRows), cell, size.batch,
+                size.hidden);
 }
 
 }  // namespace
@@ -138,6 +179,14 @@ Status cell_backward(cudaStream_t stream, const LstmSizes& size,
 }
 
 template <class T>
+Status pass_by(cudaStream_t stream, const LstmSizes& size, const std::int64_t* lengths,
+               const T* d_last_hidden, T* d_first_hidden) noexcept {
+  if (size.state() == 0) return {};
+  return launch(stream, put_initial<T>, blocks_of(size), dim3(kUnits, kRows), lengths,
+                d_last_hidden, d_first_hidden, size.batch, size.hidden);
+}
+
+template <class T>
 Status drop(cudaStream_t stream, const LstmSizes& size, const T* from, T* to, double probability,
             const std::int64_t* draw, std::int64_t layer, bool time_major) noexcept {
   const std::int64_t count = size.steps();
@@ -152,6 +201,8 @@ Status drop(cudaStream_t stream, const LstmSizes& size, const T* from, T* to, do
 #define EBB_LSTM_CELL(T)                                                                          \
   template Status cell_forward(cudaStream_t, const LstmSizes&, const CellForward<T>&) noexcept;   \
   template Status cell_backward(cudaStream_t, const LstmSizes&, const CellBackward<T>&) noexcept; \
+  template Status pass_by(cudaStream_t, const LstmSizes&, const std::int64_t*, const T*,          \
+                          T*) noexcept;                                                           \
   template Status drop(cudaStream_t, const LstmSizes&, const T*, T*, double, const std::int64_t*, \
                        std::int64_t, bool) noexcept;
 EBB_LSTM_CELL(float)

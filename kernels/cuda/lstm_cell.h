@@ -14,6 +14,12 @@ struct StepRows {
   std::int64_t stride = 0;
 };
 
+// Where the steps of a batch end: after lengths[row] of them, at `time` where that is null.
+struct StepEnds {
+  const std::int64_t* lengths = nullptr;
+  std::int64_t t = 0, time = 0;  // this step, of all
+};
+
 template <class T>
 struct CellForward {
   StepRows<T> gates;  // x W + h R of the four gates, next to each other; with keep overwritten by
@@ -23,8 +29,10 @@ struct CellForward {
   const T* first_cell;           // [batch, hidden]: in the place of one that is null; null: zeros
   StepRows<Accumulate<T>> cell;  // may be cell_before
   StepRows<T> hidden;
-  T* last_hidden;  // [batch, hidden] both: a second place, or null
-  T* last_cell;
+  T* last_hidden;         // [batch, hidden] both: a second place for the last step of each row, or
+  T* last_cell;           // null
+  const T* first_hidden;  // [batch, hidden]: what is the last of a row without steps; null: zeros
+  StepEnds ends;
   bool keep;
 };
 
@@ -38,7 +46,10 @@ struct CellBackward {
   const T* d_last_cell;            // [batch, hidden]: in the place of one that is null; null: zeros
   StepRows<Accumulate<T>> d_cell;  // for the step before, or null; may be d_cell_after
   T* d_first_cell;                 // [batch, hidden]: a second place, or null
-  StepRows<T> d_gates;             // before activation; may be gates
+  const T* d_last_hidden;  // [batch, hidden]: in the place of d_hidden for a row whose last step
+                           // this is; null: zeros
+  StepEnds ends;
+  StepRows<T> d_gates;  // before activation; may be gates
 };
 
 template <class T>
@@ -47,6 +58,12 @@ Status cell_forward(cudaStream_t stream, const LstmSizes& size,
 template <class T>
 Status cell_backward(cudaStream_t stream, const LstmSizes& size,
                      const CellBackward<T>& cell) noexcept;
+
+// The gradient of the initial hidden state [batch, hidden] of rows without steps: d_last_hidden, or
+// zeros where that is null.
+template <class T>
+Status pass_by(cudaStream_t stream, const LstmSizes& size, const std::int64_t* lengths,
+               const T* d_last_hidden, T* d_first_hidden) noexcept;
 
 // Dropout of the input [batch, time, hidden] of a layer, by the rule of lstm.h; time-major rows
 // instead where that is said. to may be from.

@@ -74,7 +74,9 @@ class Backward {
     const auto d_outputs = steps(from_above, size.hidden);
     T* const dh0 = of_.state_gradient(of_.at.h0, layer);
     T* const dc0 = of_.state_gradient(of_.at.c0, layer);
-    StepRows<const T> d_hidden{of_.of_layer(of_.d_hidden, layer), size.hidden};
+    const T* const d_last_hidden = of_.of_layer(of_.d_hidden, layer);
+    const std::int64_t* const lengths = of_.lengths();
+    StepRows<const T> d_hidden;
     StepRows<Accumulate<T>> d_cell;
     for (std::int64_t t = size.time - 1; t >= 0; --t) {
       const StepRows<Accumulate<T>> cell = rows_at(cells, t), d_cell_after = d_cell;
@@ -93,6 +95,8 @@ class Backward {
                                 .d_last_cell = of_.of_layer(of_.d_cell, layer),
                                 .d_cell = d_cell,
                                 .d_first_cell = t > 0 ? nullptr : dc0,
+                                .d_last_hidden = d_last_hidden,
+                                .ends = {lengths, t, size.time},
                                 .d_gates = rows_at(d_gate_steps, t)}));
       T* const d_hidden_before = t == 0 ? dh0 : space_.d_hidden;
       if (d_hidden_before != nullptr)
@@ -100,6 +104,8 @@ class Backward {
                          d_hidden_before));
       d_hidden = {d_hidden_before, size.hidden};
     }
+    if (lengths != nullptr && dh0 != nullptr)
+      return pass_by<T>(stream(), size, lengths, d_last_hidden, dh0);
     return {};
   }
 

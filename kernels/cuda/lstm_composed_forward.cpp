@@ -64,6 +64,8 @@ class Forward {
       EBB_TRY(copy(stream(), last(1, layer), h0, bytes));
       return copy(stream(), last(2, layer), c0, bytes);
     }
+    const auto* const lengths =
+        at_.lengths < 0 ? nullptr : in<const std::int64_t>(static_cast<std::size_t>(at_.lengths));
     const T* x = in(0);
     if (layer > 0) EBB_TRY(input_from_below(layer, x));
     T* const gates = keep_ ? reserve_.gates(layer) : space_.gates;
@@ -80,7 +82,6 @@ class Forward {
       if (h.data != nullptr)
         EBB_TRY(multiply(t == 0 || sparse ? Products::kFirstStep : Products::kStep, h.data,
                          in(at_.r(layer)), gate_steps.at(t), true));
-      const bool is_last = t + 1 == size_.time;
       EBB_TRY(cell_forward<T>(stream(), size_,
                               {.gates = rows_at(gate_steps, t),
                                .bias = in(at_.b(layer)),
@@ -88,8 +89,10 @@ class Forward {
                                .first_cell = c0,
                                .cell = rows_at(cells, t),
                                .hidden = rows_at(states, t),
-                               .last_hidden = is_last ? last(1, layer) : nullptr,
-                               .last_cell = is_last ? last(2, layer) : nullptr,
+                               .last_hidden = last(1, layer),
+                               .last_cell = last(2, layer),
+                               .first_hidden = h0,
+                               .ends = {lengths, t, size_.time},
                                .keep = keep_}));
       h = {states.at(t), states.row};
       c = {cells.at(t), cells.row};

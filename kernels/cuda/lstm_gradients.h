@@ -39,6 +39,9 @@ struct LstmGradients {
   U* of_layer(U* states, std::int64_t layer) const noexcept {
     return states == nullptr ? nullptr : states + layer * size.state();
   }
+  const std::int64_t* lengths() const noexcept {
+    return at.lengths < 0 ? nullptr : in<const std::int64_t>(static_cast<std::size_t>(at.lengths));
+  }
   const T* h0(std::int64_t layer) const noexcept { return initial(at.h0, layer); }
   const T* c0(std::int64_t layer) const noexcept { return initial(at.c0, layer); }
   T* state_gradient(std::int64_t input, std::int64_t layer) const noexcept {
@@ -68,7 +71,7 @@ struct LstmGradients {
   // All gradients of a sequence without steps, or of no sequences.
   Status without_steps(cudaStream_t stream) const noexcept {
     for (std::int64_t i = 0; i < at.count; ++i) {
-      if (i == at.draw) continue;
+      if (!at.has_gradient(i)) continue;
       const auto input = static_cast<std::size_t>(i);
       const T* const from = i == at.h0 ? d_hidden : i == at.c0 ? d_cell : nullptr;
       EBB_TRY(

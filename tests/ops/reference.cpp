@@ -21,6 +21,7 @@ std::vector<Reference> all_references() {
   add_lstm_references(references);
   add_shape_references(references);
   add_index_references(references);
+  add_sequence_references(references);
   add_layout_references(references);
   add_order_references(references);
   add_statistic_references(references);

@@ -60,6 +60,7 @@ void add_random_references(std::vector<Reference>& references);
 void add_lstm_references(std::vector<Reference>& references);
 void add_shape_references(std::vector<Reference>& references);
 void add_index_references(std::vector<Reference>& references);
+void add_sequence_references(std::vector<Reference>& references);
 void add_layout_references(std::vector<Reference>& references);
 void add_order_references(std::vector<Reference>& references);
 void add_statistic_references(std::vector<Reference>& references);

@@ -33,6 +33,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_lstm_samples(samples, dtype);
   add_shape_samples(samples);
   add_index_samples(samples);
+  add_sequence_samples(samples);
   add_layout_samples(samples);
   add_where_samples(samples);
   add_order_samples(samples);

@@ -77,6 +77,7 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype);
 void add_lstm_samples(std::vector<Sample>& samples, DType dtype);
 void add_shape_samples(std::vector<Sample>& samples);
 void add_index_samples(std::vector<Sample>& samples);
+void add_sequence_samples(std::vector<Sample>& samples);
 void add_layout_samples(std::vector<Sample>& samples);
 void add_where_samples(std::vector<Sample>& samples);
 void add_order_samples(std::vector<Sample>& samples);

@@ -11,13 +11,14 @@ constexpr std::int64_t kIn = 2, kHidden = 3;
 
 struct Stack {
   int layers;
-  bool state, dropout;
+  bool state, dropout, lengths = false;
 };
 
 std::vector<SampleInput> inputs_of(const Stack& stack) {
   std::vector<SampleInput> inputs = {{{kOpen, 4, kIn}}};
   if (stack.state) inputs.resize(3, {{stack.layers, kOpen, kHidden}});
   if (stack.dropout) inputs.push_back({{2}, Values::draw});
+  if (stack.lengths) inputs.push_back({{kOpen}, Values::long_labels});  // 0 to 4
   for (int layer = 0; layer < stack.layers; ++layer) {
     inputs.push_back({{layer ? kHidden : kIn, 4 * kHidden}});
     inputs.push_back({{kHidden, 4 * kHidden}});
@@ -30,7 +31,8 @@ Tensors run(const Stack& stack, const Tensors& in) {
   const LstmAttributes attributes{.layers = stack.layers,
                                   .hidden = kHidden,
                                   .has_state = stack.state,
-                                  .dropout = stack.dropout ? 0.3 : 0};
+                                  .dropout = stack.dropout ? 0.3 : 0,
+                                  .has_lengths = stack.lengths};
   const InlineVector<Input, 16> inputs(in.begin(), in.end());
   Tensors all = apply(lstm_op, {inputs.data(), inputs.size()}, attributes, {});
   return {all[0], all[1], all[2]};
@@ -39,13 +41,18 @@ Tensors run(const Stack& stack, const Tensors& in) {
 }  // namespace
 
 void add_lstm_samples(std::vector<Sample>& samples, DType dtype) {
-  std::vector<Stack> stacks = {Stack{1, false, false}, Stack{2, true, true}};
+  std::vector<Stack> stacks = {Stack{1, false, false}, Stack{2, true, true, true}};
   if (!is_half(dtype))
-    stacks = {stacks[0], Stack{2, true, false}, Stack{3, true, true}, Stack{12, true, true}};
+    stacks = {stacks[0],
+              Stack{2, true, false},
+              Stack{3, true, true},
+              Stack{12, true, true},
+              Stack{1, false, false, true},
+              Stack{2, true, true, true}};
   for (const Stack& stack : stacks) {
     const std::string how = ", " + std::to_string(stack.layers) + " layers" +
                             (stack.state ? ", given state" : "") +
-                            (stack.dropout ? ", dropout" : "");
+                            (stack.dropout ? ", dropout" : "") + (stack.lengths ? ", lengths" : "");
     samples.push_back({.op = &lstm_op,
                        .name = "lstm" + how,
                        .inputs = inputs_of(stack),

@@ -43,7 +43,7 @@ inline bool suits_cudnn(const LstmSizes& size, const memory::Profile* profile) n
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   return profile != nullptr && profile->has_cudnn &&
          (size.dtype != DType::bf16 || profile->has_cudnn_bf16) && size.steps() > 0 &&
-         size.in > 0 && size.rows() <= kMost / std::max(size.in, size.gates());
+         !size.has_lengths && size.in > 0 && size.rows() <= kMost / std::max(size.in, size.gates());
 }
 
 inline constexpr std::size_t kCudnnAlignment = 256;

@@ -27,7 +27,7 @@ namespace ebb::cuda {
 struct LstmSizes {
   DType dtype;
   std::int64_t batch, time, in, hidden, layers;
-  bool has_state, has_dropout;
+  bool has_state, has_dropout, has_lengths;
 
   LstmSizes(const Spec& x, const LstmAttributes& attributes) noexcept
       : dtype(x.dtype),
@@ -37,7 +37,8 @@ struct LstmSizes {
         hidden(attributes.hidden),
         layers(attributes.layers),
         has_state(attributes.has_state != 0),
-        has_dropout(attributes.dropout > 0 && attributes.layers > 1) {}
+        has_dropout(attributes.dropout > 0 && attributes.layers > 1),
+        has_lengths(attributes.has_lengths != 0) {}
 
   std::int64_t gates() const noexcept { return 4 * hidden; }
   std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer

@@ -1,0 +1,27 @@
+#pragma once
+#include "ebb/core/kernels/index.h"
+
+namespace ebb {
+
+// A tensor seen as [batch, time, bytes].
+struct Sequences {
+  std::int64_t batch = 1, time = 1, bytes = 1;
+
+  explicit Sequences(const Spec& x) noexcept
+      : batch(x.shape.dim(0)),
+        time(x.shape.dim(1)),
+        bytes(static_cast<std::int64_t>(size_of(x.dtype))) {
+    for (int i = 2; i < x.shape.rank(); ++i) bytes *= x.shape.dim(i);
+  }
+};
+
+namespace cpu {
+// out[b, t] = in[b, n - 1 - t] for t < n = lengths[b] (i64), in[b, t] from there on; any dtype.
+// Where a length is outside [0, time]: missing_byte().
+Status reverse_sequence(const KernelContext&);
+}  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction reverse_sequence;
+}  // namespace cuda
+}  // namespace ebb

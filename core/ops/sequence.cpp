@@ -1,0 +1,40 @@
+#include "ebb/core/ops/sequence.h"
+
+#include "ebb/core/kernels/sequence.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+void infer_reverse_sequence(Inference& inference) {
+  const Spec &x = inference.inputs[0], &lengths = inference.inputs[1];
+  inference.require(x.shape.rank() >= 2, "takes x [batch, time, ...]");
+  inference.require(
+      lengths.dtype == DType::i64 && detail::may_equal(lengths.shape, {x.shape.dim(0)}),
+      "the lengths must be integers [batch]");
+  inference.output(x.dtype, x.shape);
+}
+
+}  // namespace
+
+Tensor reverse_sequence(const Operand& x, const Operand& lengths) {
+  const OpDef& op = reverse_sequence_op;
+  detail::tensor_of(op, x);
+  const bool is_short = detail::tensor_of(op, lengths).dtype() == DType::i32;
+  return is_short ? apply_one(op, {x, cast(lengths, DType::i64)}, {}, x.site())
+                  : apply_one(op, {x, lengths}, {}, x.site());
+}
+
+constinit const OpDef reverse_sequence_op{
+    .name = "reverse_sequence",
+    .infer = infer_reverse_sequence,
+    .gradient = [](const GradientContext& g) -> Tensors {
+      if (!is_floating(g.x(0).dtype())) return {{}, {}};
+      return {apply_one(reverse_sequence_op, {g.take_dy(), g.x(1)}, {}, g.site()), {}};
+    },
+    .keeps = input(1),
+    .cpu = {cpu::reverse_sequence},
+    .cuda = {cuda::reverse_sequence}};
+
+}  // namespace ebb

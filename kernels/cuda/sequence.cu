@@ -1,0 +1,53 @@
+#include "ebb/core/kernels/sequence.h"
+
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/indices.h"
+#include "ebb/kernels/cuda/walk.h"
+#include "ebb/kernels/cuda/words.h"
+
+namespace ebb::cuda {
+namespace {
+
+// A step in words.
+template <class W, class Index>
+struct Reverse {
+  const W* in;
+  const std::int64_t* lengths;
+  W* out;
+  Divider<Index> words, time;
+  unsigned missing;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const auto at = static_cast<Index>(i), step = words.quotient(at), row = time.quotient(step);
+    const auto t = static_cast<std::int64_t>(step - row * time.divisor);
+    const std::int64_t length = lengths[row];
+    const bool is_valid = length >= 0 && length <= static_cast<std::int64_t>(time.divisor);
+    const std::int64_t moved = t < length ? length - 1 - 2 * t : 0;
+    out[i] =
+        is_valid ? in[i + moved * static_cast<std::int64_t>(words.divisor)] : word_of<W>(missing);
+  }
+};
+
+}  // namespace
+
+Status reverse_sequence(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const Sequences all(in.spec);
+  if (out.elements() == 0) return {};
+  const auto* lengths = context.inputs[1].as<const std::int64_t>();
+  const unsigned missing = missing_byte(in.spec.dtype);
+  return with_words(static_cast<std::size_t>(all.bytes), {in.data, out.data}, [&]<class W>(W) {
+    const std::int64_t words = all.bytes / static_cast<std::int64_t>(sizeof(W));
+    const std::int64_t count = all.batch * all.time * words;
+    const auto reverse = [&]<class Index>(Index) {
+      const Reverse<W, Index> body{
+          in.as<const W>(),         lengths, out.as<W>(), Divider<Index>(words),
+          Divider<Index>(all.time), missing};
+      return for_each<1>(stream_of(context), body, count, true);
+    };
+    return is_short(count) ? reverse(std::uint32_t{}) : reverse(std::uint64_t{});
+  });
+}
+
+}  // namespace ebb::cuda

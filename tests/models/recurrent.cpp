@@ -1,0 +1,179 @@
+// Sequences of their own lengths, and both ways, against PyTorch's
+// (tests/golden/make_recurrent.py).
+#include <cmath>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/sequence.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/lstm.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+// Forward, and the gradients of sum(sequence^2) + sum(hidden cell).
+struct Problem {
+  Problem(const Parameters& parameters, const Golden& file, bool both)
+      : golden(file),
+        prefix(both ? "both." : "lstm."),
+        lstm(parameters.scope(both ? "both" : "lstm"), 3,
+             {.hidden = 5, .layers = 2, .bidirectional = both}) {}
+
+  Tensor of(const std::string& name) const { return golden[prefix + name]; }
+
+  // Sequence, hidden, cell, and the loss.
+  Tensors run(const Tensor& x, const Tensor& hidden, const Tensor& cell,
+              const Tensor& lengths) const {
+    const models::LstmOutput out =
+        lstm(x, {.phase = Phase::training, .initial = {hidden, cell}, .lengths = lengths});
+    return {out.sequence, out.hidden, out.cell,
+            sum(square(out.sequence)) + sum(out.hidden * out.cell)};
+  }
+
+  void check(const Tensors& outputs, DType dtype) const {
+    const double near = dtype == DType::f32 ? 1e-5 : 1e-12;
+    const char* const names[] = {"sequence", "hidden", "cell"};
+    for (std::size_t i = 0; i < 3; ++i) {
+      CAPTURE(names[i]);
+      CHECK(distance(outputs[i], of(names[i])) < near);
+    }
+  }
+  void check_gradient(const Tensor& gradient, const std::string& name, DType dtype) const {
+    CAPTURE(name);
+    CHECK(distance(gradient, golden["gradient." + name]) < (dtype == DType::f32 ? 1e-5 : 1e-12));
+  }
+
+  const Golden& golden;
+  const std::string prefix;
+  const models::Lstm lstm;
+};
+
+}  // namespace
+
+TEST_CASE("sequences of their own lengths are gone through as PyTorch's packed ones, eagerly",
+          "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const bool both = GENERATE(false, true);
+  const Golden golden(std::string("recurrent_") + name(dtype));
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const Problem problem(parameters, golden, both);
+  parameters.load(golden.path());
+  const Tensor x = problem.of("x").with_grad(), hidden = problem.of("initial_hidden").with_grad(),
+               cell = problem.of("initial_cell").with_grad();
+  const Tensors outputs = problem.run(x, hidden, cell, problem.of("lengths"));
+  problem.check(outputs, dtype);
+  outputs[3].backward();
+  problem.check_gradient(x.grad(), problem.prefix + "x", dtype);
+  problem.check_gradient(hidden.grad(), problem.prefix + "initial_hidden", dtype);
+  problem.check_gradient(cell.grad(), problem.prefix + "initial_cell", dtype);
+  for (const auto& [name, tensor] : parameters.entries())
+    problem.check_gradient(tensor.grad(), name, dtype);
+}
+
+TEST_CASE("sequences of their own lengths are gone through as PyTorch's packed ones, in a graph",
+          "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const bool both = GENERATE(false, true);
+  const Golden golden(std::string("recurrent_") + name(dtype));
+  Graph graph;
+  const Parameters parameters(graph, Seed{1}, dtype);
+  const Problem problem(parameters, golden, both);
+  const std::int64_t states = both ? 4 : 2;
+  const Tensor x = graph.placeholder("x", dtype, {-1, -1, 3});
+  const Tensor hidden = graph.placeholder("hidden", dtype, {states, -1, 5});
+  const Tensor cell = graph.placeholder("cell", dtype, {states, -1, 5});
+  const Tensor lengths = graph.placeholder("lengths", DType::i32, {-1});
+  const Tensors outputs = problem.run(x, hidden, cell, lengths);
+  Tensors inputs = {x, hidden, cell};
+  std::vector<std::string> names = {"x", "initial_hidden", "initial_cell"};
+  for (std::string& name : names) name = problem.prefix + name;
+  for (const auto& [name, tensor] : parameters.entries()) {
+    inputs.push_back(tensor);
+    names.push_back(name);
+  }
+  const Tensors computed = gradients(outputs[3], inputs);
+  Session session(graph);
+  session.initialize();
+  session.restore(golden.path(), parameters);
+  const Feeds feeds = {{x, problem.of("x")},
+                       {hidden, problem.of("initial_hidden")},
+                       {cell, problem.of("initial_cell")},
+                       {lengths, Tensor::from({6, 1, 4, 3})}};
+  problem.check(session.run(outputs, feeds), dtype);
+  const Tensors values = session.run(computed, feeds);
+  for (std::size_t i = 0; i < names.size(); ++i) problem.check_gradient(values[i], names[i], dtype);
+}
+
+TEST_CASE("lengths that are all of the sequence change nothing, bit for bit", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = normal({4, 6, 3});
+  const models::LstmOutput with = lstm(x, {.lengths = Tensor::full({4}, 6, DType::i64)});
+  const models::LstmOutput without = lstm(x);
+  CHECK(bit_equal(with.sequence, without.sequence));
+  CHECK(bit_equal(with.hidden, without.hidden));
+  CHECK(bit_equal(with.cell, without.cell));
+}
+
+TEST_CASE("a row of a batch does not depend on the others or on what is behind its end",
+          "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
+  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2, .bidirectional = true});
+  const Tensor x = normal({3, 6, 3}, {.dtype = DType::f64});
+  const Tensor lengths = Tensor::from({2, 0, 5});
+  const models::LstmOutput all = lstm(x, {.lengths = lengths});
+  const models::LstmOutput alone = lstm(reshape(slice(x[0], 0, 2), {1, 2, 3}));
+  CHECK(distance(slice(all.sequence[0], 0, 2), alone.sequence[0]) < 1e-14);
+  CHECK(distance(all.hidden[3][0], alone.hidden[3][0]) < 1e-14);
+  CHECK(distance(all.cell[0][0], alone.cell[0][0]) < 1e-14);
+  CHECK(sum(square(slice(all.sequence[0], 2))).item<double>() == 0);
+  CHECK(sum(square(all.sequence[1])).item<double>() == 0);
+  CHECK(sum(square(all.hidden[1][1])).item<double>() == 0);
+}
+
+TEST_CASE("a length that cannot be makes its row NaN and no other", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = normal({3, 6, 3});
+  for (const int wrong : {-1, 7}) {
+    const models::LstmOutput out = lstm(x, {.lengths = Tensor::from({6, wrong, 6})});
+    for (const Tensor& part : {out.sequence[1], out.hidden[0][1], out.cell[1][1]})
+      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(std::isnan(value));
+    CHECK(bit_equal(out.sequence[2], lstm(x).sequence[2]));
+  }
+  CHECK_ERROR(lstm(x, {.lengths = Tensor::from({6.f, 1.f, 6.f})}), Error, "i32 or i64");
+  CHECK_ERROR(lstm(x, {.lengths = Tensor::from({6, 1})}), ShapeError, "integers [batch]");
+}
+
+TEST_CASE("steps one by one are what the sequence gives", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
+  const LstmWeights weights = {.input = normal({3, 20}, {.dtype = DType::f64}),
+                               .recurrent = normal({5, 20}, {.dtype = DType::f64}),
+                               .bias = normal({20}, {.dtype = DType::f64})};
+  const Tensor x = normal({2, 4, 3}, {.dtype = DType::f64});
+  LstmCellState state;
+  for (int t = 0; t < 4; ++t) state = lstm_cell(select(x, 1, t), state, weights);
+  const LstmResult whole = lstm(x, {&weights, 1});
+  CHECK(distance(state.hidden, whole.hidden[0]) < 1e-14);
+  CHECK(distance(state.cell, whole.cell[0]) < 1e-14);
+  const int line = __LINE__ + 1;
+  const auto wrong = [&] { return lstm_cell(x, state, weights); };
+  CHECK_ERROR(wrong(), ShapeError, "[lstm_cell] takes x [batch, in]");
+  CHECK_ERROR(wrong(), ShapeError, "recurrent.cpp:" + std::to_string(line));
+}
+
+TEST_CASE("a reversed sequence has what follows its end where it was", "[models]") {
+  const Tensor x = Tensor::from({{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}});
+  const Tensor lengths = Tensor::from({3, 0, 5});
+  CHECK(reverse_sequence(x, lengths).to_vector<int>() ==
+        std::vector<int>{3, 2, 1, 4, 5, 6, 7, 8, 0, 0, 0, 0});
+  CHECK_ERROR(reverse_sequence(x, Tensor::from({1, 2})), ShapeError, "integers [batch]");
+  CHECK_ERROR(reverse_sequence(x[0], lengths), ShapeError, "[batch, time, ...]");
+}
+
+}  // namespace ebb::tests
