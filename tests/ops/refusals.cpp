@@ -112,7 +112,14 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(square(Operand(2)), Error, "[square] takes a tensor here, not a number");
   CHECK_ERROR(square(Tensor()), Error, "[square] an input is a tensor that holds nothing");
   CHECK_ERROR(x + Tensor(), Error, "holds nothing");
-  CHECK_ERROR(matmul(x, f32({3})), ShapeError, "[matmul] takes two matrices");
+  CHECK_ERROR(matmul(x, f32({})), ShapeError, "[matmul] takes matrices or vectors, not a scalar");
+  CHECK_ERROR(matmul(x, f32({2})), ShapeError,
+              "[matmul] axis 1 of the first matrix and axis 0 of the second must have one size; "
+              "inputs are f32[2, 3], f32[2] (");
+  CHECK_ERROR(matmul(f32({3}), x, {.transpose_a = true, .transpose_b = true}), ShapeError,
+              "[matmul] transposes matrices, not a vector");
+  CHECK_ERROR(matmul(f32({2, 4, 3}), f32({5, 3, 2})), ShapeError,
+              "[matmul] shapes do not broadcast; inputs are f32[2, 4, 3], f32[5, 3, 2] (");
   CHECK_ERROR(dense(x, f32({4, 5})), ShapeError, "[dense] the last axis of x must have the size");
   CHECK_ERROR(dense(x, f32({3, 5}), f32({4})), ShapeError, "[dense] the bias must be [out]");
   CHECK_ERROR(sum(x, {.axes = {2}}), ShapeError,
