@@ -1,6 +1,7 @@
 // Whether what definitions keep for their gradients is worth the memory.
 #include <cstring>
 
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
@@ -51,6 +52,11 @@ Tensor changed(const Tensor& tensor) {
       return changed_by<std::int32_t>(tensor, [](std::int32_t x) { return (x + 1) % 5; });
     case DType::i64:
       return changed_by<std::int64_t>(tensor, [](std::int64_t x) { return (x + 1) % 5; });
+    case DType::boolean:
+      return cast(
+          changed_by<std::uint8_t>(cast(tensor, DType::u8),
+                                   [](std::uint8_t x) { return static_cast<std::uint8_t>(x ^ 1); }),
+          DType::boolean);
     case DType::u8:
       return changed_by<std::uint8_t>(
           tensor, [](std::uint8_t x) { return static_cast<std::uint8_t>(x ^ 1); });
