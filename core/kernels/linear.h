@@ -21,7 +21,7 @@ struct ActivationAttributes {
 };
 
 namespace cpu {
-// out[m, n] = op(a) op(b), two-dimensional; floating.
+// out[..., m, n] = op(a) op(b), matrices whose leading axes broadcast to those of out; floating.
 Status matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
 Status dense(const KernelContext&);

@@ -1,6 +1,8 @@
 #include "ebb/core/ops/all_operators.h"
 
 #include "ebb/core/ops/comparison.h"
+#include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/fill.h"
@@ -12,6 +14,7 @@
 #include "ebb/core/ops/memory_figures.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
@@ -48,6 +51,12 @@ std::span<const OpDef* const> all_operators() noexcept {
       &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
+      // conv
+      &conv2d_op, &conv2d_input_gradient_op, &conv2d_weight_gradient_op,
+      // pool
+      &max_pool_op, &max_pool_select_op, &max_pool_backward_op, &avg_pool_op, &avg_pool_backward_op,
+      // attention
+      &attention_op, &attention_backward_op, &causal_bias_op,
       // loss
       &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &difference_op,
       // random

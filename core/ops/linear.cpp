@@ -1,5 +1,6 @@
 #include "ebb/core/ops/linear.h"
 
+#include <algorithm>
 #include <array>
 
 #include "ebb/core/ops/activations.h"
@@ -13,33 +14,62 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-void infer_matmul(Inference& inference) {
+// The axes of a batch of matrices, or of a vector.
+Shape leading(const Shape& x) {
+  return Shape(x.dims().first(static_cast<std::size_t>(std::max(x.rank() - 2, 0))));
+}
+
+// Of matrices, and of vectors as they are given.
+Shape product_shape(const Inference& inference) {
   detail::require_arithmetic(inference);
   const auto& attributes = inference.attribute<MatmulAttributes>();
   const Shape& a = inference.inputs[0].shape;
   const Shape& b = inference.inputs[1].shape;
-  inference.require(a.rank() == 2 && b.rank() == 2, "takes two matrices");
-  const int inner_a = attributes.transpose_a ? 0 : 1;
-  const int inner_b = attributes.transpose_b ? 1 : 0;
+  inference.require(a.rank() >= 1 && b.rank() >= 1, "takes matrices or vectors, not a scalar");
+  inference.require(
+      (a.rank() > 1 || !attributes.transpose_a) && (b.rank() > 1 || !attributes.transpose_b),
+      "transposes matrices, not a vector");
+  const int inner_a = a.rank() - (attributes.transpose_a ? 2 : 1);
+  const int inner_b = b.rank() - (attributes.transpose_b || b.rank() == 1 ? 1 : 2);
   if (!detail::may_equal(a.dim(inner_a), b.dim(inner_b)))
     inference.fail("axis " + std::to_string(inner_a) + " of the first matrix and axis " +
                    std::to_string(inner_b) + " of the second must have one size");
-  inference.output(inference.inputs[0].dtype, {a.dim(1 - inner_a), b.dim(1 - inner_b)});
+  Shape out;
+  if (a.rank() > 2 || b.rank() > 2) out = detail::broadcast(inference, leading(a), leading(b));
+  if (a.rank() > 1) out.push_back(a.dim(attributes.transpose_a ? -1 : -2));
+  if (b.rank() > 1) out.push_back(b.dim(attributes.transpose_b ? -2 : -1));
+  return out;
+}
+
+void infer_matmul(Inference& inference) {
+  const Shape out = product_shape(inference);
+  for (const Spec& factor : inference.inputs)
+    inference.require(factor.shape.rank() >= 2, "takes matrices");
+  inference.output(inference.inputs[0].dtype, out);
 }
 
 // With A = op(a), B = op(b): dA = dy B^T, dB = A^T dy, each transposed again where op transposes.
-// What dA alone reads is gone before dB is made.
+// What dA alone reads is gone before dB is made. A factor that meets several has the sum over them;
+// where one B meets all rows of A, that sum is made by the product.
 Tensors matmul_gradient(Gradient g) {
   const auto& attributes = g.attribute<MatmulAttributes>();
   const bool ta = attributes.transpose_a;
   const bool tb = attributes.transpose_b;
+  const bool is_batch = g.dy().rank() > 2;
+  const bool by_rows = is_batch && g.x(1).rank() == 2 && !ta;
   Tensor da, db;
-  if (g.wants(0))
+  if (g.wants(0)) {
     da = ta ? matmul(g.take_x(1), g.dy(), {.transpose_a = tb, .transpose_b = true})
             : matmul(g.dy(), g.take_x(1), {.transpose_b = !tb});
-  if (g.wants(1))
-    db = tb ? matmul(g.dy(), g.x(0), {.transpose_a = true, .transpose_b = ta})
-            : matmul(g.x(0), g.dy(), {.transpose_a = !ta});
+    if (is_batch && !by_rows) da = sum_like(std::move(da), g.x(0));
+  }
+  if (g.wants(1)) {
+    const Tensor a = by_rows ? detail::as_matrix(g.x(0)) : g.x(0);
+    const Tensor dy = by_rows ? detail::as_matrix(g.dy()) : g.dy();
+    db = tb ? matmul(dy, a, {.transpose_a = true, .transpose_b = ta})
+            : matmul(a, dy, {.transpose_a = !ta});
+    if (is_batch && !by_rows) db = sum_like(std::move(db), g.x(1));
+  }
   return {da, db};
 }
 
@@ -138,10 +168,23 @@ Tensor apply_dense(std::span<const Input> inputs, Activation activation, CallSit
 }  // namespace
 
 Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
-  detail::tensor_of(matmul_op, a);
-  detail::tensor_of(matmul_op, b);
-  return apply_one(matmul_op, {a, b}, MatmulAttributes{options.transpose_a, options.transpose_b},
-                   a.site());
+  const int a_rank = detail::tensor_of(matmul_op, a).rank();
+  const int b_rank = detail::tensor_of(matmul_op, b).rank();
+  const MatmulAttributes attributes{options.transpose_a, options.transpose_b};
+  if (a_rank > 1 && b_rank > 1) return apply_one(matmul_op, {a, b}, attributes, a.site());
+
+  // A vector is a matrix of one row or one column. What is wrong is told of what was given.
+  const Spec given[] = {{a.tensor().dtype(), a.tensor().shape()},
+                        {b.tensor().dtype(), b.tensor().shape()}};
+  const Attributes of_given = attributes;
+  Specs outputs;
+  product_shape(Inference{matmul_op, given, of_given, a.site(), outputs});
+  const Tensor rows = a_rank == 1 ? unsqueeze(a, 0) : a.take();
+  const Tensor columns = b_rank == 1 ? unsqueeze(b, 1) : b.take();
+  Axes added;
+  if (a_rank == 1) added.push_back(-2);
+  if (b_rank == 1) added.push_back(-1);
+  return squeeze({apply_one(matmul_op, {rows, columns}, attributes, a.site()), a.site()}, added);
 }
 
 Tensor dense(const Operand& x, const Operand& w, const Operand& b, Activation activation) {

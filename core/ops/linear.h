@@ -10,8 +10,12 @@ struct MatmulOptions {
   bool transpose_b = false;
 };
 
-// The product of matrices a [m, k] and b [k, n], each transposed first where the options say so;
-// [m, n], of their dtype. Throws ShapeError.
+// The product of matrices a [..., m, k] and b [..., k, n], each transposed first where the options
+// say so; [..., m, n], of their dtype. The leading axes broadcast by NumPy's rules, and so do those
+// of vectors: a [k] is one row and b [k] one column, whose axis the result does not have. The
+// gradient of a factor that meets several is the sum over them; all their parts are in memory
+// before, except for b [k, n] and an a that is not transposed, which is one product as in dense().
+// Throws ShapeError.
 Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options = {});
 
 // A fully connected layer: activation(x w + b) for x [..., in], weight w [in, out], bias b [out];

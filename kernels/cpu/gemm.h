@@ -34,6 +34,16 @@ struct Cut {
 
   Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noexcept;
   std::int64_t pieces() const noexcept { return row_blocks * column_blocks; }
+
+  struct Block {
+    std::int64_t row, rows, column, columns;
+  };
+  // That of a piece, of a result [m, n].
+  Block block(std::int64_t piece, std::int64_t m, std::int64_t n) const noexcept {
+    const std::int64_t row = piece / column_blocks * row_block;
+    const std::int64_t column = piece % column_blocks * column_block;
+    return {row, std::min(row_block, m - row), column, std::min(column_block, n - column)};
+  }
 };
 
 // The product cut into pieces, over all threads; then epilogue(row, rows, column, columns) for each
@@ -43,10 +53,7 @@ inline void multiply_with(std::int64_t m, std::int64_t n, std::int64_t k, Factor
                           T* c, std::int64_t c_stride, bool accumulate, const Epilogue& epilogue) {
   const Cut cut(m, n, k, b.transposed);
   Workers::instance().run(cut.pieces(), [&](std::int64_t piece) {
-    const std::int64_t row = piece / cut.column_blocks * cut.row_block;
-    const std::int64_t column = piece % cut.column_blocks * cut.column_block;
-    const std::int64_t rows = std::min(cut.row_block, m - row);
-    const std::int64_t columns = std::min(cut.column_block, n - column);
+    const auto [row, rows, column, columns] = cut.block(piece, m, n);
     multiply(rows, columns, k, a.at(row, 0), b.at(0, column), c + row * c_stride + column, c_stride,
              accumulate);
     epilogue(row, rows, column, columns);

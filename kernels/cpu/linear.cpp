@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/linear.h"
 
+#include "ebb/core/kernels/matmul_layout.h"
 #include "ebb/kernels/cpu/activate.h"
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/dispatch.h"
@@ -8,6 +9,9 @@
 
 namespace ebb::cpu {
 namespace {
+
+// Multiplications that are worth a piece of their own.
+constexpr std::int64_t kWorkOfPiece = 100'000;
 
 struct DenseSizes {
   std::int64_t rows, in, out;
@@ -27,15 +31,32 @@ bool reads_input(std::size_t input, const IndexSet& unwanted) {
 
 Status matmul(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, matmul);
-  const auto& attributes = context.attribute<MatmulAttributes>();
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
-  const bool transpose_a = attributes.transpose_a != 0, transpose_b = attributes.transpose_b != 0;
+  const MatmulLayout layout(a.spec.shape, b.spec.shape, out.spec.shape,
+                            context.attribute<MatmulAttributes>());
+  const std::int64_t m = layout.m, n = layout.n, k = layout.k;
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    const std::int64_t n = out.spec.shape[1];
-    multiply_all<T>(out.spec.shape[0], n, a.spec.shape[transpose_a ? 0 : 1],
-                    {a.as<const T>(), a.spec.shape[1], transpose_a},
-                    {b.as<const T>(), b.spec.shape[1], transpose_b}, out.as<T>(), n);
+    const Factor<T> first{a.as<const T>(), a.spec.shape.dim(-1), layout.transpose_a};
+    const Factor<T> second{b.as<const T>(), b.spec.shape.dim(-1), layout.transpose_b};
+    if (layout.batch == 1) return multiply_all<T>(m, n, k, first, second, out.as<T>(), n);
+
+    // A piece is a block of one result, or several small results.
+    const Cut cut(m, n, k, layout.transpose_b);
+    const std::int64_t blocks = cut.pieces(), work = std::max<std::int64_t>(1, m * n * k);
+    const std::int64_t at_once = blocks > 1 ? 1 : std::max<std::int64_t>(1, kWorkOfPiece / work);
+    for_pieces(layout.batch * blocks, at_once, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t piece = begin; piece < end; ++piece) {
+        std::int64_t i, j;
+        layout.factors(piece / blocks, i, j);
+        const auto [row, rows, column, columns] = cut.block(piece % blocks, m, n);
+        Factor<T> x = first, y = second;
+        x.data += i * m * k;
+        y.data += j * k * n;
+        multiply(rows, columns, k, x.at(row, 0), y.at(0, column),
+                 out.as<T>() + (piece / blocks * m + row) * n + column, n, false);
+      }
+    });
   });
 }
 

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "ebb/kernels/cuda/product.h"
@@ -63,6 +64,16 @@ cublasLtMatrixLayout_t make_layout(DType dtype, std::int64_t rows, std::int64_t 
   return layout;
 }
 
+bool set_batch(cublasLtMatrixLayout_t layout, std::int64_t count, std::int64_t next) noexcept {
+  if (layout == nullptr || count > std::numeric_limits<std::int32_t>::max()) return false;
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+    return library().cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof(value)) ==
+           CUBLAS_STATUS_SUCCESS;
+  };
+  return set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(count)) &&
+         set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, next);
+}
+
 template <class T>
 bool set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
          const T& value) noexcept {
@@ -119,9 +130,12 @@ class CublasLtProduct final : public LibraryProduct {
     a_ = layout(shape.transpose_a, shape.m, shape.k, shape.a_stride);
     b_ = layout(shape.transpose_b, shape.k, shape.n, shape.b_stride);
     c_ = layout(false, shape.m, shape.n, shape.c_stride);
+    const bool is_batch = shape.batch == 1 || (set_batch(a_, shape.batch, shape.a_next) &&
+                                               set_batch(b_, shape.batch, shape.b_next) &&
+                                               set_batch(c_, shape.batch, shape.c_next));
     const auto transposition = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
     is_described_ =
-        a_ != nullptr && b_ != nullptr && c_ != nullptr &&
+        is_batch && a_ != nullptr && b_ != nullptr && c_ != nullptr &&
         library().cublasLtMatmulDescCreate(&operation_, compute, scale_type(shape.dtype)) ==
             CUBLAS_STATUS_SUCCESS &&
         set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, transposition(shape.transpose_b)) &&

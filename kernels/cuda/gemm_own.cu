@@ -21,6 +21,7 @@ struct Operands {
   T* c;
   std::int64_t m, n, k;
   std::int64_t a_stride, b_stride, c_stride;
+  std::int64_t batch, a_next, b_next, c_next;
   const T* bias;  // or null
   bool accumulate, relu;
 };
@@ -51,8 +52,13 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
   __shared__ Accumulate<T> b_tile[kDepth][kPitch];
   const int thread = static_cast<int>(threadIdx.x), x = thread % kSide, y = thread / kSide;
   const std::int64_t across = (of.n + kTile - 1) / kTile, down = (of.m + kTile - 1) / kTile;
-  for (std::int64_t tile = blockIdx.x; tile < across * down; tile += gridDim.x) {
+  const std::int64_t tiles = across * down;  // of one product
+  for (std::int64_t at = blockIdx.x; at < tiles * of.batch; at += gridDim.x) {
+    const std::int64_t product = at / tiles, tile = at - product * tiles;
     const std::int64_t row = tile / across * kTile, column = tile % across * kTile;
+    const T* const own_a = of.a + product * of.a_next;
+    const T* const own_b = of.b + product * of.b_next;
+    T* const own_c = of.c + product * of.c_next;
     Accumulate<T> sums[kEach][kEach] = {};
     for (int j = 0; j < kEach && of.bias != nullptr; ++j) {
       const std::int64_t at_column = column + x + j * kSide;
@@ -60,8 +66,8 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
       for (int i = 0; i < kEach; ++i) sums[i][j] = static_cast<Accumulate<T>>(of.bias[at_column]);
     }
     for (std::int64_t depth = 0; depth < of.k; depth += kDepth) {
-      load_tile<!kTransposeA>(a_tile, of.a, of.a_stride, row, of.m, depth, of.k);
-      load_tile<kTransposeB>(b_tile, of.b, of.b_stride, column, of.n, depth, of.k);
+      load_tile<!kTransposeA>(a_tile, own_a, of.a_stride, row, of.m, depth, of.k);
+      load_tile<kTransposeB>(b_tile, own_b, of.b_stride, column, of.n, depth, of.k);
       __syncthreads();
       for (int l = 0; l < kDepth; ++l) {
         Accumulate<T> a[kEach], b[kEach];
@@ -79,7 +85,7 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
       for (int j = 0; j < kEach && at_row < of.m; ++j) {
         const std::int64_t at_column = column + x + j * kSide;
         if (at_column >= of.n) break;
-        T& to = of.c[at_row * of.c_stride + at_column];
+        T& to = own_c[at_row * of.c_stride + at_column];
         Accumulate<T> value = sums[i][j];
         if (of.accumulate) value += static_cast<Accumulate<T>>(to);
         if (of.relu) value = functors::Relu{}(value);
@@ -93,10 +99,10 @@ __global__ void __launch_bounds__(kSide* kSide) multiply(const Operands<T> of) {
 
 Status multiply_own(cudaStream_t stream, const ProductShape& shape, Epilogue epilogue,
                     const ProductOperands& operands) noexcept {
-  if (shape.m == 0 || shape.n == 0) return {};
+  if (shape.m == 0 || shape.n == 0 || shape.batch == 0) return {};
   const std::int64_t across = (shape.n + kTile - 1) / kTile, down = (shape.m + kTile - 1) / kTile;
   constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
-  const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, across * down));
+  const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, across * down * shape.batch));
   const bool relu = epilogue == Epilogue::relu || epilogue == Epilogue::bias_relu;
   const bool bias = epilogue == Epilogue::bias || epilogue == Epilogue::bias_relu;
   return for_floating(shape.dtype, [&](auto type) {
@@ -115,6 +121,10 @@ Status multiply_own(cudaStream_t stream, const ProductShape& shape, Epilogue epi
                               .a_stride = shape.a_stride,
                               .b_stride = shape.b_stride,
                               .c_stride = shape.c_stride,
+                              .batch = shape.batch,
+                              .a_next = shape.a_next,
+                              .b_next = shape.b_next,
+                              .c_next = shape.c_next,
                               .bias = bias ? static_cast<const T*>(operands.vector) : nullptr,
                               .accumulate = operands.accumulate,
                               .relu = relu});

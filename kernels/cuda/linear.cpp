@@ -14,9 +14,9 @@ const Product& product(const KernelContext& context, std::size_t index) noexcept
 }
 
 detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
-                                  const MemoryQuery& query) {
+                                  const MemoryQuery& query, std::size_t alignment = 16) {
   auto prepared = detail::make_ref<PreparedProducts>();
-  prepared->products.emplace_back(shape, epilogue, query);
+  prepared->products.emplace_back(shape, epilogue, query, alignment);
   return prepared;
 }
 
@@ -32,15 +32,30 @@ const Product& input_product_of(const KernelContext& context) noexcept {
 }  // namespace
 
 detail::Ref<Prepared> matmul_prepare(const MemoryQuery& query) {
-  return prepare_one(matmul_product(query), Epilogue::none, query);
+  const MatmulProduct of = matmul_product(query);
+  return prepare_one(of.shape, Epilogue::none, query, of.alignment);
 }
 
 Status matmul(const KernelContext& context) {
-  return product(context, 0)
-      .run(context.stream, {.a = context.inputs[0].data,
-                            .b = context.inputs[1].data,
-                            .c = context.outputs[0].data,
-                            .workspace = context.workspace});
+  const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
+  const auto run = [&](const MatmulProduct::Place& at) {
+    const auto moved = [](const Buffer& buffer, std::int64_t elements) {
+      return buffer.as<std::byte>() +
+             elements * static_cast<std::int64_t>(size_of(buffer.spec.dtype));
+    };
+    return product(context, 0)
+        .run(context.stream, {.a = moved(a, at.a),
+                              .b = moved(b, at.b),
+                              .c = moved(out, at.c),
+                              .workspace = context.workspace});
+  };
+  if (out.spec.shape.rank() == 2) return run({});
+
+  const MatmulProduct of(out.spec.dtype, MatmulLayout(a.spec.shape, b.spec.shape, out.spec.shape,
+                                                      context.attribute<MatmulAttributes>()));
+  for (std::int64_t launch = 0; launch < of.launches; ++launch)
+    if (const Status status = run(of(launch)); !status.ok()) return status;
+  return {};
 }
 
 detail::Ref<Prepared> dense_prepare(const MemoryQuery& query) {

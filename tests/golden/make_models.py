@@ -2,13 +2,18 @@
 
     python make_models.py        (needs torch and numpy; made with PyTorch 2.15)
 
-Writes mlp_f32, mlp_f64, lstm_f32 and lstm_f64.safetensors. Parameters have ebb's names and layouts
+Writes mlp_, lstm_, conv_ and attention_*.safetensors, of f32 and f64. Parameters have ebb's names and layouts
 (weights [in, out]), so that Parameters::load reads them. Of a parameter P: P before the first step,
 "gradient.P" in the first step, "after.P" after ten of Adam with learning rate 0.01. "losses" [10]
 are those before each step.
   mlp:  x [24, 12], y i32[24], scores [24, 5]; relu; mean softmax cross-entropy
   lstm: x [6, 9, 3], y [6, 1]; two layers of 8, a dense head on the last step; mean squared error.
         sequence [6, 9, 8], hidden and cell [2, 6, 8], prediction [6, 1], and "gradient.x"
+  conv: x [6, 2, 9, 8], y i32[6], scores [6, 3]; 3x3 convolution to 4 channels with strides (2, 1),
+        padding 1 and a relu, max_pool 2 with stride 1, a dilated convolution of 2 groups, avg_pool
+        2 with padding 1, dense; mean softmax cross-entropy
+  attention: x i32[6, 5] of 11 tokens, y i32[6], scores [6, 3]; embedding, two causal heads, the
+        mean over the length, dense; mean softmax cross-entropy
 PyTorch's LSTM has two biases that are added. The second is zero here and stays so: ebb has one.
 """
 
@@ -28,8 +33,9 @@ def array(tensor):
 
 
 def transposed(parameter):
-    """ebb's view of a PyTorch weight [out, in]; biases are the same."""
-    return parameter.t() if parameter.dim() == 2 else parameter
+    """ebb's view of a PyTorch weight [out, in]; biases, kernels and tables are the same."""
+    is_table = getattr(parameter, "is_table", False)
+    return parameter.t() if parameter.dim() == 2 and not is_table else parameter
 
 
 def train(arrays, parameters, loss_of):
@@ -43,7 +49,9 @@ def train(arrays, parameters, loss_of):
         loss.backward()
         losses.append(array(loss))
         if step == 0:
-            arrays |= {f"gradient.{n}": array(transposed(p.grad)) for n, p in parameters.items()}
+            for name, p in parameters.items():
+                p.grad.is_table = getattr(p, "is_table", False)
+                arrays[f"gradient.{name}"] = array(transposed(p.grad))
         optimizer.step()
     arrays |= {f"after.{name}": array(transposed(p)) for name, p in parameters.items()}
     arrays["losses"] = np.stack(losses)
@@ -109,6 +117,64 @@ def lstm(dtype):
     return train(arrays, parameters, lambda: torch.nn.functional.mse_loss(prediction(), y))
 
 
+def of_layer(name, layer):
+    return {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+
+
+def conv(dtype):
+    torch.manual_seed(13)
+    first = torch.nn.Conv2d(2, 4, 3, stride=(2, 1), padding=1)
+    second = torch.nn.Conv2d(4, 6, (2, 3), dilation=(1, 2), groups=2)
+    head = torch.nn.Linear(24, 3)
+    x = torch.randn(6, 2, 9, 8).to(dtype)
+    y = torch.randint(0, 3, (6,))
+    for module in (first, second, head):
+        module.to(dtype)
+
+    def scores():
+        hidden = torch.nn.functional.max_pool2d(torch.relu(first(x)), 2, stride=1)
+        hidden = torch.nn.functional.avg_pool2d(second(hidden), 2, padding=1)
+        return head(hidden.flatten(1))
+
+    arrays = {"x": array(x), "y": array(y).astype(np.int32), "scores": array(scores())}
+    parameters = of_layer("first", first) | of_layer("second", second) | of_layer("head", head)
+    return train(arrays, parameters, lambda: torch.nn.functional.cross_entropy(scores(), y))
+
+
+def attention(dtype):
+    torch.manual_seed(17)
+    table = torch.nn.Embedding(11, 8)
+    layers = {name: torch.nn.Linear(8, 8) for name in ("query", "key", "value", "output")}
+    head = torch.nn.Linear(8, 3)
+    x = torch.randint(0, 11, (6, 5))
+    y = torch.randint(0, 3, (6,))
+    for module in (table, head, *layers.values()):
+        module.to(dtype)
+    table.weight.is_table = True
+
+    def scores():
+        features = table(x)
+        q, k, v = (
+            layers[name](features).unflatten(-1, (2, 4)).transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return head(layers["output"](heads.transpose(1, 2).flatten(-2)).mean(1))
+
+    arrays = {
+        "x": array(x).astype(np.int32),
+        "y": array(y).astype(np.int32),
+        "scores": array(scores()),
+    }
+    parameters = {"table.weight": table.weight}
+    for name, layer in layers.items():
+        parameters |= of_layer(f"attention.{name}", layer)
+    parameters |= of_layer("head", head)
+    return train(arrays, parameters, lambda: torch.nn.functional.cross_entropy(scores(), y))
+
+
 for name, dtype in {"f32": torch.float32, "f64": torch.float64}.items():
     write(os.path.join(HERE, f"mlp_{name}.safetensors"), mlp(dtype))
     write(os.path.join(HERE, f"lstm_{name}.safetensors"), lstm(dtype))
+    write(os.path.join(HERE, f"conv_{name}.safetensors"), conv(dtype))
+    write(os.path.join(HERE, f"attention_{name}.safetensors"), attention(dtype))

@@ -76,6 +76,51 @@ TEST_CASE("matmul multiplies matrices of any size, transposed or not") {
   }
 }
 
+TEST_CASE("a batch of products is each of them, whichever axes broadcast") {
+  Dice dice(4);
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    const DType type = repeat % 2 == 0 ? DType::f32 : DType::f64;
+    const std::int64_t m = size(dice, 1), n = size(dice, 1), k = size(dice, repeat);
+    const bool ta = dice.integer(0, 1) == 1, tb = dice.integer(0, 1) == 1;
+    // Of three axes each factor has some, others have size 1.
+    std::int64_t out[3], of_a[3], of_b[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      out[axis] = dice.integer(1, 4);
+      const std::int64_t who = dice.integer(0, 3);
+      of_a[axis] = who == 1 ? 1 : out[axis];
+      of_b[axis] = who == 2 ? 1 : out[axis];
+    }
+    INFO(m << "x" << k << "x" << n << " " << ta << tb << " " << name(type));
+    const auto shape = [](const std::int64_t(&batch)[3], std::int64_t rows, std::int64_t columns) {
+      return Shape{batch[0], batch[1], batch[2], rows, columns};
+    };
+    Call call{.kernel = cpu::matmul,
+              .memory = cpu::matmul_memory,
+              .attributes = MatmulAttributes{.transpose_a = ta, .transpose_b = tb},
+              .inputs = {dice.tensor(type, ta ? shape(of_a, k, m) : shape(of_a, m, k)),
+                         dice.tensor(type, tb ? shape(of_b, n, k) : shape(of_b, k, n))},
+              .outputs = {{type, shape(out, m, n)}}};
+    const Values got = call.run()[0];
+    const auto matrix = [](const Values& all, std::int64_t index, std::int64_t elements) {
+      return values(all.spec().dtype, {elements},
+                    [&](std::int64_t i) { return all.at(index * elements + i); });
+    };
+    std::int64_t at = 0;
+    for (std::int64_t x = 0; x < out[0]; ++x)
+      for (std::int64_t y = 0; y < out[1]; ++y)
+        for (std::int64_t z = 0; z < out[2]; ++z, ++at) {
+          const auto of = [&](const std::int64_t(&batch)[3]) {
+            return ((batch[0] == 1 ? 0 : x) * batch[1] + (batch[1] == 1 ? 0 : y)) * batch[2] +
+                   (batch[2] == 1 ? 0 : z);
+          };
+          CHECK(distance(matrix(got, at, m * n).list(),
+                         product(matrix(call.inputs[0], of(of_a), m * k), ta,
+                                 matrix(call.inputs[1], of(of_b), k * n), tb, m, n, k)) <
+                2 * tolerance(type));
+        }
+  }
+}
+
 TEST_CASE("dense is a product, a bias and an activation; dense_backward its gradient") {
   Dice dice(2);
   for (int repeat = 0; repeat < 300; ++repeat) {
@@ -140,6 +185,13 @@ TEST_CASE("Products are the same bits for any number of threads") {
                          .attributes = MatmulAttributes{},
                          .inputs = {dice.tensor(type, {700, 90}), dice.tensor(type, {90, 530})},
                          .outputs = {{type, {700, 530}}}});
+    for (const std::int64_t rows : {7, 300})
+      check_threads_agree(
+          {.kernel = cpu::matmul,
+           .memory = cpu::matmul_memory,
+           .attributes = MatmulAttributes{},
+           .inputs = {dice.tensor(type, {40, rows, 90}), dice.tensor(type, {40, 90, rows})},
+           .outputs = {{type, {40, rows, rows}}}});
     check_threads_agree({.kernel = cpu::dense_backward,
                          .memory = cpu::dense_backward_memory,
                          .inputs = {dice.tensor(type, {9000, 20}), dice.tensor(type, {20, 30}),

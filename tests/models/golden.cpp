@@ -3,9 +3,14 @@
 #include "ebb/tests/golden/golden.h"
 
 #include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/pool.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/attention.h"
 #include "ebb/models/classifier.h"
+#include "ebb/models/conv.h"
+#include "ebb/models/embedding.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
@@ -15,7 +20,11 @@ namespace {
 
 constexpr int kSteps = 10;
 
-double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-10; }
+double tolerance(DType dtype) { return dtype == DType::f32 ? 2e-5 : 1e-10; }
+
+// Not of the bias of attention's keys: it moves all scores of a query alike, so that its gradient
+// is what rounding leaves of zero, and its place after Adam is anything.
+bool is_determined(const std::string& name) { return name != "attention.key.bias"; }
 
 struct MlpProblem {
   static std::string file(DType dtype) { return std::string("mlp_") + name(dtype); }
@@ -46,10 +55,46 @@ struct LstmProblem {
   models::Dense head;
 };
 
+struct ConvProblem {
+  static std::string file(DType dtype) { return std::string("conv_") + name(dtype); }
+  explicit ConvProblem(const Parameters& parameters)
+      : first(parameters.scope("first"), 2, 4,
+              {.stride = {2, 1}, .padding = 1, .activation = Activation::relu}),
+        second(parameters.scope("second"), 4, 6,
+               {.kernel = {2, 3}, .dilation = {1, 2}, .groups = 2}),
+        head(parameters.scope("head"), 24, 3) {}
+
+  std::vector<std::string> outputs() const { return {"scores"}; }
+  Tensors forward(const Tensor& x, const Tensor& y) const {
+    const Tensor pooled = max_pool2d(first(x), {.kernel = 2, .stride = 1});
+    const Tensor scores = head(flatten(avg_pool2d(second(pooled), {.kernel = 2, .padding = 1})));
+    return {scores, softmax_cross_entropy(scores, y)};
+  }
+  models::Conv2d first, second;
+  models::Dense head;
+};
+
+struct AttentionProblem {
+  static std::string file(DType dtype) { return std::string("attention_") + name(dtype); }
+  explicit AttentionProblem(const Parameters& parameters)
+      : table(parameters.scope("table"), 11, 8),
+        attention(parameters.scope("attention"), 8, {.heads = 2}),
+        head(parameters.scope("head"), 8, 3) {}
+
+  std::vector<std::string> outputs() const { return {"scores"}; }
+  Tensors forward(const Tensor& x, const Tensor& y) const {
+    const Tensor scores = head(mean(attention(table(x), {.causal = true}), 1));
+    return {scores, softmax_cross_entropy(scores, y)};
+  }
+  models::Embedding table;
+  models::MultiHeadAttention attention;
+  models::Dense head;
+};
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[models]", MlpProblem,
-                   LstmProblem) {
+                   LstmProblem, ConvProblem, AttentionProblem) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Golden golden(TestType::file(dtype));
   const Tensor x = golden["x"], y = golden["y"];
@@ -68,6 +113,7 @@ TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[m
   }
   forward.back().backward();
   for (const auto& [name, tensor] : parameters.entries()) {
+    if (!is_determined(name)) continue;
     CAPTURE(name);
     CHECK(distance(tensor.grad(), golden["gradient." + name]) < near);
   }
@@ -79,13 +125,14 @@ TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[m
     losses.push_back(values_of(adam.minimize(problem.forward(x, y).back(), parameters))[0]);
   CHECK(distance(losses, values_of(golden["losses"])) < near);
   for (const auto& [name, tensor] : parameters.entries()) {
+    if (!is_determined(name)) continue;
     CAPTURE(name);
     CHECK(distance(tensor, golden["after." + name]) < near);
   }
 }
 
 TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[models]",
-                   MlpProblem, LstmProblem) {
+                   MlpProblem, LstmProblem, ConvProblem, AttentionProblem) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Golden golden(TestType::file(dtype));
   const double near = tolerance(dtype);
@@ -95,7 +142,7 @@ TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[
   Shape x_shape = golden["x"].shape(), y_shape = golden["y"].shape();
   x_shape.set(0, kOpen);
   y_shape.set(0, kOpen);
-  const Tensor x = graph.placeholder("x", dtype, x_shape);
+  const Tensor x = graph.placeholder("x", golden["x"].dtype(), x_shape);
   const Tensor y = graph.placeholder("y", golden["y"].dtype(), y_shape);
   const Parameters parameters(graph, Seed{1}, dtype);
   const TestType problem(parameters);
@@ -118,6 +165,7 @@ TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[
   }
   const Tensors computed = session.run(dparameters, feeds);
   for (std::size_t i = 0; i < computed.size(); ++i) {
+    if (!is_determined(parameters.entries()[i].name)) continue;
     CAPTURE(parameters.entries()[i].name);
     CHECK(distance(computed[i], golden["gradient." + parameters.entries()[i].name]) < near);
   }
@@ -126,6 +174,7 @@ TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[
     losses.push_back(values_of(session.run(train, feeds))[0]);
   CHECK(distance(losses, values_of(golden["losses"])) < near);
   for (const auto& [name, tensor] : parameters.entries()) {
+    if (!is_determined(name)) continue;
     CAPTURE(name);
     CHECK(distance(session.value(tensor), golden["after." + name]) < near);
   }

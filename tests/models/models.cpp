@@ -12,7 +12,10 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/random/random.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/attention.h"
 #include "ebb/models/classifier.h"
+#include "ebb/models/conv.h"
+#include "ebb/models/embedding.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
@@ -55,6 +58,15 @@ TEST_CASE("models declare the parameters that they say", "[models]") {
   models::Classifier(classifier, 5, 3, {.hidden = 4, .layers = 2});
   CHECK(declared(classifier) == Lines{"0.weight [5, 4]", "0.bias [4]", "1.weight [4, 4]",
                                       "1.bias [4]", "2.weight [4, 3]", "2.bias [3]"});
+  const Parameters conv(Device::cpu()), attention(Device::cpu()), table(Device::cpu());
+  models::Conv2d(conv, 4, 6, {.kernel = {2, 3}, .groups = 2});
+  CHECK(declared(conv) == Lines{"weight [6, 2, 2, 3]", "bias [6]"});
+  models::MultiHeadAttention(attention, 6, {.heads = 3});
+  CHECK(declared(attention) == Lines{"query.weight [6, 6]", "query.bias [6]", "key.weight [6, 6]",
+                                     "key.bias [6]", "value.weight [6, 6]", "value.bias [6]",
+                                     "output.weight [6, 6]", "output.bias [6]"});
+  models::Embedding(table, 5, 2);
+  CHECK(declared(table) == Lines{"weight [5, 2]"});
   const Parameters linear(Device::cpu());
   models::Classifier(linear, 5, 3, {.layers = 0});
   CHECK(declared(linear) == Lines{"0.weight [5, 3]", "0.bias [3]"});

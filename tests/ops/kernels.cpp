@@ -1,6 +1,8 @@
 // Kernels by themselves: they do what their memory rule declared and nothing else.
 #include <set>
 
+#include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/tests/catch.h"
@@ -116,8 +118,17 @@ TEST_CASE("An output that is left out changes nothing about the others") {
 TEST_CASE("A kernel never takes memory from the heap") {
   if (!HeapCount::works) return;
   // Whose products a library computes, which may take scratch of its own to pack matrices into.
-  const std::set<const OpDef*> packing = {&matmul_op,         &dense_op, &dense_activated_op,
-                                          &dense_backward_op, &lstm_op,  &lstm_backward_op};
+  const std::set<const OpDef*> packing = {&matmul_op,
+                                          &dense_op,
+                                          &dense_activated_op,
+                                          &dense_backward_op,
+                                          &lstm_op,
+                                          &lstm_backward_op,
+                                          &conv2d_op,
+                                          &conv2d_input_gradient_op,
+                                          &attention_op,
+                                          &attention_backward_op,
+                                          &conv2d_weight_gradient_op};
   for_every_kernel([&](const KernelCase& kernel) {
     if (packing.count(kernel.op)) return;
     kernel.run(kZero);  // the first call may make a thread's state

@@ -16,6 +16,9 @@ std::vector<Reference> all_references() {
   }
   add_reduce_references(references);
   add_linear_references(references);
+  add_conv_references(references);
+  add_pool_references(references);
+  add_attention_references(references);
   add_loss_references(references);
   add_random_references(references);
   add_lstm_references(references);

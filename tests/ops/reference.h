@@ -55,6 +55,9 @@ std::vector<Reference> all_references();
 // The families, each in a file of its own.
 void add_reduce_references(std::vector<Reference>& references);
 void add_linear_references(std::vector<Reference>& references);
+void add_conv_references(std::vector<Reference>& references);
+void add_pool_references(std::vector<Reference>& references);
+void add_attention_references(std::vector<Reference>& references);
 void add_loss_references(std::vector<Reference>& references);
 void add_random_references(std::vector<Reference>& references);
 void add_lstm_references(std::vector<Reference>& references);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "ebb/core/ops/linear.h"
 #include "ebb/tests/ops/reference.h"
@@ -54,14 +55,29 @@ double derivative(Activation activation, double y) {
   return 1;
 }
 
+// As many indices as the shape has axes; position() takes care of those that broadcast.
+Index last(const Index& index, const Shape& shape) {
+  return {index.end() - shape.rank(), index.end()};
+}
+
 Arrays matmul_reference(const Application& a) {
   const auto& attributes = a.attribute<MatmulAttributes>();
-  const auto matrix = [](const Array& x, bool transposed) {
-    return transposed ? Matrix{x.values, x.shape[1], x.shape[0], true}
-                      : Matrix{x.values, x.shape[0], x.shape[1]};
-  };
-  return {product(matrix(a[0], attributes.transpose_a != 0),
-                  matrix(a[1], attributes.transpose_b != 0))};
+  const std::int64_t depth = a[0].shape[attributes.transpose_a ? -2 : -1];
+  Array out(a.outputs[0].shape);
+  for_each_index(out.shape, [&](const Index& index) {
+    const std::size_t row = index.size() - 2, column = index.size() - 1;
+    double sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      Index first = index, second = index;
+      first[column] = second[row] = k;
+      if (attributes.transpose_a) std::swap(first[row], first[column]);
+      if (attributes.transpose_b) std::swap(second[row], second[column]);
+      sum += a[0][position(a[0].shape, last(first, a[0].shape))] *
+             a[1][position(a[1].shape, last(second, a[1].shape))];
+    }
+    out[position(out.shape, index)] = sum;
+  });
+  return {out};
 }
 
 Arrays dense_reference(const Application& a) {

@@ -1,12 +1,15 @@
 // What operators say when they are given the wrong thing.
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -112,7 +115,46 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(square(Operand(2)), Error, "[square] takes a tensor here, not a number");
   CHECK_ERROR(square(Tensor()), Error, "[square] an input is a tensor that holds nothing");
   CHECK_ERROR(x + Tensor(), Error, "holds nothing");
-  CHECK_ERROR(matmul(x, f32({3})), ShapeError, "[matmul] takes two matrices");
+  CHECK_ERROR(matmul(x, f32({})), ShapeError, "[matmul] takes matrices or vectors, not a scalar");
+  CHECK_ERROR(matmul(x, f32({2})), ShapeError,
+              "[matmul] axis 1 of the first matrix and axis 0 of the second must have one size; "
+              "inputs are f32[2, 3], f32[2] (");
+  CHECK_ERROR(matmul(f32({3}), x, {.transpose_a = true, .transpose_b = true}), ShapeError,
+              "[matmul] transposes matrices, not a vector");
+  CHECK_ERROR(matmul(f32({2, 4, 3}), f32({5, 3, 2})), ShapeError,
+              "[matmul] shapes do not broadcast; inputs are f32[2, 4, 3], f32[5, 3, 2] (");
+  const Tensor images = f32({2, 4, 5, 6});
+  CHECK_ERROR(conv2d(images, f32({3, 2, 3, 3})), ShapeError,
+              "[conv2d] axis 1 of the weights must be the channels of x; inputs are "
+              "f32[2, 4, 5, 6], f32[3, 2, 3, 3] (");
+  CHECK_ERROR(conv2d(images, f32({3, 2, 3, 3}), {.groups = 2}), ShapeError,
+              "[conv2d] the filters do not make 2 groups");
+  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 4}), {.dilation = 2}), ShapeError,
+              "[conv2d] the kernel is wider than the images, padding and all");
+  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), {.stride = {1, 0}}), ShapeError,
+              "[conv2d] takes a stride of 1 or more");
+  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), {.padding = -1}), ShapeError,
+              "[conv2d] takes a padding of 0 or more");
+  CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), f32({4})), ShapeError,
+              "[conv2d] the bias must be [out]");
+  CHECK_ERROR(conv1d(images, f32({3, 4, 3})), ShapeError,
+              "[conv2d] conv1d takes x [n, in, length]; the input is f32[2, 4, 5, 6] (");
+  CHECK_ERROR(max_pool2d(images, {.kernel = 3, .padding = 2}), ShapeError,
+              "[max_pool] takes a padding of at most half the kernel; the input is "
+              "f32[2, 4, 5, 6] (");
+  CHECK_ERROR(avg_pool2d(images, {.kernel = {6, 1}}), ShapeError,
+              "[avg_pool] the kernel is higher than the images, padding and all");
+  const Tensor q = f32({2, 3, 4}), k = f32({2, 5, 4}), v = f32({2, 5, 6});
+  const auto attend = [&](const Tensor& keys, const Tensor& mask) {
+    return scaled_dot_product_attention(q, keys, v, {.mask = mask});
+  };
+  CHECK_ERROR(attend(f32({2, 5, 3}), {}), ShapeError,
+              "[scaled_dot_product_attention] q and k must have one depth; inputs are "
+              "f32[2, 3, 4], f32[2, 5, 3], f32[2, 5, 6] (");
+  CHECK_ERROR(attend(f32({1, 5, 4}), {}), ShapeError, "q, k and v must have equal leading axes");
+  CHECK_ERROR(attend(k, f32({4, 5})), ShapeError, "the mask must broadcast to [..., length, keys]");
+  CHECK_ERROR(attend(k, cast(f32({3, 5}), DType::i64)), ShapeError,
+              "the mask must be bool, or of the dtype of q");
   CHECK_ERROR(dense(x, f32({4, 5})), ShapeError, "[dense] the last axis of x must have the size");
   CHECK_ERROR(dense(x, f32({3, 5}), f32({4})), ShapeError, "[dense] the bias must be [out]");
   CHECK_ERROR(sum(x, {.axes = {2}}), ShapeError,

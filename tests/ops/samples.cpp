@@ -28,6 +28,9 @@ std::vector<Sample> all_samples(DType dtype) {
   add_copy_samples(samples);
   add_reduce_samples(samples);
   add_linear_samples(samples, dtype);
+  add_conv_samples(samples, dtype);
+  add_pool_samples(samples);
+  add_attention_samples(samples, dtype);
   add_loss_samples(samples);
   add_random_samples(samples, dtype);
   add_lstm_samples(samples, dtype);

@@ -13,14 +13,15 @@ const char* name_of(Activation activation) {
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::tanh,
                                        Activation::sigmoid};
 
-Sample matmul_sample(bool ta, bool tb) {
-  return {
-      .op = &matmul_op,
-      .name = std::string("matmul") + (ta ? ", a transposed" : "") + (tb ? ", b transposed" : ""),
-      .inputs = {{ta ? Shape{4, kOpen} : Shape{kOpen, 4}}, {tb ? Shape{5, 4} : Shape{4, 5}}},
-      .call = [ta, tb](const Tensors& in) -> Tensors {
-        return {matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})};
-      }};
+Sample matmul_sample(bool ta, bool tb, const char* how, Shape a, Shape b) {
+  return {.op = &matmul_op,
+          .name = std::string("matmul") + how + (ta ? ", a transposed" : "") +
+                  (tb ? ", b transposed" : ""),
+          .inputs = {{a}, {b}},
+          .call = [ta, tb](const Tensors& in) -> Tensors {
+            return {matmul(in[0], in[1], {.transpose_a = ta, .transpose_b = tb})};
+          },
+          .any_shape = true};
 }
 
 // Of dx, dw and db those of `wanted`, a bit each.
@@ -50,7 +51,26 @@ Sample dense_backward_sample(unsigned wanted, Shape x, Shape da) {
 
 void add_linear_samples(std::vector<Sample>& samples, DType dtype) {
   for (const bool ta : {false, true})
-    for (const bool tb : {false, true}) samples.push_back(matmul_sample(ta, tb));
+    for (const bool tb : {false, true}) {
+      const auto add = [&](const char* how, std::initializer_list<std::int64_t> batch_a, Shape a,
+                           std::initializer_list<std::int64_t> batch_b, Shape b) {
+        if (ta) a = {a.dim(1), a.dim(0)};
+        if (tb) b = {b.dim(1), b.dim(0)};
+        Shape first = batch_a, second = batch_b;
+        for (const std::int64_t n : a.dims()) first.push_back(n);
+        for (const std::int64_t n : b.dims()) second.push_back(n);
+        samples.push_back(matmul_sample(ta, tb, how, first, second));
+      };
+      add("", {}, {kOpen, 4}, {}, {4, 5});
+      add(", a batch of pairs", {kOpen}, {2, 4}, {kOpen}, {4, 3});
+      add(", a batch by one matrix", {2, kOpen}, {3, 4}, {}, {4, 5});
+      if (is_half(dtype)) continue;
+      add(", one matrix by a batch", {}, {3, 4}, {2, kOpen}, {4, 2});
+      if (ta == tb) add(", along different axes", {kOpen, 1, 2}, {3, 2}, {3, 1}, {2, 4});
+    }
+  samples.push_back(matmul_sample(false, false, ", two vectors", {kOpen}, {kOpen}));
+  samples.push_back(matmul_sample(false, false, ", a matrix by a vector", {kOpen, 4}, {4}));
+  samples.push_back(matmul_sample(false, true, ", a vector by a batch", {4}, {2, kOpen, 4}));
 
   for (const Activation activation : kActivations) {
     const OpDef& op = activation == Activation::none ? dense_op : dense_activated_op;

@@ -6,7 +6,7 @@
 namespace ebb::cuda {
 
 MemoryNeeds matmul_memory(const MemoryQuery& query) {
-  return {.workspace_bytes = product_bytes(matmul_product(query), query.profile)};
+  return {.workspace_bytes = product_bytes(matmul_product(query).shape, query.profile)};
 }
 
 MemoryNeeds dense_memory(const MemoryQuery& query) {

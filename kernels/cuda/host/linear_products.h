@@ -1,6 +1,6 @@
 // The products that the operators of core/kernels/linear.h consist of.
 #pragma once
-#include "ebb/core/kernels/linear.h"
+#include "ebb/core/kernels/matmul_layout.h"
 #include "ebb/kernels/cuda/host/product_memory.h"
 
 namespace ebb::cuda {
@@ -13,13 +13,65 @@ struct DenseSizes {
   }
 };
 
-inline ProductShape matmul_product(const MemoryQuery& query) noexcept {
-  const auto& attributes = query.attribute<MatmulAttributes>();
-  const bool transpose_a = attributes.transpose_a != 0, transpose_b = attributes.transpose_b != 0;
-  const Shape &a = query.inputs[0].shape, &b = query.inputs[1].shape;
-  return dense_product(query.inputs[0].dtype, a.dim(transpose_a ? 1 : 0),
-                       b.dim(transpose_b ? 0 : 1), a.dim(transpose_a ? 0 : 1), transpose_a,
-                       transpose_b);
+// The longest axis of a batch is one product. It is launched for each place in the others, of which
+// there are none unless the two factors broadcast along different axes.
+class MatmulProduct {
+ public:
+  MatmulProduct(DType dtype, const MatmulLayout& layout) noexcept
+      : shape(dense_product(dtype, layout.m, layout.n, layout.k, layout.transpose_a,
+                            layout.transpose_b)),
+        walk_(layout.walk),
+        sizes_{layout.m * layout.k, layout.k * layout.n, layout.m * layout.n} {
+    if (layout.batch == 1) return;
+    for (int i = 1; i < walk_.axes(); ++i)
+      if (walk_.size(i) > walk_.size(axis_)) axis_ = i;
+    shape.batch = walk_.size(axis_);
+    const Place next = place(axis_, 1);
+    shape.a_next = next.a;
+    shape.b_next = next.b;
+    shape.c_next = next.c;
+    launches = shape.batch == 0 ? 0 : layout.batch / shape.batch;
+    std::int64_t together = sizes_[0] | sizes_[1] | sizes_[2];
+    together *= static_cast<std::int64_t>(size_of(dtype));
+    while (alignment > 1 && together % static_cast<std::int64_t>(alignment) != 0) alignment /= 2;
+  }
+
+  ProductShape shape;
+  std::int64_t launches = 1;
+  std::size_t alignment = 16;  // of every matrix, in bytes, where that of the first is no less
+
+  // Where the matrices of a launch begin, in elements.
+  struct Place {
+    std::int64_t a = 0, b = 0, c = 0;
+  };
+  Place operator()(std::int64_t launch) const noexcept {
+    Place all;
+    for (int i = 0; i < walk_.axes() && launch > 0; ++i) {
+      if (i == axis_) continue;
+      const Place one = place(i, launch % walk_.size(i));
+      all = {all.a + one.a, all.b + one.b, all.c + one.c};
+      launch /= walk_.size(i);
+    }
+    return all;
+  }
+
+ private:
+  // Of index i along an axis.
+  Place place(int axis, std::int64_t i) const noexcept {
+    std::int64_t step_c = 1;
+    for (int inner = 0; inner < axis; ++inner) step_c *= walk_.size(inner);
+    return {i * walk_.step_a(axis) * sizes_[0], i * walk_.step_b(axis) * sizes_[1],
+            i * step_c * sizes_[2]};
+  }
+
+  BroadcastWalk walk_;
+  std::int64_t sizes_[3];  // of a matrix each of a, b and c
+  int axis_ = 0;           // what is one product
+};
+inline MatmulProduct matmul_product(const MemoryQuery& query) noexcept {
+  return {query.inputs[0].dtype,
+          MatmulLayout(query.inputs[0].shape, query.inputs[1].shape, query.outputs[0].shape,
+                       query.attribute<MatmulAttributes>())};
 }
 // y = x w
 inline ProductShape forward_product(DType dtype, const DenseSizes& size) noexcept {

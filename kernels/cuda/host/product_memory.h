@@ -15,8 +15,11 @@ struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;
+  // How many products of that shape, and elements from the matrix of one to that of the next: 0
+  // where all of them read the same.
+  std::int64_t batch = 1, a_next = 0, b_next = 0, c_next = 0;
 
-  bool is_empty() const noexcept { return m == 0 || n == 0 || k == 0; }
+  bool is_empty() const noexcept { return m == 0 || n == 0 || k == 0 || batch == 0; }
 };
 
 // Of a product of whole matrices without gaps.

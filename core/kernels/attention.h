@@ -1,0 +1,92 @@
+#pragma once
+#include "ebb/core/kernels/broadcast_walk.h"
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb {
+
+struct AttentionAttributes {
+  double scale = 1;
+  std::int32_t causal = 0;
+  std::int32_t mask = 0;  // whether there is one, the last input
+};
+
+// Where the mask's elements are, which broadcasts to the scores [batch, length, keys].
+struct MaskLayout {
+  std::int64_t row = 0, column = 0;  // steps, 0 where it broadcasts
+  std::int64_t size[kMaxRank] = {}, step[kMaxRank] = {};
+  int axes = 0;
+
+  MaskLayout() = default;
+  MaskLayout(const Shape& mask, const Shape& batch) noexcept {
+    Shape of = mask;
+    while (of.rank() < 2) of = with_one_more(of);
+    row = of.dim(-2) == 1 ? 0 : of.dim(-1);
+    column = of.dim(-1) == 1 ? 0 : 1;
+    const Shape leading(of.dims().first(static_cast<std::size_t>(of.rank() - 2)));
+    const BroadcastWalk walk(batch, leading, {});
+    for (; axes < walk.axes(); ++axes) {
+      size[axes] = walk.size(axes);
+      step[axes] = walk.step_a(axes) * of.dim(-2) * of.dim(-1);
+    }
+  }
+  std::int64_t offset(std::int64_t batch) const {
+    std::int64_t at = 0;
+    for (int axis = 0; axis < axes; ++axis) {
+      at += batch % size[axis] * step[axis];
+      batch /= size[axis];
+    }
+    return at;
+  }
+
+ private:
+  static Shape with_one_more(const Shape& shape) {
+    Shape more{1};
+    for (const std::int64_t n : shape.dims()) more.push_back(n);
+    return more;
+  }
+};
+
+// q [batch, length, depth], k [batch, keys, depth], v [batch, keys, width], y [batch, length,
+// width].
+struct AttentionLayout {
+  std::int64_t batch = 1, length, keys, depth, width;
+
+  AttentionLayout(const Shape& q, const Shape& v) noexcept
+      : length(q.dim(-2)), keys(v.dim(-2)), depth(q.dim(-1)), width(v.dim(-1)) {
+    for (int axis = 0; axis + 2 < q.rank(); ++axis) batch *= q.dim(axis);
+  }
+  static Shape batch_of(const Shape& q) {
+    return Shape(q.dims().first(static_cast<std::size_t>(q.rank() - 2)));
+  }
+};
+
+// Inputs of attention_backward; then the mask.
+enum AttentionBackwardInput {
+  kAttentionQ,
+  kAttentionK,
+  kAttentionV,
+  kAttentionY,
+  kAttentionLse,
+  kAttentionDy,
+  kAttentionMask
+};
+
+// Both go through the scores tile by tile: what they have beside the operands is linear in the
+// length at most. Floating; the mask is of q's dtype, or bool.
+namespace cpu {
+// Inputs q, k, v, mask (optional). Outputs y = softmax(scale q k^T + mask) v, and of each row log
+// of the sum of exp(scores), infinite where no key counts, and y then 0: f64 for f64, else f32.
+Status attention(const KernelContext&);
+// Outputs dq, dk, dv, those that somebody reads.
+Status attention_backward(const KernelContext&);
+// out [length, keys] = 0 where the key is none behind the query's place, else minus infinity; of
+// the scores (input 0) only the shape counts.
+Status causal_bias(const KernelContext&);
+MemoryNeeds attention_memory(const MemoryQuery&);
+MemoryNeeds attention_backward_memory(const MemoryQuery&);
+}  // namespace cpu
+namespace cuda {
+KernelFunction attention, attention_backward, causal_bias;
+MemoryNeeds attention_backward_memory(const MemoryQuery&);
+}  // namespace cuda
+}  // namespace ebb

@@ -1,0 +1,72 @@
+#pragma once
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb {
+
+// Along the height, then along the width.
+struct ConvAttributes {
+  std::int64_t stride[2] = {1, 1};
+  std::int64_t padding[2] = {0, 0};
+  std::int64_t dilation[2] = {1, 1};
+  std::int64_t groups = 1;
+  std::int64_t bias = 0;  // whether there is an input 2, the bias
+};
+
+// The sizes of y [images, filters, out_height, out_width] = x [images, channels, height, width] *
+// weights [filters, channels / groups, kernel_height, kernel_width].
+struct ConvLayout {
+  std::int64_t images, groups;
+  std::int64_t channels, filters;  // of a group
+  std::int64_t height, width, out_height, out_width;
+  std::int64_t kernel_height, kernel_width;
+  std::int64_t stride[2], padding[2], dilation[2];
+
+  ConvLayout(const Shape& x, const Shape& weights, const Shape& y,
+             const ConvAttributes& attributes) noexcept
+      : images(x.dim(0)),
+        groups(attributes.groups),
+        channels(weights.dim(1)),
+        filters(weights.dim(0) / attributes.groups),
+        height(x.dim(2)),
+        width(x.dim(3)),
+        out_height(y.dim(2)),
+        out_width(y.dim(3)),
+        kernel_height(weights.dim(2)),
+        kernel_width(weights.dim(3)) {
+    for (int side = 0; side < 2; ++side) {
+      stride[side] = attributes.stride[side];
+      padding[side] = attributes.padding[side];
+      dilation[side] = attributes.dilation[side];
+    }
+  }
+
+  std::int64_t pixels() const noexcept { return height * width; }          // of a plane of x
+  std::int64_t places() const noexcept { return out_height * out_width; }  // of a plane of y
+  std::int64_t taps() const noexcept { return kernel_height * kernel_width; }
+  std::int64_t depth() const noexcept { return channels * taps(); }  // of a place
+  // Whether a place is a pixel.
+  bool is_pointwise() const noexcept {
+    return taps() == 1 && stride[0] == 1 && stride[1] == 1 && padding[0] == 0 && padding[1] == 0;
+  }
+};
+
+// The operators' inputs in this order; the last, of which only the shape counts, is what the
+// gradient is of.
+//   conv2d: x, weights, bias (optional)
+//   conv2d_input_gradient: dy, weights, x
+//   conv2d_weight_gradient: x, dy, weights
+// Floating. On the CPU in matrix products of a tile of the places at once, whose pixels are copied
+// into workspace first (im2col): for at most 16 threads, 64 Ki elements or 16 places each. The
+// gradient of the weights is summed in up to 8 parts of their size beside that, however many images
+// there are. On a GPU nothing is copied; the gradient of the weights takes up to 4 MiB (8 of f64).
+namespace cpu {
+KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient;
+MemoryNeeds conv2d_memory(const MemoryQuery&);
+MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery&);
+MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery&);
+}  // namespace cpu
+namespace cuda {
+KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient;
+MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery&);
+}  // namespace cuda
+}  // namespace ebb

@@ -1,0 +1,47 @@
+#pragma once
+#include "ebb/core/kernels/broadcast_walk.h"
+#include "ebb/core/kernels/linear.h"
+
+namespace ebb {
+
+// What matmul multiplies: matrices [m, k] and [k, n], and how the factors of each product of the
+// batch follow from its number. Where every matrix of a batch meets the same second factor, their
+// rows are those of one matrix, and the batch is 1.
+struct MatmulLayout {
+  bool transpose_a, transpose_b;
+  std::int64_t m, n, k;
+  std::int64_t batch = 1;
+  BroadcastWalk walk;  // in matrices
+
+  MatmulLayout(const Shape& a, const Shape& b, const Shape& out,
+               const MatmulAttributes& attributes) noexcept
+      : transpose_a(attributes.transpose_a != 0),
+        transpose_b(attributes.transpose_b != 0),
+        m(out.dim(-2)),
+        n(out.dim(-1)),
+        k(a.dim(transpose_a ? -2 : -1)),
+        walk(batch_of(out), batch_of(a), batch_of(b)) {
+    for (int axis = 0; axis < walk.axes(); ++axis) batch *= walk.size(axis);
+    if (walk.axes() == 1 && walk.step_b(0) == 0 && walk.step_a(0) != 0 && !transpose_a) {
+      m *= batch;
+      batch = 1;
+      walk = BroadcastWalk({}, {}, {});
+    }
+  }
+
+  // The matrices that product i of the batch is of.
+  void factors(std::int64_t i, std::int64_t& a, std::int64_t& b) const noexcept {
+    a = b = 0;
+    for (int axis = 0; axis < walk.axes(); ++axis) {
+      a += i % walk.size(axis) * walk.step_a(axis);
+      b += i % walk.size(axis) * walk.step_b(axis);
+      i /= walk.size(axis);
+    }
+  }
+
+  static Shape batch_of(const Shape& matrices) noexcept {
+    return Shape(matrices.dims().first(static_cast<std::size_t>(matrices.rank() - 2)));
+  }
+};
+
+}  // namespace ebb

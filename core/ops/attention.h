@@ -1,0 +1,32 @@
+#pragma once
+#include <optional>
+
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+struct AttentionOptions {
+  // Which broadcasts to the scores [..., length, keys]: bool, true where a key counts, or of q's
+  // dtype, which is added. None: not defined().
+  Tensor mask = {};
+  bool causal = false;  // query i counts keys 0 to i alone
+  // Of the scores; none: 1 / sqrt(depth).
+  std::optional<double> scale = {};
+};
+
+// softmax(scale q k^T + mask) v over the keys (Vaswani et al. 2017), for q [..., length, depth],
+// k [..., keys, depth] and v [..., keys, width], with equal leading axes, usually [batch, heads];
+// [..., length, width], of their dtype, floating. A query for which no key counts gives zeros.
+//
+// The scores are made tile by tile and never kept: beside its operands it takes memory for a number
+// per query (Dao et al., "FlashAttention", NeurIPS 2022), forward and backward. The second
+// derivative, and the gradient of a mask, are made of matmul and softmax, with all the scores; for
+// a query for which no key counts they are NaN. Throws ShapeError; Error where a default scale
+// would be of an open depth.
+Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
+                                    const AttentionOptions& options = {});
+
+extern const OpDef attention_op, attention_backward_op, causal_bias_op;
+
+}  // namespace ebb

@@ -1,0 +1,201 @@
+#include "ebb/core/ops/conv.h"
+
+#include <limits>
+
+#include "ebb/core/kernels/conv.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+// How many places a kernel has along a side.
+std::int64_t places(const Inference& inference, std::int64_t size, std::int64_t kernel, int side) {
+  const auto& attributes = inference.attribute<ConvAttributes>();
+  if (size == kOpen || kernel == kOpen) return kOpen;
+  inference.require(kernel >= 1, "takes a kernel of at least one element");
+  const std::int64_t padded = size + 2 * attributes.padding[side];
+  std::int64_t reach = 0;
+  if (__builtin_mul_overflow(attributes.dilation[side], kernel - 1, &reach) || reach >= padded)
+    inference.fail(std::string("the kernel is ") + (side == 0 ? "higher" : "wider") +
+                   " than the images, padding and all");
+  return (padded - reach - 1) / attributes.stride[side] + 1;
+}
+
+// The shape of y.
+Shape convolved(const Inference& inference, const Shape& x, const Shape& weights) {
+  const auto& attributes = inference.attribute<ConvAttributes>();
+  for (int side = 0; side < 2; ++side) {
+    inference.require(attributes.stride[side] >= 1 && attributes.stride[side] <= kMost,
+                      "takes a stride of 1 or more, below 2^31");
+    inference.require(attributes.dilation[side] >= 1 && attributes.dilation[side] <= kMost,
+                      "takes a dilation of 1 or more, below 2^31");
+    inference.require(attributes.padding[side] >= 0 && attributes.padding[side] <= kMost,
+                      "takes a padding of 0 or more, below 2^31");
+  }
+  inference.require(attributes.groups >= 1 && attributes.groups <= kMost,
+                    "takes 1 group or more, below 2^31");
+  inference.require(x.rank() == 4 && weights.rank() == 4,
+                    "takes x [n, in, h, w] and weights [out, in / groups, kh, kw]");
+  const std::int64_t in = x.dim(1), out = weights.dim(0), of_group = weights.dim(1);
+  if (in != kOpen && in % attributes.groups != 0)
+    inference.fail("the channels of x do not make " + std::to_string(attributes.groups) +
+                   " groups");
+  if (out != kOpen && out % attributes.groups != 0)
+    inference.fail("the filters do not make " + std::to_string(attributes.groups) + " groups");
+  if (in != kOpen && of_group != kOpen && in / attributes.groups != of_group)
+    inference.fail("axis 1 of the weights must be the channels of x" +
+                   (attributes.groups == 1
+                        ? std::string()
+                        : ", divided by " + std::to_string(attributes.groups) + " groups"));
+  return {x.dim(0), out, places(inference, x.dim(2), weights.dim(2), 0),
+          places(inference, x.dim(3), weights.dim(3), 1)};
+}
+
+void infer_conv2d(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
+  const Shape y = convolved(inference, x.shape, weights.shape);
+  if (inference.attribute<ConvAttributes>().bias != 0)
+    inference.require(inference.inputs[2].shape.rank() == 1 &&
+                          detail::may_equal(inference.inputs[2].shape.dim(0), y.dim(1)),
+                      "the bias must be [out] for weights [out, in / groups, kh, kw]");
+  inference.output(x.dtype, y);
+}
+
+// Input 2 is what the gradient is of.
+void infer_gradient(Inference& inference, std::size_t x, std::size_t weights, std::size_t dy) {
+  detail::require_arithmetic(inference);
+  const auto shape = [&](std::size_t i) -> const Shape& { return inference.inputs[i].shape; };
+  inference.require(detail::may_equal(shape(dy), convolved(inference, shape(x), shape(weights))),
+                    "dy has not the shape of the result");
+  inference.output(inference.inputs[2].dtype, shape(2));
+}
+
+ConvAttributes of(Gradient g) {
+  ConvAttributes attributes = g.attribute<ConvAttributes>();
+  attributes.bias = 0;
+  return attributes;
+}
+
+Tensor input_gradient(const Tensor& dy, const Tensor& weights, const Tensor& x, Gradient g) {
+  return apply_one(conv2d_input_gradient_op, {dy, weights, x}, of(g), g.site());
+}
+Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& weights, Gradient g) {
+  return apply_one(conv2d_weight_gradient_op, {x, dy, weights}, of(g), g.site());
+}
+Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
+  return apply_one(conv2d_op, {x, weights}, of(g), g.site());
+}
+
+// The gradient of one factor reads the other, that of a bias none.
+bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
+
+Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions& options) {
+  InlineVector<Input, 3> inputs;
+  for (const Operand* operand : operands) {
+    detail::tensor_of(conv2d_op, *operand);
+    inputs.push_back(*operand);
+  }
+  const ConvAttributes attributes{.stride = {options.stride.height, options.stride.width},
+                                  .padding = {options.padding.height, options.padding.width},
+                                  .dilation = {options.dilation.height, options.dilation.width},
+                                  .groups = options.groups,
+                                  .bias = operands.size() == 3};
+  return std::move(
+      apply(conv2d_op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
+}
+
+// What is one-dimensional as images of height 1.
+Operand as_rows(const Operand& x, Tensor& rows, const char* what) {
+  const Tensor& tensor = detail::tensor_of(conv2d_op, x);
+  if (tensor.rank() != 3) detail::fail(conv2d_op, what, tensor, x.site());
+  rows = unsqueeze(x, 2);
+  return {std::move(rows), x.site()};
+}
+
+Tensor apply_rows(const Operand& x, const Operand& weights, const Operand* bias,
+                  const Conv1dOptions& options) {
+  Tensor of_x, of_weights;
+  const Operand rows = as_rows(x, of_x, "conv1d takes x [n, in, length]"),
+                kernels =
+                    as_rows(weights, of_weights, "conv1d takes weights [out, in / groups, k]");
+  const Conv2dOptions of_rows{.stride = {1, options.stride},
+                              .padding = {0, options.padding},
+                              .dilation = {1, options.dilation},
+                              .groups = options.groups};
+  Tensor y =
+      bias == nullptr ? conv2d(rows, kernels, of_rows) : conv2d(rows, kernels, *bias, of_rows);
+  return squeeze({std::move(y), x.site()}, {2});
+}
+
+}  // namespace
+
+Tensor conv2d(const Operand& x, const Operand& weights, const Operand& bias,
+              const Conv2dOptions& options) {
+  const Operand* const operands[] = {&x, &weights, &bias};
+  return apply_conv(operands, options);
+}
+Tensor conv2d(const Operand& x, const Operand& weights, const Conv2dOptions& options) {
+  const Operand* const operands[] = {&x, &weights};
+  return apply_conv(operands, options);
+}
+
+Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
+              const Conv1dOptions& options) {
+  return apply_rows(x, weights, &bias, options);
+}
+Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options) {
+  return apply_rows(x, weights, nullptr, options);
+}
+
+constinit const OpDef conv2d_op{.name = "conv2d",
+                                .infer = infer_conv2d,
+                                .gradient = [](Gradient g) -> Tensors {
+                                  Tensors all(static_cast<std::size_t>(g.inputs()));
+                                  if (g.wants(0))
+                                    all[0] = input_gradient(g.dy(), g.x(1), g.x(0), g);
+                                  if (g.wants(1))
+                                    all[1] = weight_gradient(g.x(0), g.dy(), g.x(1), g);
+                                  if (g.inputs() == 3 && g.wants(2))
+                                    all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
+                                  return all;
+                                },
+                                .keeps_input = other_factor,
+                                .cpu = {cpu::conv2d, cpu::conv2d_memory},
+                                .cuda = {cuda::conv2d}};
+
+constinit const OpDef conv2d_input_gradient_op{
+    .name = "conv2d_input_gradient",
+    .infer = [](Inference& inference) { infer_gradient(inference, 2, 1, 0); },
+    .gradient = [](Gradient g) -> Tensors {
+      Tensors all(3);
+      if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
+      if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
+      return all;
+    },
+    .keeps_input = other_factor,
+    .shape_only = bit(2),
+    .cpu = {cpu::conv2d_input_gradient, cpu::conv2d_input_gradient_memory},
+    .cuda = {cuda::conv2d_input_gradient}};
+
+constinit const OpDef conv2d_weight_gradient_op{
+    .name = "conv2d_weight_gradient",
+    .infer = [](Inference& inference) { infer_gradient(inference, 0, 2, 1); },
+    .gradient = [](Gradient g) -> Tensors {
+      Tensors all(3);
+      if (g.wants(0)) all[0] = input_gradient(g.x(1), g.dy(), g.x(0), g);
+      if (g.wants(1)) all[1] = convolution(g.x(0), g.dy(), g);
+      return all;
+    },
+    .keeps_input = other_factor,
+    .shape_only = bit(2),
+    .cpu = {cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory},
+    .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
+
+}  // namespace ebb

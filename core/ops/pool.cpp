@@ -1,0 +1,151 @@
+#include "ebb/core/ops/pool.h"
+
+#include <limits>
+
+#include "ebb/core/kernels/pool.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb {
+namespace {
+
+using Gradient = const GradientContext&;
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+Shape pooled(const Inference& inference, const Shape& x) {
+  const auto& attributes = inference.attribute<PoolAttributes>();
+  inference.require(x.rank() >= 2, "takes x [..., h, w]");
+  Shape y = x;
+  for (int side = 0; side < 2; ++side) {
+    const std::int64_t kernel = attributes.kernel[side], stride = attributes.stride[side],
+                       padding = attributes.padding[side], size = x.dim(side - 2);
+    inference.require(kernel >= 1 && kernel <= kMost, "takes a kernel of 1 or more, below 2^31");
+    inference.require(stride >= 1 && stride <= kMost, "takes a stride of 1 or more, below 2^31");
+    inference.require(padding >= 0 && padding <= kernel / 2,
+                      "takes a padding of at most half the kernel");
+    if (size == kOpen) continue;
+    if (size == 0 || size + 2 * padding < kernel)
+      inference.fail(std::string("the kernel is ") + (side == 0 ? "higher" : "wider") +
+                     " than the images, padding and all");
+    y.set(side - 2, (size + 2 * padding - kernel) / stride + 1);
+  }
+  return y;
+}
+
+void infer_pool(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Spec& x = inference.inputs[0];
+  inference.output(x.dtype, pooled(inference, x.shape));
+}
+
+// What is chosen from, and what chooses.
+void infer_select(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Shape &v = inference.inputs[0].shape, &x = inference.inputs[1].shape;
+  inference.require(detail::may_equal(v, x), "takes two inputs of one shape");
+  inference.output(inference.inputs[0].dtype, pooled(inference, detail::merge(v, x)));
+}
+
+void infer_backward(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Shape &dy = inference.inputs[0].shape, &x = inference.inputs[1].shape;
+  inference.require(detail::may_equal(dy, pooled(inference, x)),
+                    "dy has not the shape of the result");
+  inference.output(inference.inputs[0].dtype, x);
+}
+
+// Of the same windows: `op` of `first`, by x.
+Tensor by(const OpDef& op, const Tensor& first, const Tensor& x, Gradient g) {
+  return apply_one(op, {first, x}, g.node().attributes, g.site());
+}
+
+template <class Options>
+PoolAttributes attributes_of(const Options& of) {
+  const Size2d stride = of.stride.value_or(of.kernel);
+  return {.kernel = {of.kernel.height, of.kernel.width},
+          .stride = {stride.height, stride.width},
+          .padding = {of.padding.height, of.padding.width}};
+}
+
+// Of one axis, as images of height 1.
+template <class Options>
+PoolAttributes row_attributes(const Options& of) {
+  return {.kernel = {1, of.kernel},
+          .stride = {1, of.stride.value_or(of.kernel)},
+          .padding = {0, of.padding}};
+}
+Tensor apply_rows(const OpDef& op, const Operand& x, const PoolAttributes& attributes) {
+  const Tensor& tensor = detail::tensor_of(op, x);
+  if (tensor.rank() == 0) detail::fail(op, "takes x [..., length]", tensor, x.site());
+  Tensor y = detail::apply_to(op, {unsqueeze(x, -2), x.site()}, attributes);
+  return squeeze({std::move(y), x.site()}, {-2});
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options) {
+  return detail::apply_to(max_pool_op, x, attributes_of(options));
+}
+Tensor max_pool1d(const Operand& x, const MaxPool1dOptions& options) {
+  return apply_rows(max_pool_op, x, row_attributes(options));
+}
+Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options) {
+  PoolAttributes attributes = attributes_of(options);
+  attributes.count_include_pad = options.count_include_pad;
+  return detail::apply_to(avg_pool_op, x, attributes);
+}
+Tensor avg_pool1d(const Operand& x, const AvgPool1dOptions& options) {
+  PoolAttributes attributes = row_attributes(options);
+  attributes.count_include_pad = options.count_include_pad;
+  return apply_rows(avg_pool_op, x, attributes);
+}
+
+constinit const OpDef max_pool_op{
+    .name = "max_pool",
+    .infer = infer_pool,
+    .gradient = [](Gradient g) -> Tensors { return {by(max_pool_backward_op, g.dy(), g.x(0), g)}; },
+    .keeps = input(0),
+    .cpu = {cpu::max_pool},
+    .cuda = {cuda::max_pool}};
+
+// Which element is the largest does not change as x does, but where two are equal.
+constinit const OpDef max_pool_select_op{.name = "max_pool_select",
+                                         .infer = infer_select,
+                                         .gradient = [](Gradient g) -> Tensors {
+                                           return {by(max_pool_backward_op, g.dy(), g.x(1), g), {}};
+                                         },
+                                         .keeps = input(1),
+                                         .stops_gradient = bit(1),
+                                         .cpu = {cpu::max_pool},
+                                         .cuda = {cuda::max_pool}};
+
+constinit const OpDef max_pool_backward_op{
+    .name = "max_pool_backward",
+    .infer = infer_backward,
+    .gradient = [](Gradient g) -> Tensors {
+      return {by(max_pool_select_op, g.dy(), g.x(1), g), {}};
+    },
+    .keeps = input(1),
+    .stops_gradient = bit(1),
+    .cpu = {cpu::max_pool_backward, cpu::max_pool_backward_memory},
+    .cuda = {cuda::max_pool_backward}};
+
+constinit const OpDef avg_pool_op{
+    .name = "avg_pool",
+    .infer = infer_pool,
+    .gradient = [](Gradient g) -> Tensors { return {by(avg_pool_backward_op, g.dy(), g.x(0), g)}; },
+    .cpu = {cpu::avg_pool, cpu::avg_pool_memory},
+    .cuda = {cuda::avg_pool}};
+
+constinit const OpDef avg_pool_backward_op{
+    .name = "avg_pool_backward",
+    .infer = infer_backward,
+    .gradient = [](Gradient g) -> Tensors {
+      return {apply_one(avg_pool_op, {g.dy()}, g.node().attributes, g.site()), {}};
+    },
+    .shape_only = bit(1),
+    .cpu = {cpu::avg_pool_backward, cpu::avg_pool_backward_memory},
+    .cuda = {cuda::avg_pool_backward}};
+
+}  // namespace ebb

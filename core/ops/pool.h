@@ -1,0 +1,52 @@
+#pragma once
+#include <optional>
+
+#include "ebb/core/ops/size2d.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+struct MaxPool2dOptions {
+  Size2d kernel = 2;
+  std::optional<Size2d> stride = {};  // none: that of the kernel
+  Size2d padding = 0;                 // on both sides, at most half of the kernel
+};
+
+// The largest element of each window of x [..., h, w]; [..., oh, ow], of its dtype, floating, with
+//   oh = (h + 2 padding - kernel) / stride + 1, rounded down, ow likewise.
+// What is padded is never the largest; NaN is, as in NumPy. The gradient goes to the first of equal
+// elements. It finds them again from x, which the operator before mostly keeps as well (relu keeps
+// its result), so that no indices are kept. Throws ShapeError.
+Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options = {});
+
+struct AvgPool2dOptions {
+  Size2d kernel = 2;
+  std::optional<Size2d> stride = {};
+  Size2d padding = 0;
+  bool count_include_pad = true;  // whether padding counts, as zeros; PyTorch's default
+};
+
+// The mean of each window likewise. mean(x, {.axes = {-2, -1}}) is that of a whole image.
+Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options = {});
+
+struct MaxPool1dOptions {
+  std::int64_t kernel = 2;
+  std::optional<std::int64_t> stride = {};
+  std::int64_t padding = 0;
+};
+struct AvgPool1dOptions {
+  std::int64_t kernel = 2;
+  std::optional<std::int64_t> stride = {};
+  std::int64_t padding = 0;
+  bool count_include_pad = true;
+};
+
+// The same along the last axis of x [..., length].
+Tensor max_pool1d(const Operand& x, const MaxPool1dOptions& options = {});
+Tensor avg_pool1d(const Operand& x, const AvgPool1dOptions& options = {});
+
+extern const OpDef max_pool_op, max_pool_select_op, max_pool_backward_op, avg_pool_op,
+    avg_pool_backward_op;
+
+}  // namespace ebb

@@ -1,0 +1,263 @@
+#include "ebb/core/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/kernels/carver.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/softmax_row.h"
+
+namespace ebb::cpu {
+namespace {
+
+// A tile of the scores: some queries by some keys. Threads take slots, each with a tile or two.
+constexpr std::int64_t kQueries = 64, kKeys = 256, kSlots = 16;
+
+// What a slot has in workspace.
+template <class T>
+struct Tiles {
+  T *scores, *d_scores, *row;
+
+  Tiles(Carver& carver, bool backward) noexcept
+      : scores(carver.take<T>(kQueries * kKeys)),
+        d_scores(carver.take<T>(backward ? kQueries * kKeys : 0)),
+        row(carver.take<T>(3 * kQueries)) {}
+};
+
+std::int64_t slots_of(std::int64_t pieces) noexcept { return std::min(pieces, kSlots); }
+
+std::size_t slot_bytes(DType dtype, bool backward) noexcept {
+  Carver carver(nullptr);
+  if (dtype == DType::f64) {
+    Tiles<double>(carver, backward);
+  } else {
+    Tiles<float>(carver, backward);
+  }
+  return carver.bytes();
+}
+
+template <class T, class Body>
+void for_slots(std::int64_t pieces, void* workspace, bool backward, const Body& body) {
+  const std::int64_t slots = slots_of(pieces);
+  const std::size_t bytes = slot_bytes(sizeof(T) == 8 ? DType::f64 : DType::f32, backward);
+  Workers::instance().run(slots, [&](std::int64_t slot) {
+    Carver carver(static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * bytes);
+    const Tiles<T> tiles(carver, backward);
+    const std::int64_t end = pieces * (slot + 1) / slots;
+    for (std::int64_t piece = pieces * slot / slots; piece < end; ++piece) body(piece, tiles);
+  });
+}
+
+// The scores of one matrix of the batch.
+template <class T>
+struct Scores {
+  const T *q, *k;
+  const T* added = nullptr;  // the mask, of one of two kinds
+  const unsigned char* counts = nullptr;
+  MaskLayout mask;
+  AttentionLayout of;
+  T scale;
+  bool causal;
+
+  Scores(const KernelContext& context, const AttentionLayout& layout, std::size_t mask_input,
+         std::int64_t batch)
+      : of(layout) {
+    const auto& attributes = context.attribute<AttentionAttributes>();
+    q = context.inputs[0].as<const T>() + batch * of.length * of.depth;
+    k = context.inputs[1].as<const T>() + batch * of.keys * of.depth;
+    scale = static_cast<T>(attributes.scale);
+    causal = attributes.causal != 0;
+    if (attributes.mask == 0) return;
+    const Buffer& given = context.inputs[mask_input];
+    mask = MaskLayout(given.spec.shape, AttentionLayout::batch_of(context.inputs[0].spec.shape));
+    if (given.spec.dtype == DType::boolean) {
+      counts = given.as<const unsigned char>() + mask.offset(batch);
+    } else {
+      added = given.as<const T>() + mask.offset(batch);
+    }
+  }
+
+  // The keys that some query before `end` counts.
+  std::int64_t keys_before(std::int64_t end) const noexcept {
+    return causal ? std::min(of.keys, end) : of.keys;
+  }
+
+  // Of queries from `query` on and keys from `key` on, into a tile whose rows are `keys` long.
+  void tile(std::int64_t query, std::int64_t queries, std::int64_t key, std::int64_t keys,
+            T* to) const noexcept {
+    constexpr T kNever = -std::numeric_limits<T>::infinity();
+    multiply<T>(queries, keys, of.depth, {q + query * of.depth, of.depth},
+                {k + key * of.depth, of.depth, true}, to, keys, false);
+    for (std::int64_t i = 0; i < queries; ++i) {
+      T* row = to + i * keys;
+      const std::int64_t first = (query + i) * mask.row + key * mask.column;
+      for (std::int64_t j = 0; j < keys; ++j) row[j] *= scale;
+      if (added != nullptr)
+        for (std::int64_t j = 0; j < keys; ++j) row[j] += added[first + j * mask.column];
+      if (counts != nullptr)
+        for (std::int64_t j = 0; j < keys; ++j)
+          row[j] = counts[first + j * mask.column] != 0 ? row[j] : kNever;
+      if (!causal) continue;
+      for (std::int64_t j = std::max<std::int64_t>(0, query + i + 1 - key); j < keys; ++j)
+        row[j] = kNever;
+    }
+  }
+};
+
+bool reads_values(std::size_t, const IndexSet&) { return true; }
+
+}  // namespace
+
+MemoryNeeds attention_memory(const MemoryQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  if (is_half(dtype)) return in_float_memory(query, attention_memory, reads_values);
+  const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
+  const std::int64_t pieces = of.batch * divide_up(of.length, kQueries);
+  return {.workspace_bytes = static_cast<std::size_t>(slots_of(pieces)) * slot_bytes(dtype, false)};
+}
+
+// A piece is some queries of one matrix of the batch. While the tiles of its keys come by, y has
+// the sum of exp(score - largest so far) v, which shrinks when a larger score comes.
+Status attention(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, attention, reads_values);
+  const Buffer &v = context.inputs[2], &y = context.outputs[0], &lse = context.outputs[1];
+  const AttentionLayout of(context.inputs[0].spec.shape, v.spec.shape);
+  const std::int64_t blocks = divide_up(of.length, kQueries);
+  return for_floating(y.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    constexpr T kLowest = -std::numeric_limits<T>::infinity();
+    for_slots<T>(of.batch * blocks, context.workspace, false,
+                 [&](std::int64_t piece, const Tiles<T>& tiles) {
+                   const std::int64_t batch = piece / blocks, query = piece % blocks * kQueries;
+                   const std::int64_t queries = std::min(kQueries, of.length - query);
+                   const Scores<T> scores(context, of, 3, batch);
+                   const T* values = v.as<const T>() + batch * of.keys * of.width;
+                   T* out = y.as<T>() + (batch * of.length + query) * of.width;
+                   T *largest = tiles.row, *sums = tiles.row + kQueries;
+                   std::fill_n(out, queries * of.width, T{});
+                   std::fill_n(largest, queries, kLowest);
+                   std::fill_n(sums, queries, T{});
+                   const std::int64_t end = scores.keys_before(query + queries);
+                   for (std::int64_t key = 0; key < end; key += kKeys) {
+                     const std::int64_t keys = std::min(kKeys, end - key);
+                     scores.tile(query, queries, key, keys, tiles.scores);
+                     for (std::int64_t i = 0; i < queries; ++i) {
+                       T* row = tiles.scores + i * keys;
+                       const T before = largest[i];
+                       largest[i] = std::max(before, largest_score(row, keys));
+                       const T shift = largest[i] == kLowest ? T{} : largest[i];
+                       const T shrunk = before == largest[i] ? T{1} : std::exp(before - shift);
+                       sums[i] = sums[i] * shrunk +
+                                 static_cast<T>(exponentials<true>(row, keys, shift, row));
+                       if (shrunk != T{1})
+                         for (std::int64_t j = 0; j < of.width; ++j)
+                           out[i * of.width + j] *= shrunk;
+                     }
+                     multiply<T>(queries, of.width, keys, {tiles.scores, keys},
+                                 {values + key * of.width, of.width}, out, of.width, true);
+                   }
+                   for (std::int64_t i = 0; i < queries; ++i) {
+                     const bool is_none = sums[i] == T{};
+                     const T scale = is_none ? T{} : 1 / sums[i];
+                     for (std::int64_t j = 0; j < of.width; ++j) out[i * of.width + j] *= scale;
+                     if (lse.data != nullptr)
+                       lse.as<T>()[batch * of.length + query + i] =
+                           is_none ? -kLowest : largest[i] + std::log(sums[i]);
+                   }
+                 });
+  });
+}
+
+MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  if (is_half(dtype)) return in_float_memory(query, attention_backward_memory, reads_values);
+  const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
+  return {.workspace_bytes =
+              static_cast<std::size_t>(slots_of(of.batch)) * slot_bytes(dtype, true)};
+}
+
+// A piece is one matrix of the batch, all of whose tiles are made again:
+//   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale, dq += ds k, dk += ds^T
+//   q
+Status attention_backward(const KernelContext& context) {
+  if (is_half(context.inputs[0].spec.dtype))
+    return in_float(context, attention_backward, reads_values);
+  const std::span<const Buffer> in = context.inputs;
+  const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
+  return for_floating(in[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    for_slots<T>(of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
+      const Scores<T> scores(context, of, kAttentionMask, batch);
+      const auto matrix = [&](const Buffer& of_all, std::int64_t elements) {
+        return of_all.data == nullptr ? nullptr : of_all.as<T>() + batch * elements;
+      };
+      const T* v = matrix(in[kAttentionV], of.keys * of.width);
+      const T* y = matrix(in[kAttentionY], of.length * of.width);
+      const T* lse = matrix(in[kAttentionLse], of.length);
+      const T* dy = matrix(in[kAttentionDy], of.length * of.width);
+      T* dq = matrix(context.outputs[0], of.length * of.depth);
+      T* dk = matrix(context.outputs[1], of.keys * of.depth);
+      T* dv = matrix(context.outputs[2], of.keys * of.width);
+      if (dq != nullptr) std::fill_n(dq, of.length * of.depth, T{});
+      if (dk != nullptr) std::fill_n(dk, of.keys * of.depth, T{});
+      if (dv != nullptr) std::fill_n(dv, of.keys * of.width, T{});
+
+      for (std::int64_t query = 0; query < of.length; query += kQueries) {
+        const std::int64_t queries = std::min(kQueries, of.length - query);
+        for (std::int64_t i = 0; i < queries; ++i) {
+          double sum = 0;
+          for (std::int64_t j = (query + i) * of.width; j < (query + i + 1) * of.width; ++j)
+            sum += static_cast<double>(dy[j]) * static_cast<double>(y[j]);
+          tiles.row[i] = static_cast<T>(sum);
+        }
+        const std::int64_t end = scores.keys_before(query + queries);
+        for (std::int64_t key = 0; key < end; key += kKeys) {
+          const std::int64_t keys = std::min(kKeys, end - key);
+          T *p = tiles.scores, *ds = tiles.d_scores;
+          scores.tile(query, queries, key, keys, p);
+          for (std::int64_t i = 0; i < queries; ++i)
+            exponentials<true>(p + i * keys, keys, lse[query + i], p + i * keys);
+          const Factor<T> of_dy{dy + query * of.width, of.width};
+          if (dv != nullptr)
+            multiply<T>(keys, of.width, queries, {p, keys, true}, of_dy, dv + key * of.width,
+                        of.width, true);
+          if (dq == nullptr && dk == nullptr) continue;
+          multiply<T>(queries, keys, of.width, of_dy, {v + key * of.width, of.width, true}, ds,
+                      keys, false);
+          for (std::int64_t i = 0; i < queries; ++i)
+            for (std::int64_t j = i * keys; j < (i + 1) * keys; ++j)
+              ds[j] = p[j] * (ds[j] - tiles.row[i]) * scores.scale;
+          if (dq != nullptr)
+            multiply<T>(queries, of.depth, keys, {ds, keys}, {scores.k + key * of.depth, of.depth},
+                        dq + query * of.depth, of.depth, true);
+          if (dk != nullptr)
+            multiply<T>(keys, of.depth, queries, {ds, keys, true},
+                        {scores.q + query * of.depth, of.depth}, dk + key * of.depth, of.depth,
+                        true);
+        }
+      }
+    });
+  });
+}
+
+Status causal_bias(const KernelContext& context) {
+  const Buffer& out = context.outputs[0];
+  const std::int64_t length = out.spec.shape.dim(0), keys = out.spec.shape.dim(1);
+  if (out.elements() == 0) return {};
+  return for_stored(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    for_pieces(length, rows_per_piece(keys), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        T* row = out.as<T>() + i * keys;
+        const std::int64_t seen = std::min(keys, i + 1);
+        std::fill(row, row + seen, T(0.f));
+        std::fill(row + seen, row + keys, T(-std::numeric_limits<float>::infinity()));
+      }
+    });
+  });
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,317 @@
+#include "ebb/core/kernels/conv.h"
+
+#include <algorithm>
+
+#include "ebb/core/kernels/carver.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Threads take slots, whose number is that of the tiles in workspace.
+constexpr std::int64_t kSlots = 16, kTileElements = 64 * 1024, kLeastPlaces = 16;
+// Pieces of work that are worth making an effort for.
+constexpr std::int64_t kPieces = 8;
+
+bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
+
+constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) noexcept {
+  return a > 0 ? divide_up(a, b) : -(-a / b);
+}
+
+// How the work is cut, by its shape alone. A tile has `rows` rows, those of some channels, and a
+// column for each of some places.
+struct ConvCut {
+  std::int64_t channels, blocks;  // of a tile, and how many such there are in a group
+  std::int64_t places, tiles;     // of a tile, and how many such there are in a plane
+  std::int64_t segments = 1;      // of the images, whose sums are separate
+  std::int64_t pieces, slots;
+
+  // Each in `segments` or images, and groups and blocks.
+  ConvCut(const ConvLayout& of, std::int64_t block, std::int64_t each, bool by_tile) noexcept
+      : channels(std::clamp<std::int64_t>(block, 1, std::max<std::int64_t>(1, of.channels))),
+        blocks(std::max<std::int64_t>(1, divide_up(of.channels, channels))),
+        places(std::clamp<std::int64_t>(kTileElements / std::max<std::int64_t>(1, rows(of)),
+                                        kLeastPlaces, std::max(kLeastPlaces, of.places()))),
+        tiles(divide_up(of.places(), places)),
+        pieces(each * of.groups * (by_tile ? tiles : blocks)),
+        slots(std::min(pieces, kSlots)) {}
+
+  std::int64_t rows(const ConvLayout& of) const noexcept { return channels * of.taps(); }
+  std::int64_t tile_elements(const ConvLayout& of) const noexcept {
+    return of.is_pointwise() ? 0 : rows(of) * std::min(places, of.places());
+  }
+
+  static ConvCut forward(const ConvLayout& of) noexcept {
+    return {of, of.channels, of.images, true};
+  }
+  static ConvCut input_gradient(const ConvLayout& of) noexcept {
+    const std::int64_t planes = std::max<std::int64_t>(1, of.images * of.groups);
+    const std::int64_t block = divide_up(of.channels, divide_up(kPieces, planes));
+    return {of, std::max(block, divide_up(64, of.taps())), of.images, false};
+  }
+  static ConvCut weight_gradient(const ConvLayout& of) noexcept {
+    const std::int64_t block = divide_up(128, of.taps());
+    const std::int64_t blocks =
+        std::max<std::int64_t>(1, of.groups * divide_up(of.channels, block));
+    const std::int64_t segments = std::clamp<std::int64_t>(
+        of.images, 1, std::max<std::int64_t>(1, divide_up(kPieces, blocks)));
+    ConvCut cut{of, block, segments, false};
+    cut.segments = segments;
+    return cut;
+  }
+};
+
+// What the kernels have in workspace.
+struct ConvMemory {
+  void* tiles;
+  void* parts;  // of the gradient of the weights; null: it is summed in place
+  std::size_t bytes, tile_bytes;
+
+  ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element) {
+    Carver carver(workspace);
+    tile_bytes = aligned_bytes(static_cast<std::size_t>(cut.tile_elements(of)) * element);
+    tiles = carver.take_bytes(static_cast<std::size_t>(cut.slots) * tile_bytes);
+    const std::int64_t weights = of.groups * of.filters * of.depth();
+    parts = carver.take_bytes(
+        cut.segments == 1 ? 0 : static_cast<std::size_t>(cut.segments * weights) * element);
+    bytes = carver.bytes();
+  }
+  template <class T>
+  T* tile(std::int64_t slot) const noexcept {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(tiles) +
+                                static_cast<std::size_t>(slot) * tile_bytes);
+  }
+};
+
+// Calls body(piece, slot) for each piece; a slot's one after the other.
+template <class Body>
+void for_slots(const ConvCut& cut, const Body& body) {
+  Workers::instance().run(cut.slots, [&](std::int64_t slot) {
+    const std::int64_t end = cut.pieces * (slot + 1) / cut.slots;
+    for (std::int64_t piece = cut.pieces * slot / cut.slots; piece < end; ++piece)
+      body(piece, slot);
+  });
+}
+
+// Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps, places]:
+// from `at` on it has elements of which the middle ones are pixels from `pixel` on, a stride apart,
+// and the others beyond the image.
+template <class Body>
+void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, std::int64_t last,
+              const Body& body) {
+  const std::int64_t columns = last - first;
+  for (std::int64_t row = 0; row < channels * of.taps(); ++row) {
+    const std::int64_t tap = row % of.taps(), channel = row / of.taps();
+    const std::int64_t down = tap / of.kernel_width * of.dilation[0] - of.padding[0];
+    const std::int64_t right = tap % of.kernel_width * of.dilation[1] - of.padding[1];
+    const std::int64_t from =
+        std::clamp<std::int64_t>(ceil_divide(-right, of.stride[1]), 0, of.out_width);
+    const std::int64_t to =
+        std::clamp<std::int64_t>(ceil_divide(of.width - right, of.stride[1]), from, of.out_width);
+    for (std::int64_t place = first; place < last;) {
+      const std::int64_t i = place / of.out_width, begin = place % of.out_width;
+      const std::int64_t end = std::min(of.out_width, begin + last - place);
+      const std::int64_t y = i * of.stride[0] + down;
+      const bool inside = y >= 0 && y < of.height;
+      const std::int64_t left = inside ? std::clamp(from, begin, end) : end;
+      const std::int64_t beyond = inside ? std::clamp(to, left, end) : end;
+      body(row * columns + place - first,
+           channel * of.pixels() + y * of.width + left * of.stride[1] + right, left - begin,
+           beyond - left, end - beyond);
+      place += end - begin;
+    }
+  }
+}
+
+template <class T>
+void gather(const ConvLayout& of, const T* x, std::int64_t channels, std::int64_t first,
+            std::int64_t last, T* tile) {
+  const std::int64_t step = of.stride[1];
+  for_runs(of, channels, first, last,
+           [=](std::int64_t at, std::int64_t pixel, std::int64_t before, std::int64_t count,
+               std::int64_t after) {
+             T* to = std::fill_n(tile + at, before, T{});
+             if (step == 1) {
+               if (count > 0) std::copy_n(x + pixel, count, to);
+             } else {
+               for (std::int64_t i = 0; i < count; ++i) to[i] = x[pixel + i * step];
+             }
+             std::fill_n(to + count, after, T{});
+           });
+}
+
+template <class T>
+void scatter(const ConvLayout& of, const T* tile, std::int64_t channels, std::int64_t first,
+             std::int64_t last, T* x) {
+  const std::int64_t step = of.stride[1];
+  for_runs(of, channels, first, last,
+           [=](std::int64_t at, std::int64_t pixel, std::int64_t before, std::int64_t count,
+               std::int64_t) {
+             const T* from = tile + at + before;
+             for (std::int64_t i = 0; i < count; ++i) x[pixel + i * step] += from[i];
+           });
+}
+
+ConvLayout layout_of(const MemoryQuery& query, std::size_t x, std::size_t weights,
+                     const Shape& y) noexcept {
+  return {query.inputs[x].shape, query.inputs[weights].shape, y, query.attribute<ConvAttributes>()};
+}
+ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t weights,
+                     const Buffer& y) noexcept {
+  return {context.inputs[x].spec.shape, context.inputs[weights].spec.shape, y.spec.shape,
+          context.attribute<ConvAttributes>()};
+}
+MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcept {
+  return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).bytes};
+}
+
+}  // namespace
+
+MemoryNeeds conv2d_memory(const MemoryQuery& query) {
+  const DType dtype = query.outputs[0].dtype;
+  if (is_half(dtype)) return in_float_memory(query, conv2d_memory);
+  const ConvLayout of = layout_of(query, 0, 1, query.outputs[0].shape);
+  return needs(of, ConvCut::forward(of), dtype);
+}
+
+MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
+  const DType dtype = query.outputs[0].dtype;
+  if (is_half(dtype)) return in_float_memory(query, conv2d_input_gradient_memory, reads_values);
+  const ConvLayout of = layout_of(query, 2, 1, query.inputs[0].shape);
+  return needs(of, ConvCut::input_gradient(of), dtype);
+}
+
+MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
+  const DType dtype = query.outputs[0].dtype;
+  if (is_half(dtype)) return in_float_memory(query, conv2d_weight_gradient_memory, reads_values);
+  const ConvLayout of = layout_of(query, 0, 2, query.inputs[1].shape);
+  return needs(of, ConvCut::weight_gradient(of), dtype);
+}
+
+// A piece is a tile: y = weights tile.
+Status conv2d(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, conv2d);
+  const Buffer& out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const ConvLayout of = layout_of(context, 0, 1, out);
+  const ConvCut cut = ConvCut::forward(of);
+  const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
+    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
+    const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
+    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+      const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
+      const std::int64_t first = piece % cut.tiles * cut.places;
+      const std::int64_t columns = std::min(cut.places, of.places() - first);
+      const T* x = all + plane * of.channels * of.pixels();
+      Factor<T> pixels{x + first, of.places()};
+      if (!of.is_pointwise()) {
+        T* tile = memory.tile<T>(slot);
+        gather(of, x, of.channels, first, first + columns, tile);
+        pixels = {tile, columns};
+      }
+      T* y = out.as<T>() + plane * of.filters * of.places() + first;
+      multiply<T>(of.filters, columns, of.depth(),
+                  {weights + group * of.filters * of.depth(), of.depth()}, pixels, y, of.places(),
+                  false);
+      for (std::int64_t filter = 0; bias != nullptr && filter < of.filters; ++filter) {
+        const T shift = bias[group * of.filters + filter];
+        T* row = y + filter * of.places();
+        for (std::int64_t i = 0; i < columns; ++i) row[i] += shift;
+      }
+    });
+  });
+}
+
+// A piece is some channels of an image, whose tiles, weights^T dy, are added one after the other.
+Status conv2d_input_gradient(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, conv2d_input_gradient, reads_values);
+  const Buffer& out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const ConvLayout of = layout_of(context, 2, 1, context.inputs[0]);
+  const ConvCut cut = ConvCut::input_gradient(of);
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
+    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
+    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+      const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;
+      const std::int64_t channel = piece % cut.blocks * cut.channels;
+      const std::int64_t channels = std::min(cut.channels, of.channels - channel);
+      const Factor<T> dy{all + plane * of.filters * of.places(), of.places()};
+      const Factor<T> kernels{weights + group * of.filters * of.depth() + channel * of.taps(),
+                              of.depth(), true};
+      T* dx = out.as<T>() + (plane * of.channels + channel) * of.pixels();
+      if (of.is_pointwise())
+        return multiply(channels, of.places(), of.filters, kernels, dy, dx, of.places(), false);
+      std::fill_n(dx, channels * of.pixels(), T{});
+      T* tile = memory.tile<T>(slot);
+      for (std::int64_t first = 0; first < of.places(); first += cut.places) {
+        const std::int64_t columns = std::min(cut.places, of.places() - first);
+        multiply(channels * of.taps(), columns, of.filters, kernels, dy.at(0, first), tile, columns,
+                 false);
+        scatter<T>(of, tile, channels, first, first + columns, dx);
+      }
+    });
+  });
+}
+
+// A piece is what some images say to the weights of some channels: the sum of dy tile^T.
+Status conv2d_weight_gradient(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, conv2d_weight_gradient, reads_values);
+  const Buffer& out = context.outputs[0];
+  const std::int64_t count = out.elements();
+  if (count == 0) return {};
+  const ConvLayout of = layout_of(context, 0, 2, context.inputs[1]);
+  const ConvCut cut = ConvCut::weight_gradient(of);
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
+    const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
+    T* sums = cut.segments == 1 ? out.as<T>() : static_cast<T*>(memory.parts);
+    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+      const std::int64_t block = piece % cut.blocks, group = piece / cut.blocks % of.groups;
+      const std::int64_t segment = piece / cut.blocks / of.groups;
+      const std::int64_t channel = block * cut.channels;
+      const std::int64_t channels = std::min(cut.channels, of.channels - channel);
+      T* dw = sums + segment * count + group * of.filters * of.depth() + channel * of.taps();
+      multiply<T>(of.filters, channels * of.taps(), 0, {}, {}, dw, of.depth(), false);
+      for (std::int64_t image = of.images * segment / cut.segments,
+                        end = of.images * (segment + 1) / cut.segments;
+           image < end; ++image) {
+        const std::int64_t plane = image * of.groups + group;
+        const T* x = all + (plane * of.channels + channel) * of.pixels();
+        for (std::int64_t first = 0; first < of.places(); first += cut.places) {
+          const std::int64_t columns = std::min(cut.places, of.places() - first);
+          Factor<T> pixels{x + first, of.places(), true};
+          if (!of.is_pointwise()) {
+            T* tile = memory.tile<T>(slot);
+            gather(of, x, channels, first, first + columns, tile);
+            pixels = {tile, columns, true};
+          }
+          multiply<T>(of.filters, channels * of.taps(), columns,
+                      {all_dy + plane * of.filters * of.places() + first, of.places()}, pixels, dw,
+                      of.depth(), true);
+        }
+      }
+    });
+    if (cut.segments == 1) return;
+    for_pieces(count, kPieceElements, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        T sum = sums[i];
+        for (std::int64_t segment = 1; segment < cut.segments; ++segment)
+          sum += sums[segment * count + i];
+        out.as<T>()[i] = sum;
+      }
+    });
+  });
+}
+
+}  // namespace ebb::cpu

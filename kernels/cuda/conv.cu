@@ -1,0 +1,297 @@
+#include "ebb/core/kernels/conv.h"
+
+#include <algorithm>
+
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/host/conv_plan.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/tile_product.h"
+
+// All three are products of matrices one of which is pixels read through the geometry of the
+// convolution, as the tiles are loaded ("implicit gemm").
+namespace ebb::cuda {
+namespace {
+
+// Something of a plane, and where it is: a place or a tap's distance from it.
+struct Spot {
+  std::int64_t plane, y, x;
+};
+
+// The geometry for the device. Sizes of 0 are 1 where they divide: nothing is then computed.
+struct Geometry {
+  std::int64_t filters, channels, groups, height, width, out_height, out_width;
+  std::int64_t places, pixels, taps, depth;
+  std::int64_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x;
+  AnyDivider by_groups, by_places, by_out_width, by_pixels, by_width, by_taps, by_kernel_width,
+      by_stride_y, by_stride_x;
+
+  explicit Geometry(const ConvLayout& of) noexcept
+      : filters(of.filters),
+        channels(of.channels),
+        groups(of.groups),
+        height(of.height),
+        width(of.width),
+        out_height(of.out_height),
+        out_width(of.out_width),
+        places(of.places()),
+        pixels(of.pixels()),
+        taps(of.taps()),
+        depth(of.depth()),
+        stride_y(of.stride[0]),
+        stride_x(of.stride[1]),
+        padding_y(of.padding[0]),
+        padding_x(of.padding[1]),
+        dilation_y(of.dilation[0]),
+        dilation_x(of.dilation[1]),
+        by_groups(of.groups),
+        by_places(least_one(of.places())),
+        by_out_width(least_one(of.out_width)),
+        by_pixels(least_one(of.pixels())),
+        by_width(least_one(of.width)),
+        by_taps(of.taps()),
+        by_kernel_width(of.kernel_width),
+        by_stride_y(of.stride[0]),
+        by_stride_x(of.stride[1]) {}
+
+  static std::int64_t least_one(std::int64_t n) noexcept { return std::max<std::int64_t>(1, n); }
+
+  // That of a product, of which there are one for each group in turn.
+  __device__ std::int64_t group(std::int64_t product) const {
+    by_groups.divide(product);
+    return product;
+  }
+  // Place number n of all images: its image, and the pixel of tap 0.
+  __device__ Spot place(std::int64_t n) const {
+    const std::int64_t image = by_places.divide(n), y = by_out_width.divide(n);
+    return {image, y * stride_y - padding_y, n * stride_x - padding_x};
+  }
+  // Tap number n of all channels or filters: which of them, and how far from the place's pixel.
+  __device__ Spot tap(std::int64_t n) const {
+    const std::int64_t plane = by_taps.divide(n), y = by_kernel_width.divide(n);
+    return {plane, y * dilation_y, n * dilation_x};
+  }
+  // The pixel that a tap of a group's channel finds from a place.
+  template <class T>
+  __device__ Accumulate<T> pixel(const T* x, std::int64_t group, const Spot& place,
+                                 const Spot& tap) const {
+    const std::int64_t y = place.y + tap.y, column = place.x + tap.x;
+    if (y < 0 || y >= height || column < 0 || column >= width) return 0;
+    const std::int64_t plane = (place.plane * groups + group) * channels + tap.plane;
+    return static_cast<Accumulate<T>>(x[plane * pixels + y * width + column]);
+  }
+};
+
+// y [filters, places of all images] = weights [filters, depth] pixels [depth, places].
+template <class T>
+struct Forward {
+  using Type = T;
+  static constexpr bool kAlongDepth = false;  // what lies side by side in the second factor
+  Geometry of;
+  const T *x, *weights, *bias;
+  T* y;
+  std::int64_t m, n, k, batch;
+
+  __device__ std::int64_t begin(std::int64_t) const { return 0; }
+  __device__ std::int64_t end(std::int64_t) const { return k; }
+  __device__ Accumulate<T> a(std::int64_t group, std::int64_t row, std::int64_t at) const {
+    return static_cast<Accumulate<T>>(weights[(group * m + row) * k + at]);
+  }
+  __device__ Spot fixed(std::int64_t column) const { return of.place(column); }
+  __device__ Accumulate<T> b(std::int64_t group, const Spot& place, std::int64_t at) const {
+    return of.pixel(x, group, place, of.tap(at));
+  }
+  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
+                      Accumulate<T> sum) const {
+    const std::int64_t filter = group * m + row;
+    if (bias != nullptr) sum += static_cast<Accumulate<T>>(bias[filter]);
+    const std::int64_t image = of.by_places.divide(column);
+    y[(image * of.groups * m + filter) * of.places + column] = static_cast<T>(sum);
+  }
+};
+
+// dx [channels, pixels of all images] = weights^T [channels, filters x taps] dy, of which a tap
+// finds from a pixel the place that it reached the pixel from, if there is one.
+template <class T>
+struct InputGradient {
+  using Type = T;
+  static constexpr bool kAlongDepth = false;
+  Geometry of;
+  const T *dy, *weights;
+  T* dx;
+  std::int64_t m, n, k, batch;
+
+  __device__ std::int64_t begin(std::int64_t) const { return 0; }
+  __device__ std::int64_t end(std::int64_t) const { return k; }
+  __device__ Accumulate<T> a(std::int64_t group, std::int64_t row, std::int64_t at) const {
+    const std::int64_t filter = of.by_taps.divide(at);
+    return static_cast<Accumulate<T>>(
+        weights[((group * of.filters + filter) * m + row) * of.taps + at]);
+  }
+  __device__ Spot fixed(std::int64_t column) const {
+    const std::int64_t image = of.by_pixels.divide(column), y = of.by_width.divide(column);
+    return {image, y + of.padding_y, column + of.padding_x};
+  }
+  __device__ Accumulate<T> b(std::int64_t group, const Spot& pixel, std::int64_t at) const {
+    const Spot tap = of.tap(at);
+    std::int64_t y = pixel.y - tap.y, x = pixel.x - tap.x;
+    if (y < 0 || x < 0) return 0;
+    const std::int64_t row = of.by_stride_y.divide(y), column = of.by_stride_x.divide(x);
+    if (y != 0 || x != 0 || row >= of.out_height || column >= of.out_width) return 0;
+    const std::int64_t plane = (pixel.plane * of.groups + group) * of.filters + tap.plane;
+    return static_cast<Accumulate<T>>(dy[plane * of.places + row * of.out_width + column]);
+  }
+  __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
+                      Accumulate<T> sum) const {
+    const std::int64_t image = of.by_pixels.divide(column);
+    dx[((image * of.groups + group) * m + row) * of.pixels + column] = static_cast<T>(sum);
+  }
+};
+
+// dw [filters, depth] = dy [filters, places of all images] pixels^T [places, depth], for each group
+// and segment of the places.
+template <class T>
+struct WeightGradient {
+  using Type = T;
+  static constexpr bool kAlongDepth = true;
+  Geometry of;
+  const T *x, *dy;
+  T* dw;
+  Accumulate<T>* parts;  // null: there is but one segment
+  std::int64_t m, n, k, batch, length;
+
+  __device__ std::int64_t begin(std::int64_t product) const {
+    return of.by_groups.divide(product) * length;
+  }
+  __device__ std::int64_t end(std::int64_t product) const {
+    const std::int64_t end = begin(product) + length;
+    return end < k ? end : k;
+  }
+  __device__ Accumulate<T> a(std::int64_t product, std::int64_t row, std::int64_t at) const {
+    const std::int64_t image = of.by_places.divide(at);
+    const std::int64_t plane = (image * of.groups + of.group(product)) * m + row;
+    return static_cast<Accumulate<T>>(dy[plane * of.places + at]);
+  }
+  __device__ Spot fixed(std::int64_t at) const { return of.place(at); }
+  __device__ Accumulate<T> b(std::int64_t product, const Spot& place, std::int64_t column) const {
+    return of.pixel(x, of.group(product), place, of.tap(column));
+  }
+  __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column,
+                      Accumulate<T> sum) const {
+    // Segment by segment: product * m is the first filter of a group of one of them.
+    const std::int64_t at = (product * m + row) * n + column;
+    if (parts == nullptr) {
+      dw[at] = static_cast<T>(sum);
+    } else {
+      parts[at] = sum;
+    }
+  }
+};
+
+template <class P>
+__global__ void __launch_bounds__(kTileThreads* kTileThreads)
+    conv_kernel(const P of, const ProductTiles tiles) {
+  using A = Accumulate<typename P::Type>;
+  constexpr int kDepth = 16;
+  __shared__ TileFactors<A, kDepth> tile;
+  for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
+    const auto [product, row, column] = tiles.place(at);
+    A sums[kTileEach][kTileEach] = {};
+    Spot fixed = {};
+    const std::int64_t own_column = column + static_cast<int>(threadIdx.x) % kTileSide;
+    if (!P::kAlongDepth && own_column < of.n) fixed = of.fixed(own_column);
+    const std::int64_t end = of.end(product);
+    for (std::int64_t depth = of.begin(product); depth < end; depth += kDepth) {
+      for_tile<kDepth, true, 1>([&](int d, int line) {
+        tile.a[d][line] =
+            row + line < of.m && depth + d < end ? of.a(product, row + line, depth + d) : A(0);
+      });
+      const std::int64_t own_depth = depth + static_cast<int>(threadIdx.x) % kDepth;
+      if (P::kAlongDepth && own_depth < end) fixed = of.fixed(own_depth);
+      for_tile<kDepth, P::kAlongDepth, 1>([&](int d, int line) {
+        tile.b[d][line] = column + line < of.n && depth + d < end
+                              ? of.b(product, fixed, P::kAlongDepth ? column + line : depth + d)
+                              : A(0);
+      });
+      __syncthreads();
+      add_products(tile, sums);
+      __syncthreads();
+    }
+    for_sums(sums, [&](int i, int j, A sum) {
+      if (row + i < of.m && column + j < of.n) of.put(product, row + i, column + j, sum);
+    });
+  }
+}
+
+template <class P>
+Status multiply(const KernelContext& context, const P& of) noexcept {
+  const ProductTiles tiles(of.m, of.n, of.batch);
+  return launch(stream_of(context), conv_kernel<P>, tiles.blocks(), kTileThreads * kTileThreads, of,
+                tiles);
+}
+
+template <class T>
+struct AddParts {
+  const Accumulate<T>* parts;
+  T* out;
+  std::int64_t count, segments;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    Accumulate<T> sum = 0;
+    for (std::int64_t segment = 0; segment < segments; ++segment) sum += parts[segment * count + i];
+    out[i] = static_cast<T>(sum);
+  }
+};
+
+ConvLayout layout_of(const KernelContext& context, std::size_t x, std::size_t weights,
+                     const Buffer& y) noexcept {
+  return {context.inputs[x].spec.shape, context.inputs[weights].spec.shape, y.spec.shape,
+          context.attribute<ConvAttributes>()};
+}
+
+}  // namespace
+
+Status conv2d(const KernelContext& context) {
+  const Buffer &x = context.inputs[0], &weights = context.inputs[1], &y = context.outputs[0];
+  if (y.elements() == 0) return {};
+  const ConvLayout of = layout_of(context, 0, 1, y);
+  const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
+  return for_floating(y.spec.dtype, [&]<class T>(T) {
+    return multiply(context,
+                    Forward<T>{Geometry(of), x.as<const T>(), weights.as<const T>(),
+                               has_bias ? context.inputs[2].as<const T>() : nullptr, y.as<T>(),
+                               of.filters, of.images * of.places(), of.depth(), of.groups});
+  });
+}
+
+Status conv2d_input_gradient(const KernelContext& context) {
+  const Buffer &dy = context.inputs[0], &weights = context.inputs[1], &dx = context.outputs[0];
+  if (dx.elements() == 0) return {};
+  const ConvLayout of = layout_of(context, 2, 1, dy);
+  return for_floating(dx.spec.dtype, [&]<class T>(T) {
+    return multiply(context, InputGradient<T>{Geometry(of), dy.as<const T>(), weights.as<const T>(),
+                                              dx.as<T>(), of.channels, of.images * of.pixels(),
+                                              of.filters * of.taps(), of.groups});
+  });
+}
+
+Status conv2d_weight_gradient(const KernelContext& context) {
+  const Buffer &x = context.inputs[0], &dy = context.inputs[1], &dw = context.outputs[0];
+  const std::int64_t count = dw.elements();
+  if (count == 0) return {};
+  const ConvLayout of = layout_of(context, 0, 2, dy);
+  const ConvSegments segments(of);
+  return for_floating(dw.spec.dtype, [&]<class T>(T) {
+    auto* const parts =
+        segments.count == 1 ? nullptr : static_cast<Accumulate<T>*>(context.workspace);
+    const Status status = multiply(
+        context, WeightGradient<T>{Geometry(of), x.as<const T>(), dy.as<const T>(), dw.as<T>(),
+                                   parts, of.filters, of.depth(), of.images * of.places(),
+                                   of.groups * segments.count, segments.length});
+    if (!status.ok() || parts == nullptr) return status;
+    return for_each<1>(stream_of(context), AddParts<T>{parts, dw.as<T>(), count, segments.count},
+                       count, false);
+  });
+}
+
+}  // namespace ebb::cuda

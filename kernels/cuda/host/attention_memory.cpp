@@ -1,0 +1,13 @@
+#include "ebb/core/kernels/attention.h"
+#include "ebb/core/kernels/carver.h"
+
+namespace ebb::cuda {
+
+// The sum of dy y for each query, f64 for f64 and f32 for all others.
+MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
+  const std::int64_t rows = query.inputs[kAttentionLse].shape.elements();
+  return {.workspace_bytes = aligned_bytes(static_cast<std::size_t>(rows) *
+                                           size_of(query.inputs[kAttentionLse].dtype))};
+}
+
+}  // namespace ebb::cuda

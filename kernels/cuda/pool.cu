@@ -1,0 +1,145 @@
+#include "ebb/core/kernels/pool.h"
+
+#include "ebb/kernels/cuda/any_divider.h"
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
+
+namespace ebb::cuda {
+namespace {
+
+// Elements of planes of rows and columns.
+struct Grid {
+  AnyDivider by_columns, by_rows;
+
+  struct Place {
+    std::int64_t plane, row, column;
+  };
+  explicit Grid(const std::int64_t (&size)[2]) noexcept : by_columns(size[1]), by_rows(size[0]) {}
+  __device__ Place operator()(std::int64_t i) const {
+    std::int64_t row = by_columns.divide(i);
+    const std::int64_t plane = by_rows.divide(row);
+    return {plane, row, i};
+  }
+};
+
+template <class T>
+struct Largest {
+  PoolLayout of;
+  Grid places;
+  const T *from, *x;
+  T* out;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const Grid::Place place = places(i);
+    const std::int64_t first = place.plane * of.pixels();
+    out[i] = from[first + of.largest(x + first, place.row, place.column)];
+  }
+};
+
+// Each pixel looks at the windows that it is in.
+template <class T>
+struct ToLargest {
+  PoolLayout of;
+  Grid pixels;
+  const T *dy, *x;
+  T* out;
+
+  template <int N>
+  __device__ void at(std::int64_t n) const {
+    const Grid::Place pixel = pixels(n);
+    const T* plane = x + pixel.plane * of.pixels();
+    const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
+    Accumulate<T> sum = 0;
+    for (std::int64_t i = rows.begin; i < rows.end; ++i)
+      for (std::int64_t j = columns.begin; j < columns.end; ++j)
+        if (of.largest(plane, i, j) == pixel.row * of.size[1] + pixel.column)
+          sum += static_cast<Accumulate<T>>(dy[pixel.plane * of.windows() + i * of.places[1] + j]);
+    out[n] = static_cast<T>(sum);
+  }
+};
+
+template <class T>
+struct Mean {
+  PoolLayout of;
+  Grid places;
+  const T* x;
+  T* out;
+
+  template <int N>
+  __device__ void at(std::int64_t n) const {
+    const Grid::Place place = places(n);
+    const T* plane = x + place.plane * of.pixels();
+    const PoolRange rows = of.window(0, place.row), columns = of.window(1, place.column);
+    Accumulate<T> sum = 0;
+    for (std::int64_t row = rows.begin; row < rows.end; ++row)
+      for (std::int64_t column = columns.begin; column < columns.end; ++column)
+        sum += static_cast<Accumulate<T>>(plane[row * of.size[1] + column]);
+    out[n] = static_cast<T>(sum / static_cast<Accumulate<T>>(of.count(place.row, place.column)));
+  }
+};
+
+template <class T>
+struct FromMean {
+  PoolLayout of;
+  Grid pixels;
+  const T* dy;
+  T* out;
+
+  template <int N>
+  __device__ void at(std::int64_t n) const {
+    const Grid::Place pixel = pixels(n);
+    const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
+    Accumulate<T> sum = 0;
+    for (std::int64_t i = rows.begin; i < rows.end; ++i)
+      for (std::int64_t j = columns.begin; j < columns.end; ++j)
+        sum += static_cast<Accumulate<T>>(dy[pixel.plane * of.windows() + i * of.places[1] + j]) /
+               static_cast<Accumulate<T>>(of.count(i, j));
+    out[n] = static_cast<T>(sum);
+  }
+};
+
+// An element of the output for each thread.
+template <class Make>
+Status pool(const KernelContext& context, const Buffer& x, const Buffer& y,
+            const Make& make) noexcept {
+  const Buffer& out = context.outputs[0];
+  const std::int64_t count = out.elements();
+  if (count == 0) return {};
+  const PoolLayout of(x.spec.shape, y.spec.shape, context.attribute<PoolAttributes>());
+  return for_floating(out.spec.dtype, [&]<class T>(T) {
+    return for_each<1>(stream_of(context), make(of, out.as<T>()), count, false);
+  });
+}
+
+}  // namespace
+
+Status max_pool(const KernelContext& context) {
+  const Buffer &from = context.inputs[0], &x = context.inputs.back();
+  return pool(context, x, context.outputs[0], [&]<class T>(const PoolLayout& of, T* out) {
+    return Largest<T>{of, Grid(of.places), from.as<const T>(), x.as<const T>(), out};
+  });
+}
+
+Status max_pool_backward(const KernelContext& context) {
+  const Buffer &dy = context.inputs[0], &x = context.inputs[1];
+  return pool(context, x, dy, [&]<class T>(const PoolLayout& of, T* out) {
+    return ToLargest<T>{of, Grid(of.size), dy.as<const T>(), x.as<const T>(), out};
+  });
+}
+
+Status avg_pool(const KernelContext& context) {
+  const Buffer& x = context.inputs[0];
+  return pool(context, x, context.outputs[0], [&]<class T>(const PoolLayout& of, T* out) {
+    return Mean<T>{of, Grid(of.places), x.as<const T>(), out};
+  });
+}
+
+Status avg_pool_backward(const KernelContext& context) {
+  const Buffer &dy = context.inputs[0], &x = context.inputs[1];
+  return pool(context, x, dy, [&]<class T>(const PoolLayout& of, T* out) {
+    return FromMean<T>{of, Grid(of.size), dy.as<const T>(), out};
+  });
+}
+
+}  // namespace ebb::cuda

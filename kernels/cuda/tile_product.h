@@ -1,0 +1,96 @@
+// What kernels that multiply tile by tile have in common: a block of 16 x 16 threads has a tile of
+// 64 x 64 sums, each thread 4 x 4 of it, 16 apart, so that neighbours write side by side.
+// gemm_own.cu is the plain product; here the factors are functions.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ebb/kernels/cuda/any_divider.h"
+#include "ebb/kernels/cuda/grid.h"
+
+namespace ebb::cuda {
+
+inline constexpr int kTileSide = 64, kTileThreads = 16, kTileEach = kTileSide / kTileThreads;
+inline constexpr int kTilePitch = kTileSide + 1;  // columns lie in different banks
+
+// How often a loop is unrolled, where registers would not suffice for the compiler's choice.
+#if defined(__CUDACC__)
+#define EBB_TILE_UNROLL _Pragma("unroll kUnroll")
+#else
+#define EBB_TILE_UNROLL
+#endif
+
+// The tiles of so many products of one shape, neighbours side by side.
+struct ProductTiles {
+  std::int64_t count;
+  AnyDivider by_across, by_down;
+
+  ProductTiles(std::int64_t rows, std::int64_t columns, std::int64_t products) noexcept
+      : count(divide_up(rows, kTileSide) * divide_up(columns, kTileSide) * products),
+        by_across(divide_up(std::max<std::int64_t>(1, columns), kTileSide)),
+        by_down(divide_up(std::max<std::int64_t>(1, rows), kTileSide)) {}
+
+  __host__ unsigned blocks() const noexcept {
+    constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
+    return static_cast<unsigned>(std::min(kMostBlocks, count));
+  }
+  // Of tile `at`.
+  struct Place {
+    std::int64_t product, row, column;
+  };
+  __device__ Place place(std::int64_t at) const {
+    std::int64_t row = by_across.divide(at);
+    const std::int64_t product = by_down.divide(row);
+    return {product, row * kTileSide, at * kTileSide};
+  }
+};
+
+// Some depths of both factors, depth by depth, and their sums.
+template <class A, int kDepth>
+struct TileFactors {
+  A a[kDepth][kTilePitch];
+  A b[kDepth][kTilePitch];
+};
+
+// Calls body(depth, line) for the elements of a tile of lines by kDepth that are this thread's:
+// neighbouring threads have neighbouring depths or neighbouring lines. kUnroll: how many at once.
+template <int kDepth, bool kAlongDepth, int kUnroll = 8, class Body>
+__device__ inline void for_tile(const Body& body) {
+  constexpr int kBlock = kTileThreads * kTileThreads;
+  EBB_TILE_UNROLL
+  for (int at = static_cast<int>(threadIdx.x); at < kTileSide * kDepth; at += kBlock)
+    body(kAlongDepth ? at % kDepth : at / kTileSide, kAlongDepth ? at / kDepth : at % kTileSide);
+}
+
+// sums += a b over the depths of the tile; by all threads of the block, after a barrier.
+template <class A, int kDepth>
+__device__ inline void add_products(const TileFactors<A, kDepth>& tile,
+                                    A (&sums)[kTileEach][kTileEach]) {
+  const int x = static_cast<int>(threadIdx.x) % kTileThreads,
+            y = static_cast<int>(threadIdx.x) / kTileThreads;
+  [[maybe_unused]] constexpr int kUnroll = sizeof(A) == 8 ? 1 : 2;
+  EBB_TILE_UNROLL
+  for (int l = 0; l < kDepth; ++l) {
+    A a[kTileEach], b[kTileEach];
+    for (int i = 0; i < kTileEach; ++i) {
+      a[i] = tile.a[l][y + i * kTileThreads];
+      b[i] = tile.b[l][x + i * kTileThreads];
+    }
+    for (int i = 0; i < kTileEach; ++i)
+      for (int j = 0; j < kTileEach; ++j) sums[i][j] += a[i] * b[j];
+  }
+}
+
+// Calls body(row, column, sum) for the sums that are this thread's.
+template <class A, class Body>
+__device__ inline void for_sums(A (&sums)[kTileEach][kTileEach], const Body& body) {
+  const int x = static_cast<int>(threadIdx.x) % kTileThreads,
+            y = static_cast<int>(threadIdx.x) / kTileThreads;
+  for (int j = 0; j < kTileEach; ++j)
+    for (int i = 0; i < kTileEach; ++i)
+      body(y + i * kTileThreads, x + j * kTileThreads, sums[i][j]);
+}
+
+}  // namespace ebb::cuda

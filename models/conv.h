@@ -1,0 +1,37 @@
+#pragma once
+#include "ebb/core/kernels/linear.h"
+#include "ebb/core/ops/conv.h"
+#include "ebb/core/parameters/parameters.h"
+
+namespace ebb::models {
+
+struct Conv2dOptions {
+  Size2d kernel = 3;
+  Size2d stride = 1;
+  Size2d padding = 0;
+  Size2d dilation = 1;
+  std::int64_t groups = 1;
+  Activation activation = Activation::none;
+};
+
+// activation(conv2d(x, w) + b). Parameters "weight" [out, in / groups, kernel height, kernel width]
+// and "bias" [out], which start as Dense's do: what goes into an element is in / groups times the
+// kernel's, what an element goes into out / groups times that.
+class Conv2d {
+ public:
+  // Throws Error for a size below 1, channels that do not make so many groups, or names that
+  // `parameters` has already.
+  Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
+         const Conv2dOptions& options = {}, CallSite site = CallSite::here());
+
+  // x [n, in, h, w] to [n, out, oh, ow] (sizes at ebb::conv2d), of the parameters' dtype. Throws
+  // ShapeError.
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
+
+ private:
+  Tensor weight_, bias_;
+  ebb::Conv2dOptions options_;
+  Activation activation_;
+};
+
+}  // namespace ebb::models

@@ -1,0 +1,62 @@
+#include "ebb/core/kernels/conv.h"
+#include "ebb/core/ops/conv.h"
+#include "ebb/tests/ops/reference.h"
+
+namespace ebb::tests {
+namespace {
+
+// body(element of y, element of x, element of the weights) for each product in the convolution.
+template <class Body>
+void for_each_product(const Shape& x, const Shape& weights, const Shape& y,
+                      const ConvAttributes& attributes, const Body& body) {
+  const std::int64_t of_group = y[1] / attributes.groups;
+  for_each_index(y, [&](const Index& to) {
+    for_each_index({weights[1], weights[2], weights[3]}, [&](const Index& tap) {
+      const std::int64_t channel = to[1] / of_group * weights[1] + tap[0];
+      const std::int64_t row =
+          to[2] * attributes.stride[0] - attributes.padding[0] + tap[1] * attributes.dilation[0];
+      const std::int64_t column =
+          to[3] * attributes.stride[1] - attributes.padding[1] + tap[2] * attributes.dilation[1];
+      if (row < 0 || row >= x[2] || column < 0 || column >= x[3]) return;
+      body(position(y, to), position(x, {to[0], channel, row, column}),
+           position(weights, {to[1], tap[0], tap[1], tap[2]}));
+    });
+  });
+}
+
+}  // namespace
+
+void add_conv_references(std::vector<Reference>& references) {
+  references.push_back({&conv2d_op, [](const Application& a) -> Arrays {
+                          const auto& attributes = a.attribute<ConvAttributes>();
+                          Array y(a.outputs[0].shape);
+                          for_each_index(y.shape, [&](const Index& at) {
+                            y[position(y.shape, at)] = attributes.bias != 0 ? a[2][at[1]] : 0;
+                          });
+                          for_each_product(a[0].shape, a[1].shape, y.shape, attributes,
+                                           [&](std::int64_t to, std::int64_t x, std::int64_t w) {
+                                             y[to] += a[0][x] * a[1][w];
+                                           });
+                          return {y};
+                        }});
+  references.push_back({&conv2d_input_gradient_op, [](const Application& a) -> Arrays {
+                          Array dx(a[2].shape);
+                          for_each_product(dx.shape, a[1].shape, a[0].shape,
+                                           a.attribute<ConvAttributes>(),
+                                           [&](std::int64_t y, std::int64_t x, std::int64_t w) {
+                                             dx[x] += a[0][y] * a[1][w];
+                                           });
+                          return {dx};
+                        }});
+  references.push_back({&conv2d_weight_gradient_op, [](const Application& a) -> Arrays {
+                          Array dw(a[2].shape);
+                          for_each_product(a[0].shape, dw.shape, a[1].shape,
+                                           a.attribute<ConvAttributes>(),
+                                           [&](std::int64_t y, std::int64_t x, std::int64_t w) {
+                                             dw[w] += a[0][x] * a[1][y];
+                                           });
+                          return {dw};
+                        }});
+}
+
+}  // namespace ebb::tests
