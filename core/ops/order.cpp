@@ -3,66 +3,49 @@
 #include "ebb/core/kernels/order.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/extremes.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/reduce_rules.h"
 
 namespace ebb {
 namespace {
 
 using Gradient = const GradientContext&;
 
-bool reduces(std::uint32_t axes, int axis) { return (axes >> axis & 1) != 0; }
-
 void infer_extreme(Inference& inference) {
   const Spec& x = inference.inputs[0];
   const auto& how = inference.attribute<ExtremeAttributes>();
-  Shape out;
-  bool of_nothing = false, is_none = false;
+  bool of_nothing = false, is_none = false;  // over no elements; perhaps asked for by nobody
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     const std::int64_t n = x.shape.dim(axis);
-    if (!reduces(how.axes, axis)) {
-      out.push_back(n);
-      is_none = is_none || n == 0 || n == kOpen;
-    } else {
-      if (how.keep) out.push_back(1);
+    if (detail::reduces(how.axes, axis))
       of_nothing = of_nothing || n == 0;
-    }
+    else
+      is_none = is_none || n == 0 || n == kOpen;
   }
   inference.require(!of_nothing || is_none, "there is none over no elements");
-  inference.output(how.position ? DType::i64 : x.dtype, out);
+  inference.output(how.position ? DType::i64 : x.dtype,
+                   detail::reduced(x.shape, how.axes, how.keep != 0));
 }
 
 Tensor extreme(const OpDef& op, const Operand& x, const Axes& axes, bool keep, bool smallest,
                bool position) {
-  const int rank = detail::tensor_of(op, x).rank();
-  ExtremeAttributes how{.axes = axes.empty() ? (1u << rank) - 1 : 0,
-                        .keep = keep,
-                        .smallest = smallest,
-                        .position = position};
-  for (const int axis : detail::axes_of(op, axes, x)) how.axes |= 1u << axis;
-  return detail::apply_to(op, x, how);
+  return detail::apply_to(op, x,
+                          ExtremeAttributes{.axes = detail::mask_of(op, axes, x),
+                                            .keep = keep,
+                                            .smallest = smallest,
+                                            .position = position});
 }
 
 Axes one_or_all(const std::optional<int>& axis) { return axis ? Axes{*axis} : Axes{}; }
-
-// With the axes that were reduced, each of size 1.
-Tensor with_axes(Tensor y, const ExtremeAttributes& how) {
-  for (int axis = 0; axis < kMaxRank && !how.keep; ++axis)
-    if (reduces(how.axes, axis)) y = unsqueeze(y, axis);
-  return y;
-}
 
 // Nothing is larger than the largest, so what would be an element's share beside it alone is the
 // same for all that are equal to it, and 0 for the others.
 Tensors extreme_gradient(Gradient g) {
   const auto& how = g.attribute<ExtremeAttributes>();
   if (!is_floating(g.x(0).dtype())) return {Tensor()};
-  const Tensor y = with_axes(g.take_y(), how), dy = with_axes(g.take_dy(), how);
+  const Tensor y = detail::with_axes(g.take_y(), how.axes, how.keep != 0);
+  const Tensor dy = detail::with_axes(g.take_dy(), how.axes, how.keep != 0);
   Tensor share = how.smallest ? share_of_maximum(y, g.take_x(0)) : share_of_maximum(g.take_x(0), y);
-  ReduceOptions same{.keep = true};
-  for (int axis = 0; axis < kMaxRank; ++axis)
-    if (reduces(how.axes, axis)) same.axes.push_back(axis);
-  const Tensor each = dy / sum(share, same);
+  const Tensor each = dy / sum(share, detail::kept(how.axes));
   return {std::move(share) * each};
 }
 

@@ -47,7 +47,8 @@ struct SortOptions {
 // The elements of x in order along an axis, and where each of them stood, as i64: gather(x, axis,
 // argsort(x)) is sort(x). Equal ones stay in their order. NaN counts as larger than any number:
 // ascending it stands at the end, as in NumPy, descending in front. The gradient of a sorted tensor
-// goes to where its elements were. An axis that is not the last one is made it first, by a copy.
+// goes to where its elements were. sort takes the memory of the indices meanwhile; an axis that is
+// not the last one is made it first, by a copy.
 // Throw ShapeError.
 Tensor sort(const Operand& x, const SortOptions& options = {});
 Tensor argsort(const Operand& x, const SortOptions& options = {});

@@ -1,38 +1,23 @@
 #include "ebb/core/ops/reduce.h"
 
 #include "ebb/core/kernels/layout.h"
-#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/reduce_rules.h"
 
 namespace ebb {
 namespace {
 
 using Gradient = const GradientContext&;
 
-bool reduces(const Reduction& reduction, int axis) { return reduction.axes >> axis & 1; }
-
-Shape reduced(const Shape& shape, const Reduction& reduction) {
-  Shape out;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (!reduces(reduction, axis))
-      out.push_back(shape.dim(axis));
-    else if (reduction.keep)
-      out.push_back(1);
-  }
-  return out;
-}
-
 Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, bool mean) {
-  const int rank = detail::tensor_of(op, x).rank();
-  Reduction reduction{
-      .axes = options.axes.empty() ? (1u << rank) - 1 : 0, .keep = options.keep, .mean = mean};
-  for (const int axis : detail::axes_of(op, options.axes, x)) reduction.axes |= 1u << axis;
-  return detail::apply_to(op, x, reduction);
+  const std::uint32_t axes = detail::mask_of(op, options.axes, x);
+  return detail::apply_to(op, x, Reduction{.axes = axes, .keep = options.keep, .mean = mean});
 }
 
 void infer_reduce(Inference& inference) {
   detail::require_arithmetic(inference);
+  const auto& how = inference.attribute<Reduction>();
   inference.output(inference.inputs[0].dtype,
-                   reduced(inference.inputs[0].shape, inference.attribute<Reduction>()));
+                   detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
 }
 
 Tensors reduce_gradient(Gradient g) {
@@ -69,8 +54,9 @@ void infer_like(Inference& inference) {
 void infer_broadcast_like(Inference& inference) {
   detail::require_arithmetic(inference, 1);
   const Shape& like = inference.inputs[1].shape;
+  const auto& how = inference.attribute<Reduction>();
   inference.require(
-      detail::may_equal(inference.inputs[0].shape, reduced(like, inference.attribute<Reduction>())),
+      detail::may_equal(inference.inputs[0].shape, detail::reduced(like, how.axes, how.keep != 0)),
       "the first shape is not the second one reduced");
   inference.output(inference.inputs[0].dtype, like);
 }

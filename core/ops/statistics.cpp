@@ -9,9 +9,8 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/order.h"
+#include "ebb/core/ops/reduce_rules.h"
 #include "ebb/core/ops/rounding.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
 namespace {
@@ -19,20 +18,11 @@ namespace {
 using Gradient = const GradientContext&;
 using Kind = StatisticAttributes::Kind;
 
-bool reduces(const StatisticAttributes& how, int axis) { return (how.axes >> axis & 1) != 0; }
-
 void infer_statistic(Inference& inference) {
   detail::require_arithmetic(inference);
   const auto& how = inference.attribute<StatisticAttributes>();
-  const Shape& x = inference.inputs[0].shape;
-  Shape out;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    if (!reduces(how, axis))
-      out.push_back(x.dim(axis));
-    else if (how.keep)
-      out.push_back(1);
-  }
-  inference.output(inference.inputs[0].dtype, out);
+  inference.output(inference.inputs[0].dtype,
+                   detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
 }
 
 Tensor statistic(const OpDef& op, const Operand& x, const Axes& axes, bool keep, Kind kind,
@@ -40,20 +30,15 @@ Tensor statistic(const OpDef& op, const Operand& x, const Axes& axes, bool keep,
   if (correction != 0 && correction != 1)
     throw Error(detail::message(
         op.name, "takes a correction of 0 or 1, not " + std::to_string(correction), x.site()));
-  const int rank = detail::tensor_of(op, x).rank();
-  StatisticAttributes how{.axes = axes.empty() ? (1u << rank) - 1 : 0,
-                          .keep = keep,
-                          .kind = kind,
-                          .correction = static_cast<std::uint8_t>(correction)};
-  for (const int axis : detail::axes_of(op, axes, x)) how.axes |= 1u << axis;
-  return detail::apply_to(op, x, how);
+  return detail::apply_to(op, x,
+                          StatisticAttributes{.axes = detail::mask_of(op, axes, x),
+                                              .keep = keep,
+                                              .kind = kind,
+                                              .correction = static_cast<std::uint8_t>(correction)});
 }
 
-// With the axes that were reduced, each of size 1.
 Tensor with_axes(Tensor y, const StatisticAttributes& how) {
-  for (int axis = 0; axis < kMaxRank && !how.keep; ++axis)
-    if (reduces(how, axis)) y = unsqueeze(y, axis);
-  return y;
+  return detail::with_axes(std::move(y), how.axes, how.keep != 0);
 }
 
 // y, and 1 where it is 0, of numbers that are not negative: what 0 is divided by to stay 0.
@@ -74,10 +59,7 @@ double lowest_of(DType dtype) {
 
 // The differences from the mean.
 Tensor differences(const Tensor& x, const StatisticAttributes& how) {
-  ReduceOptions over{.keep = true};
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (reduces(how, axis)) over.axes.push_back(axis);
-  return x - mean(x, over);
+  return x - mean(x, detail::kept(how.axes));
 }
 // dy for each element, divided by what the variance was divided by.
 Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttributes& how) {

@@ -1,0 +1,46 @@
+// What the shape rules, public functions and gradients share of operators that reduce axes: bit i
+// of a mask is axis i.
+#pragma once
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
+
+namespace ebb::detail {
+
+inline bool reduces(std::uint32_t mask, int axis) noexcept { return (mask >> axis & 1) != 0; }
+
+inline Shape reduced(const Shape& shape, std::uint32_t mask, bool keep) {
+  Shape out;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!reduces(mask, axis))
+      out.push_back(shape.dim(axis));
+    else if (keep)
+      out.push_back(1);
+  }
+  return out;
+}
+
+// The axes that were asked for; none: all of them. Throws ShapeError.
+inline std::uint32_t mask_of(const OpDef& op, const Axes& axes, const Operand& x) {
+  const int rank = tensor_of(op, x).rank();
+  std::uint32_t mask = axes.empty() ? (1u << rank) - 1 : 0;
+  for (const int axis : axes_of(op, axes, x)) mask |= 1u << axis;
+  return mask;
+}
+
+// The same axes, which stay.
+inline ReduceOptions kept(std::uint32_t mask) {
+  ReduceOptions options{.keep = true};
+  for (int axis = 0; axis < kMaxRank; ++axis)
+    if (reduces(mask, axis)) options.axes.push_back(axis);
+  return options;
+}
+
+// What was reduced, with the axes that were, each of size 1, unless it has them (`keep`).
+inline Tensor with_axes(Tensor y, std::uint32_t mask, bool keep) {
+  for (int axis = 0; axis < kMaxRank && !keep; ++axis)
+    if (reduces(mask, axis)) y = unsqueeze(y, axis);
+  return y;
+}
+
+}  // namespace ebb::detail
