@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/host_values.h"
@@ -36,8 +37,19 @@ void check_on_host(const Tensor& tensor, const std::string& which) {
 Spec sample_of(const Tensor& field) noexcept { return detail::with_rows(field.impl()->spec, 1); }
 
 Tensor allocate(const Tensor& like, std::int64_t rows) {
-  return detail::allocate(detail::with_rows(like.impl()->spec, rows), Device::cpu(),
-                          memory::Category::input, detail::tag(kWhat, detail::entry()));
+  const Spec spec = detail::with_rows(like.impl()->spec, rows);
+  if (!spec.shape.is_countable()) fail<ShapeError>(detail::too_large(spec.shape));
+  return detail::allocate(spec, Device::cpu(), memory::Category::input,
+                          detail::tag(kWhat, detail::entry()));
+}
+
+// What a user's function gives: without a history, and its errors have its own lines.
+template <class... Arguments>
+Tensors call(const std::function<Tensors(Arguments...)>& function,
+             const std::type_identity_t<Arguments>&... arguments) {
+  const detail::TapeModeScope mode(detail::without_history());
+  const detail::CallSiteScope own({}, detail::CallSiteScope::innermost);
+  return function(arguments...);
 }
 
 // Copies all rows of `from` to those of `to` that begin at `row`.
@@ -151,10 +163,9 @@ DataSet DataSet::generate(std::int64_t count, const std::function<Tensors(std::i
                           CallSite site) {
   const detail::CallSiteScope at(site);
   if (count < 1) fail("is generated from at least one sample, not " + std::to_string(count));
-  const detail::TapeModeScope mode(detail::without_history());
   std::vector<Tensor> fields;
   for (std::int64_t i = 0; i < count; ++i) {
-    Tensors made = sample(i);
+    Tensors made = call(sample, i);
     for (Tensor& field : made) {  // [...] to [1, ...], in the same memory
       if (!is_on_host(field))
         fail("is generated from samples with values on the CPU, not " + field.to_string());
@@ -236,12 +247,11 @@ DataSet DataSet::mapped(const std::function<Tensors(const Tensors&)>& function,
   const detail::CallSiteScope at(site);
   if (options.batch < 1)
     fail("is mapped by batches of at least 1, not " + std::to_string(options.batch));
-  const detail::TapeModeScope mode(detail::without_history());
   std::vector<Tensor> fields;
   // An empty set is mapped once, for its fields.
   for (std::int64_t row = 0; row == 0 || row < size(); row += options.batch) {
     const std::int64_t rows = std::min(options.batch, size() - row);
-    const Tensors made = function(views(*this, row, row + rows));
+    const Tensors made = call(function, views(*this, row, row + rows));
     for (const Tensor& field : made) {
       check_on_host(field, "what it is mapped to");
       if (field.shape()[0] != rows)

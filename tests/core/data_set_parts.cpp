@@ -125,6 +125,8 @@ TEST_CASE("a data set is generated sample by sample, of any fields") {
     CHECK_ERROR(DataSet::generate(0, [](std::int64_t) -> Tensors { return {}; }), Error,
                 "at least one sample, not 0 " + line(run));
   }
+  const auto one = [](std::int64_t) -> Tensors { return {Tensor::zeros({1})}; };
+  CHECK_ERROR(DataSet::generate(std::int64_t{1} << 60, one), ShapeError, line(__LINE__));
   CHECK_ERROR(DataSet::generate(1, [](std::int64_t) -> Tensors { return {Tensor()}; }), Error,
               "samples with values on the CPU");
   CHECK_ERROR(DataSet::generate(1, [](std::int64_t) -> Tensors { return {}; }), Error,
@@ -153,6 +155,11 @@ TEST_CASE("a data set is mapped alike whatever is mapped at a time, and keeps no
   const auto first = [](const Tensors& fields) -> Tensors { return {slice(fields[0], 0, 1)}; };
   CHECK_ERROR(data.mapped(first), ShapeError, "mapped to as many samples, 10, not f32[1, 2]");
   CHECK_ERROR(data.mapped(first, {.batch = 0}), Error, line(__LINE__));
+  const int inside = __LINE__ + 2;
+  const auto wrong = [](const Tensors& fields) -> Tensors {
+    return {fields[0] + Tensor::zeros({7})};
+  };
+  CHECK_ERROR(data.mapped(wrong), ShapeError, line(inside));
 }
 
 TEST_CASE("what makes no data set is refused by the caller's line") {
