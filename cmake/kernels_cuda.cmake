@@ -52,7 +52,7 @@ target_link_libraries(ebb PRIVATE ${CMAKE_DL_LIBS})
 # and those that they include.
 set(root ${CMAKE_CURRENT_SOURCE_DIR})
 file(GLOB_RECURSE border CONFIGURE_DEPENDS ${root}/core/kernels/*.h ${root}/core/kernels/*.inc ${root}/kernels/cuda/host/*.h
-                                           ${root}/optim/kernels/*.h)
+                                           ${root}/optim/kernels/*.h ${root}/optim/kernels/*.inc)
 list(APPEND border ${root}/core/device/backend.h ${root}/kernels/cuda/kernels.inc)
 set(unread ${border})
 while(unread)

@@ -3,6 +3,7 @@
 
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
+#include "ebb/optim/weight_decay.h"
 
 namespace ebb::optim {
 
@@ -12,6 +13,8 @@ struct AdamOptions {
   double beta2 = 0.999;                   // decay of the second moment, in [0, 1)
   double epsilon = 1e-8;                  // added to the root of the corrected second moment
   double weight_decay = 0;                // times the parameter, added to the gradient
+  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the moments; else as state_dtype_of()
 };
@@ -34,6 +37,8 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 1e-2;  // times rate and parameter, taken from the parameter
+  DecayOnly decay_only = {};   // which parameters, is_matrix for one; all, where none is given
+  Clip clip = {};              // of gradients
   std::string name = {};
   std::optional<DType> state_dtype = {};
 };

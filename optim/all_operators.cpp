@@ -1,15 +1,23 @@
 #include "ebb/optim/all_operators.h"
 
 #include "ebb/optim/accumulator.h"
+#include "ebb/optim/adagrad.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/average.h"
+#include "ebb/optim/clip.h"
 #include "ebb/optim/learning_rate.h"
+#include "ebb/optim/lion.h"
+#include "ebb/optim/rmsprop.h"
 #include "ebb/optim/sgd.h"
 
 namespace ebb::optim {
 
 std::span<const OpDef* const> all_operators() noexcept {
-  static constexpr const OpDef* kAllOperators[] = {&sgd_update_op, &sgd_momentum_update_op,
-                                                   &adam_update_op, &schedule_op, &accumulate_op};
+  static constexpr const OpDef* kAllOperators[] = {
+#define EBB_UPDATE(name, rule) &name##_op,
+#include "ebb/optim/kernels/updates.inc"
+#undef EBB_UPDATE
+      &clip_scale_op, &schedule_op, &accumulate_op};
   return kAllOperators;
 }
 

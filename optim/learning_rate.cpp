@@ -20,17 +20,79 @@ Tensor LearningRate::after(const Tensor& step, CallSite site) const {
   return tensor_.defined() ? tensor_ : apply_one(schedule_op, {step}, schedule_, site);
 }
 
-LearningRate cosine(double peak, const CosineOptions& options) {
-  require_not_negative("cosine", "peak", peak);
-  require_not_negative("cosine", "end", options.end);
+struct Schedules {
+  static LearningRate make(const ScheduleAttributes& schedule) { return LearningRate(schedule); }
+};
+
+namespace {
+
+// A schedule that is over after so many steps.
+template <class Options>
+LearningRate ending(const char* name, ScheduleAttributes::Kind kind, double peak, double shape,
+                    const Options& options) {
+  require_not_negative(name, "peak", peak);
+  require_not_negative(name, "end", options.end);
   if (options.warm_up < 0 || options.warm_up >= options.steps)
-    throw Error("[cosine] takes 0 <= warm_up < steps, not warm_up = " +
+    throw Error(std::string("[") + name + "] takes 0 <= warm_up < steps, not warm_up = " +
                 std::to_string(options.warm_up) + ", steps = " + std::to_string(options.steps));
-  return LearningRate(ScheduleAttributes{.kind = ScheduleAttributes::cosine,
-                                         .base = peak,
-                                         .end = options.end,
-                                         .warm_up = options.warm_up,
-                                         .steps = options.steps});
+  return Schedules::make({.kind = kind,
+                          .base = peak,
+                          .end = options.end,
+                          .shape = shape,
+                          .warm_up = options.warm_up,
+                          .steps = options.steps});
+}
+
+void require_positive(const char* name, const char* option, double value) {
+  if (!(std::isfinite(value) && value > 0)) reject(name, option, value, "not finite and > 0");
+}
+void require_at_least(const char* name, const char* option, std::int64_t value,
+                      std::int64_t least) {
+  if (value < least)
+    throw Error(std::string("[") + name + "] " + option + " = " + std::to_string(value) +
+                " is below " + std::to_string(least));
+}
+
+LearningRate geometric(const char* name, ScheduleAttributes::Kind kind, double base,
+                       const GeometricOptions& options) {
+  require_not_negative(name, "base", base);
+  require_positive(name, "factor", options.factor);
+  require_at_least(name, "every", options.every, 1);
+  require_at_least(name, "warm_up", options.warm_up, 0);
+  return Schedules::make({.kind = kind,
+                          .base = base,
+                          .shape = options.factor,
+                          .warm_up = options.warm_up,
+                          .steps = options.every});
+}
+
+}  // namespace
+
+LearningRate cosine(double peak, const CosineOptions& options) {
+  return ending("cosine", ScheduleAttributes::cosine, peak, 1, options);
+}
+
+LearningRate linear_decay(double peak, const DecayOptions& options) {
+  return ending("linear_decay", ScheduleAttributes::polynomial, peak, 1, options);
+}
+
+LearningRate polynomial_decay(double peak, double power, const DecayOptions& options) {
+  require_positive("polynomial_decay", "power", power);
+  return ending("polynomial_decay", ScheduleAttributes::polynomial, peak, power, options);
+}
+
+LearningRate exponential_decay(double base, const GeometricOptions& options) {
+  return geometric("exponential_decay", ScheduleAttributes::exponential, base, options);
+}
+
+LearningRate step_decay(double base, const GeometricOptions& options) {
+  return geometric("step_decay", ScheduleAttributes::staircase, base, options);
+}
+
+LearningRate linear_warm_up(double rate, std::int64_t steps) {
+  require_not_negative("linear_warm_up", "rate", rate);
+  require_at_least("linear_warm_up", "steps", steps, 0);
+  return Schedules::make({.kind = ScheduleAttributes::constant, .base = rate, .warm_up = steps});
 }
 
 constinit const OpDef schedule_op{.name = "schedule",

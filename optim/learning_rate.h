@@ -7,9 +7,10 @@
 
 namespace ebb::optim {
 
-// The learning rate of an optimizer: a number, a schedule (cosine), or a tensor that the user
-// assigns between steps. Schedules are computed on the device from the step count, so neither mode
-// rebuilds anything when the rate changes.
+// The learning rate of an optimizer: a number, a schedule (the functions below), or a tensor that
+// the user assigns between steps. Schedules are computed on the device from the optimizer's count
+// of steps, so neither mode rebuilds anything when the rate changes, and a checkpoint, which has
+// the count, resumes them.
 class LearningRate {
  public:
   // The same in every step. Throws Error unless finite and >= 0.
@@ -22,7 +23,7 @@ class LearningRate {
   Tensor after(const Tensor& step, CallSite site = CallSite::here()) const;
 
  private:
-  friend LearningRate cosine(double peak, const struct CosineOptions& options);
+  friend struct Schedules;
   explicit LearningRate(const ScheduleAttributes& schedule) noexcept : schedule_(schedule) {}
 
   ScheduleAttributes schedule_;
@@ -41,6 +42,37 @@ struct CosineOptions {
 //   end                                                                    afterwards
 // Throws Error unless 0 <= warm_up < steps and both rates are finite and >= 0.
 LearningRate cosine(double peak, const CosineOptions& options = {});
+
+struct DecayOptions {
+  std::int64_t warm_up = 0;    // steps
+  std::int64_t steps = 1'000;  // all of them, those of the warm-up included
+  double end = 0;              // the rate after the last step
+};
+
+// Linear warm-up as cosine()'s, then down in a line, or along a power of it:
+//   end + (peak - end) (1 - (n - warm_up) / (steps - warm_up))^power         while n <= steps
+// Throw Error as cosine() does, and unless the power is finite and above 0.
+LearningRate linear_decay(double peak, const DecayOptions& options = {});
+LearningRate polynomial_decay(double peak, double power, const DecayOptions& options = {});
+
+struct GeometricOptions {
+  double factor = 0.1;       // above 0
+  std::int64_t every = 100;  // steps
+  std::int64_t warm_up = 0;  // steps
+};
+
+// Linear warm-up as cosine()'s, then smaller by a factor every so many steps: by a part of it in
+// each step, or at once, as torch.optim.lr_scheduler.StepLR. In step n, with k = n - max(warm_up,
+// 1) (so that the last step of the warm-up, or the first of all, has the rate `base`):
+//   exponential_decay   base factor^(k / every)
+//   step_decay          base factor^floor(k / every)
+// Throw Error unless base is finite and >= 0, factor finite and above 0, every >= 1, warm_up >= 0.
+LearningRate exponential_decay(double base, const GeometricOptions& options = {});
+LearningRate step_decay(double base, const GeometricOptions& options = {});
+
+// Linear warm-up to a rate that then stays: rate n / steps while n <= steps. Throws Error unless
+// rate is finite and >= 0, and steps >= 0.
+LearningRate linear_warm_up(double rate, std::int64_t steps);
 
 // The rate of a schedule, from the count of steps. Updates nothing.
 extern const OpDef schedule_op;

@@ -8,6 +8,7 @@
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
+#include "ebb/optim/detail/options.h"
 #include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
@@ -50,8 +51,12 @@ bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name)
-    : rule_(std::move(rule)), learning_rate_(std::move(learning_rate)), name_(std::move(name)) {
+Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name,
+                     const Clip& clip)
+    : rule_(std::move(rule)),
+      learning_rate_(std::move(learning_rate)),
+      name_(std::move(name)),
+      clip_(clip) {
   if (!rule_) throw Error("[optimizer] takes a rule, not a null pointer");
   if (!rule_->name() || *rule_->name() == '\0') throw Error("[optimizer] a rule needs a name");
   require_plain("a rule", rule_->name());
@@ -61,6 +66,11 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
     if (slot.empty() || slot == "accumulated")
       throw Error("[optimizer] \"" + slot + "\" cannot name a slot");
   }
+  require_not_negative("clip", "value", clip.value);
+  require_not_negative("clip", "norm", clip.norm);
+  require_not_negative("clip", "global_norm", clip.global_norm);
+  if ((clip.value > 0) + (clip.norm > 0) + (clip.global_norm > 0) > 1)
+    throw Error("[clip] takes one of value, norm and global_norm");
 }
 
 // The slots come before the backward pass, so that the first step's peak is that of all others.

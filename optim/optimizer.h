@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/optim/clip.h"
 #include "ebb/optim/learning_rate.h"
 #include "ebb/optim/rule.h"
 
@@ -11,16 +12,18 @@ namespace ebb::optim {
 // Makes steps: an update rule with a learning rate. Holds options only: moments and the count of
 // steps are slots in Parameters, on the device, made at the first step. They belong to the handle
 // that a step is given (the set or a scope of it), the rule and the optimizer's name: two
-// optimizers equal in all three are the same one, all others have slots of their own. Sgd, Adam and
-// AdamW are optimizers with their rules.
+// optimizers equal in all three are the same one, all others have slots of their own. Sgd, Adam,
+// AdamW, Rmsprop, Adagrad and Lion are optimizers with their rules.
 //
 // A step allocates everything before it writes a byte: when it throws, parameters, slots and counts
 // are what they were, what it allocated is free, and it has drawn nothing at random. For a whole
 // step, of which this is the last line, see attempt().
 class Optimizer {
  public:
-  // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':'.
-  Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name = {});
+  // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':', and for limits
+  // to clip to that are not finite and >= 0, or more than one of them.
+  Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name = {},
+            const Clip& clip = {});
 
   // Differentiates `loss` (one element) with respect to the parameters below this handle and
   // updates those it depends on; all others are constants. Leaves .grad() alone. Eager: the step is
@@ -49,11 +52,13 @@ class Optimizer {
   const Rule& rule() const noexcept { return *rule_; }
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }
   const std::string& name() const noexcept { return name_; }
+  const Clip& clip() const noexcept { return clip_; }
 
  private:
   std::shared_ptr<const Rule> rule_;
   LearningRate learning_rate_;
   std::string name_;
+  Clip clip_;
 };
 
 }  // namespace ebb::optim

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string_view>
 
 #include "ebb/core/tensor/tensor.h"
 
@@ -20,6 +21,7 @@ struct RuleInput {
   std::span<const Tensor> slots;  // of its shape and their own dtype, in the order of Rule::slots()
   Tensor step;                    // f64[]: steps made, this one included; 1 in the first
   Tensor rate;                    // the learning rate, a scalar
+  std::string_view name = {};     // of the parameter
 };
 
 // What they become, in the dtypes they were given in: the optimizer rounds a parameter of 16 bits.
@@ -47,7 +49,7 @@ struct RuleResult {
 // The optimizer computes the new values of all parameters before it writes the first, so that what
 // throws here changes nothing; in eager they live side by side until then. In an Accumulator every
 // micro-step computes them from the mean gradient so far, and they are written where an update is
-// due. Sgd, Adam and AdamW are rules whose updates are one operator each, in place.
+// due. The rules that come with ebb are one operator each, in place.
 class Rule {
  public:
   virtual ~Rule() = default;

@@ -3,6 +3,7 @@
 
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/optim/optimizer.h"
+#include "ebb/optim/weight_decay.h"
 
 namespace ebb::optim {
 
@@ -11,6 +12,8 @@ struct SgdOptions {
   double momentum = 0;                    // in [0, 1)
   bool nesterov = false;                  // needs momentum
   double weight_decay = 0;                // times the parameter, added to the gradient
+  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the velocity; else as state_dtype_of()
 };

@@ -4,7 +4,7 @@
 
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
-#include "ebb/kernels/cpu/update_types.h"
+#include "ebb/kernels/cpu/vector_half.h"
 
 namespace ebb::cpu {
 

@@ -31,18 +31,8 @@ struct AddRows {
 }  // namespace
 
 Status accumulate_merged(std::span<const Launch> launches) {
-  const auto arrays = [](const KernelContext&) { return std::size_t{AddRows::kArrays}; };
-  return run_merged(launches, arrays, [](const MergedGroup& group) {
-    const auto inputs = group.front().inputs;
-    const DType sum = inputs[0].spec.dtype, gradient = inputs[1].spec.dtype;
-    const auto run = [&]<class S, class G>(S, G) {
-      return group.run<S, G>(AddRows{inputs[2].as<const std::int64_t>()});
-    };
-    if (is_half(gradient))
-      return sum == DType::f32 ? for_half(gradient, [&](auto g) { return run(float{}, g); })
-                               : kNoKernel;
-    return for_wide(sum,
-                    [&](auto s) { return for_wide(gradient, [&](auto g) { return run(s, g); }); });
+  return run_merged(launches, [](const KernelContext& context) {
+    return AddRows{context.inputs[2].as<const std::int64_t>()};
   });
 }
 

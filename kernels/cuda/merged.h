@@ -7,7 +7,9 @@
 //   bool is_open()                 on the device: whether anything is done at all
 //   Constants<T> constants<T>()    on the device, by one thread of a block; trivial
 //   update(constants, T (&x)[kArrays])   one element of all arrays
-// T is the widest type that the arrays, each of its own type, are computed in.
+// T is the widest type that the arrays, each stored in its own, are computed in. A rule is compiled
+// twice for each of float and double: where all arrays are stored as it, and where a switch that is
+// the same for all threads says what each is, so that nothing is multiplied by dtypes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -75,65 +77,86 @@ struct MergedTable {
   }
 };
 
-// One tensor of each array, from an element on.
-template <class Rule, class... Types>
+// What the arrays of a launch are stored as.
+template <int kArrays>
+struct MergedTypes {
+  DType types[kArrays];
+
+  // Whether all are stored as T, which float and double are computed in.
+  template <class T>
+  bool are_all() const noexcept {
+    return std::all_of(types, types + kArrays, [](DType type) {
+      return type == (sizeof(T) == sizeof(float) ? DType::f32 : DType::f64);
+    });
+  }
+  bool has(bool (*is)(DType)) const noexcept { return std::any_of(types, types + kArrays, is); }
+};
+
+// Calls f(S{}) with what such an array, computed in T, is stored as: the same for all threads.
+template <class T, bool kAllT, class F>
+__device__ inline void for_stored(DType type, const F& f) {
+  if constexpr (kAllT) {
+    f(T{});
+  } else if constexpr (std::is_same_v<T, double>) {
+    type == DType::f64 ? f(double{}) : f(float{});
+  } else {
+    type == DType::f32 ? f(float{}) : type == DType::bf16 ? f(BFloat16{}) : f(Float16{});
+  }
+}
+
+// One tensor of each array.
+template <class Rule, class T, bool kAllT>
 struct MergedRow {
-  using T = std::common_type_t<Accumulate<Types>...>;
+  static constexpr int kArrays = Rule::kArrays;
   using Constants = typename Rule::template Constants<T>;
 
-  void* arrays[sizeof...(Types)];
+  void* arrays[kArrays];
+  MergedTypes<kArrays> stored;
 
   template <int N>
   __device__ void update(const Constants& constants, std::int64_t i) const {
-    update<N>(constants, i, std::index_sequence_for<Types...>{});
+    T x[N][kArrays];
+    for (int k = 0; k < kArrays; ++k)
+      for_stored<T, kAllT>(stored.types[k], [&](auto type) {
+        const auto pack = load<N>(static_cast<const decltype(type)*>(arrays[k]) + i);
+        for (int j = 0; j < N; ++j) x[j][k] = convert<T>(pack[j]);
+      });
+    for (int j = 0; j < N; ++j) Rule::update(constants, x[j]);
+    for (int k = 0; k < Rule::kWritten; ++k)
+      for_stored<T, kAllT>(stored.types[k], [&](auto type) {
+        using X = decltype(type);
+        Pack<X, N> pack;
+        for (int j = 0; j < N; ++j) pack[j] = convert<X>(x[j][k]);
+        store(static_cast<X*>(arrays[k]) + i, pack);
+      });
   }
   template <int N>
   __device__ bool is_aligned() const {
-    return is_aligned<N>(std::index_sequence_for<Types...>{});
-  }
-
- private:
-  template <int N, std::size_t... K>
-  __device__ bool is_aligned(std::index_sequence<K...>) const {
-    return takes_packs<N>(static_cast<const Types*>(arrays[K])...);
-  }
-  template <int N, std::size_t... K>
-  __device__ void update(const Constants& constants, std::int64_t i,
-                         std::index_sequence<K...>) const {
-    T x[N][sizeof...(Types)];
-    (read<K, Types>(x, i), ...);
-    for (int j = 0; j < N; ++j) Rule::update(constants, x[j]);
-    (write<K, Types>(x, i), ...);
-  }
-  template <std::size_t K, class X, int N>
-  __device__ void read(T (&x)[N][sizeof...(Types)], std::int64_t i) const {
-    const Pack<X, N> pack = load<N>(static_cast<const X*>(arrays[K]) + i);
-    for (int j = 0; j < N; ++j) x[j][K] = static_cast<T>(static_cast<Accumulate<X>>(pack[j]));
-  }
-  template <std::size_t K, class X, int N>
-  __device__ void write(const T (&x)[N][sizeof...(Types)], std::int64_t i) const {
-    if constexpr (K < Rule::kWritten) {
-      Pack<X, N> pack;
-      for (int j = 0; j < N; ++j) pack[j] = convert<X>(x[j][K]);
-      store(static_cast<X*>(arrays[K]) + i, pack);
-    }
+    bool aligned = true;
+    for (int k = 0; k < kArrays; ++k)
+      for_stored<T, kAllT>(stored.types[k], [&](auto type) {
+        aligned = aligned && takes_packs<N>(static_cast<const decltype(type)*>(arrays[k]));
+      });
+    return aligned;
   }
 };
 
-template <class Rule, class... Types>
-__global__ void merged_kernel(Rule rule, MergedTable<Rule::kArrays> table) {
-  using Row = MergedRow<Rule, Types...>;
-  constexpr int N = 16 / static_cast<int>(std::max({sizeof(Types)...}));
+template <class Rule, class T, bool kAllT>
+__global__ void merged_kernel(Rule rule, MergedTypes<Rule::kArrays> stored,
+                              MergedTable<Rule::kArrays> table) {
+  using Row = MergedRow<Rule, T, kAllT>;
+  constexpr int N = 16 / static_cast<int>(sizeof(T));
   constexpr std::int64_t kChunk = MergedTable<Rule::kArrays>::kChunk;
   __shared__ typename Row::Constants shared;
   if (!rule.is_open()) return;
-  if (threadIdx.x == 0) shared = rule.template constants<typename Row::T>();
+  if (threadIdx.x == 0) shared = rule.template constants<T>();
   __syncthreads();
   const typename Row::Constants constants = shared;
   const std::uint32_t chunks = table.first_chunk[table.rows];
   for (std::uint32_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     const int index = table.row_of(chunk);
     Row row;
+    row.stored = stored;
     for (int k = 0; k < Rule::kArrays; ++k) row.arrays[k] = table.arrays[index][k];
     const std::int64_t begin = (chunk - table.first_chunk[index]) * kChunk;
     const std::int64_t rest = table.elements[index] - begin;
@@ -153,11 +176,29 @@ struct MergedGroup {
 
   const KernelContext& front() const noexcept { return launches.front().context; }
 
-  // The dtypes of the arrays are those of the types.
-  template <class... Types, class Rule>
+  // In float or double, the wider of what the arrays are stored as.
+  template <class Rule>
   Status run(const Rule& rule) const noexcept {
+    MergedTypes<Rule::kArrays> stored;
+    for (std::size_t k = 0; k < Rule::kArrays; ++k) stored.types[k] = front().inputs[k].spec.dtype;
+    const bool has_wide = stored.has([](DType type) { return type == DType::f64; });
+    if (stored.has([](DType type) { return !is_floating(type); }) ||
+        (has_wide && stored.has([](DType type) { return is_half(type); })))
+      return kNoKernel;
+    return has_wide ? run<double>(rule, stored) : run<float>(rule, stored);
+  }
+
+ private:
+  template <class T, class Rule>
+  Status run(const Rule& rule, const MergedTypes<Rule::kArrays>& stored) const noexcept {
+    return stored.template are_all<T>() ? run(rule, stored, merged_kernel<Rule, T, true>)
+                                        : run(rule, stored, merged_kernel<Rule, T, false>);
+  }
+  template <class Rule, class Function>
+  Status run(const Rule& rule, const MergedTypes<Rule::kArrays>& stored,
+             Function* kernel) const noexcept {
     using Table = MergedTable<Rule::kArrays>;
-    static_assert(sizeof...(Types) == Rule::kArrays && sizeof(Rule) + sizeof(Table) <= 4096);
+    static_assert(sizeof(Rule) + sizeof(stored) + sizeof(Table) + 8 <= 4096);
     if (only_asked) return {};
     Status status;
     Table table;
@@ -166,18 +207,20 @@ struct MergedGroup {
       if (table.rows == 0 || !status.ok()) return;
       const std::int64_t chunks = table.first_chunk[table.rows];
       constexpr std::int64_t kBlocks = 2048;  // each works out the constants
-      status =
-          launch(stream_of(front()), merged_kernel<Rule, Types...>,
-                 static_cast<unsigned>(chunks < kBlocks ? chunks : kBlocks), kThreads, rule, table);
+      status = launch(stream_of(front()), kernel,
+                      static_cast<unsigned>(chunks < kBlocks ? chunks : kBlocks), kThreads, rule,
+                      stored, table);
       if (has_written) status.refused = false;
       has_written = true;
       table = {};
     };
+    std::array<std::int64_t, Rule::kArrays> sizes;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      sizes[k] = static_cast<std::int64_t>(size_of(stored.types[k]));
     for (const Launch& one : launches) {
       const std::int64_t count = one.context.inputs[0].elements();
       if (count == 0) continue;
-      constexpr std::array<std::int64_t, Rule::kArrays> kSizes = {sizeof(Types)...};
-      if (table.meets(one.context.inputs, count, kSizes, Rule::kWritten)) flush();
+      if (table.meets(one.context.inputs, count, sizes, Rule::kWritten)) flush();
       table.add(one.context.inputs, count);
       if (table.rows == Table::kRows) flush();
     }
@@ -190,28 +233,12 @@ struct MergedGroup {
 // the inputs that follow them.
 inline bool in_one_group(const KernelContext& a, const KernelContext& b,
                          std::size_t arrays) noexcept {
-  if (!(*a.attributes == *b.attributes)) return false;
+  if (!(*a.attributes == *b.attributes) || a.inputs.size() != b.inputs.size()) return false;
   for (std::size_t k = 0; k < a.inputs.size(); ++k)
     if (k < arrays ? a.inputs[k].spec.dtype != b.inputs[k].spec.dtype
                    : a.inputs[k].data != b.inputs[k].data)
       return false;
   return true;
-}
-
-// Calls f(P{}, S{}, G{}) for a parameter, its state and its gradient of these dtypes: f32 and f64
-// in any mixture, and what goes with a parameter of 16 bits (optim/detail/update_operator.h).
-template <class F>
-Status for_update(DType parameter, DType state, DType gradient, const F& f) noexcept {
-  if (!is_half(parameter))
-    return for_wide(parameter, [&](auto p) {
-      return for_wide(
-          state, [&](auto s) { return for_wide(gradient, [&](auto g) { return f(p, s, g); }); });
-    });
-  return for_half(parameter, [&](auto p) {
-    if (state != DType::f32) return kNoKernel;
-    if (gradient == DType::f32) return f(p, float{}, float{});
-    return gradient == parameter ? f(p, float{}, p) : kNoKernel;
-  });
 }
 
 // A merged kernel for one.
@@ -220,16 +247,17 @@ inline Status run_one(MergedKernel kernel, const KernelContext& context) noexcep
   return kernel({&launch, 1});
 }
 
-// Calls run(group) for each run of launches that belong together; arrays(context) is how many of
-// the inputs are arrays. Asks first whether there are kernels for all of them.
-template <class Arrays, class Run>
-Status run_merged(std::span<const Launch> launches, const Arrays& arrays, const Run& run) noexcept {
+// Makes the updates of launches that belong together at once; rule_of(context) is their rule. Asks
+// first whether there are kernels for all of them.
+template <class RuleOf>
+Status run_merged(std::span<const Launch> launches, const RuleOf& rule_of) noexcept {
+  constexpr std::size_t kArrays = decltype(rule_of(launches[0].context))::kArrays;
   for (const bool only_asked : {true, false}) {
     for (std::size_t begin = 0, end = 0; begin < launches.size(); begin = end) {
       const KernelContext& first = launches[begin].context;
-      while (end < launches.size() && in_one_group(first, launches[end].context, arrays(first)))
-        ++end;
-      Status status = run(MergedGroup{launches.subspan(begin, end - begin), only_asked});
+      while (end < launches.size() && in_one_group(first, launches[end].context, kArrays)) ++end;
+      Status status =
+          MergedGroup{launches.subspan(begin, end - begin), only_asked}.run(rule_of(first));
       if (status.ok()) continue;
       if (begin > 0 && !only_asked) status.refused = false;  // what came before is written
       return status;

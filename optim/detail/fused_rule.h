@@ -1,8 +1,12 @@
 #pragma once
 #include <optional>
+#include <string>
 
+#include "ebb/core/base/inline_vector.h"
+#include "ebb/optim/detail/options.h"
 #include "ebb/optim/detail/update_operator.h"
 #include "ebb/optim/rule.h"
+#include "ebb/optim/weight_decay.h"
 
 namespace ebb::optim {
 
@@ -13,6 +17,9 @@ struct FusedInput {
   Tensor step;       // i64[]: steps made, this one included
   Tensor rate;       // f64[]
   const Gate& gate;  // nothing happens unless it is open; divides the gradient
+  bool decays = true;
+  double clip_value = 0;  // the bound of the gradient's elements, where above 0
+  Tensor scale = {};      // f64, whose first element is a factor of the gradient, or none
 };
 
 // A rule whose update is one operator that works in place and allocates nothing, so that a step
@@ -20,9 +27,14 @@ struct FusedInput {
 class FusedRule : public Rule {
  public:
   // Slots have the dtype of `state`, or where that is not given the one of state_dtype_of().
-  explicit FusedRule(std::optional<DType> state) noexcept : state_(state) {}
+  explicit FusedRule(std::optional<DType> state, DecayOnly decay_only = {})
+      : state_(state), decay_only_(std::move(decay_only)) {}
   DType slot_dtype(std::size_t, DType parameter) const noexcept final {
     return state_.value_or(state_dtype_of(parameter));
+  }
+  // Whether its weight decay is for this one.
+  bool decays(const Parameters::Entry& parameter) const {
+    return !decay_only_ || decay_only_(parameter);
   }
   // Updates the parameter and its slots. Returns the parameter in its new version.
   virtual Tensor update_in_place(const FusedInput& input) const = 0;
@@ -31,6 +43,48 @@ class FusedRule : public Rule {
 
  private:
   const std::optional<DType> state_;
+  const DecayOnly decay_only_;
+};
+
+// The rule of an operator of updates.inc.
+template <class Update>
+class UpdateRule final : public FusedRule {
+ public:
+  using Attributes = typename Update::Attributes;
+
+  // Of slots whose names last, with the options that all of them have. Throws Error where those are
+  // out of range.
+  template <class Options>
+  UpdateRule(const char* name, std::span<const char* const> slots, const OpDef& op,
+             const Attributes& attributes, const Options& options)
+      : FusedRule(options.state_dtype, options.decay_only),
+        name_(name),
+        slots_(slots),
+        op_(op),
+        attributes_(attributes) {
+    require_not_negative(name, "weight_decay", options.weight_decay);
+    require_state_dtype(name, "state_dtype", options.state_dtype);
+  }
+
+  const char* name() const noexcept override { return name_; }
+  std::span<const char* const> slots() const noexcept override { return slots_; }
+  Tensor update_in_place(const FusedInput& in) const override {
+    Attributes attributes = attributes_;
+    if (!in.decays) attributes.weight_decay = 0;
+    attributes.clip_value = in.clip_value;
+    InlineVector<Input, 8> inputs = {in.parameter};
+    for (const Tensor& slot : in.slots) inputs.push_back(slot);
+    inputs.push_back(in.gradient);
+    inputs.push_back(in.step);
+    inputs.push_back(in.rate);
+    return apply_update(op_, {inputs.data(), inputs.size()}, attributes, in.gate, in.scale);
+  }
+
+ private:
+  const char* const name_;
+  const std::span<const char* const> slots_;
+  const OpDef& op_;
+  const Attributes attributes_;
 };
 
 }  // namespace ebb::optim

@@ -8,12 +8,15 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/written_memory.h"
+#include "ebb/optim/kernels/clip.h"
 
 namespace ebb::optim {
 
@@ -23,6 +26,16 @@ namespace {
 Tensor without_history(const Tensor& gradient) {
   const bool has_one = !gradient.is_symbolic() && gradient.requires_grad();
   return has_one ? gradient.detach() : gradient;
+}
+
+// What clips gradients to a norm: the scale in its first element. Made of `work`, which is updated.
+Tensor scale_of(const Tensor& work, const Gate& gate, double limit,
+                std::span<const Tensor> gradients) {
+  std::vector<Input> inputs = {work};
+  if (gate.defined()) inputs.insert(inputs.end(), {gate.ready, gate.count});
+  inputs.insert(inputs.end(), gradients.begin(), gradients.end());
+  const ClipAttributes attributes{.limit = limit, .gated = gate.defined()};
+  return std::move(apply(clip_scale_op, inputs, attributes, CallSite::here())[0]);
 }
 
 // What an optimizer's slots are named by: its scope, its rule and its own name, "head.adam:slow".
@@ -162,6 +175,8 @@ Tensors OptimizerStep::gradients_of(const Tensor& loss, const Targets& below) co
 
 void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {
   gate_ = std::move(gate);
+  if (optimizer_.clip().by_norm())
+    clip_work_ = broadcast_to(cast(count_of_steps(), DType::f64), Shape({kClipNumbers}));
   rate_ = optimizer_.learning_rate().after(count_of_steps());
   if (!parameters_.is_symbolic() &&
       (rate_.is_symbolic() || !(rate_.device() == parameters_.device())))
@@ -170,7 +185,8 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
   if (written.holds(rate_)) rate_ = copy(rate_);
-  if (!fused_) apply_rule(gradient);
+  if (!fused_) return apply_rule(gradient);
+  for (std::size_t i = 0; i < size(); ++i) decays_.push_back(fused_->decays(entries_[targets_[i]]));
 }
 
 void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
@@ -213,15 +229,23 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
   const Tensor step = cast(count_of_steps(), DType::f64) + 1;
   const DType computed = state_dtype_of(parameters_.dtype());
   const Tensor rate = cast(rate_, computed);
+  Tensors all;  // where they are clipped together
+  if (optimizer_.clip().global_norm > 0) {
+    for (std::size_t i = 0; i < size(); ++i) all.push_back(without_history(gradient(i)));
+    all = clipped(all);
+  }
   for (std::size_t i = 0; i < size(); ++i) {
     const Tensor target = parameter(i);
     const std::vector<std::uint32_t> before = versions_of(target, slots_of(i));
-    const RuleResult result =
-        optimizer_.rule().update({.parameter = cast(target, computed),
-                                  .gradient = cast(without_history(gradient(i)), computed),
-                                  .slots = slots_of(i),
-                                  .step = step,
-                                  .rate = rate});
+    const RuleResult result = optimizer_.rule().update(
+        {.parameter = cast(target, computed),
+         .gradient =
+             cast(all.empty() ? clipped({without_history(gradient(i))})[0] : std::move(all[i]),
+                  computed),
+         .slots = slots_of(i),
+         .step = step,
+         .rate = rate,
+         .name = entries_[targets_[i]].name});
     if (versions_of(target, slots_of(i)) != before)
       fail(optimizer_.rule().name(),
            "update() has written to the parameter '" + entries_[targets_[i]].name +
@@ -231,6 +255,20 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
     if (result.parameter.defined()) add(target, cast(result.parameter, target.dtype()));
     for (std::size_t s = 0; s < result.slots.size(); ++s) add(slots_of(i)[s], result.slots[s]);
   }
+}
+
+Tensors OptimizerStep::clipped(const Tensors& gradients) {
+  const Clip& clip = optimizer_.clip();
+  if (clip.value > 0) return clip_by_value(gradients, clip.value);
+  if (!clip.by_norm()) return gradients;
+  clip_work_ = scale_of(clip_work_, {}, std::max(clip.norm, clip.global_norm), gradients);
+  const Tensor scale = select(clip_work_, 0, 0);
+  Tensors results;
+  for (const Tensor& gradient : gradients) {
+    const DType computed = state_dtype_of(gradient.dtype());
+    results.push_back(cast(gradient, computed) * cast(scale, computed));
+  }
+  return results;
 }
 
 // A kernel that fails, or refuses after others have written, leaves half a step behind: what has
@@ -248,17 +286,30 @@ std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
   return updates;
 }
 
-void OptimizerStep::write(const Tensors& gradients, std::vector<Tensor>& updates) {
+void OptimizerStep::write(const Tensors& with_histories, std::vector<Tensor>& updates) {
+  const Clip& clip = optimizer_.clip();
+  Tensors gradients;
+  if (fused_)
+    for (const Tensor& gradient : with_histories) gradients.push_back(without_history(gradient));
+  Tensor scale = clip_work_;
+  if (fused_ && clip.global_norm > 0) scale = scale_of(scale, gate_, clip.global_norm, gradients);
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
   if (fused_) {
-    ebb::detail::LaunchRow row;  // on a GPU, one kernel for all parameters
-    for (std::size_t i = 0; i < size(); ++i)
-      updates.push_back(fused_->update_in_place({.parameter = parameter(i),
-                                                 .gradient = without_history(gradients[i]),
-                                                 .slots = slots_of(i),
-                                                 .step = updates[0],
-                                                 .rate = rate_,
-                                                 .gate = gate_}));
+    ebb::detail::LaunchRow row;  // on a GPU, one kernel for all parameters that decay alike
+    for (const bool decays : {true, false})
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (decays_[i] != decays) continue;
+        if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
+        updates.push_back(fused_->update_in_place({.parameter = parameter(i),
+                                                   .gradient = gradients[i],
+                                                   .slots = slots_of(i),
+                                                   .step = updates[0],
+                                                   .rate = rate_,
+                                                   .gate = gate_,
+                                                   .decays = decays,
+                                                   .clip_value = clip.value,
+                                                   .scale = scale}));
+      }
     row.flush();
     return;
   }

@@ -60,6 +60,8 @@ class OptimizerStep {
 
  private:
   void write(const Tensors& gradients, std::vector<Tensor>& updates);
+  // The clipped gradients of a rule that is not fused.
+  Tensors clipped(const Tensors& gradients);
   // A new value and where it goes.
   struct Write {
     Tensor target;
@@ -86,7 +88,9 @@ class OptimizerStep {
   Tensors slots_;  // of each target in turn, the count of steps, the count of samples
   Gate gate_;
   Tensor rate_;
+  Tensor clip_work_;               // where gradients are clipped by a norm
   std::vector<Write> new_values_;  // of a rule that is not fused
+  std::vector<bool> decays_;       // of one that is: whether its weight decay is for each target
   bool writes_ = false;
 };
 

@@ -1,27 +1,29 @@
 #include "ebb/optim/detail/update_operator.h"
 
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/optim/kernels/clip.h"
 
 namespace ebb::optim {
 
 using namespace ebb::detail;
 
-Tensor apply_update(const OpDef& op, Inputs inputs, const Attributes& attributes,
-                    const Gate& gate) {
+Tensor apply_update(const OpDef& op, Inputs inputs, const Attributes& attributes, const Gate& gate,
+                    const Tensor& scale) {
   InlineVector<Input, 8> all(inputs.begin(), inputs.end());
   if (gate.defined()) {
     all.push_back(gate.ready);
     all.push_back(gate.count);
   }
+  if (scale.defined()) all.push_back(scale);
   return std::move(ebb::apply(op, {all.data(), all.size()}, attributes, CallSite::here())[0]);
 }
 
-void infer_update(Inference& inference, std::size_t count) {
+void infer_update(Inference& inference, std::size_t arrays) {
   const DType parameter = inference.inputs[0].dtype;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < arrays; ++i) {
     const DType dtype = inference.inputs[i].dtype;
     if (!is_floating(dtype)) inference.fail(kTakesFloating);
-    const bool is_gradient = i + 1 == count;
+    const bool is_gradient = i + 1 == arrays;
     if (is_half(parameter) && i > 0 && dtype != DType::f32 && !(is_gradient && dtype == parameter))
       inference.fail(is_gradient ? "takes a gradient of the parameter's dtype or of f32"
                                  : "takes f32 state beside a parameter of 16 bits");
@@ -30,14 +32,19 @@ void infer_update(Inference& inference, std::size_t count) {
     if (!may_equal(inference.inputs[i].shape, inference.inputs[0].shape))
       inference.fail("takes tensors of one shape");
   }
+  require_scalar(inference, arrays, DType::i64, "the step");
+  require_scalar(inference, arrays + 1, DType::f64, "the rate");
+  const std::size_t count = inference.inputs.size(), more = count - arrays - 2;
+  if (more >= 2) {
+    require_scalar(inference, arrays + 2, DType::boolean, "`ready`");
+    require_scalar(inference, arrays + 3, DType::i64, "`count`");
+  }
+  if (more % 2 == 1) {
+    const Spec& scale = inference.inputs[count - 1];
+    inference.require(scale.dtype == DType::f64 && scale.shape == Shape({kClipNumbers}),
+                      "takes the scale as f64[512], of which the first counts");
+  }
   output_like_first(inference);
-}
-
-void require_gate(const Inference& inference, bool gated) {
-  if (!gated) return;
-  const std::size_t count = inference.inputs.size();
-  require_scalar(inference, count - 2, DType::boolean, "`ready`");
-  require_scalar(inference, count - 1, DType::i64, "`count`");
 }
 
 }  // namespace ebb::optim

@@ -1,28 +1,47 @@
 #pragma once
-#include "ebb/core/kernels/kernel.h"
+#include <cmath>
+
+#include "ebb/optim/kernels/update.h"
 
 namespace ebb::optim {
 
 struct AdamAttributes {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-  std::int32_t decoupled = 0;  // 1: AdamW, p -= rate wd p; 0: wd p is added to the gradient
-  std::int32_t gated = 0;      // 1: ready and count at the end (optim/detail/update_operator.h)
+  double clip_value = 0;
+  std::int64_t decoupled = 0;  // 1: AdamW, p -= rate wd p; 0: wd p is added to the gradient
+};
+
+// Adam of Kingma & Ba with bias correction as PyTorch computes it (denominator
+// sqrt(v) / sqrt(1 - beta2^t) + epsilon). Slots m and v.
+struct AdamUpdate {
+  static constexpr int kSlots = 2;
+  using Attributes = AdamAttributes;
+
+  template <class T>
+  struct Constants {
+    T beta1, beta2, one_minus_beta1, one_minus_beta2;
+    T step_size, sqrt_correction, epsilon, decay, keep;
+  };
+  template <class T>
+  EBB_HOST_DEVICE static Constants<T> constants(const Attributes& a, double step, double rate) {
+    const bool decoupled = a.decoupled != 0;
+    return {.beta1 = static_cast<T>(a.beta1),
+            .beta2 = static_cast<T>(a.beta2),
+            .one_minus_beta1 = static_cast<T>(1 - a.beta1),
+            .one_minus_beta2 = static_cast<T>(1 - a.beta2),
+            .step_size = static_cast<T>(rate / (1 - std::pow(a.beta1, step))),
+            .sqrt_correction = static_cast<T>(std::sqrt(1 - std::pow(a.beta2, step))),
+            .epsilon = static_cast<T>(a.epsilon),
+            .decay = static_cast<T>(decoupled ? 0 : a.weight_decay),
+            .keep = static_cast<T>(decoupled ? 1 - rate * a.weight_decay : 1)};
+  }
+  template <class T>
+  EBB_HOST_DEVICE static void update(const Constants<T>& c, T (&x)[1 + kSlots], T g) {
+    g += c.decay * x[0];
+    x[1] = c.beta1 * x[1] + c.one_minus_beta1 * g;
+    x[2] = c.beta2 * x[2] + c.one_minus_beta2 * (g * g);
+    x[0] = c.keep * x[0] - c.step_size * x[1] / (std::sqrt(x[2]) / c.sqrt_correction + c.epsilon);
+  }
 };
 
 }  // namespace ebb::optim
-
-namespace ebb::cpu {
-// Inputs p*, m*, v*, g, step (i64 scalar, already counting this step), rate (f64 scalar), (ready,
-// count)?; what has a star is written, and there are no outputs. Adam of Kingma & Ba with bias
-// correction as PyTorch computes it (denominator sqrt(v) / sqrt(1 - beta2^t) + epsilon): arithmetic
-// in the widest dtype of the four arrays, and in double what is the same for all elements. Each is
-// f32 or f64, m and v alike; where p is f16 or bf16, m and v are f32, g is f32 or of p's dtype, and
-// the arithmetic is in float: p alone is rounded, once, to nearest even. One pass over all four.
-Status adam_update(const KernelContext&);
-}  // namespace ebb::cpu
-
-// The same, on a GPU, for one array and for many.
-namespace ebb::cuda {
-KernelFunction adam_update;
-Status adam_update_merged(std::span<const Launch>);
-}  // namespace ebb::cuda

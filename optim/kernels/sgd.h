@@ -1,29 +1,42 @@
 #pragma once
-#include "ebb/core/kernels/kernel.h"
+#include "ebb/optim/kernels/update.h"
 
 namespace ebb::optim {
 
 struct SgdAttributes {
-  double momentum = 0;      // > 0: input 1 is the velocity
+  double momentum = 0;      // where there is a velocity
   double weight_decay = 0;  // added to the gradient
-  std::int32_t nesterov = 0;
-  std::int32_t gated = 0;  // 1: ready and count at the end (optim/detail/update_operator.h)
+  double clip_value = 0;
+  std::int64_t nesterov = 0;
+};
+
+// PyTorch's SGD; a velocity starts at 0:
+//   g += wd p; v = momentum v + g; p -= rate (nesterov ? g + momentum v : v)
+template <bool kHasVelocity>
+struct SgdUpdate {
+  static constexpr int kSlots = kHasVelocity ? 1 : 0;
+  using Attributes = SgdAttributes;
+
+  template <class T>
+  struct Constants {
+    T momentum, decay, rate;
+    bool nesterov;
+  };
+  template <class T>
+  EBB_HOST_DEVICE static Constants<T> constants(const Attributes& a, double, double rate) {
+    return {static_cast<T>(a.momentum), static_cast<T>(a.weight_decay), static_cast<T>(rate),
+            a.nesterov != 0};
+  }
+  template <class T>
+  EBB_HOST_DEVICE static void update(const Constants<T>& c, T (&x)[1 + kSlots], T g) {
+    g = g + c.decay * x[0];
+    if constexpr (kHasVelocity) {
+      x[1] = c.momentum * x[1] + g;
+      x[0] = x[0] - c.rate * (c.nesterov ? g + c.momentum * x[1] : x[1]);
+    } else {
+      x[0] = x[0] - c.rate * g;
+    }
+  }
 };
 
 }  // namespace ebb::optim
-
-namespace ebb::cpu {
-// Inputs p*, (velocity*)?, g, rate (f64 scalar), (ready, count)?; what has a star is written, and
-// there are no outputs. PyTorch's SGD, in the widest dtype of the arrays:
-//   g += wd p; v = momentum v + g (v = g at first, v starts at 0); p -= rate (nesterov ? g +
-//   momentum v : v)
-// Each is f32 or f64; where p is f16 or bf16, the velocity is f32, g is f32 or of p's dtype, and
-// the arithmetic is in float: p alone is rounded, once, to nearest even.
-Status sgd_update(const KernelContext&);
-}  // namespace ebb::cpu
-
-// The same, on a GPU, for one array and for many.
-namespace ebb::cuda {
-KernelFunction sgd_update;
-Status sgd_update_merged(std::span<const Launch>);
-}  // namespace ebb::cuda

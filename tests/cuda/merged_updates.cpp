@@ -42,12 +42,14 @@ class Together {
         runtime_(device_.runtime()),
         stream_(runtime_),
         bytes_(count * sizeof(float)),
-        memory_(runtime_.allocator().allocate({bytes_ + sizeof(kRates)})) {}
+        memory_(runtime_.allocator().allocate({bytes_ + sizeof(kRates) + kStepBytes})) {}
   ~Together() { runtime_.allocator().free(memory_); }
   Together(const Together&) = delete;
   Together& operator=(const Together&) = delete;
 
   Status update(const Floats& memory, const std::vector<Update>& updates) {
+    const std::int64_t step = 1;
+    runtime_.copy_in(stream_.get(), memory_->data(), &step, sizeof(step));
     runtime_.copy_in(stream_.get(), rates(), kRates, sizeof(kRates));
     runtime_.copy_in(stream_.get(), floats(), memory.data(), bytes_);
     std::vector<Attributes> attributes;
@@ -58,8 +60,10 @@ class Together {
         return Buffer{floats() + element * static_cast<std::int64_t>(sizeof(float)),
                       {DType::f32, Shape({of.n})}};
       };
-      inputs.push_back(
-          {at(of.p), at(of.g), {rates() + of.rate * sizeof(double), {DType::f64, Shape()}}});
+      inputs.push_back({at(of.p),
+                        at(of.g),
+                        {memory_->data(), {DType::i64, Shape()}},
+                        {rates() + of.rate * sizeof(double), {DType::f64, Shape()}}});
     }
     std::vector<Launch> launches(updates.size());
     for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -76,7 +80,8 @@ class Together {
   }
 
  private:
-  std::byte* rates() const { return static_cast<std::byte*>(memory_->data()); }
+  static constexpr std::size_t kStepBytes = 16;
+  std::byte* rates() const { return static_cast<std::byte*>(memory_->data()) + kStepBytes; }
   std::byte* floats() const { return rates() + sizeof(kRates); }  // aligned as memory is
 
   const Device device_;

@@ -39,8 +39,7 @@ TEST_CASE("Ten steps of Adam are those of its formula, gated or not") {
     for (std::int64_t n : {0, 1, 15, 1000, 80'003})
       for (int decoupled : {0, 1})
         for (int gated : {0, 1}) {
-          const optim::AdamAttributes a{
-              .weight_decay = 0.05, .decoupled = decoupled, .gated = gated};
+          const optim::AdamAttributes a{.weight_decay = 0.05, .decoupled = decoupled};
           Call call{
               .kernel = cpu::adam_update,
               .attributes = a,
@@ -80,13 +79,15 @@ TEST_CASE(
         for (int nesterov : {0, 1})
           for (int gated : {0, 1}) {
             const optim::SgdAttributes a{
-                .momentum = momentum, .weight_decay = 0.1, .nesterov = nesterov, .gated = gated};
-            Call call{
-                .kernel = cpu::sgd_update, .attributes = a, .inputs = {dice.tensor(type, {n})}};
+                .momentum = momentum, .weight_decay = 0.1, .nesterov = nesterov};
+            Call call{.kernel = momentum > 0 ? cpu::sgd_momentum_update : cpu::sgd_update,
+                      .attributes = a,
+                      .inputs = {dice.tensor(type, {n})}};
             if (momentum > 0)
               call.inputs.push_back(values(type, {n}, [](std::int64_t) { return 0; }));
             const std::size_t gradient = call.inputs.size();
             call.inputs.push_back(Values({type, {n}}));
+            call.inputs.push_back(scalar(std::int64_t{1}));
             call.inputs.push_back(scalar(0.05));
             if (gated != 0) {
               call.inputs.push_back(flag(true));
@@ -107,7 +108,7 @@ TEST_CASE(
             CHECK(distance(call.inputs[0].list(), p) < 10 * tolerance(type));
             if (gated == 0) continue;
             const Values before = call.inputs[0];
-            call.inputs[gradient + 2] = flag(false);
+            call.inputs[gradient + 3] = flag(false);
             call.run();
             CHECK(call.inputs[0].same_bits(before));
           }
@@ -171,18 +172,16 @@ TEST_CASE("A rule's kernel refuses dtypes that it has no code for, and has writt
     const optim::AdamAttributes adam;
     CHECK(refused({.kernel = cpu::adam_update,
                    .attributes = adam,
-                   .inputs = {f32, wrong, wrong, f32, step, rate}}));
+                   .inputs = {f64, wrong, wrong, f32, step, rate}}));
     CHECK(refused({.kernel = cpu::adam_update,
                    .attributes = adam,
-                   .inputs = {f32, f32, f32, wrong, step, rate}}));
+                   .inputs = {f64, f32, f32, wrong, step, rate}}));
     const optim::SgdAttributes sgd{.momentum = 0.9};
-    CHECK(
-        refused({.kernel = cpu::sgd_update, .attributes = sgd, .inputs = {f32, wrong, f32, rate}}));
+    CHECK(refused({.kernel = cpu::sgd_momentum_update,
+                   .attributes = sgd,
+                   .inputs = {f64, wrong, f32, step, rate}}));
     CHECK(refused({.kernel = cpu::accumulate, .inputs = {wrong, f32, rows}}));
   }
   CHECK(refused({.kernel = cpu::accumulate, .inputs = {f32, whole, rows}}));
   CHECK(refused({.kernel = cpu::accumulate, .inputs = {f64, half, rows}}));
-  CHECK(refused({.kernel = cpu::adam_update,
-                 .attributes = optim::AdamAttributes{},
-                 .inputs = {f32, f32, f64, f32, step, rate}}));
 }

@@ -58,7 +58,7 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
 // Where definitions are taken apart and put together, for those who make them.
 bool is_of_makers(const fs::path& file) {
   const std::string name = file.filename().string();
-  return name == "pointwise_rules.h" || name == "binary_op_def.h";
+  return name == "pointwise_rules.h" || name == "binary_op_def.h" || name == "update_operator.h";
 }
 
 // The names in the list of all operators and in those of the pointwise families, and how many
@@ -82,6 +82,8 @@ Listed listed() {
   for (const fs::path& file :
        {core / "ops/all_operators.cpp", fs::path(source_folder()) / "optim/all_operators.cpp"})
     add(file, std::regex(R"((&)(\w+_op)\b)"), "");
+  const fs::path updates = fs::path(source_folder()) / "optim/kernels/updates.inc";
+  add(updates, std::regex(R"((EBB_\w+)\((\w+),)"), "_op");
   for (const auto& file : fs::directory_iterator(core / "kernels/functors"))
     if (file.path().extension() == ".inc")
       add(file.path(), std::regex(R"((EBB_\w+)\((\w+),)"), "_op");

@@ -9,7 +9,10 @@
 #include "ebb/models/classifier.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/optim/accumulator.h"
+#include "ebb/optim/adagrad.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/lion.h"
+#include "ebb/optim/rmsprop.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 
@@ -25,10 +28,16 @@ struct Method {
 
 std::vector<Method> methods() {
   const optim::Sgd sgd({.momentum = 0.9});
-  const optim::Adam adam;
+  const optim::Adam adam({.clip = {.global_norm = 1}});
+  const optim::Rmsprop rmsprop({.momentum = 0.9, .centered = true, .clip = {.norm = 1}});
+  const optim::Adagrad adagrad({.clip = {.value = 1}});
+  const optim::Lion lion({.weight_decay = 0.1, .decay_only = optim::is_matrix});
   const optim::Accumulator accumulator(adam, {.samples = 40});
   return {{"sgd", false, [=](auto& l, auto&, auto& p) { return sgd.minimize(l, p); }},
           {"adam", false, [=](auto& l, auto&, auto& p) { return adam.minimize(l, p); }},
+          {"rmsprop", false, [=](auto& l, auto&, auto& p) { return rmsprop.minimize(l, p); }},
+          {"adagrad", false, [=](auto& l, auto&, auto& p) { return adagrad.minimize(l, p); }},
+          {"lion", false, [=](auto& l, auto&, auto& p) { return lion.minimize(l, p); }},
           {"accumulator", true,
            [=](auto& l, auto& y, auto& p) { return accumulator.minimize(l, p, rows(y)); },
            [=](auto& p) { accumulator.flush(p); }}};

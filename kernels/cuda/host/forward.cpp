@@ -12,9 +12,9 @@
 #include "ebb/core/kernels/update.h"
 #include "ebb/kernels/cuda/host/load.h"
 #include "ebb/optim/kernels/accumulator.h"
-#include "ebb/optim/kernels/adam.h"
+#include "ebb/optim/kernels/clip.h"
 #include "ebb/optim/kernels/learning_rate.h"
-#include "ebb/optim/kernels/sgd.h"
+#include "ebb/optim/kernels/update.h"
 
 namespace ebb::cuda {
 

@@ -1,0 +1,95 @@
+#include "ebb/optim/kernels/clip.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ebb/kernels/cpu/pieces.h"
+#include "ebb/kernels/cpu/vector_half.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Side by side, so that they fill vectors.
+template <class T>
+double square_sum(const T* x, std::int64_t count) noexcept {
+  constexpr std::int64_t kLanes = 16;
+  double sums[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::int64_t j = 0; j < kLanes; ++j) {
+      const double value = static_cast<double>(x[i + j]);
+      sums[j] += value * value;
+    }
+  for (std::int64_t j = 0; i + j < count; ++j) {
+    const double value = static_cast<double>(x[i + j]);
+    sums[j] += value * value;
+  }
+  double sum = 0;
+  for (const double of_lane : sums) sum += of_lane;
+  return sum;
+}
+
+template <class Half>
+double half_square_sum(const Half* x, std::int64_t count) noexcept {
+  float widened[kChunk];
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; i += kChunk) {
+    const std::int64_t here = std::min(kChunk, count - i);
+    convert_run(x + i, widened, here);
+    sum += square_sum(widened, here);
+  }
+  return sum;
+}
+
+double square_sum(const Buffer& x, std::int64_t first, std::int64_t count) noexcept {
+  switch (x.spec.dtype) {
+    case DType::f32:
+      return square_sum(x.as<const float>() + first, count);
+    case DType::f64:
+      return square_sum(x.as<const double>() + first, count);
+    case DType::bf16:
+      return half_square_sum(x.as<const BFloat16>() + first, count);
+    default:
+      return half_square_sum(x.as<const Float16>() + first, count);
+  }
+}
+
+}  // namespace
+
+Status clip_scale(const KernelContext& context) {
+  const auto& attributes = context.attribute<optim::ClipAttributes>();
+  const bool gated = attributes.gated != 0;
+  if (gated && !*context.inputs[1].as<const bool>()) return {};
+  const std::span<const Buffer> gradients = context.inputs.subspan(gated ? 3 : 1);
+  double* const work = context.inputs[0].as<double>();
+  // Pieces of all gradients in their order; each of the numbers of `work` sums every so many-th.
+  std::int64_t pieces = 0;
+  for (const Buffer& gradient : gradients) pieces += divide_up(gradient.elements(), kPieceElements);
+  const std::int64_t sums = std::min(pieces, optim::kClipNumbers);
+  for_pieces(sums, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t sum = begin; sum < end; ++sum) {
+      work[sum] = 0;
+      std::int64_t next = sum,
+                   first = 0;  // the next piece that is this one's; the gradient's first
+      for (const Buffer& gradient : gradients) {
+        const std::int64_t elements = gradient.elements();
+        const std::int64_t behind = first + divide_up(elements, kPieceElements);
+        for (; next < behind; next += sums) {
+          const std::int64_t at = (next - first) * kPieceElements;
+          work[sum] += square_sum(gradient, at, std::min(kPieceElements, elements - at));
+        }
+        first = behind;
+      }
+    }
+  });
+  double total = 0;
+  for (std::int64_t i = 0; i < sums; ++i) total += work[i];
+  const double count = gated ? static_cast<double>(*context.inputs[2].as<const std::int64_t>()) : 1;
+  const double norm = std::sqrt(total) / count;
+  std::fill_n(work, optim::kClipNumbers, 0.0);
+  work[0] = norm <= attributes.limit ? 1 : attributes.limit / norm;
+  work[1] = norm;
+  return {};
+}
+
+}  // namespace ebb::cpu

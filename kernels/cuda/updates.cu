@@ -1,0 +1,65 @@
+// The update rules of optim/kernels/updates.inc.
+#include "ebb/kernels/cuda/merged.h"
+#include "ebb/optim/kernels/adagrad.h"
+#include "ebb/optim/kernels/adam.h"
+#include "ebb/optim/kernels/average.h"
+#include "ebb/optim/kernels/lion.h"
+#include "ebb/optim/kernels/rmsprop.h"
+#include "ebb/optim/kernels/sgd.h"
+
+namespace ebb::cuda {
+namespace {
+
+// A rule as merged kernels take it: p, slots; g.
+template <class Rule>
+struct Update {
+  static constexpr int kWritten = 1 + Rule::kSlots, kArrays = kWritten + 1;
+
+  typename Rule::Attributes attributes;
+  optim::UpdateScalars scalars;
+
+  template <class T>
+  struct Constants {
+    typename Rule::template Constants<T> rule;
+    optim::GradientAsGiven<T> given;
+    bool as_given;
+  };
+
+  explicit Update(const KernelContext& context) noexcept
+      : attributes(context.attribute<typename Rule::Attributes>()), scalars(context, kArrays) {}
+
+  __device__ bool is_open() const { return scalars.is_open(); }
+
+  template <class T>
+  __device__ Constants<T> constants() const {
+    const auto given = optim::gradient_as_given<T>(scalars, attributes.clip_value);
+    return {
+        Rule::template constants<T>(attributes, static_cast<double>(*scalars.step), *scalars.rate),
+        given, given.is_unchanged()};
+  }
+
+  template <class T>
+  __device__ static void update(const Constants<T>& c, T (&x)[kArrays]) {
+    T written[kWritten];
+    for (int k = 0; k < kWritten; ++k) written[k] = x[k];
+    Rule::update(c.rule, written, c.as_given ? x[kWritten] : c.given(x[kWritten]));
+    for (int k = 0; k < kWritten; ++k) x[k] = written[k];
+  }
+};
+
+template <class Rule>
+Status update_merged(std::span<const Launch> launches) noexcept {
+  return run_merged(launches, [](const KernelContext& context) { return Update<Rule>(context); });
+}
+
+}  // namespace
+
+#define EBB_UPDATE(name, Rule)                             \
+  Status name##_merged(std::span<const Launch> launches) { \
+    return update_merged<optim::Rule>(launches);           \
+  }                                                        \
+  Status name(const KernelContext& context) { return run_one(name##_merged, context); }
+using optim::kCentered, optim::kMomentum;
+#include "ebb/optim/kernels/updates.inc"
+
+}  // namespace ebb::cuda

@@ -1,0 +1,36 @@
+#pragma once
+#include <optional>
+
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/optim/optimizer.h"
+#include "ebb/optim/weight_decay.h"
+
+namespace ebb::optim {
+
+struct AdagradOptions {
+  LearningRate learning_rate = 1e-2;
+  double rate_decay = 0;                  // the rate of step t is divided by 1 + (t - 1) rate_decay
+  double initial_sum = 0;                 // of squares, before the first step
+  double epsilon = 1e-10;                 // added to the root
+  double weight_decay = 0;                // times the parameter, added to the gradient
+  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  Clip clip = {};                         // of gradients
+  std::string name = {};                  // tells apart optimizers of one rule on one scope
+  std::optional<DType> state_dtype = {};  // of the sums; else as state_dtype_of()
+};
+
+// Adagrad (Duchi, Hazan & Singer, JMLR 2011), as torch.optim.Adagrad computes it:
+//   g += weight_decay p;  s += g^2
+//   p -= rate / (1 + (t - 1) rate_decay) g / (sqrt(initial_sum + s) + epsilon)
+// One slot per parameter, "adagrad.square_sum" (s, without initial_sum): f32 or f64, and f32 beside
+// f16 and bf16.
+class Adagrad : public Optimizer {
+ public:
+  // Throws Error for an option out of range.
+  explicit Adagrad(const AdagradOptions& options = {});
+};
+
+// What it applies to a parameter, its sum and its gradient (optim/kernels/adagrad.h).
+extern const OpDef adagrad_update_op;
+
+}  // namespace ebb::optim

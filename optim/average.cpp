@@ -1,0 +1,117 @@
+#include "ebb/optim/average.h"
+
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/launch_row.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/optim/detail/optimizer_step.h"
+#include "ebb/optim/detail/options.h"
+#include "ebb/optim/detail/update_operator.h"
+#include "ebb/optim/kernels/average.h"
+#include "ebb/optim/learning_rate.h"
+
+namespace ebb::optim {
+
+namespace {
+
+// What is averaged is no part of anything's history.
+ebb::detail::TapeModeScope no_history() noexcept {
+  return ebb::detail::TapeModeScope(
+      {.records = false, .category = ebb::detail::tape_mode().category});
+}
+
+// The count, once all of this has happened.
+Tensor after(const Tensor& count, const std::vector<Tensor>& updates) {
+  return count.is_symbolic() ? with_all_updates(count, updates) : count;
+}
+
+}  // namespace
+
+MovingAverage::MovingAverage(const Parameters& parameters, const AverageOptions& options,
+                             CallSite site)
+    : parameters_(parameters), options_(options) {
+  const ebb::detail::CallScope at(site);
+  require_fraction("moving_average", "decay", options.decay);
+  const std::vector<Parameters::Entry> entries = parameters.entries();
+  if (entries.empty()) fail("moving_average", "there are no parameters; make the model first");
+  updates_ = parameters.state(options.name + ".updates", {}, initializers::zeros(), DType::i64);
+  for (const auto& [name, parameter] : entries) {
+    const std::string below = name.substr(parameters.prefix().size());
+    pairs_.push_back({below, parameter,
+                      parameters.state(options.name + '.' + below, parameter.shape(),
+                                       initializers::zeros(), state_dtype_of(parameter.dtype()))});
+  }
+}
+
+Tensor MovingAverage::update(CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  const auto untracked = no_history();
+  const Tensor decay = LearningRate(options_.decay).after(updates_);
+  const Tensor count = ebb::detail::increment(updates_, 1);
+  std::vector<Tensor> updates;
+  ebb::detail::LaunchRow row;
+  for (const Pair& pair : pairs_)
+    updates.push_back(apply_one(average_update_op, {pair.average, pair.parameter, count, decay},
+                                AverageAttributes{.bias_corrected = options_.bias_corrected},
+                                CallSite::here()));
+  row.flush();
+  return after(count, updates);
+}
+
+Tensor MovingAverage::swap(CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  if (is_half(parameters_.dtype()))
+    fail("swap", std::string("would round the averages to ") + name(parameters_.dtype()) +
+                     "; copy_to() the parameters of a second model");
+  const auto untracked = no_history();
+  const Tensor ready = ebb::detail::at_least(updates_, 1);
+  Tensors before;  // all memory first
+  for (const Pair& pair : pairs_) before.push_back(copy(pair.parameter));
+  std::vector<Tensor> updates;
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    const auto& [name, parameter, average] = pairs_[i];
+    updates.push_back(ebb::detail::assign_if(parameter, average, ready));
+    updates.push_back(ebb::detail::assign_if(average, before[i], ready));
+  }
+  return after(updates_, updates);
+}
+
+Tensor MovingAverage::copy_to(const Parameters& other, CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  const auto untracked = no_history();
+  Tensors targets, values;
+  for (const Pair& pair : pairs_) {
+    targets.push_back(other[NameAt(pair.name, site)]);
+    if (!(targets.back().shape() == pair.average.shape()))
+      fail("copy_to", "'" + other.prefix() + pair.name + "' is " + targets.back().to_string() +
+                          ", but its average " + pair.average.to_string());
+    values.push_back(cast(pair.average, targets.back().dtype()));
+  }
+  std::vector<Tensor> updates;
+  for (std::size_t i = 0; i < targets.size(); ++i) updates.push_back(assign(targets[i], values[i]));
+  return after(updates_, updates);
+}
+
+constinit const OpDef average_update_op{
+    .name = "average_update",
+    .infer =
+        [](Inference& inference) {
+          const Spec &average = inference.inputs[0], &value = inference.inputs[1];
+          if (!is_floating(average.dtype) || is_half(average.dtype))
+            inference.fail("takes averages of f32 or f64");
+          if (!is_floating(value.dtype)) inference.fail(ebb::detail::kTakesFloating);
+          if (is_half(value.dtype) && average.dtype != DType::f32)
+            inference.fail("takes f32 averages of values of 16 bits");
+          inference.require(ebb::detail::may_equal(average.shape, value.shape),
+                            "takes tensors of one shape");
+          ebb::detail::require_scalar(inference, 2, DType::i64, "the count");
+          ebb::detail::require_scalar(inference, 3, DType::f64, "the decay");
+          ebb::detail::output_like_first(inference);
+        },
+    .updates = bit(0),
+    .stateful = true,
+    .cpu = {cpu::average_update},
+    .cuda = {.run = cuda::average_update, .run_merged = cuda::average_update_merged}};
+
+}  // namespace ebb::optim

@@ -1,0 +1,45 @@
+#include "ebb/optim/groups.h"
+
+#include <deque>
+#include <unordered_set>
+
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/random/random.h"
+#include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/optim/detail/optimizer_step.h"
+
+namespace ebb::optim {
+
+Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, CallSite site) {
+  const ebb::detail::CallScope at(site);
+  const Tensor loss = given;  // what is called when memory is short may give the caller's up
+  if (groups.empty()) fail("minimize", "takes one group of parameters or more");
+  std::deque<OptimizerStep> steps;
+  Tensors inputs;
+  std::unordered_set<const Node*> seen;
+  for (const auto& [parameters, optimizer] : groups) {
+    Targets targets = parameters_below(loss, parameters, "minimize");
+    for (const std::size_t target : targets) {
+      const Parameters::Entry& entry = parameters.entries()[target];
+      if (!seen.insert(entry.tensor.impl()->node.get()).second)
+        fail("minimize", "'" + entry.name + "' is in two groups");
+      inputs.push_back(entry.tensor);
+    }
+    steps.emplace_back(optimizer, parameters, std::move(targets));
+  }
+  const Tensors all = gradients(loss, inputs);
+  std::vector<Tensors> of_each;
+  std::size_t next = 0;
+  for (OptimizerStep& step : steps) {
+    Tensors& own = of_each.emplace_back();
+    for (std::size_t i = 0; i < step.size(); ++i) own.push_back(all[next++]);
+    step.prepare({}, [&](std::size_t i) { return own[i]; });
+  }
+  const Tensor value = value_before_step(loss);
+  std::vector<Tensor> updates;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    for (Tensor& update : steps[i].commit(of_each[i])) updates.push_back(std::move(update));
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
+}
+
+}  // namespace ebb::optim

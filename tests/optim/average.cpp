@@ -1,0 +1,170 @@
+// Moving averages of parameters: their names, what a swap exchanges, files, and memory.
+#include "ebb/optim/average.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/predict.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+using optim::MovingAverage;
+
+Parameters eager_parameters(DType dtype = DType::f32) {
+  const Parameters p(Device::cpu(), Seed{1}, dtype);
+  p.declare("x", {4}, initializers::uniform(-1, 1));
+  p.scope("head").declare("w", {2, 3}, initializers::uniform(-1, 1));
+  return p;
+}
+
+Tensor loss_of(const Parameters& p) { return sum(square(p["x"])) + sum(square(p["head.w"] - 1)); }
+
+void train(const Parameters& p, const MovingAverage& average, int steps) {
+  const optim::Adam adam({.learning_rate = 0.1});
+  for (int i = 0; i < steps; ++i) {
+    adam.minimize(loss_of(p), p);
+    average.update();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("averages are state beside the parameters, of the handle they were made with",
+          "[optim][average]") {
+  const Parameters p = eager_parameters();
+  const MovingAverage all(p), head(p.scope("head"), {.decay = 0.5, .name = "slow"});
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : p.states()) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"average.updates", "average.x", "average.head.w",
+                                          "head.slow.updates", "head.slow.w"});
+  CHECK(p.entries().size() == 2);
+  CHECK_ERROR(MovingAverage(p), Error, "average.updates");
+  CHECK_ERROR(MovingAverage(p, {.decay = 1, .name = "b"}), Error,
+              "[moving_average] decay = 1.000000 is outside [0, 1)");
+  CHECK_ERROR(MovingAverage(p.scope("none")), Error, "there are no parameters");
+
+  CHECK(head.update().item<std::int64_t>() == 1);
+  CHECK(bit_equal(p["head.slow.w"], p["head.w"]));
+  CHECK(values_of(p["average.x"]) == std::vector<double>(4, 0));
+}
+
+TEST_CASE("a swap exchanges parameters and averages, and a second one gives all back",
+          "[optim][average]") {
+  const Parameters p = eager_parameters();
+  const MovingAverage average(p, {.decay = 0.9});
+  const Values start = values_of(p);
+  average.swap();
+  check_bits(values_of(p), start);  // nothing has been averaged yet
+
+  train(p, average, 4);
+  const Values before = values_of(p);
+  CHECK(average.swap().item<std::int64_t>() == 4);
+  for (const char* name : {"x", "head.w"}) {
+    CHECK(bit_equal(p[name], before.at(std::string("average.") + name)));
+    CHECK(bit_equal(p[std::string("average.") + name], before.at(name)));
+    CHECK_FALSE(bit_equal(p[name], before.at(name)));
+  }
+  average.swap();
+  check_bits(values_of(p), before);
+}
+
+TEST_CASE("a graph's averages are eager's, bit for bit, and come after the step",
+          "[optim][average]") {
+  const Parameters eager = eager_parameters();
+  train(eager, MovingAverage(eager, {.decay = 0.9}), 5);
+
+  Graph graph;
+  const Parameters p(graph, Seed{1});
+  p.declare("x", {4}, initializers::uniform(-1, 1));
+  p.scope("head").declare("w", {2, 3}, initializers::uniform(-1, 1));
+  const MovingAverage average(p, {.decay = 0.9});
+  const Tensor step = optim::Adam({.learning_rate = 0.1}).minimize(loss_of(p), p);
+  const Tensor averaged = average.update();
+  const Tensor loss = loss_of(p);
+  const Tensor swapped = average.swap();
+  Session session(graph);
+  session.initialize(p);
+  for (int i = 1; i <= 5; ++i) {
+    const auto [value, count] = session.run({step, averaged});
+    CHECK(count.item<std::int64_t>() == i);
+  }
+  for (const auto* list : {&p.entries(), &p.states(), &p.slots()})
+    for (const auto& [name, tensor] : *list) {
+      CAPTURE(name);
+      CHECK(bit_equal(session.value(tensor), eager[name]));
+    }
+  session.run(swapped);
+  CHECK(bit_equal(session.value(p["x"]), eager["average.x"]));
+  CHECK(bit_equal(session.value(p["average.x"]), eager["x"]));
+
+  // Fetching a loss neither averages nor swaps.
+  session.run(loss);
+  CHECK(session.value(p["average.updates"]).item<std::int64_t>() == 5);
+  CHECK(bit_equal(session.value(p["x"]), eager["average.x"]));
+}
+
+TEST_CASE("averages go on from a checkpoint", "[optim][average]") {
+  const TemporaryFolder folder;
+  const Parameters saved = eager_parameters(), loaded = eager_parameters();
+  const MovingAverage first(saved, {.decay = 0.9}), second(loaded, {.decay = 0.9});
+  train(saved, first, 3);
+  saved.save(folder.path("file"));
+  loaded.load(folder.path("file"));
+  check_bits(values_of(loaded), values_of(saved));
+  train(saved, first, 3);
+  train(loaded, second, 3);
+  check_bits(values_of(loaded), values_of(saved));
+}
+
+TEST_CASE("averages of parameters of 16 bits are f32, and a second model is given them rounded",
+          "[optim][average]") {
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const Parameters p = eager_parameters(half), other = eager_parameters(half);
+    const MovingAverage average(p, {.decay = 0.75, .bias_corrected = false});
+    average.update();
+    const Tensor x = p["x"].clone();
+    assign(p["x"], p["x"] + 1);
+    average.update();
+    const Tensor expected =
+        cast(x, DType::f32) + 0.25 * (cast(p["x"], DType::f32) - cast(x, DType::f32));
+    CHECK(p["average.x"].dtype() == DType::f32);
+    CHECK(distance(p["average.x"], expected) < 1e-6);
+    CHECK_ERROR(average.swap(), Error, "would round the averages");
+    average.copy_to(other);
+    CHECK(bit_equal(other["x"], cast(p["average.x"], half)));
+    CHECK_FALSE(bit_equal(other["x"], p["x"]));
+  }
+  const Parameters p = eager_parameters(), less(Device::cpu());
+  less.declare("x", {5}, initializers::zeros());
+  const MovingAverage average(p);
+  average.update();
+  CHECK_ERROR(average.copy_to(less), Error, "'x' is f32[5]");
+}
+
+TEST_CASE("averages are one copy, counted as parameters, and an update in place takes a scalar",
+          "[optim][average][memory]") {
+  constexpr std::size_t kBytes = 4 * 4096;
+  const auto state = [](const memory::Stats& stats, memory::Category category) {
+    return stats.by_category[static_cast<std::size_t>(category)].current;
+  };
+  const memory::Stats before = memory::stats(Device::cpu());
+  const Parameters p(Device::cpu(), Seed{1});
+  p.declare("x", {4096}, initializers::zeros());
+  const std::size_t one = memory::stats(Device::cpu()).allocated.current;
+  const MovingAverage average(p);
+  const memory::Stats after = memory::stats(Device::cpu());
+  CHECK(after.allocated.current - one == kBytes + 512);  // and the count
+  CHECK(state(after, memory::Category::parameter) - state(before, memory::Category::parameter) ==
+        2 * kBytes + 512);
+  const memory::PeakScope peak(Device::cpu());
+  average.update();
+  CHECK(peak.bytes() - after.allocated.current == 512);  // the decay
+  CHECK(memory::stats(Device::cpu()).allocated.current == after.allocated.current);
+}
+
+}  // namespace ebb::tests

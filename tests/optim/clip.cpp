@@ -1,0 +1,194 @@
+// Clipped gradients: what an optimizer makes of them by itself is what it makes of those that the
+// functions have clipped.
+#include "ebb/optim/clip.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/predict.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/lion.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/rules.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+using optim::Clip;
+
+void declare(const Parameters& p) {
+  p.declare("x", {5}, initializers::uniform(-1, 1));
+  p.declare("y", {3, 7}, initializers::uniform(-1, 1));
+}
+Tensor loss_of(const Parameters& p) { return sum(square(p["x"])) * 3 + sum(exp(p["y"])); }
+
+Tensors clipped(const Tensors& gradients, const Clip& clip) {
+  if (clip.value > 0) return optim::clip_by_value(gradients, clip.value);
+  return clip.norm > 0 ? optim::clip_by_norm(gradients, clip.norm)
+                       : optim::clip_by_global_norm(gradients, clip.global_norm).gradients;
+}
+
+std::vector<optim::Optimizer> optimizers(const Clip& clip) {
+  return {optim::Sgd({.learning_rate = 0.1, .clip = clip}),
+          optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .clip = clip}),
+          optim::Adam({.learning_rate = 0.01, .epsilon = 0.1, .clip = clip}),
+          optim::Optimizer(std::make_shared<Momentum>(), 0.1, {}, clip)};
+}
+
+// Each of a kind, one that clips and one that does not.
+const Clip kClips[] = {{.value = 1},  {.value = 1e3},     {.norm = 1},
+                       {.norm = 1e3}, {.global_norm = 1}, {.global_norm = 1e3}};
+
+// What two f32 programs of three steps may differ by, with gradients that 16 bits round.
+double near(DType dtype) { return dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 1e-6 : 2e-2; }
+
+Values in_doubles(const Values& values) {
+  Values doubles;
+  for (const auto& [name, value] : values)
+    if (is_floating(value.dtype())) doubles[name] = cast(value, DType::f64);
+  return doubles;
+}
+
+}  // namespace
+
+TEST_CASE("an optimizer clips gradients as the functions do", "[optim][clip]") {
+  const bool as_graph = GENERATE(false, true);
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const Clip& clip : kClips)
+      for (std::size_t k = 0; k < optimizers({}).size(); ++k) {
+        CAPTURE(as_graph, name(dtype), clip.value, clip.norm, clip.global_norm, k);
+        const optim::Optimizer with = optimizers(clip)[k], without = optimizers({})[k];
+        const auto by_option = [&](const Parameters& p) { return with.minimize(loss_of(p), p); };
+        const auto by_function = [&](const Parameters& p) {
+          const Tensors gradients = ebb::gradients(loss_of(p), {p["x"], p["y"]});
+          return without.apply(clipped(gradients, clip), p);
+        };
+        const auto plain = [&](const Parameters& p) { return without.minimize(loss_of(p), p); };
+        const auto run = [&](const Step& step) {
+          return in_doubles(train(as_graph, {declare, {step}, dtype}, 3));
+        };
+        const Values got = run(by_option), expected = run(by_function), unclipped = run(plain);
+        for (const auto& [name, value] : expected) {
+          CAPTURE(name);
+          CHECK(distance(got.at(name), value) < near(dtype));
+        }
+        const bool is_far = clip.value + clip.norm + clip.global_norm > 100;
+        if (dtype != DType::bf16)
+          CHECK((distance(got.at("y"), unclipped.at("y")) < 1e-12) == is_far);
+      }
+}
+
+TEST_CASE("eager and graph clip alike, bit for bit", "[optim][clip]") {
+  for (const Clip& clip : kClips)
+    for (const optim::Optimizer& optimizer : optimizers(clip)) {
+      CAPTURE(optimizer.rule().name(), clip.value, clip.norm, clip.global_norm);
+      const Training training = {
+          declare, {[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }}};
+      const Values eager = train_eagerly(training, 3);
+      check_bits(train_as_graph(training, 3, true), eager);
+      check_bits(train_as_graph(training, 3, false), eager);
+    }
+}
+
+TEST_CASE("an accumulator clips the mean gradient of a group", "[optim][clip]") {
+  const bool as_graph = GENERATE(false, true);
+  for (const Clip& clip : kClips)
+    for (const optim::Optimizer& optimizer : optimizers(clip)) {
+      CAPTURE(as_graph, optimizer.rule().name(), clip.value, clip.norm, clip.global_norm);
+      const optim::Accumulator accumulator(optimizer, {.samples = 8});
+      const auto micro = [&](double factor, std::int64_t samples) -> Step {
+        return [=](const Parameters& p) {
+          return accumulator.minimize(loss_of(p) * factor, p,
+                                      Tensor::full({}, static_cast<double>(samples), DType::i64));
+        };
+      };
+      const auto whole = [&](const Parameters& p) {
+        return optimizer.minimize(loss_of(p) * ((2 * 3 + 5 * 0.5) / 8.0), p);
+      };
+      const Values parts = train(as_graph, {declare, {micro(2, 3), micro(0.5, 5)}, DType::f64}, 3);
+      const Values at_once = train(as_graph, {declare, {whole}, DType::f64}, 3);
+      CHECK(distance(parts.at("x"), at_once.at("x")) < 1e-12);
+      CHECK(distance(parts.at("y"), at_once.at("y")) < 1e-12);
+    }
+}
+
+TEST_CASE("norms are those of all elements, and what is not there stays so", "[optim][clip]") {
+  const Tensor a = Tensor::from({3.f, 4.f}), b = Tensor::from({12.f});
+  CHECK(optim::global_norm({a, {}, b}).item<double>() == 13);
+  const auto [clipped, norm] = optim::clip_by_global_norm({a, {}, b}, 6.5);
+  CHECK(norm.item<double>() == 13);
+  CHECK(clipped[0].to_vector<float>() == std::vector<float>{1.5f, 2});
+  CHECK_FALSE(clipped[1].defined());
+  CHECK(clipped[2].to_vector<float>() == std::vector<float>{6});
+  CHECK(optim::clip_by_norm({a, b}, 2.5)[0].to_vector<float>() == std::vector<float>{1.5f, 2});
+  CHECK(optim::clip_by_norm({a, b}, 5)[0].to_vector<float>() == std::vector<float>{3, 4});
+  CHECK(optim::clip_by_value({a, -b}, 3.5)[1].to_vector<float>() == std::vector<float>{-3.5f});
+  CHECK(optim::global_norm({Tensor::zeros({0})}).item<double>() == 0);
+
+  // They have gradients of their own: d|x| / dx = x / |x|.
+  const Tensor x = Tensor::from({3.0, 4.0}).with_grad();
+  const Tensor unit = gradients(optim::global_norm({x}), {x})[0];
+  CHECK(distance(values_of(unit), {0.6, 0.8}) < 1e-15);
+}
+
+TEST_CASE("a gradient that is not finite is not made so by clipping", "[optim][clip]") {
+  const auto stepped = [](double bad, const Clip& clip) {
+    const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+    p.declare("x", {2}, initializers::zeros());
+    p.declare("y", {1}, initializers::zeros());
+    optim::Sgd({.learning_rate = 1, .clip = clip})
+        .apply({Tensor::from({bad, 1.0}), Tensor::from({1.0})}, p);
+    std::vector<double> values = values_of(p["x"]);
+    values.push_back(values_of(p["y"])[0]);
+    return values;
+  };
+  for (const double value : stepped(NAN, {.global_norm = 1})) CHECK(std::isnan(value));
+  const std::vector<double> infinite = stepped(INFINITY, {.global_norm = 1});
+  CHECK(std::isnan(infinite[0]));
+  CHECK(infinite[1] == 0);
+  CHECK(infinite[2] == 0);
+  const std::vector<double> by_itself = stepped(NAN, {.norm = 1});
+  CHECK(std::isnan(by_itself[1]));
+  CHECK(by_itself[2] == -1);
+  const std::vector<double> by_value = stepped(INFINITY, {.value = 0.5});
+  CHECK(by_value == std::vector<double>{-0.5, -0.5, -0.5});
+  CHECK(std::isnan(stepped(NAN, {.value = 0.5})[0]));
+}
+
+TEST_CASE("clipping to a norm takes 4 KiB while a step is made, and no copy of a gradient",
+          "[optim][clip][memory]") {
+  const auto peak = [](const Clip& clip) {
+    return memory::predict(Device::cpu(),
+                           [&](const Device& device) {
+                             const Parameters p(device, Seed{1});
+                             p.declare("x", {1 << 16}, initializers::zeros());
+                             p.declare("y", {1 << 16}, initializers::zeros());
+                             // All gradients are there while the step is made.
+                             const Tensor gradient = Tensor::full({1 << 16}, 1, DType::f32, device);
+                             const Tensors gradients = {gradient, gradient};
+                             optim::Adam({.clip = clip}).apply(gradients, p);
+                           })
+        .peak_bytes;
+  };
+  const std::size_t without = peak({});
+  CHECK(peak({.value = 1}) == without);
+  CHECK(peak({.norm = 1}) == without + 4096);
+  CHECK(peak({.global_norm = 1}) == without + 4096);
+}
+
+TEST_CASE("limits are finite, not negative, and one at a time", "[optim][clip]") {
+  CHECK_ERROR(optim::Adam({.clip = {.value = -1}}), Error, "[clip] value = -1");
+  CHECK_ERROR(optim::Lion({.clip = {.norm = NAN}}), Error, "[clip] norm = nan");
+  CHECK_ERROR(optim::Sgd({.clip = {.global_norm = INFINITY}}), Error, "[clip] global_norm = inf");
+  CHECK_ERROR(optim::Sgd({.clip = {.value = 1, .norm = 1}}), Error, "[clip] takes one of");
+  const Tensor g = Tensor::from({1.f});
+  CHECK_ERROR(optim::clip_by_norm({g}, 0), Error, "[clip_by_norm] takes a limit");
+  CHECK_ERROR(optim::clip_by_value({{}}, 1), Error, "[clip_by_value] no gradient is defined");
+  CHECK_ERROR(optim::global_norm({Tensor::from({1})}), Error, "takes floating gradients, not i32");
+  CHECK_ERROR(optim::clip_by_global_norm({}, 1), Error, "clip.cpp:");
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,77 @@
+// Several optimizers, each for a part of the parameters, in one step.
+#include "ebb/optim/groups.h"
+
+#include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/rules.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+void declare(const Parameters& p) {
+  for (const char* scope : {"encoder", "head", "frozen"})
+    p.scope(scope).declare("w", {4}, initializers::uniform(-1, 1));
+}
+Tensor loss_of(const Parameters& p) {
+  return sum(square(p["encoder.w"]) * p["head.w"] + exp(p["head.w"]) * p["frozen.w"]);
+}
+
+}  // namespace
+
+TEST_CASE("groups make the steps that their optimizers make of one backward pass",
+          "[optim][groups]") {
+  const optim::Sgd sgd({.learning_rate = 0.1, .momentum = 0.9});
+  const std::vector<optim::Optimizer> others = {
+      optim::Adam({.learning_rate = 0.01, .clip = {.global_norm = 0.5}}),
+      optim::Optimizer(std::make_shared<Momentum>(), 0.1)};
+  for (const optim::Optimizer& other : others) {
+    const auto together = [&](const Parameters& p) {
+      return optim::minimize(loss_of(p), {{p.scope("encoder"), sgd}, {p.scope("head"), other}});
+    };
+    const auto apart = [&](const Parameters& p) {
+      const Tensor loss = loss_of(p);
+      loss.backward();
+      sgd.step(p.scope("encoder"));
+      other.step(p.scope("head"));
+      p.zero_grad();
+      return loss;
+    };
+    const Values expected = train_eagerly({declare, {apart}}, 4);
+    check_bits(train_eagerly({declare, {together}}, 4), expected);
+    check_bits(train_as_graph({declare, {together}}, 4), expected);
+    const Values start = train_eagerly({declare, {together}}, 0);
+    CHECK(bit_equal(expected.at("frozen.w"), start.at("frozen.w")));
+  }
+}
+
+TEST_CASE("groups that cannot make a step together have changed nothing", "[optim][groups]") {
+  const Parameters p(Device::cpu(), Seed{1});
+  declare(p);
+  const Values before = values_of(p);
+  const optim::Sgd sgd({.momentum = 0.9});
+  const optim::Adam adam;
+  const std::size_t held = memory::stats(Device::cpu()).allocated.current;
+  CHECK_ERROR(optim::minimize(loss_of(p), {}), Error, "takes one group");
+  CHECK_ERROR(optim::minimize(loss_of(p), {{p, sgd}, {p.scope("head"), adam}}), Error,
+              "'head.w' is in two groups");
+  CHECK_ERROR(
+      optim::minimize(sum(p["head.w"]), {{p.scope("head"), sgd}, {p.scope("frozen"), adam}}), Error,
+      "depends on none of the 1 parameters whose names begin with \"frozen.\"");
+  struct Failing final : optim::Rule {
+    const char* name() const noexcept override { return "failing"; }
+    std::span<const char* const> slots() const noexcept override { return Momentum::kSlots; }
+    optim::RuleResult update(const optim::RuleInput&) const override { throw Error("[failing]"); }
+  };
+  CHECK_ERROR(optim::minimize(loss_of(p), {{p.scope("encoder"), sgd},
+                                           {p.scope("head"), {std::make_shared<Failing>(), 0.1}}}),
+              Error, "[failing]");
+  check_bits(values_of(p), before);
+  CHECK(memory::stats(Device::cpu()).allocated.current == held);
+}
+
+}  // namespace ebb::tests

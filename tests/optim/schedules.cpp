@@ -1,0 +1,91 @@
+// Learning rates that change from step to step.
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/learning_rate.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+// The rates of steps 1, 2, ..., as a parameter that starts at 0 has them with gradients of -1.
+std::vector<double> rates(const optim::LearningRate& rate, int steps, bool as_graph) {
+  const optim::Sgd sgd({.learning_rate = rate});
+  const auto declare = [](const Parameters& p) { p.declare("x", {1}, initializers::zeros()); };
+  std::vector<double> rates;
+  double before = 0;
+  for (int n = 1; n <= steps; ++n) {
+    const Values values = train(
+        as_graph,
+        {declare, {[&](const Parameters& p) { return sgd.minimize(sum(-p["x"]), p); }}, DType::f64},
+        n);
+    const double now = values_of(values.at("x"))[0];
+    rates.push_back(now - before);
+    before = now;
+  }
+  return rates;
+}
+
+void check_rates(const optim::LearningRate& rate, const std::vector<double>& expected) {
+  for (const bool as_graph : {false, true}) {
+    const std::vector<double> got = rates(rate, static_cast<int>(expected.size()), as_graph);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(as_graph, i + 1);
+      CHECK(std::abs(got[i] - expected[i]) < 1e-14);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("schedules have the rates of their formulas", "[optim][schedule]") {
+  check_rates(optim::linear_warm_up(0.8, 4), {0.2, 0.4, 0.6, 0.8, 0.8, 0.8});
+  check_rates(optim::linear_warm_up(0.8, 0), {0.8, 0.8});
+  check_rates(optim::linear_decay(1, {.steps = 4, .end = 0.2}), {0.8, 0.6, 0.4, 0.2, 0.2});
+  check_rates(optim::linear_decay(1, {.warm_up = 2, .steps = 4}), {0.5, 1, 0.5, 0, 0});
+  check_rates(optim::polynomial_decay(1, 2, {.steps = 4}), {0.5625, 0.25, 0.0625, 0, 0});
+  check_rates(optim::step_decay(1, {.factor = 0.5, .every = 2}), {1, 1, 0.5, 0.5, 0.25});
+  check_rates(optim::step_decay(1, {.factor = 0.5, .every = 2, .warm_up = 2}),
+              {0.5, 1, 1, 0.5, 0.5, 0.25});
+  check_rates(optim::exponential_decay(1, {.factor = 0.25, .every = 2}), {1, 0.5, 0.25, 0.125});
+  check_rates(optim::exponential_decay(1, {.factor = 0.25, .every = 2, .warm_up = 2}),
+              {0.5, 1, 0.5, 0.25});
+}
+
+TEST_CASE("a schedule goes on where a checkpoint was made", "[optim][schedule]") {
+  const TemporaryFolder folder;
+  const optim::Adam adam(
+      {.learning_rate = optim::exponential_decay(0.1, {.every = 4, .warm_up = 3})});
+  const auto make = [] {
+    const Parameters p(Device::cpu(), Seed{1});
+    p.declare("x", {4}, initializers::uniform(-1, 1));
+    return p;
+  };
+  const auto train = [&](const Parameters& p) {
+    for (int i = 0; i < 5; ++i) adam.minimize(sum(square(p["x"])), p);
+  };
+  const Parameters saved = make(), loaded = make();
+  train(saved);
+  saved.save(folder.path("file"));
+  loaded.load(folder.path("file"));
+  train(saved);
+  train(loaded);
+  check_bits(values_of(loaded), values_of(saved));
+  CHECK(loaded["adam/step"].item<std::int64_t>() == 10);
+}
+
+TEST_CASE("schedules refuse options out of range", "[optim][schedule]") {
+  CHECK_ERROR(optim::linear_decay(1, {.warm_up = 5, .steps = 5}), Error,
+              "[linear_decay] takes 0 <= warm_up < steps, not warm_up = 5, steps = 5");
+  CHECK_ERROR(optim::polynomial_decay(1, 0), Error, "[polynomial_decay] power = 0");
+  CHECK_ERROR(optim::linear_decay(-1), Error, "[linear_decay] peak = -1");
+  CHECK_ERROR(optim::step_decay(1, {.factor = 0}), Error, "[step_decay] factor = 0");
+  CHECK_ERROR(optim::exponential_decay(1, {.every = 0}), Error,
+              "[exponential_decay] every = 0 is below 1");
+  CHECK_ERROR(optim::exponential_decay(NAN), Error, "[exponential_decay] base = nan");
+  CHECK_ERROR(optim::linear_warm_up(1, -1), Error, "[linear_warm_up] steps = -1 is below 0");
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,108 @@
+// Which parameters a weight decay is for.
+#include "ebb/optim/weight_decay.h"
+
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adagrad.h"
+#include "ebb/optim/adam.h"
+#include "ebb/optim/lion.h"
+#include "ebb/optim/rmsprop.h"
+#include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/train.h"
+
+namespace ebb::tests {
+namespace {
+
+std::vector<optim::Optimizer> optimizers(double weight_decay, const optim::DecayOnly& only) {
+  return {optim::Sgd({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
+          optim::Sgd({.learning_rate = 0.1,
+                      .momentum = 0.9,
+                      .weight_decay = weight_decay,
+                      .decay_only = only}),
+          optim::Adam({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
+          optim::AdamW({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
+          optim::Rmsprop({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
+          optim::Adagrad({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only}),
+          optim::Lion({.learning_rate = 0.1, .weight_decay = weight_decay, .decay_only = only})};
+}
+
+Training training_of(const Step& step) {
+  return {[](const Parameters& p) {
+            p.declare("0.weight", {2, 3}, initializers::uniform(1, 2));
+            p.declare("0.bias", {3}, initializers::uniform(1, 2));
+            p.declare("1.weight", {3, 2}, initializers::uniform(1, 2));
+            p.declare("1.bias", {2}, initializers::uniform(1, 2));
+          },
+          {step}};
+}
+
+Tensor loss_of(const Parameters& p) {
+  Tensor loss = sum(exp(p["0.weight"]));
+  for (const char* name : {"0.bias", "1.weight", "1.bias"}) loss = loss + sum(exp(p[name]));
+  return loss;
+}
+
+}  // namespace
+
+TEST_CASE("a weight decay spares what it is not for, in both modes", "[optim][decay]") {
+  const bool as_graph = GENERATE(false, true);
+  const auto only_first = [](const Parameters::Entry& p) { return p.name.starts_with("0."); };
+  for (std::size_t k = 0; k < optimizers(0, {}).size(); ++k) {
+    const auto with = [&](double decay, const optim::DecayOnly& only, bool accumulates) {
+      const optim::Optimizer optimizer = optimizers(decay, only)[k];
+      const optim::Accumulator accumulator(optimizer, {.samples = 1});
+      return train(as_graph, training_of([&](const Parameters& p) {
+                     return accumulates ? accumulator.minimize(loss_of(p), p,
+                                                               Tensor::full({}, 1, DType::i64))
+                                        : optimizer.minimize(loss_of(p), p);
+                   }),
+                   3);
+    };
+    const Values all = with(0.5, {}, false), none = with(0, {}, false);
+    CAPTURE(as_graph, optimizers(0, {})[k].rule().name());
+    for (const bool accumulates : {false, true}) {
+      const Values matrices = with(0.5, optim::is_matrix, accumulates),
+                   first = with(0.5, only_first, accumulates);
+      for (const char* name : {"0.weight", "0.bias", "1.weight", "1.bias"}) {
+        CAPTURE(name, accumulates);
+        REQUIRE_FALSE(bit_equal(all.at(name), none.at(name)));
+        const bool is_weight = std::string(name).ends_with("weight");
+        CHECK(bit_equal(matrices.at(name), (is_weight ? all : none).at(name)));
+        CHECK(bit_equal(first.at(name), (name[0] == '0' ? all : none).at(name)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a rule that is made of a built-in one has its decay where that has it",
+          "[optim][decay][rule]") {
+  struct Wrapped final : optim::Rule {
+    const char* name() const noexcept override { return "wrapped"; }
+    std::span<const char* const> slots() const noexcept override { return {}; }
+    optim::RuleResult update(const optim::RuleInput& in) const override {
+      return sgd.rule().update(in);
+    }
+    optim::Sgd sgd{{.learning_rate = 0.1, .weight_decay = 0.5, .decay_only = optim::is_matrix}};
+  };
+  const auto with = [](const optim::Optimizer& optimizer) {
+    return train_eagerly(
+        training_of([&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }), 2);
+  };
+  const Values wrapped = with({std::make_shared<Wrapped>(), 0.1}), sgd = with(Wrapped().sgd);
+  CHECK(bit_equal(wrapped.at("0.weight"), sgd.at("0.weight")));
+  CHECK(bit_equal(wrapped.at("0.bias"), sgd.at("0.bias")));
+}
+
+TEST_CASE("a filter that throws has changed nothing", "[optim][decay]") {
+  const Parameters p(Device::cpu(), Seed{1});
+  p.declare("x", {2}, initializers::constant(1));
+  const optim::AdamW adam({.decay_only = [](const Parameters::Entry& entry) -> bool {
+    throw Error("[filter] not " + entry.name);
+  }});
+  CHECK_ERROR(adam.minimize(sum(square(p["x"])), p), Error, "[filter] not x");
+  CHECK(values_of(p["x"]) == std::vector<double>{1, 1});
+  CHECK(p.slots().empty());
+}
+
+}  // namespace ebb::tests
