@@ -49,6 +49,7 @@ Status reduce(const KernelContext& context, std::uint32_t axes, bool mean) {
 }  // namespace
 
 Status sum(const KernelContext& context) {
+  if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
   const auto& reduction = context.attribute<Reduction>();
   return reduce(context, reduction.axes, reduction.mean != 0);
 }
