@@ -23,6 +23,12 @@ namespace cpu {
 // out = the sum (or mean) of in over Reduction::axes; floating. Summation is pairwise or blocked in
 // an order fixed by the shape; f32 sums may accumulate in f64 where that is as fast.
 Status sum(const KernelContext&);
+// The same of i32, i64, u8 and bool, into i64, exact.
+Status sum_integers(const KernelContext&);
+// Whether any of in, bool, is true over Reduction::axes, and whether all are; bool. Of nothing none
+// is, and all are.
+Status any(const KernelContext&);
+Status all(const KernelContext&);
 // out = in summed to the shape of out, which broadcasts to that of in (NumPy's rules). Input 1, the
 // tensor whose shape this is, has no data.
 Status sum_like(const KernelContext&);
@@ -34,7 +40,7 @@ MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction sum, sum_like, broadcast_like;
+KernelFunction sum, sum_integers, any, all, sum_like, broadcast_like;
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cuda

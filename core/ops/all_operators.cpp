@@ -36,7 +36,8 @@ std::span<const OpDef* const> all_operators() noexcept {
 #include "ebb/core/kernels/functors/families.inc"
       // clang-format on
       // create, fill, copy
-      &full_op, &fill_like_op, &copy_op, &cast_op, &detach_op,
+      &full_op, &arange_op, &linspace_op, &eye_op, &tril_op, &triu_op, &fill_like_op, &copy_op,
+      &cast_op, &detach_op,
       // comparison
       &equal_op.tensors, &equal_op.number_right, &equal_op.number_left, &not_equal_op.tensors,
       &not_equal_op.number_right, &not_equal_op.number_left, &less_op.tensors,
@@ -48,7 +49,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // where
       &where_op.tensors, &where_op.number_right, &where_op.number_left, &masked_fill_op,
       // reduce
-      &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
+      &sum_op, &mean_op, &any_op, &all_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
       // conv

@@ -10,9 +10,18 @@ namespace ebb {
 // The list:
 #include "ebb/core/kernels/functors/arithmetic.inc"
 
-using detail::binary, detail::first_dy, detail::Gradient, detail::number, detail::unary;
+using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient, detail::number,
+    detail::unary, detail::unary_number;
 
-constinit const BinaryOpDef add_op = binary<functors::Add>(
+// A quotient of integers would be no integer.
+static void infer_division(Inference& inference) {
+  detail::infer_numbers(inference);
+  if (!is_floating(inference.inputs[0].dtype))
+    inference.fail(
+        "divides f32, f64, f16 or bf16 (cast() converts, floor_divide() divides integers)");
+}
+
+constinit const BinaryOpDef add_op = binary_number<functors::Add>(
     "add", {.tensors = {.gradient = [](Gradient g) -> Tensors {
               return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
                       g.wants(1) ? sum_like(g.take_dy(), g.x(1)) : Tensor()};
@@ -20,7 +29,7 @@ constinit const BinaryOpDef add_op = binary<functors::Add>(
             .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
             .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }}});
 
-constinit const BinaryOpDef subtract_op = binary<functors::Subtract>(
+constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
     "subtract",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
        return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
@@ -30,7 +39,7 @@ constinit const BinaryOpDef subtract_op = binary<functors::Subtract>(
      .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
 
 // Each factor's gradient reads the other factor.
-constinit const BinaryOpDef multiply_op = binary<functors::Multiply>(
+constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
     "multiply",
     {.tensors = {
          .gradient = [](Gradient g) -> Tensors {
@@ -57,9 +66,10 @@ constinit const BinaryOpDef divide_op = binary<functors::Divide>(
      .number_left = {.gradient = [](Gradient g) -> Tensors {
                        return {g.take_dy() * (-number(g) / g.x(0)) / g.x(0)};
                      },
-                     .keeps = input(0)}});
+                     .keeps = input(0)}},
+    infer_division);
 
-constinit const OpDef negate_op = unary<functors::Negate>(
+constinit const OpDef negate_op = unary_number<functors::Negate>(
     "negate", {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }});
 
 constinit const OpDef square_op = unary<functors::Square>(

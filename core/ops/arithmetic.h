@@ -4,10 +4,12 @@
 
 namespace ebb {
 
-// Arithmetic element by element, on f32 and f64, exact as IEEE 754 has it. Operands of one dtype
-// broadcast by NumPy's rules; a plain number takes the tensor's dtype and costs no memory. At least
-// one operand is a tensor. Throw ShapeError for shapes that do not broadcast and for dtypes that
-// differ.
+// Arithmetic element by element, on floating dtypes, exact as IEEE 754 has it. Operands of one
+// dtype broadcast by NumPy's rules; a plain number takes the tensor's dtype and costs no memory. At
+// least one operand is a tensor. add, subtract, multiply and negate take i32, i64 and u8 too, and
+// wrap around where a result is out of range; a number beside them has to be one that the dtype
+// has. Throw ShapeError for shapes that do not broadcast, for dtypes that differ and for such a
+// number.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/arithmetic.inc"

@@ -1,10 +1,60 @@
 #pragma once
 #include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
 
 namespace ebb {
+
+// Tensors out of nothing, beside Tensor::zeros() and Tensor::full(). Where a graph traces the
+// thread they are nodes without inputs: no values are stored with it.
+struct CreateOptions {
+  DType dtype = DType::f32;
+  Device device = Device::cpu();
+};
+struct ArangeOptions {
+  double step = 1;
+  DType dtype = DType::i64;
+  Device device = Device::cpu();
+};
+struct EyeOptions {
+  std::int64_t columns = -1;  // as many as rows
+  std::int64_t diagonal = 0;  // 1 where column - row is this: above the main one where positive
+  DType dtype = DType::f32;
+  Device device = Device::cpu();
+};
+
+// Throws ShapeError for an open shape.
+Tensor ones(const Shape& shape, const CreateOptions& options = {},
+            CallSite site = CallSite::here());
+
+// start + i step for i = 0, 1, .. while that is before end: ceil((end - start) / step) numbers,
+// computed in double and rounded once. start is 0 where it is left out. i64 unless another dtype is
+// asked for; not bool. Throws Error for a step that is 0 or not finite, ends that are not finite,
+// and numbers that the dtype, if not floating, does not have (2^53 and beyond among them).
+Tensor arange(double end, const ArangeOptions& options = {}, CallSite site = CallSite::here());
+Tensor arange(double start, double end, const ArangeOptions& options = {},
+              CallSite site = CallSite::here());
+
+// `count` numbers at equal distances, the first of them start and the last end; one is start alone.
+// Computed in double and rounded once; floating. Throws Error for other dtypes, a negative count
+// and ends that are not finite.
+Tensor linspace(double start, double end, std::int64_t count, const CreateOptions& options = {},
+                CallSite site = CallSite::here());
+
+// A matrix [rows, columns] of 1 on a diagonal and 0 elsewhere; any dtype. Throws ShapeError for
+// negative numbers of rows.
+Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
+
+// Matrices x [..., m, n] with what is above the diagonal (tril), or below it (triu), replaced by 0,
+// whatever it was; the gradient likewise. The diagonal is where column - row is `diagonal`. Any
+// dtype. Throw ShapeError for fewer than two axes.
+Tensor tril(const Operand& x, std::int64_t diagonal = 0);
+Tensor triu(const Operand& x, std::int64_t diagonal = 0);
 
 // What Tensor::full() and zeros() apply, without inputs; and Tensor::to(), whose input is on
 // another device than its output.
 extern const OpDef full_op, to_op;
+// Without inputs as well.
+extern const OpDef arange_op, linspace_op, eye_op;
+extern const OpDef tril_op, triu_op;
 
 }  // namespace ebb

@@ -15,10 +15,10 @@ namespace ebb {
 // The list:
 #include "ebb/core/kernels/functors/extremes.inc"
 
-using detail::binary, detail::first_dy, detail::Gradient, detail::kNoGradient, detail::number,
-    detail::pair, detail::unary;
+using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient,
+    detail::kNoGradient, detail::number, detail::pair, detail::unary;
 
-constinit const BinaryOpDef maximum_op = binary<functors::Maximum>(
+constinit const BinaryOpDef maximum_op = binary_number<functors::Maximum>(
     "maximum",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
                    const Tensor a = g.x(0), b = g.x(1);
@@ -37,7 +37,7 @@ constinit const BinaryOpDef maximum_op = binary<functors::Maximum>(
                      .keeps = input(0)}});
 
 // What is the larger one for a is the smaller one for b.
-constinit const BinaryOpDef minimum_op = binary<functors::Minimum>(
+constinit const BinaryOpDef minimum_op = binary_number<functors::Minimum>(
     "minimum",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
                    const Tensor a = g.x(0), b = g.x(1);

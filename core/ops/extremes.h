@@ -6,8 +6,9 @@
 
 namespace ebb {
 
-// Extremes element by element, exact, of a floating dtype. Two operands are as in
-// core/ops/arithmetic.h. Throw ShapeError for shapes that do not broadcast and for other dtypes.
+// Extremes element by element, exact, of a floating dtype; maximum and minimum of integers too. Two
+// operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes that do not broadcast and
+// for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/extremes.inc"

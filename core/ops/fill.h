@@ -7,6 +7,9 @@ namespace ebb {
 // A tensor of x's shape and dtype filled with `value`. Reads nothing of x but its shape.
 Tensor fill_like(const Operand& x, double value);
 
+inline Tensor zeros_like(const Operand& x) { return fill_like(x, 0); }
+inline Tensor ones_like(const Operand& x) { return fill_like(x, 1); }
+
 extern const OpDef fill_like_op;
 
 }  // namespace ebb

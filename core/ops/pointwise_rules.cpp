@@ -36,6 +36,24 @@ void require_number_of_dtype(const Inference& inference, DType dtype) {
   inference.fail(std::string(name(dtype)) + " does not have the number " + text.str());
 }
 
+void infer_numbers(Inference& inference) {
+  for (const Spec& input : inference.inputs) {
+    inference.require(input.dtype != DType::boolean, "takes numbers, not bool (cast() converts)");
+    inference.require(input.dtype == inference.inputs[0].dtype,
+                      "takes inputs of one dtype (cast() converts)");
+  }
+  require_number_of_dtype(inference, inference.inputs[0].dtype);
+  inference.output(inference.inputs[0].dtype,
+                   broadcast(inference, inference.inputs[0].shape, inference.inputs.back().shape));
+}
+
+void infer_quotient(Inference& inference) {
+  infer_numbers(inference);
+  const auto& [value, position] = inference.attribute<NumberOperand>();
+  if (position == NumberOperand::right && value == 0 && !is_floating(inference.inputs[0].dtype))
+    inference.fail("divides integers by 0");
+}
+
 Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
                   const Attributes& attributes) {
   tensor_of(op, a);

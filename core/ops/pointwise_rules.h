@@ -1,6 +1,6 @@
 // What the definitions of pointwise operators share.
 #pragma once
-#include "ebb/core/kernels/pointwise.h"
+#include "ebb/core/kernels/integers.h"
 #include "ebb/core/ops/binary_op_def.h"
 #include "ebb/core/ops/shape_rules.h"
 
@@ -15,6 +15,11 @@ void infer_pair(Inference& inference);
 // Throws where a number stands beside a tensor of a dtype that is not floating and does not have
 // it. The attributes begin with a NumberOperand.
 void require_number_of_dtype(const Inference& inference, DType dtype);
+
+// The same of numbers, i32, i64 and u8 as well, one of which may be no tensor: divisors of integers
+// are not 0.
+void infer_numbers(Inference& inference);
+void infer_quotient(Inference& inference);
 
 // What is left to say of a pointwise operator beside its functor: as in OpDef.
 struct GradientRule {
@@ -57,15 +62,37 @@ constexpr OpDef pair(const char* name, const GradientRule& rule) {
 }
 
 // F(a, b) of two operands that broadcast, either of which may be a number. The gradients of two
-// tensors go through sum_like.
+// tensors go through sum_like. A shape rule of its own stands for all three.
 template <class F>
-constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules) {
+constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules,
+                             void (*infer)(Inference&) = nullptr) {
   BinaryOpDef op = {pair<F>(name, rules.tensors), unary<F>(name, rules.number_right),
                     unary<F>(name, rules.number_left)};
   op.tensors.infer = infer_binary;
+  if (infer != nullptr) op.tensors.infer = op.number_right.infer = op.number_left.infer = infer;
   op.number_right.cpu = op.number_left.cpu = {cpu::zip<F>};
   op.number_right.cuda = op.number_left.cuda = {cuda::zip<F>};
   return op;
+}
+
+// The same of numbers, integers as well (core/kernels/integers.h).
+template <class F>
+constexpr OpDef unary_number(const char* name, const GradientRule& rule) {
+  OpDef op = unary<F>(name, rule);
+  op.infer = infer_numbers;
+  op.cpu = {cpu::map_number<F>};
+  op.cuda = {cuda::map_number<F>};
+  return op;
+}
+template <class F>
+constexpr BinaryOpDef binary_number(const char* name, const BinaryGradientRules& rules,
+                                    void (*infer)(Inference&) = infer_numbers) {
+  BinaryOpDef ops = binary<F>(name, rules, infer);
+  for (OpDef* op : {&ops.tensors, &ops.number_right, &ops.number_left}) {
+    op->cpu = {cpu::zip_number<F>};
+    op->cuda = {cuda::zip_number<F>};
+  }
+  return ops;
 }
 
 // Of a kernel of several operations, and without gradient.

@@ -20,6 +20,20 @@ void infer_reduce(Inference& inference) {
                    detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
 }
 
+void infer_sum(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  const DType dtype = is_floating(x.dtype) ? x.dtype : DType::i64;
+  inference.output(dtype, reduced(x.shape, inference.attribute<Reduction>()));
+}
+
+void infer_logic(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  inference.require(x.dtype == DType::boolean, "takes bool (a comparison gives it: x != 0)");
+  inference.output(DType::boolean, reduced(x.shape, inference.attribute<Reduction>()));
+}
+
+bool is_sum_of_one(const MemoryQuery& query) { return query.inputs[0] == query.outputs[0]; }
+
 Tensors reduce_gradient(Gradient g) {
   return {detail::broadcast_like(g.dy(), g.x(0), g.attribute<Reduction>())};
 }
@@ -70,6 +84,13 @@ Tensor mean(const Operand& x, const ReduceOptions& options) {
   return reduce(mean_op, x, options, true);
 }
 
+Tensor any(const Operand& x, const ReduceOptions& options) {
+  return reduce(any_op, x, options, false);
+}
+Tensor all(const Operand& x, const ReduceOptions& options) {
+  return reduce(all_op, x, options, false);
+}
+
 Tensor sum_like(const Operand& x, const Operand& like) {
   const Shape& shape = detail::tensor_of(sum_like_op, x).shape();
   if (shape == detail::tensor_of(sum_like_op, like).shape() && !shape.is_open()) return x.take();
@@ -89,9 +110,9 @@ Tensor detail::expand_like(const Operand& x, const Operand& like) {
 }
 
 constinit const OpDef sum_op{.name = "sum",
-                             .infer = infer_reduce,
+                             .infer = infer_sum,
                              .gradient = reduce_gradient,
-                             .is_identity = detail::keeps_shape,
+                             .is_identity = is_sum_of_one,
                              .cpu = {cpu::sum, cpu::sum_memory},
                              .cuda = {cuda::sum, cuda::sum_memory}};
 
@@ -101,6 +122,20 @@ constinit const OpDef mean_op{.name = "mean",
                               .is_identity = reduces_nothing,
                               .cpu = {cpu::sum, cpu::sum_memory},
                               .cuda = {cuda::sum, cuda::sum_memory}};
+
+constinit const OpDef any_op{.name = "any",
+                             .infer = infer_logic,
+                             .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
+                             .is_identity = detail::keeps_shape,
+                             .cpu = {cpu::any},
+                             .cuda = {cuda::any, cuda::sum_memory}};
+
+constinit const OpDef all_op{.name = "all",
+                             .infer = infer_logic,
+                             .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
+                             .is_identity = detail::keeps_shape,
+                             .cpu = {cpu::all},
+                             .cuda = {cuda::all, cuda::sum_memory}};
 
 constinit const OpDef sum_like_op{.name = "sum_like",
                                   .infer = infer_like<false>,

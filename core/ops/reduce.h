@@ -13,8 +13,9 @@ struct ReduceOptions {
   bool keep = false;  // reduced axes stay, with size 1
 };
 
-// The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. Throw
-// ShapeError for an axis out of range or named twice.
+// The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. That of
+// i32, i64, u8 and bool is i64: a sum of bool counts. Throw ShapeError for an axis out of range or
+// named twice, the mean for other dtypes.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
 // Over one axis.
@@ -23,6 +24,17 @@ Tensor sum(const Operand& x, std::integral auto axis) {
 }
 Tensor mean(const Operand& x, std::integral auto axis) {
   return mean(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+
+// Whether any or all of a bool tensor are true over axes: bool. Over nothing none is, and all are.
+// Throw ShapeError for other dtypes and for axes as above.
+Tensor any(const Operand& x, const ReduceOptions& options = {});
+Tensor all(const Operand& x, const ReduceOptions& options = {});
+Tensor any(const Operand& x, std::integral auto axis) {
+  return any(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+Tensor all(const Operand& x, std::integral auto axis) {
+  return all(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
 }
 
 // x summed to the shape of `like`, which broadcasts to x's by NumPy's rules: what the gradient of a
@@ -39,6 +51,6 @@ Tensor broadcast_like(const Operand& dy, const Operand& like, const Reduction& r
 Tensor expand_like(const Operand& x, const Operand& like);
 }  // namespace detail
 
-extern const OpDef sum_op, mean_op, sum_like_op, broadcast_like_op, expand_like_op;
+extern const OpDef sum_op, mean_op, any_op, all_op, sum_like_op, broadcast_like_op, expand_like_op;
 
 }  // namespace ebb

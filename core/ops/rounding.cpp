@@ -11,20 +11,20 @@ namespace ebb {
 // The list:
 #include "ebb/core/kernels/functors/rounding.inc"
 
-using detail::binary, detail::first_dy, detail::Gradient, detail::kNoGradient, detail::number,
-    detail::unary;
+using detail::binary_number, detail::first_dy, detail::Gradient, detail::kNoGradient,
+    detail::number, detail::unary, detail::unary_number;
 
-constinit const OpDef abs_op = unary<functors::Abs>(
+constinit const OpDef abs_op = unary_number<functors::Abs>(
     "abs", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sign(g.take_x(0))}; },
             .keeps = input(0)});
 
-constinit const OpDef sign_op = unary<functors::Sign>("sign", kNoGradient);
+constinit const OpDef sign_op = unary_number<functors::Sign>("sign", kNoGradient);
 constinit const OpDef floor_op = unary<functors::Floor>("floor", kNoGradient);
 constinit const OpDef ceil_op = unary<functors::Ceil>("ceil", kNoGradient);
 constinit const OpDef round_op = unary<functors::Round>("round", kNoGradient);
 constinit const OpDef trunc_op = unary<functors::Trunc>("trunc", kNoGradient);
 
-constinit const BinaryOpDef remainder_op = binary<functors::Remainder>(
+constinit const BinaryOpDef remainder_op = binary_number<functors::Remainder>(
     "remainder",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
                    Tensor da, db;
@@ -38,6 +38,10 @@ constinit const BinaryOpDef remainder_op = binary<functors::Remainder>(
      .number_left = {.gradient = [](Gradient g) -> Tensors {
                        return {g.take_dy() * -floor(number(g) / g.take_x(0))};
                      },
-                     .keeps = input(0)}});
+                     .keeps = input(0)}},
+    detail::infer_quotient);
+
+constinit const BinaryOpDef floor_divide_op = binary_number<functors::FloorDivide>(
+    "floor_divide", {kNoGradient, kNoGradient, kNoGradient}, detail::infer_quotient);
 
 }  // namespace ebb

@@ -4,9 +4,10 @@
 
 namespace ebb {
 
-// Signs, integer parts and remainders element by element, exact, of x's shape and floating dtype;
-// zeros, infinities and NaN as in NumPy. Two operands are as in core/ops/arithmetic.h. Throw
-// ShapeError for shapes that do not broadcast and for other dtypes.
+// Signs, integer parts, quotients and remainders element by element, exact, of x's shape and dtype,
+// which is floating; abs, sign, remainder and floor_divide take integers too. Zeros, infinities and
+// NaN as in NumPy. Two operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes that
+// do not broadcast and for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/rounding.inc"

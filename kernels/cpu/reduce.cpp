@@ -115,6 +115,7 @@ bool only_first(std::size_t input, const IndexSet&) { return input == 0; }
 }  // namespace
 
 Status sum(const KernelContext& context) {
+  if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum);
   return reduce(context.inputs[0], context.outputs[0], context.attribute<Reduction>(),
                 context.workspace);
@@ -127,6 +128,7 @@ Status sum_like(const KernelContext& context) {
 }
 
 MemoryNeeds sum_memory(const MemoryQuery& query) {
+  if (!is_floating(query.inputs[0].dtype)) return {};
   if (is_half(query.outputs[0].dtype)) return in_float_memory(query, sum_memory);
   return needs(query.inputs[0].shape, query.attribute<Reduction>().axes);
 }

@@ -48,7 +48,10 @@ Status reduce(const KernelContext& context, const Reduction& reduction) {
 
 }  // namespace
 
-Status sum(const KernelContext& context) { return reduce(context, context.attribute<Reduction>()); }
+Status sum(const KernelContext& context) {
+  if (!is_floating(context.inputs[0].spec.dtype)) return sum_integers(context);
+  return reduce(context, context.attribute<Reduction>());
+}
 
 Status sum_like(const KernelContext& context) {
   const std::uint32_t axes =

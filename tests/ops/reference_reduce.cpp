@@ -52,6 +52,16 @@ void add_reduce_references(std::vector<Reference>& references) {
   references.push_back({&mean_op, [](const Application& a) -> Arrays {
                           return {sum_over(a[0], a.attribute<Reduction>(), true)};
                         }});
+  references.push_back({&any_op, [](const Application& a) -> Arrays {
+                          return {map(sum_over(a[0], a.attribute<Reduction>(), false),
+                                      [](double count) { return double(count > 0); })};
+                        }});
+  references.push_back({&all_op, [](const Application& a) -> Arrays {
+                          const auto& reduction = a.attribute<Reduction>();
+                          const double terms = count(a[0].shape, reduction);
+                          return {map(sum_over(a[0], reduction, false),
+                                      [=](double found) { return double(found == terms); })};
+                        }});
   references.push_back({&sum_like_op, [](const Application& a) -> Arrays {
                           Array out(a[1].shape);
                           std::int64_t next = 0;

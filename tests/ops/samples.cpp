@@ -26,6 +26,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_pointwise_samples(samples);
   add_comparison_samples(samples);
   add_copy_samples(samples);
+  add_create_samples(samples, dtype);
   add_reduce_samples(samples);
   add_linear_samples(samples, dtype);
   add_conv_samples(samples, dtype);

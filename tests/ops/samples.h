@@ -70,6 +70,7 @@ Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> 
 void add_pointwise_samples(std::vector<Sample>& samples);
 void add_comparison_samples(std::vector<Sample>& samples);
 void add_copy_samples(std::vector<Sample>& samples);
+void add_create_samples(std::vector<Sample>& samples, DType dtype);
 void add_reduce_samples(std::vector<Sample>& samples);
 void add_linear_samples(std::vector<Sample>& samples, DType dtype);
 void add_conv_samples(std::vector<Sample>& samples, DType dtype);

@@ -92,6 +92,44 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   return samples;
 }
 
+// What takes integers too: the same formulas, in their range.
+void add_integer_samples(std::vector<Sample>& samples) {
+  const std::vector<const OpDef*> of_one = {&negate_op, &abs_op, &sign_op};
+  const std::vector<const BinaryOpDef*> of_two = {&add_op,         &subtract_op, &multiply_op,
+                                                  &maximum_op,     &minimum_op,  &remainder_op,
+                                                  &floor_divide_op};
+  std::vector<Sample> more;
+  for (Sample& sample : samples) {
+    bool beside = std::find(of_one.begin(), of_one.end(), sample.op) != of_one.end();
+    bool two = false;
+    for (const BinaryOpDef* ops : of_two) {
+      beside = beside || sample.op == &ops->number_right || sample.op == &ops->number_left;
+      two = two || sample.op == &ops->tensors;
+    }
+    if (beside) sample.any_dtype = true;  // so is u8, with which the test of refusals tries
+    if (!beside && !two) continue;
+    const bool is_extreme = std::string(sample.op->name).ends_with("imum");
+    if (beside && is_extreme) continue;  // the number there is 0.5
+    for (const DType dtype : {DType::i32, DType::i64}) {
+      Sample whole = sample;
+      whole.name += std::string(", ") + name(dtype);
+      for (SampleInput& input : whole.inputs) input.dtype = dtype;
+      // A number on the left is divided by the only input.
+      whole.inputs.back().values =
+          two || sample.op == &remainder_op.number_left || sample.op == &floor_divide_op.number_left
+              ? Values::count
+              : Values::apart_from_zero;
+      if (two) whole.inputs[0].values = Values::apart_from_zero;
+      whole.order = 0;
+      whole.any_dtype = beside;
+      whole.exact = nullptr;
+      whole.of_two = nullptr;
+      more.push_back(whole);
+    }
+  }
+  samples.insert(samples.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
 void add_pointwise_samples(std::vector<Sample>& samples) {
@@ -135,6 +173,19 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
     const double rest = std::remainder(a, b);
     return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
   }));
+
+  // One less where the nearest quotient is above: exactly, where a / b may be rounded to an
+  // integer.
+  const auto quotient = [](double a, double b) {
+    if (b == 0 || std::isnan(a) || std::isnan(b)) return a / b;
+    if (std::isinf(a)) return std::nan("");
+    if (std::isinf(b)) return a != 0 && (a < 0) != (b < 0) ? -1.0 : 0.0;
+    const double rest = std::remainder(a, b);
+    const double nearest = std::nearbyint((a - rest) / b);
+    return rest != 0 && std::signbit(rest) != std::signbit(b) ? nearest - 1 : nearest;
+  };
+  for (Sample& sample : binary(floor_divide_op, floor_divide, apart_from_zero, quotient))
+    add_step(sample);
 
   // extremes
   add_all(binary(
@@ -257,6 +308,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
       });
   add_slope(approximate_gradient);
   add(unary(erf_op, erf, 3, any, [](Real x) { return std::erf(x); }));
+  add_integer_samples(samples);
 }
 
 }  // namespace ebb::tests

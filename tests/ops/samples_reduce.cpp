@@ -27,6 +27,36 @@ void add_reduce_samples(std::vector<Sample>& samples) {
     add("a scalar", {}, {});
   }
 
+  // sum takes every dtype; of what is not floating it is i64, and without a gradient.
+  for (Sample& sample : samples)
+    if (sample.op == &sum_op) sample.any_dtype = true;
+  const auto add_whole = [&](const OpDef& op, auto call, const std::string& how,
+                             const SampleInput& input, const ReduceOptions& options) {
+    samples.push_back({.op = &op,
+                       .name = std::string(op.name) + ", " + how,
+                       .inputs = {input},
+                       .call = [=](const Tensors& in) -> Tensors { return {call(in[0], options)}; },
+                       .order = 0,
+                       .any_dtype = &op == &sum_op,
+                       .any_shape = true});
+  };
+  const auto add_every = [&](const OpDef& op, Tensor (*call)(const Operand&, const ReduceOptions&),
+                             Values values, DType dtype) {
+    const auto add = [&](const char* how, const Shape& shape, const ReduceOptions& options) {
+      add_whole(op, call, std::string(how) + ", " + name(dtype), {shape, values, dtype}, options);
+    };
+    add("all of it", {kOpen, 3}, {});
+    add("its rows", {kOpen, 2}, {.axes = {0}});
+    add("along rows, kept", {2, kOpen, 3}, {.axes = {-1}, .keep = true});
+    add("outer and inner", {2, kOpen, 3, 2}, {.axes = {0, 2}});
+    add("an axis of 1", {kOpen, 1}, {.axes = {1}});
+  };
+  for (const DType dtype : {DType::i32, DType::i64, DType::u8})
+    add_every(sum_op, sum, Values::labels, dtype);
+  add_every(sum_op, sum, Values::flags, DType::boolean);
+  add_every(any_op, any, Values::flags, DType::boolean);
+  add_every(all_op, all, Values::flags, DType::boolean);
+
   const auto add_like = [&](const char* how, const Shape& large, const Shape& small) {
     samples.push_back(
         {.op = &sum_like_op,

@@ -59,4 +59,20 @@ struct Remainder {
   }
 };
 
+// The quotient of what is left without the remainder, which is next to an integer: as NumPy has it.
+struct FloorDivide {
+  static constexpr bool exact = true;
+  template <class X>
+  EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
+    using std::copysign, std::floor, std::fmod;
+    const X rest = fmod(a, b);
+    if (b == X{}) return a / b;
+    X quotient = (a - rest) / b;
+    if (rest != X{} && (rest < X{}) != (b < X{})) quotient = quotient - 1;
+    if (quotient == X{}) return copysign(X{}, a / b);
+    const X below = floor(quotient);
+    return quotient - below > parameter<X>(0.5) ? below + 1 : below;
+  }
+};
+
 }  // namespace ebb::functors

@@ -1,0 +1,130 @@
+#include "ebb/core/kernels/create.h"
+
+#include <type_traits>
+
+#include "ebb/core/kernels/where.h"
+#include "ebb/kernels/cuda/for_each.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/pack.h"
+#include "ebb/kernels/cuda/walk.h"
+
+namespace ebb::cuda {
+namespace {
+
+template <class T>
+struct Sequence {
+  T* out;
+  double start, step, last;
+  std::int64_t last_index;  // -1: none
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    Pack<T, N> values;
+    for (int j = 0; j < N; ++j) {
+      const double value = std::fma(static_cast<double>(i + j), step, start);
+      values[j] = convert<T>(i + j == last_index ? last : value);
+    }
+    store(out + i, values);
+  }
+};
+
+// Words of the size of elements: those of `in` or `one` on the kept side of a diagonal, or on it,
+// else 0.
+template <class W, class Index>
+struct Diagonal {
+  enum Kept { on, below, above };
+
+  const W* in;  // null: one
+  W* out;
+  W one;
+  Divider<Index> columns, rows;
+  std::int64_t diagonal;
+  Kept kept;
+
+  template <int N>
+  __device__ void at(std::int64_t i) const {
+    const auto place = static_cast<Index>(i), line = columns.quotient(place);
+    const auto column = static_cast<std::int64_t>(place - line * columns.divisor);
+    const auto row = static_cast<std::int64_t>(line - rows.quotient(line) * rows.divisor);
+    const std::int64_t distance = column - row - diagonal;
+    const bool keeps = kept == on ? distance == 0 : kept == below ? distance <= 0 : distance >= 0;
+    out[i] = !keeps ? W{} : in == nullptr ? one : in[i];
+  }
+};
+
+template <class W, class Index>
+Status put(cudaStream_t stream, const Buffer* in, const Buffer& out, std::int64_t diagonal,
+           int kept) noexcept {
+  using Body = Diagonal<W, Index>;
+  const std::int64_t rows = out.spec.shape.dim(-2), columns = out.spec.shape.dim(-1);
+  Body body{in != nullptr ? in->as<const W>() : nullptr,
+            out.as<W>(),
+            W{},
+            Divider<Index>(columns),
+            Divider<Index>(rows),
+            near_diagonal(diagonal, rows, columns),
+            static_cast<typename Body::Kept>(kept)};
+  const std::uint64_t one = element_of(out.spec.dtype, 1);
+  std::memcpy(&body.one, &one, sizeof(W));
+  return for_each<1>(stream, body, out.elements(), false);
+}
+
+template <class W>
+Status put(cudaStream_t stream, const Buffer* in, const Buffer& out, std::int64_t diagonal,
+           int kept) noexcept {
+  return is_short(out.elements()) ? put<W, std::uint32_t>(stream, in, out, diagonal, kept)
+                                  : put<W, std::uint64_t>(stream, in, out, diagonal, kept);
+}
+
+Status put(const KernelContext& context, const Buffer* in, std::int64_t diagonal,
+           int kept) noexcept {
+  const Buffer& out = context.outputs[0];
+  cudaStream_t stream = stream_of(context);
+  if (out.elements() == 0) return {};
+  switch (size_of(out.spec.dtype)) {
+    case 1:
+      return put<std::uint8_t>(stream, in, out, diagonal, kept);
+    case 2:
+      return put<std::uint16_t>(stream, in, out, diagonal, kept);
+    case 4:
+      return put<std::uint32_t>(stream, in, out, diagonal, kept);
+    default:
+      return put<std::uint64_t>(stream, in, out, diagonal, kept);
+  }
+}
+
+}  // namespace
+
+Status sequence(const KernelContext& context) {
+  const auto& told = context.attribute<SequenceAttributes>();
+  const Buffer& out = context.outputs[0];
+  const std::int64_t count = out.elements();
+  const auto run = [&](auto type) {
+    using T = decltype(type);
+    constexpr int N = kPack<T>;
+    const Sequence<T> body{out.as<T>(), told.start, told.step, told.last,
+                           told.has_last != 0 ? count - 1 : -1};
+    return for_each<N>(stream_of(context), body, count, takes_packs<N>(body.out));
+  };
+  switch (out.spec.dtype) {
+    case DType::i32:
+      return run(std::int32_t{});
+    case DType::i64:
+      return run(std::int64_t{});
+    case DType::u8:
+      return run(std::uint8_t{});
+    default:
+      return for_floating(out.spec.dtype, run);
+  }
+}
+
+Status eye(const KernelContext& context) {
+  return put(context, nullptr, context.attribute<EyeAttributes>().diagonal, 0);
+}
+
+Status triangular(const KernelContext& context) {
+  const auto& told = context.attribute<TriangularAttributes>();
+  return put(context, &context.inputs[0], told.diagonal, told.upper != 0 ? 2 : 1);
+}
+
+}  // namespace ebb::cuda
