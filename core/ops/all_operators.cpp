@@ -13,6 +13,7 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/softmax.h"
 #include "ebb/core/ops/update.h"
 
 namespace ebb {
@@ -32,8 +33,11 @@ std::span<const OpDef* const> all_operators() noexcept {
       &sum_op, &mean_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
+      // softmax
+      &softmax_op, &log_softmax_op,
       // loss
-      &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &difference_op,
+      &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &label_weights_op,
+      &difference_op, &smooth_l1_op,
       // random
       &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
       &dropout_op, &draw_op, &next_run_op,
