@@ -9,6 +9,7 @@
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/memory_figures.h"
+#include "ebb/core/ops/norm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -38,6 +39,9 @@ std::span<const OpDef* const> all_operators() noexcept {
       // loss
       &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &label_weights_op,
       &difference_op, &smooth_l1_op,
+      // norm
+      &layer_norm_op, &rms_norm_op, &group_norm_op, &norm_backward_op, &batch_norm_op,
+      &batch_norm_backward_op, &batch_norm_inference_op,
       // random
       &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
       &dropout_op, &draw_op, &next_run_op,

@@ -17,6 +17,7 @@ std::vector<Reference> all_references() {
   add_reduce_references(references);
   add_linear_references(references);
   add_loss_references(references);
+  add_norm_references(references);
   add_random_references(references);
   add_lstm_references(references);
   add_shape_references(references);

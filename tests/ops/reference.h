@@ -56,6 +56,7 @@ std::vector<Reference> all_references();
 void add_reduce_references(std::vector<Reference>& references);
 void add_linear_references(std::vector<Reference>& references);
 void add_loss_references(std::vector<Reference>& references);
+void add_norm_references(std::vector<Reference>& references);
 void add_random_references(std::vector<Reference>& references);
 void add_lstm_references(std::vector<Reference>& references);
 void add_shape_references(std::vector<Reference>& references);

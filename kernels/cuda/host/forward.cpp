@@ -5,6 +5,7 @@
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/linear.h"
 #include "ebb/core/kernels/lstm.h"
+#include "ebb/core/kernels/norm.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/kernels/reduce.h"
