@@ -6,16 +6,17 @@
 #include <memory>
 #include <vector>
 
+#include "ebb/core/kernels/cross_entropy.h"
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/linear.h"
-#include "ebb/core/kernels/loss.h"
 #include "ebb/core/kernels/lstm.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/kernels/reduce.h"
+#include "ebb/core/kernels/softmax.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/optim/kernels/adam.h"
 

@@ -23,10 +23,10 @@ struct MaskLayout {
     row = of.dim(-2) == 1 ? 0 : of.dim(-1);
     column = of.dim(-1) == 1 ? 0 : 1;
     const Shape leading(of.dims().first(static_cast<std::size_t>(of.rank() - 2)));
-    const BroadcastWalk walk(batch, leading, {});
+    const BroadcastWalk walk(batch, leading);
     for (; axes < walk.axes(); ++axes) {
       size[axes] = walk.size(axes);
-      step[axes] = walk.step_a(axes) * of.dim(-2) * of.dim(-1);
+      step[axes] = walk.steps(axes)[0] * of.dim(-2) * of.dim(-1);
     }
   }
   std::int64_t offset(std::int64_t batch) const {

@@ -11,7 +11,7 @@ struct MatmulLayout {
   bool transpose_a, transpose_b;
   std::int64_t m, n, k;
   std::int64_t batch = 1;
-  BroadcastWalk walk;  // in matrices
+  BroadcastWalk<2> walk;  // in matrices
 
   MatmulLayout(const Shape& a, const Shape& b, const Shape& out,
                const MatmulAttributes& attributes) noexcept
@@ -22,10 +22,10 @@ struct MatmulLayout {
         k(a.dim(transpose_a ? -2 : -1)),
         walk(batch_of(out), batch_of(a), batch_of(b)) {
     for (int axis = 0; axis < walk.axes(); ++axis) batch *= walk.size(axis);
-    if (walk.axes() == 1 && walk.step_b(0) == 0 && walk.step_a(0) != 0 && !transpose_a) {
+    if (walk.axes() == 1 && walk.one(1) && !walk.one(0) && !transpose_a) {
       m *= batch;
       batch = 1;
-      walk = BroadcastWalk({}, {}, {});
+      walk = BroadcastWalk(Shape(), Shape(), Shape());
     }
   }
 
@@ -33,8 +33,8 @@ struct MatmulLayout {
   void factors(std::int64_t i, std::int64_t& a, std::int64_t& b) const noexcept {
     a = b = 0;
     for (int axis = 0; axis < walk.axes(); ++axis) {
-      a += i % walk.size(axis) * walk.step_a(axis);
-      b += i % walk.size(axis) * walk.step_b(axis);
+      a += i % walk.size(axis) * walk.steps(axis)[0];
+      b += i % walk.size(axis) * walk.steps(axis)[1];
       i /= walk.size(axis);
     }
   }

@@ -13,6 +13,7 @@
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/memory_figures.h"
 #include "ebb/core/ops/order.h"
+#include "ebb/core/ops/norm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/random.h"
@@ -21,6 +22,7 @@
 #include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/statistics.h"
+#include "ebb/core/ops/softmax.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
 
@@ -58,8 +60,14 @@ std::span<const OpDef* const> all_operators() noexcept {
       &max_pool_op, &max_pool_select_op, &max_pool_backward_op, &avg_pool_op, &avg_pool_backward_op,
       // attention
       &attention_op, &attention_backward_op, &causal_bias_op,
+      // softmax
+      &softmax_op, &log_softmax_op,
       // loss
-      &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &difference_op,
+      &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &label_weights_op,
+      &difference_op, &smooth_l1_op,
+      // norm
+      &layer_norm_op, &rms_norm_op, &group_norm_op, &norm_backward_op, &batch_norm_op,
+      &batch_norm_backward_op, &batch_norm_inference_op,
       // random
       &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
       &dropout_op, &draw_op, &next_run_op,

@@ -2,88 +2,114 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
-#include "ebb/core/kernels/loss.h"
+#include "ebb/core/kernels/functors/losses.h"
+#include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/pointwise_rules.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/rounding.h"
 
 namespace ebb {
+
+using detail::Gradient;
+
+Tensor detail::reduce_losses(const Operand& losses, LossReduction reduction) {
+  switch (reduction) {
+    case LossReduction::mean:
+      return mean(losses);
+    case LossReduction::sum:
+      return sum(losses);
+    case LossReduction::none:
+      break;
+  }
+  return losses.take();
+}
+
 namespace {
 
-using Gradient = const GradientContext&;
-
-void infer_softmax(Inference& inference) {
-  inference.require(inference.inputs[0].shape.rank() >= 1, "takes x [..., classes]");
-  detail::same_shape(inference);
+void require_above_zero(const OpDef& op, const char* what, double value, CallSite site) {
+  if (!(value > 0))
+    throw Error(detail::message(op.name, std::string("takes a ") + what + " above 0", site));
 }
 
-void require_scores_and_labels(const Inference& inference) {
-  detail::require_arithmetic(inference, 1);
-  const Spec& scores = inference.inputs[0];
-  const Spec& labels = inference.inputs[1];
-  inference.require(scores.shape.rank() == 2 && labels.shape.rank() == 1 &&
-                        detail::may_equal(scores.shape.dim(0), labels.shape.dim(0)),
-                    "takes scores [n, classes] and labels [n]");
-  inference.require(labels.dtype == DType::i32 || labels.dtype == DType::i64,
-                    "labels must be i32 or i64");
+// Of a - b, where b's is the negative.
+Tensors of_difference(Gradient g, Tensor da) {
+  Tensor db = g.wants(1) ? -da : Tensor();
+  return {g.wants(0) ? std::move(da) : Tensor(), std::move(db)};
 }
 
-void infer_cross_entropy(Inference& inference) {
-  require_scores_and_labels(inference);
-  inference.output(inference.inputs[0].dtype, {});
-}
-
-void infer_cross_entropy_backward(Inference& inference) {
-  require_scores_and_labels(inference);
-  const Spec& scores = inference.inputs[0];
-  inference.require(detail::is_scalar(inference.inputs[2], scores.dtype),
-                    "the gradient of the loss must be a scalar of the scores' dtype");
-  inference.output(scores.dtype, scores.shape);
-}
-
-Tensor cross_entropy_backward(const Input& scores, const Tensor& labels, const Tensor& dy,
-                              CallSite site) {
-  return apply_one(softmax_cross_entropy_backward_op, {scores, labels, dy}, {}, site);
-}
-
-// dx = dy (p - onehot) / n with p = softmax(scores). With u for this node's dy:
-//   d/d scores = dy / n (p u - p sum(p u over classes)),   d/d dy = sum(u (p - onehot) / n).
-Tensors cross_entropy_second_gradient(Gradient g) {
-  const Tensor& u = g.dy();
-  const Tensor scores = g.x(0), dy = g.x(2);
-  Tensor d_scores, d_dy;
-  if (g.wants(0)) {
-    const Tensor p = softmax(scores);
-    const Tensor weighted = u * p;
-    const Tensor total = sum(weighted, {.axes = {1}, .keep = true});
-    // dy spread over n rows and divided by their number: n is not known before shapes are fed.
-    const Tensor share = detail::broadcast_like(dy, total, {.axes = 3, .mean = 1});
-    d_scores = (weighted - p * total) * share;
-  }
-  if (g.wants(2))
-    d_dy = sum(u * cross_entropy_backward(scores, g.x(1), fill_like(dy, 1), g.site()));
-  return {d_scores, {}, d_dy};
+// Throws where `factor` does not broadcast to the shape of x, as far as sizes are known.
+void require_factor(const OpDef& op, const char* what, const Tensor& factor, const Tensor& x,
+                    CallSite site) {
+  bool fits = factor.rank() <= x.rank() && factor.dtype() == x.dtype();
+  for (int i = 1; fits && i <= factor.rank(); ++i)
+    fits =
+        factor.shape().dim(-i) == 1 || detail::may_equal(factor.shape().dim(-i), x.shape().dim(-i));
+  if (!fits)
+    detail::fail(op,
+                 std::string("the ") + what + ", " +
+                     Spec{factor.dtype(), factor.shape()}.to_string() +
+                     ", must have the logits' dtype and broadcast to their shape",
+                 x, site);
 }
 
 }  // namespace
 
-Tensor softmax(const Operand& x) { return detail::apply_to(softmax_op, x); }
-
-Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels) {
-  detail::tensor_of(softmax_cross_entropy_op, scores);
-  detail::tensor_of(softmax_cross_entropy_op, labels);
-  return apply_one(softmax_cross_entropy_op, {scores, labels}, {}, scores.site());
+Tensor mse(const Operand& a, const Operand& b, const LossOptions& options) {
+  const CallSite site = a.site();
+  Tensor squares = square({detail::apply_pair(difference_op, a, b), site});
+  return detail::reduce_losses({std::move(squares), site}, options.reduction);
 }
 
-Tensor mse(const Operand& a, const Operand& b) {
-  detail::tensor_of(difference_op, a);
-  detail::tensor_of(difference_op, b);
-  const CallSite site = a.site();
+Tensor mae(const Operand& a, const Operand& b, const LossOptions& options) {
+  return detail::reduce_losses({detail::apply_pair(mae_op, a, b), a.site()}, options.reduction);
+}
+
+Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options) {
+  require_above_zero(huber_op, "delta", options.delta, a.site());
+  return detail::reduce_losses(
+      {detail::apply_pair(huber_op, a, b, functors::Delta{options.delta}), a.site()},
+      options.reduction);
+}
+
+Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& options) {
+  require_above_zero(smooth_l1_op, "beta", options.beta, a.site());
+  Tensor losses = detail::apply_pair(smooth_l1_op, a, b, functors::Delta{options.beta});
+  losses = detail::reduce_losses({std::move(losses), a.site()}, options.reduction);
+  return Operand(std::move(losses), a.site()) * (1 / options.beta);
+}
+
+// What is more with a positive weight w: (w - 1) z softplus(-x).
+Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
+                                        const BinaryCrossEntropyOptions& options) {
+  const OpDef& op = binary_cross_entropy_with_logits_op;
+  const CallSite site = logits.site();
   const auto at_site = [&](Tensor&& x) { return Operand(std::move(x), site); };
-  Tensor squares = square(at_site(apply_one(difference_op, {a, b}, NumberOperand{}, site)));
-  return mean(at_site(std::move(squares)));
+  const Tensor &x = detail::tensor_of(op, logits), &weight = options.positive_weight;
+  if (weight.defined()) require_factor(op, "positive weight", weight, x, site);
+  if (options.weights.defined()) require_factor(op, "weights", options.weights, x, site);
+  Tensor losses;
+  if (weight.defined()) {
+    const Tensor logits_held = x, targets_held = detail::tensor_of(op, targets);
+    losses = detail::apply_pair(op, {logits_held, site}, targets_held);
+    Tensor others = at_site(Operand(weight, site) - 1) * targets_held;
+    losses = at_site(std::move(losses)) +
+             at_site(at_site(std::move(others)) * softplus(at_site(-Operand(logits_held, site))));
+  } else {
+    losses = detail::apply_pair(op, logits, targets);
+  }
+  if (options.weights.defined()) losses = at_site(std::move(losses)) * options.weights;
+  return detail::reduce_losses(at_site(std::move(losses)), options.reduction);
+}
+
+Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options) {
+  const CallSite site = log_p.site();
+  if (detail::tensor_of(kl_divergence_op, log_p).rank() == 0)
+    detail::fail(kl_divergence_op, "takes log p and log q [.., classes]", log_p.tensor(), site);
+  Tensor divergences =
+      sum({detail::apply_pair(kl_divergence_op, log_p, log_q), site}, ReduceOptions{.axes = {-1}});
+  return detail::reduce_losses({std::move(divergences), site}, options.reduction);
 }
 
 // A subtraction that broadcasts nothing, when shapes are fed neither.
@@ -93,35 +119,48 @@ constinit const OpDef difference_op =
                                        return {g.wants(0) ? g.take_dy() : Tensor(), std::move(db)};
                                      }});
 
-constinit const OpDef softmax_op{.name = "softmax",
-                                 .infer = infer_softmax,
-                                 .gradient = [](Gradient g) -> Tensors {
-                                   Tensor weighted = g.take_dy() * g.y();
-                                   const Tensor total = sum(weighted, {.axes = {-1}, .keep = true});
-                                   return {std::move(weighted) - g.take_y() * total};
-                                 },
-                                 .keeps = output(0),
-                                 .takes_over = bit(0),
-                                 .cpu = {cpu::softmax, cpu::softmax_memory},
-                                 .cuda = {cuda::softmax}};
+constinit const OpDef mae_op = detail::pair<functors::AbsoluteDifference>(
+    "mae", {.gradient = [](Gradient g) -> Tensors {
+              return of_difference(g, g.take_dy() * sign(g.x(0) - g.x(1)));
+            },
+            .keeps = input(0) | input(1)});
 
-constinit const OpDef softmax_cross_entropy_op{
-    .name = "softmax_cross_entropy",
-    .infer = infer_cross_entropy,
+namespace {
+constexpr detail::GradientRule kHuberRule = {
     .gradient = [](Gradient g) -> Tensors {
-      return {cross_entropy_backward(g.take_x(0), g.x(1), g.dy(), g.site()), {}};
+      const double delta = g.attribute<functors::Delta>().delta;
+      return of_difference(g, g.take_dy() * clamp(g.x(0) - g.x(1), -delta, delta));
     },
-    .keeps = input(0) | input(1),
-    .cpu = {cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory},
-    .cuda = {cuda::softmax_cross_entropy, cuda::softmax_cross_entropy_memory}};
+    .keeps = input(0) | input(1)};
+}  // namespace
 
-constinit const OpDef softmax_cross_entropy_backward_op{
-    .name = "softmax_cross_entropy_backward",
-    .infer = infer_cross_entropy_backward,
-    .gradient = cross_entropy_second_gradient,
-    .keeps = input(0) | input(1) | input(2),
-    .takes_over = bit(0),
-    .cpu = {cpu::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward_memory},
-    .cuda = {cuda::softmax_cross_entropy_backward}};
+constinit const OpDef huber_op = detail::pair<functors::Huber>("huber", kHuberRule);
+// But for the division.
+constinit const OpDef smooth_l1_op = detail::pair<functors::Huber>("smooth_l1", kHuberRule);
+
+constinit const OpDef binary_cross_entropy_with_logits_op =
+    detail::pair<functors::BinaryCrossEntropy>(
+        "binary_cross_entropy_with_logits",
+        {.gradient = [](Gradient g) -> Tensors {
+           Tensor dx, dz;
+           if (g.wants(1)) dz = -g.dy() * g.x(0);
+           if (g.wants(0)) dx = g.take_dy() * (sigmoid(g.take_x(0)) - g.x(1));
+           return {dx, dz};
+         },
+         .keeps_input = [](std::size_t i,
+                           const IndexSet& wants) { return i == 0 || wants.has(0); }});
+
+// With y = p (log p - log q): y + p for log p, -p for log q.
+constinit const OpDef kl_divergence_op = detail::pair<functors::Divergence>(
+    "kl_divergence",
+    {.gradient = [](Gradient g) -> Tensors {
+       const Tensor p = exp(g.take_x(0));
+       Tensor d_log_p, d_log_q;
+       if (g.wants(1)) d_log_q = -g.dy() * p;
+       if (g.wants(0)) d_log_p = g.take_dy() * (g.take_y() + p);
+       return {d_log_p, d_log_q};
+     },
+     .keeps = input(0),
+     .keeps_output = [](std::size_t, const IndexSet& wants) { return wants.has(0); }});
 
 }  // namespace ebb

@@ -1,22 +1,64 @@
 #pragma once
-#include "ebb/core/tensor/op_def.h"
-#include "ebb/core/tensor/operand.h"
+#include "ebb/core/ops/cross_entropy.h"
+#include "ebb/core/ops/loss_reduction.h"
+#include "ebb/core/ops/softmax.h"
 
 namespace ebb {
 
-// exp(x[i]) / sum_j exp(x[j]) over the last axis, without overflow; x [..., classes].
-// On the CPU within 6 ulp of the exact value (4.5 measured), that of an unlikely class too.
-Tensor softmax(const Operand& x);
+// Losses of tensors a and b of one shape and dtype, floating. Nothing broadcasts here, since a
+// column beside a row would silently compare everything with everything. A scalar, or with
+// LossReduction::none a loss for each element. Throw ShapeError.
 
-// The mean over rows of logsumexp(scores[i]) - scores[i][labels[i]], a scalar: scores [n, classes],
-// labels [n] (i32, i64). A label out of range makes the loss NaN. Throws ShapeError.
-Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels);
+struct LossOptions {
+  LossReduction reduction = LossReduction::mean;
+};
 
-// mean(square(a - b)), a scalar. a and b have one shape: nothing broadcasts here, since a column
-// beside a row would silently compare everything with everything. Throws ShapeError.
-Tensor mse(const Operand& a, const Operand& b);
+// square(a - b).
+Tensor mse(const Operand& a, const Operand& b, const LossOptions& options = {});
 
-extern const OpDef softmax_op, softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
-    difference_op;
+// |a - b|, whose gradient at 0 is 0.
+Tensor mae(const Operand& a, const Operand& b, const LossOptions& options = {});
+
+struct HuberOptions {
+  double delta = 1;  // above 0
+  LossReduction reduction = LossReduction::mean;
+};
+
+// With d = a - b: d^2 / 2 where |d| <= delta, delta (|d| - delta / 2) beyond. P. J. Huber, "Robust
+// estimation of a location parameter", 1964. Throws Error for another delta.
+Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options = {});
+
+struct SmoothL1Options {
+  double beta = 1;  // above 0
+  LossReduction reduction = LossReduction::mean;
+};
+
+// The same over beta: |d| - beta / 2 where |d| > beta, d^2 / (2 beta) within.
+Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& options = {});
+
+struct BinaryCrossEntropyOptions {
+  // The factor of each element's loss; broadcasts to the logits.
+  Tensor weights = {};
+  // The factor of what targets of 1 give to the loss, above 1 for rare ones; broadcasts to the
+  // logits.
+  Tensor positive_weight = {};
+  LossReduction reduction = LossReduction::mean;  // a mean over all elements, also with weights
+};
+
+// -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)) for logits x and targets z of one shape and
+// dtype, z from 0 to 1, without overflow and, where the loss is small, as accurate as it is. One
+// kernel, of logits and targets; a positive weight takes some more, and keeps two tensors more.
+// Throws ShapeError.
+Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
+                                        const BinaryCrossEntropyOptions& options = {});
+
+// How far the distribution q is from p, the sum over the last axis of p (log p - log q); p of 0
+// counts nothing. Both are given by their logarithms, of one shape [.., classes]: what log_softmax
+// gives. LossReduction::none gives [..], and the mean is one over distributions, not elements
+// (PyTorch's "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
+Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options = {});
+
+extern const OpDef difference_op, mae_op, huber_op, smooth_l1_op,
+    binary_cross_entropy_with_logits_op, kl_divergence_op;
 
 }  // namespace ebb

@@ -1,40 +1,51 @@
-#include "ebb/core/kernels/loss.h"
+#include "ebb/core/kernels/softmax.h"
+
 #include "ebb/kernels/cuda/softmax_row.h"
 
 namespace ebb::cuda {
 namespace {
 
+// A group of threads for each row, whose elements are `inner` apart.
 template <class Group, class T>
-__global__ void softmax_kernel(const T* in, T* out, std::int64_t rows, std::int64_t classes,
-                               int threads) {
+__global__ void softmax_kernel(const T* in, T* out, SoftmaxView view, bool log, int threads) {
+  using A = Accumulate<T>;
   __shared__ double scratch[kWarp];
   const Group group(threads, scratch);
-  for_rows(group, rows, [&](std::int64_t row, bool there) {
-    const T* x = in + row * classes;
-    const std::int64_t count = there ? classes : 0;
-    const Accumulate<T> shift = largest_score(group, x, count);
-    const double sum = sum_of_exponentials<true>(group, x, count, shift);
-    const auto scale = static_cast<Accumulate<T>>(1 / sum);
-    for (std::int64_t j = group.thread(); j < count; j += group.threads())
-      out[row * classes + j] =
-          static_cast<T>(exp_of_difference(static_cast<Accumulate<T>>(x[j]), shift) * scale);
+  for_rows(group, view.outer * view.inner, [&](std::int64_t row, bool there) {
+    const std::int64_t outer = view.inner == 1 ? row : row / view.inner;
+    const std::int64_t first = outer * view.classes * view.inner + (row - outer * view.inner);
+    const std::int64_t count = there ? view.classes : 0;
+    const T* x = in + first;
+    const A shift = largest_score(group, x, count, view.inner);
+    const double sum = log ? sum_of_exponentials<false>(group, x, count, shift, view.inner)
+                           : sum_of_exponentials<true>(group, x, count, shift, view.inner);
+    const A finish = static_cast<A>(log ? std::log(sum) : 1 / sum);
+    for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
+      const A score = static_cast<A>(x[j * view.inner]);
+      out[first + j * view.inner] =
+          static_cast<T>(log ? (score - shift) - finish : exp_of_difference(score, shift) * finish);
+    }
+  });
+}
+
+Status run(const KernelContext& context, bool log) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const SoftmaxView view(in.spec.shape, context.attribute<SoftmaxAttributes>());
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    // Neighbouring threads have neighbouring elements: those of a row, or of as many rows.
+    const int threads = view.inner < kWarp ? threads_of_row(view.classes) : 1;
+    const auto kernel = threads == 0 ? softmax_kernel<BlockGroup, T> : softmax_kernel<LaneGroup, T>;
+    return launch(stream_of(context), kernel,
+                  blocks_for(view.outer * view.inner, rows_of_block(threads)), kRowThreads,
+                  in.as<const T>(), out.as<T>(), view, log, threads);
   });
 }
 
 }  // namespace
 
-Status softmax(const KernelContext& context) {
-  const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  const std::int64_t classes = in.spec.shape.dim(-1);
-  if (out.elements() == 0) return {};
-  const std::int64_t rows = out.elements() / classes;
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    const int threads = threads_of_row(classes);
-    const auto kernel = threads == 0 ? softmax_kernel<BlockGroup, T> : softmax_kernel<LaneGroup, T>;
-    return launch(stream_of(context), kernel, blocks_for(rows, rows_of_block(threads)), kRowThreads,
-                  in.as<const T>(), out.as<T>(), rows, classes, threads);
-  });
-}
+Status softmax(const KernelContext& context) { return run(context, false); }
+Status log_softmax(const KernelContext& context) { return run(context, true); }
 
 }  // namespace ebb::cuda

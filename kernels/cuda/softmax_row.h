@@ -1,11 +1,11 @@
-// One row of scores, for softmax and its loss. With a score that is NaN, or a largest one that is
-// infinite, what comes out is NaN, as the formula has it.
+// One row of scores, for softmax and its loss, neighbours `step` apart. With a score that is NaN,
+// or a largest one that is infinite, what comes out is NaN, as the formula has it.
 #pragma once
 #include <cmath>
 #include <limits>
 
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/group.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/host/row_plan.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 
@@ -22,12 +22,12 @@ __device__ inline A exp_of_difference(A x, A shift) {
 }
 
 template <class Group, class T>
-__device__ inline Accumulate<T> largest_score(const Group& group, const T* row,
-                                              std::int64_t count) {
+__device__ inline Accumulate<T> largest_score(const Group& group, const T* row, std::int64_t count,
+                                              std::int64_t step = 1) {
   using A = Accumulate<T>;
   A largest = -std::numeric_limits<A>::infinity();
   for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
-    const A x = static_cast<A>(row[j]);
+    const A x = static_cast<A>(row[j * step]);
     largest = x > largest ? x : largest;
   }
   return static_cast<A>(group.max(static_cast<double>(largest)));
@@ -36,9 +36,9 @@ __device__ inline Accumulate<T> largest_score(const Group& group, const T* row,
 // The sum of exp(row[j] - shift); of the exact differences where a result is made of the terms.
 template <bool kExact, class Group, class T>
 __device__ inline double sum_of_exponentials(const Group& group, const T* row, std::int64_t count,
-                                             Accumulate<T> shift) {
+                                             Accumulate<T> shift, std::int64_t step = 1) {
   return group.sum(strided_sum(group.thread(), count, group.threads(), [&](std::int64_t j) {
-    const auto x = static_cast<Accumulate<T>>(row[j]);
+    const auto x = static_cast<Accumulate<T>>(row[j * step]);
     if constexpr (kExact) return exp_of_difference(x, shift);
     return std::exp(x - shift);
   }));

@@ -1,6 +1,7 @@
 #include <cmath>
 
-#include "ebb/core/kernels/loss.h"
+#include "ebb/core/kernels/cross_entropy.h"
+#include "ebb/core/kernels/softmax.h"
 #include "ebb/tests/kernels/fixture.h"
 #include "ebb/tests/kernels/ulps.h"
 

@@ -20,6 +20,7 @@ std::vector<Reference> all_references() {
   add_pool_references(references);
   add_attention_references(references);
   add_loss_references(references);
+  add_norm_references(references);
   add_random_references(references);
   add_lstm_references(references);
   add_shape_references(references);

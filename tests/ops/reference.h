@@ -59,6 +59,7 @@ void add_conv_references(std::vector<Reference>& references);
 void add_pool_references(std::vector<Reference>& references);
 void add_attention_references(std::vector<Reference>& references);
 void add_loss_references(std::vector<Reference>& references);
+void add_norm_references(std::vector<Reference>& references);
 void add_random_references(std::vector<Reference>& references);
 void add_lstm_references(std::vector<Reference>& references);
 void add_shape_references(std::vector<Reference>& references);

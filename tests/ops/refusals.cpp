@@ -176,7 +176,7 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(size(f32({2, 3}), -3), ShapeError, "there is no axis -3");
   CHECK_ERROR(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
   CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({1, 2, 0})), ShapeError,
-              "[softmax_cross_entropy] takes scores [n, classes] and labels [n]");
+              "[softmax_cross_entropy] takes scores [.., classes] and labels [..]");
   CHECK_ERROR(mse(x, f32({2, 1})), ShapeError,
               "[mse] takes two inputs of one shape; inputs are f32[2, 3], f32[2, 1]");
   CHECK_ERROR(dropout(x, 1, Phase::training), Error, "[dropout] takes a probability in [0, 1)");

@@ -33,6 +33,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_pool_samples(samples);
   add_attention_samples(samples, dtype);
   add_loss_samples(samples);
+  add_norm_samples(samples, dtype);
   add_random_samples(samples, dtype);
   add_lstm_samples(samples, dtype);
   add_shape_samples(samples);

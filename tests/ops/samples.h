@@ -77,6 +77,8 @@ void add_conv_samples(std::vector<Sample>& samples, DType dtype);
 void add_pool_samples(std::vector<Sample>& samples);
 void add_attention_samples(std::vector<Sample>& samples, DType dtype);
 void add_loss_samples(std::vector<Sample>& samples);
+void add_cross_entropy_samples(std::vector<Sample>& samples);  // by that of losses
+void add_norm_samples(std::vector<Sample>& samples, DType dtype);
 void add_random_samples(std::vector<Sample>& samples, DType dtype);
 void add_lstm_samples(std::vector<Sample>& samples, DType dtype);
 void add_shape_samples(std::vector<Sample>& samples);

@@ -1,38 +1,56 @@
+#include <cmath>
+
+#include "ebb/core/kernels/functors/losses.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
+namespace {
+
+constexpr LossOptions kNone{LossReduction::none};
+
+// f(a, b, delta) of tensors of one shape.
+void add_pair(std::vector<Sample>& samples, const OpDef& op,
+              const std::function<Tensor(const Tensors&)>& call,
+              double (*f)(double, double, double)) {
+  samples.push_back({.op = &op,
+                     .name = op.name,
+                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
+                     .call = [call](const Tensors& in) -> Tensors { return {call(in)}; },
+                     .any_shape = true,
+                     .reference = [f](const Application& a) -> Arrays {
+                       Array out(a[0].shape);
+                       for (std::int64_t i = 0; i < out.elements(); ++i)
+                         out[i] = f(a[0][i], a[1][i], a.attribute<functors::Delta>().delta);
+                       return {out};
+                     }});
+}
+
+}  // namespace
 
 void add_loss_samples(std::vector<Sample>& samples) {
-  const auto softmax_of = [](const Tensors& in) -> Tensors { return {softmax(in[0])}; };
-  samples.push_back({.op = &softmax_op,
-                     .name = "softmax",
-                     .inputs = {{{kOpen, 5}}},
-                     .call = softmax_of,
-                     .any_shape = true});
-  samples.push_back({.op = &softmax_op,
-                     .name = "softmax of sequences",
-                     .inputs = {{{2, kOpen, 3}}},
-                     .call = softmax_of,
-                     .any_shape = true});
-  for (const Values labels : {Values::labels, Values::long_labels}) {
-    const std::string kind = labels == Values::labels ? "" : ", i64 labels";
-    samples.push_back({.op = &softmax_cross_entropy_op,
-                       .name = "softmax_cross_entropy" + kind,
-                       .inputs = {{{kOpen, 5}}, {{kOpen}, labels}},
-                       .call = [](const Tensors& in) -> Tensors {
-                         return {softmax_cross_entropy(in[0], in[1])};
-                       }});
-    samples.push_back({.op = &softmax_cross_entropy_backward_op,
-                       .name = "softmax_cross_entropy_backward" + kind,
-                       .inputs = {{{kOpen, 5}}, {{kOpen}, labels}, {{}}},
-                       .call = [](const Tensors& in) {
-                         const Input inputs[] = {in[0], in[1], in[2]};
-                         return apply(softmax_cross_entropy_backward_op, inputs, {}, {});
-                       }});
+  const struct {
+    const OpDef& op;
+    Tensor (*call)(const Operand&, int);
+  } along[] = {{softmax_op, softmax}, {log_softmax_op, log_softmax}};
+  for (const auto& kind : along) {
+    const auto add = [&](const char* how, const Shape& shape, int axis) {
+      samples.push_back(
+          {.op = &kind.op,
+           .name = std::string(kind.op.name) + how,
+           .inputs = {{shape}},
+           .call = [f = kind.call, axis](const Tensors& in) -> Tensors { return {f(in[0], axis)}; },
+           .any_shape = true});
+    };
+    add("", {kOpen, 5}, -1);
+    add(" of sequences", {2, kOpen, 3}, -1);
+    add(" along the first axis", {kOpen, 4}, 0);
+    add(" along a middle axis", {2, 5, kOpen}, 1);
+    add(" along a middle axis of many columns", {kOpen, 3, 41}, -2);
   }
+  add_cross_entropy_samples(samples);
   samples.push_back({.op = &difference_op,
                      .name = "the difference of mse",
                      .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
@@ -40,6 +58,34 @@ void add_loss_samples(std::vector<Sample>& samples) {
                        return {apply_one(difference_op, {in[0], in[1]}, NumberOperand{}, {})};
                      },
                      .any_shape = true});
+  add_pair(
+      samples, mae_op, [](const Tensors& in) { return mae(in[0], in[1], kNone); },
+      [](double a, double b, double) { return std::abs(a - b); });
+  const auto huber_of = [](double a, double b, double delta) {
+    const double d = std::abs(a - b);
+    return d <= delta ? d * d / 2 : delta * (d - delta / 2);
+  };
+  const auto apart = [](const OpDef& op) {
+    return [&op](const Tensors& in) {
+      return apply_one(op, {in[0], in[1]}, functors::Delta{0.7}, {});
+    };
+  };
+  add_pair(samples, huber_op, apart(huber_op), huber_of);
+  add_pair(samples, smooth_l1_op, apart(smooth_l1_op), huber_of);
+  add_pair(
+      samples, binary_cross_entropy_with_logits_op,
+      [](const Tensors& in) {
+        return binary_cross_entropy_with_logits(in[0], in[1], {.reduction = LossReduction::none});
+      },
+      [](double x, double z, double) {
+        return -z * std::log(1 / (1 + std::exp(-x))) - (1 - z) * std::log(1 / (1 + std::exp(x)));
+      });
+  add_pair(
+      samples, kl_divergence_op,
+      [](const Tensors& in) {
+        return apply_one(kl_divergence_op, {in[0], in[1]}, NumberOperand{}, {});
+      },
+      [](double log_p, double log_q, double) { return std::exp(log_p) * (log_p - log_q); });
 }
 
 }  // namespace ebb::tests

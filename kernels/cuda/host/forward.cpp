@@ -1,14 +1,16 @@
 // The kernels of the CUDA part as operators name them: each goes on to the one of its name in the
 // part, which was loaded when the device was opened that now runs it.
+#include "ebb/core/kernels/cross_entropy.h"
 #include "ebb/core/kernels/device_figures.h"
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/linear.h"
-#include "ebb/core/kernels/loss.h"
 #include "ebb/core/kernels/lstm.h"
+#include "ebb/core/kernels/norm.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/slice.h"
+#include "ebb/core/kernels/softmax.h"
 #include "ebb/core/kernels/update.h"
 #include "ebb/kernels/cuda/host/load.h"
 #include "ebb/optim/kernels/accumulator.h"

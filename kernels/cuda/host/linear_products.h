@@ -60,11 +60,11 @@ class MatmulProduct {
   Place place(int axis, std::int64_t i) const noexcept {
     std::int64_t step_c = 1;
     for (int inner = 0; inner < axis; ++inner) step_c *= walk_.size(inner);
-    return {i * walk_.step_a(axis) * sizes_[0], i * walk_.step_b(axis) * sizes_[1],
+    return {i * walk_.steps(axis)[0] * sizes_[0], i * walk_.steps(axis)[1] * sizes_[1],
             i * step_c * sizes_[2]};
   }
 
-  BroadcastWalk walk_;
+  BroadcastWalk<2> walk_;
   std::int64_t sizes_[3];  // of a matrix each of a, b and c
   int axis_ = 0;           // what is one product
 };

@@ -1,4 +1,4 @@
-#include "ebb/core/kernels/loss.h"
+#include "ebb/core/kernels/cross_entropy.h"
 
 #include <cmath>
 #include <limits>

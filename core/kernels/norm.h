@@ -1,0 +1,81 @@
+#pragma once
+#include "ebb/core/kernels/kernel.h"
+
+namespace ebb {
+
+// Normalisation: y = (x - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance being
+// those of x itself over some of its elements.
+struct NormAttributes {
+  enum Kind : std::int32_t {
+    layer,  // over the last `number` axes
+    rms,    // the same without the mean, which counts as 0
+    group,  // over each of `number` groups of channels (axis 1) and what is behind them
+    batch,  // over all but the channels, axis `number`
+  };
+  double epsilon = 0;
+  Kind kind = layer;
+  std::int32_t number = 1;
+  std::uint8_t has_scale = 0;  // and, but for rms, has_shift
+  std::uint8_t has_shift = 0;
+  std::uint8_t reserved[6] = {};
+
+  bool has_mean() const noexcept { return kind != rms; }
+};
+
+// x seen as [batch, channels, inner]; scale and shift have a number for each channel. One mean and
+// variance is for the elements of one batch row and group of channels, or of one channel.
+struct NormView {
+  std::int64_t batch = 1, channels = 1, inner = 1;
+  std::int64_t groups = 1;  // 0: one for each channel, over the batch
+
+  NormView() = default;
+  NormView(const Shape& x, const NormAttributes& attributes) noexcept {
+    const int rank = x.rank(), number = attributes.number;
+    int first = 1, last = 1;  // of the axes that channels are
+    if (attributes.kind == NormAttributes::batch) {
+      first = last = number;
+      groups = 0;
+    } else if (attributes.kind == NormAttributes::group) {
+      groups = number;
+    } else {
+      first = rank - number;
+      last = rank - 1;
+    }
+    for (int axis = 0; axis < rank; ++axis)
+      (axis < first ? batch : axis > last ? inner : channels) *= x.dim(axis);
+  }
+
+  // How many means there are, and of how many elements each is.
+  std::int64_t statistics() const noexcept { return groups == 0 ? channels : batch * groups; }
+  std::int64_t per_group() const noexcept { return groups == 0 ? 1 : channels / groups; }
+  std::int64_t terms() const noexcept { return groups == 0 ? batch * inner : per_group() * inner; }
+};
+
+// Inputs of the forward kernels: x (floating), then scale and shift [channels] of its dtype, if the
+// attributes say so. Means and 1 / sqrt(variance + epsilon) are f64 for f64, else f32.
+// Inputs of the backward kernels: dy, x, 1 / sqrt(..), the mean (for rms anything), the scale if
+// there is one; outputs: dx, d_scale, d_shift, those that somebody reads. dx may be dy or x.
+namespace cpu {
+// layer, rms, group. Outputs y, 1 / sqrt(..) and, but for rms, the mean.
+Status norm(const KernelContext&);
+Status norm_backward(const KernelContext&);
+// batch. Outputs y, the mean, the variance of the population (the sum of squares over one less than
+// their number), and 1 / sqrt(..).
+Status batch_norm(const KernelContext&);
+Status batch_norm_backward(const KernelContext&);
+// Inputs x, mean, variance (f64 for f64, else f32), scale, shift; output y.
+Status batch_norm_inference(const KernelContext&);
+MemoryNeeds norm_memory(const MemoryQuery&);
+MemoryNeeds norm_backward_memory(const MemoryQuery&);
+MemoryNeeds batch_norm_memory(const MemoryQuery&);
+MemoryNeeds batch_norm_backward_memory(const MemoryQuery&);
+MemoryNeeds batch_norm_inference_memory(const MemoryQuery&);
+}  // namespace cpu
+// The same, on a GPU.
+namespace cuda {
+KernelFunction norm, norm_backward, batch_norm, batch_norm_backward, batch_norm_inference;
+MemoryNeeds norm_backward_memory(const MemoryQuery&);
+MemoryNeeds batch_norm_memory(const MemoryQuery&);
+MemoryNeeds batch_norm_backward_memory(const MemoryQuery&);
+}  // namespace cuda
+}  // namespace ebb

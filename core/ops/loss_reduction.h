@@ -1,0 +1,15 @@
+#pragma once
+#include <cstdint>
+
+#include "ebb/core/ops/reduce.h"
+
+namespace ebb {
+
+// What is made of the losses of all elements or rows.
+enum class LossReduction : std::uint8_t { mean, sum, none };
+
+namespace detail {
+Tensor reduce_losses(const Operand& losses, LossReduction reduction);
+}
+
+}  // namespace ebb

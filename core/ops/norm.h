@@ -1,0 +1,60 @@
+#pragma once
+#include "ebb/core/ops/random.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// Normalisations: (x - mean) / sqrt(variance + epsilon) * scale + shift, of x's shape and dtype, a
+// floating one; mean and variance (the mean of squared distances from it) are those of x over some
+// of its elements, in float for f16 and bf16. One kernel forward, which keeps x and two numbers for
+// each mean, and one rule backward. Gradients of any order. Throw ShapeError.
+
+struct LayerNormOptions {
+  int axes = 1;  // the last so many
+  double epsilon = 1e-5;
+};
+
+// Over the last axes of each row. scale and shift have the shape of these axes; without them 1 and
+// 0. Ba, Kiros and Hinton, "Layer normalization", 2016.
+Tensor layer_norm(const Operand& x, const Operand& scale, const Operand& shift,
+                  const LayerNormOptions& options = {});
+Tensor layer_norm(const Operand& x, const LayerNormOptions& options = {});
+
+// x / sqrt(mean(x^2) + epsilon) * scale, over the last axes. Zhang and Sennrich, "Root mean square
+// layer normalization", 2019.
+Tensor rms_norm(const Operand& x, const Operand& scale, const LayerNormOptions& options = {});
+Tensor rms_norm(const Operand& x, const LayerNormOptions& options = {});
+
+// Over each group of neighbouring channels and all that is behind them: x [batch, channels, ..],
+// scale and shift [channels], whose number is a multiple of the groups'. Wu and He, "Group
+// normalization", 2018. The second derivative needs all sizes but the batch known when a graph is
+// built.
+struct GroupNormOptions {
+  double epsilon = 1e-5;
+};
+Tensor group_norm(const Operand& x, int groups, const Operand& scale, const Operand& shift,
+                  const GroupNormOptions& options = {});
+
+struct BatchNormOptions {
+  Phase phase = Phase::inference;
+  int axis = 1;  // the channels
+  double momentum = 0.1;
+  double epsilon = 1e-5;
+};
+
+// Over all but the channels: x [batch, channels, ..] or with another axis; the others [channels].
+// In training mean and variance are those of the batch, and the running ones become running (1 -
+// momentum) + momentum batch, in place, the variance being the one over one element less (as in
+// PyTorch; Keras calls 1 - momentum the momentum). In a graph whatever reads the result makes this
+// update in the same run. In inference mean and variance are the running ones, of which no gradient
+// is taken. They are f32 beside f16 and bf16. Ioffe and Szegedy, "Batch normalization", 2015.
+// Throws ShapeError in training for one element a channel, which has no variance.
+Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
+                  const Tensor& running_mean, const Tensor& running_variance,
+                  const BatchNormOptions& options = {});
+
+extern const OpDef layer_norm_op, rms_norm_op, group_norm_op, norm_backward_op, batch_norm_op,
+    batch_norm_backward_op, batch_norm_inference_op;
+
+}  // namespace ebb

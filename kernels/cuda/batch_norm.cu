@@ -1,0 +1,181 @@
+#include <cmath>
+
+#include "ebb/kernels/cuda/channel_sums.h"
+
+namespace ebb::cuda {
+namespace {
+
+template <class T>
+struct Value {
+  using A = Accumulate<T>;
+  static constexpr int kSums = 1;
+  const T* x;
+  __device__ void operator()(std::int64_t at, std::int64_t, std::int64_t, A (&terms)[1]) const {
+    terms[0] = static_cast<A>(x[at]);
+  }
+};
+template <class T>
+struct SquaredDistance {
+  using A = Accumulate<T>;
+  static constexpr int kSums = 1;
+  const T* x;
+  const A* mean;
+  __device__ void operator()(std::int64_t at, std::int64_t, std::int64_t c, A (&terms)[1]) const {
+    const A d = static_cast<A>(x[at]) - mean[c];
+    terms[0] = d * d;
+  }
+};
+
+template <class A>
+struct WriteMean {
+  A* mean;
+  double terms;
+  __device__ void operator()(std::int64_t c, const double (&totals)[1]) const {
+    mean[c] = static_cast<A>(totals[0] / terms);
+  }
+};
+template <class A>
+struct WriteVariance {
+  A *variance, *inverse;
+  double terms, epsilon;
+  __device__ void operator()(std::int64_t c, const double (&totals)[1]) const {
+    variance[c] = static_cast<A>(totals[0] / (terms - 1));
+    inverse[c] = static_cast<A>(1 / std::sqrt(totals[0] / terms + epsilon));
+  }
+};
+// The gradients of scale and shift, and their shares of an element.
+template <class T>
+struct WriteShares {
+  T *d_scale, *d_shift;
+  Accumulate<T>* shares;
+  std::int64_t channels;
+  double terms;
+  __device__ void operator()(std::int64_t c, const double (&totals)[2]) const {
+    using A = Accumulate<T>;
+    if (d_shift != nullptr) d_shift[c] = convert<T>(totals[0]);
+    if (d_scale != nullptr) d_scale[c] = convert<T>(totals[1]);
+    shares[c] = static_cast<A>(totals[0] / terms);
+    shares[channels + c] = static_cast<A>(totals[1] / terms);
+  }
+};
+
+// Numbers by channel; an inverse of null is that of the variance.
+template <class T>
+struct Channels {
+  using A = Accumulate<T>;
+  const A *mean, *inverse, *variance;
+  const T *scale, *shift;
+  double epsilon;
+
+  __device__ A inverse_of(std::int64_t c) const {
+    if (inverse != nullptr) return inverse[c];
+    return static_cast<A>(1 / std::sqrt(static_cast<double>(variance[c]) + epsilon));
+  }
+};
+
+__device__ inline std::int64_t channel(const NormView& view, std::int64_t at) {
+  const std::int64_t before = quotient(at, view.inner);
+  return before - quotient(before, view.channels) * view.channels;
+}
+
+template <class T>
+__global__ void normalise_kernel(NormView view, std::int64_t count, const T* x, Channels<T> of,
+                                 T* y) {
+  using A = Accumulate<T>;
+  for (std::int64_t i = grid_thread(); i < count; i += grid_threads()) {
+    const std::int64_t c = channel(view, i);
+    const A normal = (static_cast<A>(x[i]) - of.mean[c]) * of.inverse_of(c);
+    y[i] = static_cast<T>(normal * static_cast<A>(of.scale[c]) + static_cast<A>(of.shift[c]));
+  }
+}
+
+template <class T>
+__global__ void batch_norm_backward_kernel(NormView view, std::int64_t count, const T* dy,
+                                           const T* x, Channels<T> of, const Accumulate<T>* shares,
+                                           T* dx) {
+  using A = Accumulate<T>;
+  for (std::int64_t i = grid_thread(); i < count; i += grid_threads()) {
+    const std::int64_t c = channel(view, i);
+    const A normal = (static_cast<A>(x[i]) - of.mean[c]) * of.inverse[c];
+    const A g = (static_cast<A>(dy[i]) - shares[c]) - normal * shares[view.channels + c];
+    dx[i] = static_cast<T>(g * (of.inverse[c] * static_cast<A>(of.scale[c])));
+  }
+}
+
+template <class T>
+Status normalise(const KernelContext& context, const NormView& view, const Channels<T>& of) {
+  const std::int64_t count = context.outputs[0].elements();
+  if (count == 0) return {};
+  return launch(stream_of(context), normalise_kernel<T>, blocks_for(count), kThreads, view, count,
+                context.inputs[0].as<const T>(), of, context.outputs[0].as<T>());
+}
+
+}  // namespace
+
+Status batch_norm(const KernelContext& context) {
+  const auto& attributes = context.attribute<NormAttributes>();
+  const NormView view(context.inputs[0].spec.shape, attributes);
+  cudaStream_t stream = stream_of(context);
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    using A = Accumulate<T>;
+    const NormWorkspace<A> workspace(context.workspace, view, 1, 1);
+    const T* x = context.inputs[0].as<const T>();
+    A *mean = context.outputs[1].as<A>(), *variance = context.outputs[2].as<A>();
+    A* inverse =
+        context.outputs[3].data != nullptr ? context.outputs[3].as<A>() : workspace.numbers;
+    const auto terms = static_cast<double>(view.terms());
+    Status status =
+        sum_channels(stream, view, workspace.partial, Value<T>{x}, WriteMean<A>{mean, terms});
+    if (!status.ok()) return status;
+    status = sum_channels(stream, view, workspace.partial, SquaredDistance<T>{x, mean},
+                          WriteVariance<A>{variance, inverse, terms, attributes.epsilon});
+    if (!status.ok()) return status;
+    return normalise(context, view,
+                     Channels<T>{mean, inverse, nullptr, context.inputs[1].as<const T>(),
+                                 context.inputs[2].as<const T>(), 0});
+  });
+}
+
+Status batch_norm_backward(const KernelContext& context) {
+  const NormView view(context.inputs[1].spec.shape, context.attribute<NormAttributes>());
+  cudaStream_t stream = stream_of(context);
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    using A = Accumulate<T>;
+    const NormWorkspace<A> workspace(context.workspace, view, 2, 2);
+    const T *dy = context.inputs[0].as<const T>(), *x = context.inputs[1].as<const T>();
+    const Channels<T> of{context.inputs[3].as<const A>(),
+                         context.inputs[2].as<const A>(),
+                         nullptr,
+                         context.inputs[4].as<const T>(),
+                         nullptr,
+                         0};
+    T *dx = context.outputs[0].as<T>(), *d_scale = context.outputs[1].as<T>(),
+      *d_shift = context.outputs[2].as<T>();
+    const GradientTerm<T> term{
+        dy, x, of.mean, of.inverse, 0, 1, dx != nullptr || d_scale != nullptr};
+    const WriteShares<T> write{d_scale, d_shift, workspace.numbers, view.channels,
+                               static_cast<double>(view.terms())};
+    const Status status = sum_channels(stream, view, workspace.partial, term, write);
+    const std::int64_t count = context.inputs[1].elements();
+    if (!status.ok() || dx == nullptr || count == 0) return status;
+    return launch(stream, batch_norm_backward_kernel<T>, blocks_for(count), kThreads, view, count,
+                  dy, x, of, workspace.numbers, dx);
+  });
+}
+
+Status batch_norm_inference(const KernelContext& context) {
+  const auto& attributes = context.attribute<NormAttributes>();
+  const NormView view(context.inputs[0].spec.shape, attributes);
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    using A = Accumulate<T>;
+    return normalise(context, view,
+                     Channels<T>{context.inputs[1].as<const A>(), nullptr,
+                                 context.inputs[2].as<const A>(), context.inputs[3].as<const T>(),
+                                 context.inputs[4].as<const T>(), attributes.epsilon});
+  });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,247 @@
+#include "ebb/core/kernels/cross_entropy.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "ebb/core/kernels/convert.h"
+#include "ebb/kernels/cuda/grid.h"
+#include "ebb/kernels/cuda/softmax_row.h"
+
+namespace ebb::cuda {
+namespace {
+
+// Scores [rows, classes] and what they should be; L is T for probabilities.
+template <class T, class L>
+struct Rows {
+  using A = Accumulate<T>;
+  static constexpr bool kLabels = !std::is_same_v<T, L>;
+  const T* scores;
+  const L* labels;
+  const T* weights;  // or null
+  const A* total;    // or null
+  std::int64_t rows, classes;
+  std::int64_t ignored;
+  A smoothing;
+  bool has_ignored, is_mean;
+
+  __device__ bool ignores(std::int64_t label) const { return has_ignored && label == ignored; }
+  __device__ bool knows(std::int64_t label) const { return label >= 0 && label < classes; }
+  __device__ A weight(std::int64_t label) const {
+    return weights == nullptr ? A(1) : static_cast<A>(weights[label]);
+  }
+  // Whether targets are more than the label's own part.
+  __device__ bool spreads() const { return !kLabels || smoothing != 0; }
+  __device__ A spread_target(std::int64_t row, std::int64_t c) const {
+    A t = smoothing / static_cast<A>(classes);
+    if constexpr (!kLabels) t += (1 - smoothing) * static_cast<A>(labels[row * classes + c]);
+    return t * weight(c);
+  }
+  __device__ double divisor() const {
+    if (total != nullptr) return static_cast<double>(*total);
+    return is_mean ? static_cast<double>(rows) : 1;
+  }
+};
+
+// The loss of each row, if `losses` is there; else their sum divided, or with several blocks that
+// of each into `partial`.
+template <class Group, class T, class L>
+__global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, int threads) {
+  using A = Accumulate<T>;
+  __shared__ double scratch[kWarp];
+  const Group group(threads, scratch);
+  double total = 0;
+  for_rows(group, in.rows, [&](std::int64_t row, bool there) {
+    const T* scores = in.scores + row * in.classes;
+    const std::int64_t count = there ? in.classes : 0;
+    const A shift = largest_score(group, scores, count);
+    const double log_sum = std::log(sum_of_exponentials<false>(group, scores, count, shift));
+    double loss = 0;
+    if (in.spreads()) {
+      const auto target = [&](std::int64_t c) { return in.spread_target(row, c); };
+      const double targets = group.sum(strided_sum(group.thread(), count, group.threads(), target));
+      const double distances =
+          group.sum(strided_sum(group.thread(), count, group.threads(), [&](std::int64_t c) {
+            const A t = target(c);
+            return t == 0 ? t : t * (shift - static_cast<A>(scores[c]));
+          }));
+      loss = log_sum * targets + distances;
+    }
+    if (!there || group.thread() != 0) return;
+    if constexpr (Rows<T, L>::kLabels) {
+      const auto label = static_cast<std::int64_t>(in.labels[row]);
+      if (in.ignores(label)) {
+        loss = 0;
+      } else if (in.knows(label)) {
+        loss += static_cast<double>((1 - in.smoothing) * in.weight(label)) *
+                (log_sum + (static_cast<double>(shift) - convert<double>(scores[label])));
+      } else {
+        loss = std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+    if (losses != nullptr) losses[row] = convert<T>(loss);
+    total += loss;
+  });
+  if (losses != nullptr) return;
+  total = BlockGroup(0, scratch).sum(total);
+  if (threadIdx.x != 0) return;
+  if (partial != nullptr) {
+    partial[blockIdx.x] = total;
+  } else {
+    *out = convert<T>(total / in.divisor());
+  }
+}
+
+template <class T, class L>
+__global__ void finish_kernel(Rows<T, L> in, const double* partial, std::int64_t parts, T* out) {
+  __shared__ double scratch[kWarp];
+  const BlockGroup group(0, scratch);
+  const double total = group.sum(strided_sum(group.thread(), parts, group.threads(),
+                                             [&](std::int64_t i) { return partial[i]; }));
+  if (threadIdx.x == 0) *out = convert<T>(total / in.divisor());
+}
+
+template <class Group, class T, class L>
+__global__ void loss_backward_kernel(Rows<T, L> in, const T* dy, bool dy_of_rows, T* out,
+                                     int threads) {
+  using A = Accumulate<T>;
+  __shared__ double scratch[kWarp];
+  const Group group(threads, scratch);
+  const A all = dy_of_rows ? A(0) : static_cast<A>(convert<double>(*dy) / in.divisor());
+  for_rows(group, in.rows, [&](std::int64_t row, bool there) {
+    const T* scores = in.scores + row * in.classes;
+    const std::int64_t count = there ? in.classes : 0;
+    const A shift = largest_score(group, scores, count);
+    const double sum = sum_of_exponentials<true>(group, scores, count, shift);
+    double targets = 0;
+    if (in.spreads())
+      targets = group.sum(strided_sum(group.thread(), count, group.threads(),
+                                      [&](std::int64_t c) { return in.spread_target(row, c); }));
+    if (!there) return;
+    A scale = dy_of_rows ? static_cast<A>(dy[row]) : all, of_label = 0;
+    std::int64_t label = -1;
+    if constexpr (Rows<T, L>::kLabels) {
+      label = static_cast<std::int64_t>(in.labels[row]);
+      if (in.ignores(label)) {
+        for (std::int64_t j = group.thread(); j < count; j += group.threads())
+          out[row * in.classes + j] = static_cast<T>(A(0));
+        return;
+      }
+      if (in.knows(label)) {
+        of_label = (1 - in.smoothing) * in.weight(label);
+        targets += static_cast<double>(of_label);
+      } else {
+        scale = std::numeric_limits<A>::quiet_NaN();
+      }
+    }
+    const A factor = static_cast<A>(static_cast<double>(scale) * targets / sum);
+    for (std::int64_t j = group.thread(); j < count; j += group.threads()) {
+      A y = exp_of_difference(static_cast<A>(scores[j]), shift) * factor;
+      if (in.spreads()) y -= scale * in.spread_target(row, j);
+      out[row * in.classes + j] = static_cast<T>(j == label ? y - scale * of_label : y);
+    }
+  });
+}
+
+template <class T, class L>
+__global__ void label_weights_kernel(Rows<T, L> in, Accumulate<T>* out) {
+  for (std::int64_t i = grid_thread(); i < in.rows; i += grid_threads()) {
+    const auto label = static_cast<std::int64_t>(in.labels[i]);
+    out[i] = in.ignores(label) ? 0
+             : in.knows(label) ? in.weight(label)
+                               : std::numeric_limits<Accumulate<T>>::quiet_NaN();
+  }
+}
+
+// The weights, if they are there, are input `weights`.
+template <class T, class L>
+Rows<T, L> rows_of(const KernelContext& context, std::size_t weights) noexcept {
+  const auto& attributes = context.attribute<CrossEntropyAttributes>();
+  const Buffer& scores = context.inputs[0];
+  Rows<T, L> rows{};
+  rows.scores = scores.as<const T>();
+  rows.labels = context.inputs[1].as<const L>();
+  if (attributes.has_weights != 0) rows.weights = context.inputs[weights].as<const T>();
+  if (attributes.has_total != 0)
+    rows.total = context.inputs[attributes.has_weights != 0 ? weights + 1 : weights]
+                     .as<const Accumulate<T>>();
+  rows.rows = 1;
+  for (int axis = 0; axis + 1 < scores.spec.shape.rank(); ++axis)
+    rows.rows *= scores.spec.shape.dim(axis);
+  rows.classes = scores.spec.shape.dim(-1);
+  rows.ignored = attributes.ignored;
+  rows.smoothing = static_cast<Accumulate<T>>(attributes.smoothing);
+  rows.has_ignored = attributes.has_ignored != 0;
+  rows.is_mean = attributes.reduction == CrossEntropyAttributes::mean;
+  return rows;
+}
+
+// Calls f(Rows).
+template <class F>
+Status for_scores_and_labels(const KernelContext& context, std::size_t weights,
+                             const F& f) noexcept {
+  return for_floating(context.inputs[0].spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    switch (context.inputs[1].spec.dtype) {
+      case DType::i32:
+        return f(rows_of<T, std::int32_t>(context, weights));
+      case DType::i64:
+        return f(rows_of<T, std::int64_t>(context, weights));
+      default:
+        return f(rows_of<T, T>(context, weights));
+    }
+  });
+}
+
+bool is_reduced(const KernelContext& context) noexcept {
+  return context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
+}
+
+}  // namespace
+
+Status softmax_cross_entropy(const KernelContext& context) {
+  const bool reduced = is_reduced(context);
+  return for_scores_and_labels(context, 2, [&]<class T, class L>(const Rows<T, L>& in) {
+    const RowMeanPlan plan(in.rows, in.classes);
+    cudaStream_t stream = stream_of(context);
+    T* out = context.outputs[0].as<T>();
+    if (!reduced && in.rows == 0) return Status{};
+    double* partial =
+        plan.blocks == 1 || !reduced ? nullptr : static_cast<double*>(context.workspace);
+    const auto kernel =
+        plan.threads == 0 ? loss_kernel<BlockGroup, T, L> : loss_kernel<LaneGroup, T, L>;
+    const unsigned blocks = reduced ? static_cast<unsigned>(plan.blocks)
+                                    : blocks_for(in.rows, rows_of_block(plan.threads));
+    const Status rows = launch(stream, kernel, blocks, kRowThreads, in, reduced ? nullptr : out,
+                               out, partial, plan.threads);
+    if (!rows.ok() || partial == nullptr) return rows;
+    return launch(stream, finish_kernel<T, L>, 1u, kRowThreads, in, partial, plan.blocks, out);
+  });
+}
+
+Status softmax_cross_entropy_backward(const KernelContext& context) {
+  const bool reduced = is_reduced(context);
+  return for_scores_and_labels(context, 3, [&]<class T, class L>(const Rows<T, L>& in) {
+    if (in.rows * in.classes == 0) return Status{};
+    const int threads = threads_of_row(in.classes);
+    const auto kernel = threads == 0 ? loss_backward_kernel<BlockGroup, T, L>
+                                     : loss_backward_kernel<LaneGroup, T, L>;
+    return launch(stream_of(context), kernel, blocks_for(in.rows, rows_of_block(threads)),
+                  kRowThreads, in, context.inputs[2].as<const T>(), !reduced,
+                  context.outputs[0].as<T>(), threads);
+  });
+}
+
+Status label_weights(const KernelContext& context) {
+  return for_scores_and_labels(context, 2, [&]<class T, class L>(const Rows<T, L>& in) {
+    if constexpr (Rows<T, L>::kLabels) {
+      if (in.rows == 0) return Status{};
+      return launch(stream_of(context), label_weights_kernel<T, L>, blocks_for(in.rows), kThreads,
+                    in, context.outputs[0].as<Accumulate<T>>());
+    } else {
+      return kNoKernel;
+    }
+  });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,76 @@
+#include "ebb/models/norm.h"
+
+#include "ebb/core/parameters/declaring.h"
+#include "ebb/models/detail/sizes.h"
+
+namespace ebb::models {
+namespace {
+
+struct Scaling {
+  Tensor scale, shift;
+
+  Scaling(const Parameters& parameters, const Shape& shape)
+      : scale(parameters.declare("scale", shape, initializers::constant(1))),
+        shift(parameters.declare("shift", shape, initializers::zeros())) {}
+};
+
+}  // namespace
+
+LayerNorm::LayerNorm(const Parameters& parameters, const Shape& sizes, double epsilon,
+                     CallSite site)
+    : options_{.axes = sizes.rank(), .epsilon = epsilon} {
+  const ebb::detail::Declaring at(parameters, site);
+  require_size("layer_norm", "the number of axes", sizes.rank());
+  for (const std::int64_t size : sizes.dims()) require_size("layer_norm", "a size", size);
+  Scaling scaling(parameters, sizes);
+  scale_ = std::move(scaling.scale);
+  shift_ = std::move(scaling.shift);
+}
+
+Tensor LayerNorm::operator()(const Tensor& x, CallSite site) const {
+  return layer_norm({x, site}, scale_, shift_, options_);
+}
+
+GroupNorm::GroupNorm(const Parameters& parameters, int groups, std::int64_t channels,
+                     double epsilon, CallSite site)
+    : groups_(groups), options_{.epsilon = epsilon} {
+  const ebb::detail::Declaring at(parameters, site);
+  require_size("group_norm", "groups", groups);
+  require_size("group_norm", "channels", channels);
+  if (channels % groups != 0)
+    throw Error(ebb::detail::message("group_norm",
+                                     "channels = " + std::to_string(channels) +
+                                         " is no multiple of groups = " + std::to_string(groups),
+                                     site));
+  Scaling scaling(parameters, {channels});
+  scale_ = std::move(scaling.scale);
+  shift_ = std::move(scaling.shift);
+}
+
+Tensor GroupNorm::operator()(const Tensor& x, CallSite site) const {
+  return group_norm({x, site}, groups_, scale_, shift_, options_);
+}
+
+BatchNorm::BatchNorm(const Parameters& parameters, std::int64_t channels,
+                     const BatchNormLayerOptions& options, CallSite site)
+    : options_(options) {
+  const ebb::detail::Declaring at(parameters, site);
+  require_size("batch_norm", "channels", channels);
+  Scaling scaling(parameters, {channels});
+  scale_ = std::move(scaling.scale);
+  shift_ = std::move(scaling.shift);
+  const DType dtype = parameters.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  running_mean_ = parameters.state("running_mean", {channels}, initializers::zeros(), dtype);
+  running_variance_ =
+      parameters.state("running_variance", {channels}, initializers::constant(1), dtype);
+}
+
+Tensor BatchNorm::operator()(const Tensor& x, Phase phase, CallSite site) const {
+  return batch_norm({x, site}, scale_, shift_, running_mean_, running_variance_,
+                    {.phase = phase,
+                     .axis = options_.axis,
+                     .momentum = options_.momentum,
+                     .epsilon = options_.epsilon});
+}
+
+}  // namespace ebb::models

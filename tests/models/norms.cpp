@@ -1,0 +1,142 @@
+// Normalisations against PyTorch's (tests/golden/make_norms.py), and what running statistics do.
+#include "ebb/models/norm.h"
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/graph/session.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-4 : 1e-11; }
+// Gradients that nearly cancel: PyTorch's own of f32 are up to 5e-4 from those of f64.
+double tolerance_of_gradients(DType dtype) { return dtype == DType::f32 ? 1e-3 : 1e-11; }
+
+struct Norms {
+  explicit Norms(const Parameters& parameters)
+      : batch(parameters.scope("batch"), 6),
+        group(parameters.scope("group"), 3, 6),
+        layer(parameters.scope("layer"), {5}) {}
+  Tensor operator()(const Tensor& x, Phase phase) const {
+    return layer(tanh(group(tanh(batch(x, phase)))));
+  }
+  models::BatchNorm batch;
+  models::GroupNorm group;
+  models::LayerNorm layer;
+};
+
+}  // namespace
+
+TEST_CASE("normalisations in eager compute and learn what PyTorch's do", "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Golden golden(std::string("norms_") + name(dtype));
+  const double near = tolerance(dtype);
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const Norms model(parameters);
+  parameters.load(golden.path());
+  const Tensor x = golden["x"].with_grad(), y = golden["y"];
+  const optim::Adam adam({.learning_rate = 0.01});
+  std::vector<double> losses;
+  for (int step = 0; step < 10; ++step) {
+    const Tensor out = model(x, Phase::training), loss = mse(out, y);
+    losses.push_back(values_of(loss)[0]);
+    if (step == 0) {
+      CHECK(distance(out, golden["output"]) < near);
+      Tensors of = {x};
+      for (const auto& entry : parameters.entries()) of.push_back(entry.tensor);
+      const Tensors g = gradients(loss, of, {.retain_graph = true});
+      CHECK(distance(g[0], golden["gradient.x"]) < tolerance_of_gradients(dtype));
+      for (std::size_t i = 1; i < g.size(); ++i) {
+        const std::string& name = parameters.entries()[i - 1].name;
+        INFO(name);
+        CHECK(distance(g[i], golden["gradient." + name]) < tolerance_of_gradients(dtype));
+      }
+    }
+    adam.minimize(loss, parameters);
+  }
+  CHECK(distance(losses, values_of(golden["losses"])) < near);
+  for (const auto* list : {&parameters.entries(), &parameters.states()})
+    for (const auto& [name, tensor] : *list) {
+      INFO(name);
+      CHECK(distance(tensor, golden["after." + name]) < near);
+    }
+  CHECK(distance(model(x, Phase::inference), golden["evaluated"]) < near);
+}
+
+TEST_CASE("normalisations in a session compute and learn what PyTorch's do", "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Golden golden(std::string("norms_") + name(dtype));
+  const double near = tolerance(dtype);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", dtype, {-1, 6, 5}),
+               y = graph.placeholder("y", dtype, {-1, 6, 5});
+  const Parameters parameters(graph, Seed{1}, dtype);
+  const Norms model(parameters);
+  const Tensor out = model(x, Phase::training), evaluated = model(x, Phase::inference);
+  const Tensor train = optim::Adam({.learning_rate = 0.01}).minimize(mse(out, y), parameters);
+  Session session(graph);
+  session.initialize(parameters);
+  session.restore(golden.path());
+  const Feeds feeds = {{x, golden["x"]}, {y, golden["y"]}};
+  const auto state = [&](const char* name) { return session.value(parameters[name]); };
+  // Reading what evaluates updates nothing; a step does, once, in its own run.
+  static_cast<void>(session.run(evaluated, feeds));
+  CHECK(bit_equal(state("batch.running_mean"), golden["batch.running_mean"]));
+  std::vector<double> losses;
+  for (int step = 0; step < 10; ++step) losses.push_back(values_of(session.run(train, feeds))[0]);
+  CHECK(distance(losses, values_of(golden["losses"])) < near);
+  for (const auto* list : {&parameters.entries(), &parameters.states()})
+    for (const auto& [name, tensor] : *list) {
+      INFO(name);
+      CHECK(distance(session.value(tensor), golden["after." + name]) < near);
+    }
+  CHECK(distance(session.run(evaluated, feeds), golden["evaluated"]) < near);
+}
+
+TEST_CASE("the running statistics of 16 bits are f32, and those of a batch enter them",
+          "[models]") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16);
+  const Parameters parameters(Device::cpu(), Seed{1}, dtype);
+  const models::BatchNorm norm(parameters, 2, {.momentum = 0.5});
+  CHECK(parameters["running_mean"].dtype() == DType::f32);
+  const Tensor x = cast(Tensor::from({{1.0f, 2.0f}, {3.0f, 6.0f}}), dtype);
+  const Tensor y = norm(x, Phase::training);
+  CHECK(y.dtype() == dtype);
+  CHECK(values_of(parameters["running_mean"]) == std::vector<double>{1, 2});
+  CHECK(values_of(parameters["running_variance"]) == std::vector<double>{1.5, 4.5});
+  CHECK_FALSE(parameters["running_mean"].requires_grad());
+  const Tensor z = norm(x);  // changes nothing
+  CHECK(values_of(parameters["running_mean"]) == std::vector<double>{1, 2});
+  CHECK(z.shape() == x.shape());
+}
+
+TEST_CASE("a batch norm whose step fails, and one without elements enough, say so", "[models]") {
+  const Parameters parameters(Device::cpu());
+  const models::BatchNorm norm(parameters, 3);
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return norm(Tensor::zeros({1, 3}), Phase::training); };
+  CHECK_ERROR(wrong(), ShapeError,
+              "[batch_norm] takes more than one element of each channel: one has no variance");
+  CHECK_ERROR(wrong(), ShapeError, ":" + std::to_string(run) + ")");
+  CHECK(values_of(parameters["running_variance"]) == std::vector<double>(3, 1));
+  CHECK_ERROR(norm(Tensor::zeros({2, 4}), Phase::training), ShapeError, "[batch_norm] ");
+  CHECK_ERROR(norm(Tensor::zeros({2, 4})), ShapeError, "[batch_norm] scale and shift must be [4]");
+  CHECK_ERROR(norm(Tensor::zeros({3})), ShapeError, "[batch_norm] there is no axis 1");
+  CHECK_ERROR(models::GroupNorm(parameters.scope("g"), 4, 6), Error,
+              "[group_norm] channels = 6 is no multiple of groups = 4");
+  CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {0}), Error,
+              "[layer_norm] a size = 0 is below 1");
+  CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {}), Error,
+              "[layer_norm] the number of axes = 0 is below 1");
+  const models::LayerNorm layer(parameters.scope("l"), {2, 3});
+  CHECK_ERROR(layer(Tensor::zeros({2, 2})), ShapeError,
+              "[layer_norm] scale and shift must be [2, 2]; inputs are f32[2, 2], f32[2, 3], "
+              "f32[2, 3]");
+}
+
+}  // namespace ebb::tests

@@ -1,0 +1,215 @@
+// Losses: PyTorch's values (tests/golden/make_losses.py), options, and what they refuse.
+#include "ebb/core/ops/loss.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+using enum LossReduction;
+using Doubles = std::vector<double>;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+struct Named {
+  std::string name;
+  Tensor loss, of;  // and what the gradient is taken of
+};
+
+// Every loss of the golden file.
+std::vector<Named> losses(const Golden& golden, LossReduction reduction) {
+  const Tensor scores = golden["scores"].with_grad(), a = golden["a"].with_grad();
+  const Tensor labels = golden["labels"], p = golden["probabilities"], w = golden["weights"],
+               b = golden["b"], z = golden["targets"], positive = golden["positive_weight"];
+  std::vector<Named> all;
+  const auto of_scores = [&](const char* name, const Tensor& target, CrossEntropyOptions options) {
+    options.reduction = reduction;
+    if (target.dtype() == DType::i64) options.ignored_label = -100;
+    all.push_back({name, softmax_cross_entropy(scores, target, options), scores});
+  };
+  of_scores("labels.", labels, {});
+  of_scores("labels.weights.", labels, {.weights = w});
+  of_scores("labels.weights.smoothed.", labels, {.weights = w, .label_smoothing = 0.2});
+  of_scores("probabilities.", p, {});
+  of_scores("probabilities.weights.smoothed.", p, {.weights = w, .label_smoothing = 0.2});
+  const LossOptions how{reduction};
+  all.push_back({"mse.", mse(a, b, how), a});
+  all.push_back({"mae.", mae(a, b, how), a});
+  all.push_back({"huber.", huber(a, b, {.delta = 0.7, .reduction = reduction}), a});
+  all.push_back({"smooth_l1.", smooth_l1(a, b, {.beta = 0.7, .reduction = reduction}), a});
+  all.push_back({"binary.", binary_cross_entropy_with_logits(a, z, {.reduction = reduction}), a});
+  all.push_back(
+      {"binary.weights.",
+       binary_cross_entropy_with_logits(
+           a, z, {.weights = positive, .positive_weight = positive, .reduction = reduction}),
+       a});
+  all.push_back({"kl.", kl_divergence(log_softmax(b), log_softmax(a), how), a});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("Losses and their gradients are PyTorch's, with every reduction and option") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Golden golden(std::string("losses_") + name(dtype));
+  const double near = dtype == DType::f32 ? 2e-6 : 1e-14;
+  const struct {
+    LossReduction reduction;
+    const char* name;
+  } reductions[] = {{mean, "mean"}, {LossReduction::sum, "sum"}, {none, "none"}};
+  for (const auto& how : reductions)
+    for (const Named& named : losses(golden, how.reduction)) {
+      const std::string name = named.name + how.name;
+      INFO(name << ", " << ebb::name(dtype));
+      CHECK(distance(named.loss, golden[name]) < near);
+      const Tensor gradient = gradients(ebb::sum(named.loss), {named.of})[0];
+      CHECK(distance(gradient, golden["gradient." + name]) < near);
+    }
+}
+
+TEST_CASE("A session computes the losses of eager, bit for bit, of a batch that was open") {
+  const Golden golden("losses_f32");
+  const Tensor scores = golden["scores"], labels = golden["labels"], w = golden["weights"];
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 3, 7}),
+               y = graph.placeholder("y", DType::i64, {-1, -1});
+  const CrossEntropyOptions how{.weights = w, .label_smoothing = 0.1, .ignored_label = -100};
+  const Tensor loss = softmax_cross_entropy(x, y, how), gradient = gradients(loss, {x})[0];
+  Session session(graph);
+  const Tensors values = session.run(Tensors{loss, gradient}, {{x, scores}, {y, labels}});
+  const Tensor leaf = scores.with_grad(), eager = softmax_cross_entropy(leaf, labels, how);
+  CHECK(bit_equal(values[0], eager));
+  CHECK(bit_equal(values[1], gradients(eager, {leaf})[0]));
+}
+
+TEST_CASE("The mean of no row is NaN, the sum 0, and an ignored row has no gradient") {
+  const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}}).with_grad();
+  const Tensor none_left = Tensor::from({-1, -1});
+  CHECK(std::isnan(values_of(softmax_cross_entropy(x, none_left, {.ignored_label = -1}))[0]));
+  const Tensor sum_of =
+      softmax_cross_entropy(x, none_left, {.ignored_label = -1, .reduction = LossReduction::sum});
+  CHECK(values_of(sum_of) == Doubles{0});
+  const Tensor one = softmax_cross_entropy(x, Tensor::from({-1, 0}), {.ignored_label = -1});
+  const Doubles g = values_of(gradients(one, {x})[0]);
+  CHECK(g[0] == 0);
+  CHECK(g[1] == 0);
+  CHECK(std::abs(g[3] - 1 / (1 + std::exp(-1.0))) < 1e-15);
+  CHECK(std::isnan(values_of(softmax_cross_entropy(x, Tensor::from({-1, 0})))[0]));
+  CHECK(std::isnan(
+      values_of(softmax_cross_entropy(x, Tensor::from({-2, 0}), {.ignored_label = -1}))[0]));
+  // A class that is masked out, and not asked for.
+  const Tensor masked = Tensor::from({{1.0, -std::numeric_limits<double>::infinity(), 3.0}});
+  const Tensor p = Tensor::from({{0.5, 0.0, 0.5}});
+  CHECK(std::isfinite(values_of(softmax_cross_entropy(masked, p))[0]));
+}
+
+TEST_CASE("Labels that are checked are an error where they are out of range, by number") {
+  const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}});
+  const CrossEntropyOptions checked{.ignored_label = 7, .check_labels = true};
+  CHECK(std::isfinite(values_of(softmax_cross_entropy(x, Tensor::from({7, 1}), checked))[0]));
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return softmax_cross_entropy(x, Tensor::from({0, 2}), checked); };
+  CHECK_ERROR(wrong(), Error,
+              "[softmax_cross_entropy] label 1 is 2, out of range for 2 classes (" __FILE__ ":" +
+                  std::to_string(run) + ")");
+  Graph graph;
+  const Tensor y = graph.placeholder("y", DType::i32, {2});
+  CHECK_ERROR(softmax_cross_entropy(x, y, checked), Error,
+              "[softmax_cross_entropy] check_labels reads labels, which have no values");
+}
+
+TEST_CASE("Small losses are as accurate as large ones, and large ones do not overflow") {
+  const Tensor x = Tensor::from({40.0, -40.0, 800.0, -800.0, 0.0}),
+               z = Tensor::from({1.0, 0.0, 0.0, 1.0, 0.5});
+  const Doubles loss = values_of(binary_cross_entropy_with_logits(x, z, {.reduction = none}));
+  CHECK(std::abs(loss[0] / std::exp(-40.0) - 1) < 1e-14);
+  CHECK(std::abs(loss[1] / std::exp(-40.0) - 1) < 1e-14);
+  CHECK(loss[2] == 800);
+  CHECK(loss[3] == 800);
+  CHECK(std::abs(loss[4] - std::log(2.0)) < 1e-15);
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor log_p = Tensor::from({{-inf, 0.0}}).with_grad(),
+               log_q = Tensor::from({{std::log(0.25), std::log(0.75)}}).with_grad();
+  const Tensor kl = kl_divergence(log_p, log_q);
+  CHECK(std::abs(values_of(kl)[0] + std::log(0.75)) < 1e-15);
+  const Tensors g = gradients(kl, {log_p, log_q});
+  CHECK(values_of(g[0])[0] == 0);
+  CHECK(values_of(g[1]) == Doubles{0, -1});
+  CHECK(std::isnan(values_of(mae(Tensor::from({kNaN}), Tensor::from({1.0})))[0]));
+  CHECK(std::isnan(values_of(huber(Tensor::from({kNaN}), Tensor::from({1.0})))[0]));
+}
+
+TEST_CASE("A loss of tensors of two shapes names itself, the shapes and the line") {
+  const Tensor a = Tensor::zeros({2, 3}), b = Tensor::zeros({2, 1});
+  const struct {
+    const char* name;
+    std::function<Tensor(CallSite)> call;
+  } all[] = {
+      {"mse",
+       [&](CallSite at) {
+         return mse({a, at}, b);
+       }},
+      {"mae",
+       [&](CallSite at) {
+         return mae({a, at}, b);
+       }},
+      {"huber",
+       [&](CallSite at) {
+         return huber({a, at}, b);
+       }},
+      {"smooth_l1",
+       [&](CallSite at) {
+         return smooth_l1({a, at}, b);
+       }},
+      {"binary_cross_entropy_with_logits",
+       [&](CallSite at) {
+         return binary_cross_entropy_with_logits({a, at}, b);
+       }},
+      {"kl_divergence",
+       [&](CallSite at) {
+         return kl_divergence({a, at}, b);
+       }},
+  };
+  for (const auto& loss : all)
+    CHECK_ERROR(loss.call({"model.cpp", 42}), ShapeError,
+                std::string("[") + loss.name +
+                    "] takes two inputs of one shape; inputs are f32[2, 3], f32[2, 1] "
+                    "(model.cpp:42)");
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return huber(a, b); };
+  CHECK_ERROR(wrong(), ShapeError, ":" + std::to_string(run) + ")");
+}
+
+TEST_CASE("Losses refuse options that make no sense") {
+  const Tensor a = Tensor::zeros({2, 3}), labels = Tensor::from({0, 1});
+  CHECK_ERROR(huber(a, a, {.delta = 0}), Error, "[huber] takes a delta above 0");
+  CHECK_ERROR(smooth_l1(a, a, {.beta = kNaN}), Error, "[smooth_l1] takes a beta above 0");
+  CHECK_ERROR(kl_divergence(Tensor::zeros({}), Tensor::zeros({})), ShapeError,
+              "[kl_divergence] takes log p and log q [.., classes]");
+  CHECK_ERROR(binary_cross_entropy_with_logits(a, a, {.weights = Tensor::zeros({2})}), ShapeError,
+              "[binary_cross_entropy_with_logits] the weights, f32[2], must have the logits' dtype "
+              "and broadcast to their shape; the input is f32[2, 3]");
+  CHECK_ERROR(softmax_cross_entropy(a, labels, {.label_smoothing = 1.5}), Error,
+              "[softmax_cross_entropy] takes a label smoothing in [0, 1]");
+  CHECK_ERROR(softmax_cross_entropy(a, a, {.ignored_label = 0}), Error,
+              "[softmax_cross_entropy] ignores labels, not probabilities");
+  const CrossEntropyOptions two{.weights = Tensor::zeros({2})};
+  CHECK_ERROR(softmax_cross_entropy(a, labels, two), ShapeError,
+              "[softmax_cross_entropy] weights must be [classes], of the scores' dtype; inputs are "
+              "f32[2, 3], i32[2], f32[2]");
+  CHECK_ERROR(softmax_cross_entropy(a, Tensor::zeros({3, 2})), ShapeError,
+              "labels must be i32 or i64 [..], or probabilities like the scores");
+  CHECK_ERROR(log_softmax(a, 2), ShapeError,
+              "[log_softmax] there is no axis 2; the input is f32[2, 3]");
+}
+
+}  // namespace ebb::tests
