@@ -7,6 +7,7 @@ namespace ebb {
 // A tensor of x's shape and dtype filled with `value`. Reads nothing of x but its shape.
 Tensor fill_like(const Operand& x, double value);
 
+// The same with 0 and with 1.
 inline Tensor zeros_like(const Operand& x) { return fill_like(x, 0); }
 inline Tensor ones_like(const Operand& x) { return fill_like(x, 1); }
 
