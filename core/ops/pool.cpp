@@ -60,11 +60,15 @@ Tensor by(const OpDef& op, const Tensor& first, const Tensor& x, Gradient g) {
   return apply_one(op, {first, x}, g.node().attributes, g.site());
 }
 
+std::int64_t stride_of(std::int64_t asked, std::int64_t kernel) {
+  return asked == 0 ? kernel : asked;
+}
+
 template <class Options>
 PoolAttributes attributes_of(const Options& of) {
-  const Size2d stride = of.stride.value_or(of.kernel);
   return {.kernel = {of.kernel.height, of.kernel.width},
-          .stride = {stride.height, stride.width},
+          .stride = {stride_of(of.stride.height, of.kernel.height),
+                     stride_of(of.stride.width, of.kernel.width)},
           .padding = {of.padding.height, of.padding.width}};
 }
 
@@ -72,7 +76,7 @@ PoolAttributes attributes_of(const Options& of) {
 template <class Options>
 PoolAttributes row_attributes(const Options& of) {
   return {.kernel = {1, of.kernel},
-          .stride = {1, of.stride.value_or(of.kernel)},
+          .stride = {1, stride_of(of.stride, of.kernel)},
           .padding = {0, of.padding}};
 }
 Tensor apply_rows(const OpDef& op, const Operand& x, const PoolAttributes& attributes) {

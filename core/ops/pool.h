@@ -1,6 +1,4 @@
 #pragma once
-#include <optional>
-
 #include "ebb/core/ops/size2d.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -9,8 +7,8 @@ namespace ebb {
 
 struct MaxPool2dOptions {
   Size2d kernel = 2;
-  std::optional<Size2d> stride = {};  // none: that of the kernel
-  Size2d padding = 0;                 // on both sides, at most half of the kernel
+  Size2d stride = 0;   // 0: that of the kernel
+  Size2d padding = 0;  // on both sides, at most half of the kernel
 };
 
 // The largest element of each window of x [..., h, w]; [..., oh, ow], of its dtype, floating, with
@@ -22,7 +20,7 @@ Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options = {});
 
 struct AvgPool2dOptions {
   Size2d kernel = 2;
-  std::optional<Size2d> stride = {};
+  Size2d stride = 0;
   Size2d padding = 0;
   bool count_include_pad = true;  // whether padding counts, as zeros; PyTorch's default
 };
@@ -32,12 +30,12 @@ Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options = {});
 
 struct MaxPool1dOptions {
   std::int64_t kernel = 2;
-  std::optional<std::int64_t> stride = {};
+  std::int64_t stride = 0;
   std::int64_t padding = 0;
 };
 struct AvgPool1dOptions {
   std::int64_t kernel = 2;
-  std::optional<std::int64_t> stride = {};
+  std::int64_t stride = 0;
   std::int64_t padding = 0;
   bool count_include_pad = true;
 };
