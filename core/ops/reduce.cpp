@@ -13,23 +13,25 @@ Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, b
   return detail::apply_to(op, x, Reduction{.axes = axes, .keep = options.keep, .mean = mean});
 }
 
+void put_reduced(Inference& inference, DType dtype) {
+  const auto& how = inference.attribute<Reduction>();
+  inference.output(dtype, detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
+}
+
 void infer_reduce(Inference& inference) {
   detail::require_arithmetic(inference);
-  const auto& how = inference.attribute<Reduction>();
-  inference.output(inference.inputs[0].dtype,
-                   detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
+  put_reduced(inference, inference.inputs[0].dtype);
 }
 
 void infer_sum(Inference& inference) {
-  const Spec& x = inference.inputs[0];
-  const DType dtype = is_floating(x.dtype) ? x.dtype : DType::i64;
-  inference.output(dtype, reduced(x.shape, inference.attribute<Reduction>()));
+  const DType dtype = inference.inputs[0].dtype;
+  put_reduced(inference, is_floating(dtype) ? dtype : DType::i64);
 }
 
 void infer_logic(Inference& inference) {
-  const Spec& x = inference.inputs[0];
-  inference.require(x.dtype == DType::boolean, "takes bool (a comparison gives it: x != 0)");
-  inference.output(DType::boolean, reduced(x.shape, inference.attribute<Reduction>()));
+  inference.require(inference.inputs[0].dtype == DType::boolean,
+                    "takes bool (a comparison gives it: x != 0)");
+  put_reduced(inference, DType::boolean);
 }
 
 bool is_sum_of_one(const MemoryQuery& query) { return query.inputs[0] == query.outputs[0]; }
