@@ -9,10 +9,11 @@ namespace ebb::optim {
 //   optim::Adam({.clip = {.global_norm = 1}})
 //
 // An update with `value` takes nothing more; the norms take 4 KiB while a step is made, and no copy
-// of a gradient: the scale is a factor in the update's own kernel. (A rule of one's own, which is
-// no kernel, is given scaled copies.) In an Accumulator the mean gradient is clipped, once per
-// update. Norms are computed in double. Where one is NaN, so is every gradient that it scales;
-// where it is infinite, finite ones become 0 and infinite ones NaN.
+// of a gradient: the scale is a factor in the update's own kernel (with `norm`, on a GPU, one
+// launch for each parameter, not one for all). (A rule of one's own, which is no kernel, is given
+// scaled copies.) In an Accumulator the mean gradient is clipped, once per update. Norms are
+// computed in double. Where one is NaN, so is every gradient that it scales; where it is infinite,
+// finite ones become 0 and infinite ones NaN.
 struct Clip {
   double value = 0;        // each element between -value and value
   double norm = 0;         // each gradient by itself to a Euclidean norm of at most this

@@ -16,7 +16,7 @@ struct ParameterGroup {
 //   optim::minimize(loss, {{params.scope("encoder"), optim::Sgd({.learning_rate = 1e-3})},
 //                          {params.scope("head"), optim::AdamW()}});
 //
-// is, with its results, what backward() and a step() of each are. Slots are those of each
+// makes the steps that one backward() and a step() of each would make. Slots are those of each
 // optimizer on its part; what is in no group is a constant; each clips its own part. Everything is
 // allocated before the first byte is written. Throws Error for no group, where the loss depends on
 // nothing in one of them, or for a parameter in two of them; and as Optimizer::minimize.

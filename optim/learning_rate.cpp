@@ -68,7 +68,7 @@ LearningRate geometric(const char* name, ScheduleAttributes::Kind kind, double b
 
 }  // namespace
 
-LearningRate cosine(double peak, const CosineOptions& options) {
+LearningRate cosine(double peak, const DecayOptions& options) {
   return ending("cosine", ScheduleAttributes::cosine, peak, 1, options);
 }
 

@@ -30,7 +30,7 @@ class LearningRate {
   Tensor tensor_;  // not defined: the schedule counts
 };
 
-struct CosineOptions {
+struct DecayOptions {
   std::int64_t warm_up = 0;    // steps
   std::int64_t steps = 1'000;  // all of them, those of the warm-up included
   double end = 0;              // the rate after the last step
@@ -41,13 +41,7 @@ struct CosineOptions {
 //   end + (peak - end) (1 + cos(pi (n - warm_up) / (steps - warm_up))) / 2 while n <= steps
 //   end                                                                    afterwards
 // Throws Error unless 0 <= warm_up < steps and both rates are finite and >= 0.
-LearningRate cosine(double peak, const CosineOptions& options = {});
-
-struct DecayOptions {
-  std::int64_t warm_up = 0;    // steps
-  std::int64_t steps = 1'000;  // all of them, those of the warm-up included
-  double end = 0;              // the rate after the last step
-};
+LearningRate cosine(double peak, const DecayOptions& options = {});
 
 // Linear warm-up as cosine()'s, then down in a line, or along a power of it:
 //   end + (peak - end) (1 - (n - warm_up) / (steps - warm_up))^power         while n <= steps

@@ -32,7 +32,8 @@ class FusedRule : public Rule {
   DType slot_dtype(std::size_t, DType parameter) const noexcept final {
     return state_.value_or(state_dtype_of(parameter));
   }
-  // Whether its weight decay is for this one.
+  // Whether its weight decay is for all, and for this one.
+  bool decays_all() const noexcept { return !decay_only_; }
   bool decays(const Parameters::Entry& parameter) const {
     return !decay_only_ || decay_only_(parameter);
   }

@@ -186,7 +186,8 @@ void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>&
   for (std::size_t i = 0; i < size(); ++i) written.add(entries_[targets_[i]].tensor);
   if (written.holds(rate_)) rate_ = copy(rate_);
   if (!fused_) return apply_rule(gradient);
-  for (std::size_t i = 0; i < size(); ++i) decays_.push_back(fused_->decays(entries_[targets_[i]]));
+  if (fused_->decays_all()) return;
+  for (const std::size_t target : targets_) decays_.push_back(fused_->decays(entries_[target]));
 }
 
 void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
@@ -298,7 +299,7 @@ void OptimizerStep::write(const Tensors& with_histories, std::vector<Tensor>& up
     ebb::detail::LaunchRow row;  // on a GPU, one kernel for all parameters that decay alike
     for (const bool decays : {true, false})
       for (std::size_t i = 0; i < size(); ++i) {
-        if (decays_[i] != decays) continue;
+        if ((decays_.empty() || decays_[i]) != decays) continue;
         if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
         updates.push_back(fused_->update_in_place({.parameter = parameter(i),
                                                    .gradient = gradients[i],

@@ -90,7 +90,7 @@ class OptimizerStep {
   Tensor rate_;
   Tensor clip_work_;               // where gradients are clipped by a norm
   std::vector<Write> new_values_;  // of a rule that is not fused
-  std::vector<bool> decays_;       // of one that is: whether its weight decay is for each target
+  std::vector<bool> decays_;       // whether a fused one's decay is for each target; empty: for all
   bool writes_ = false;
 };
 

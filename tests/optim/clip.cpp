@@ -7,6 +7,7 @@
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/lion.h"
@@ -113,6 +114,26 @@ TEST_CASE("an accumulator clips the mean gradient of a group", "[optim][clip]") 
       CHECK(distance(parts.at("x"), at_once.at("x")) < 1e-12);
       CHECK(distance(parts.at("y"), at_once.at("y")) < 1e-12);
     }
+}
+
+TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][clip]") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    const Parameters p(Device::cpu(), Seed{1}, dtype);
+    Tensors gradients;
+    double squares = 0;
+    for (int i = 0; i < 300; ++i) {
+      const std::int64_t n = i == 7 ? 100'003 : i % 3;  // none at all, too
+      p.declare("p" + std::to_string(i), {n}, initializers::zeros());
+      gradients.push_back(Tensor::full({n}, i % 8, dtype));
+      squares += static_cast<double>(n * (i % 8) * (i % 8));
+    }
+    optim::Sgd({.learning_rate = 1, .clip = {.global_norm = 1}}).apply(gradients, p);
+    const double expected = -5 / std::sqrt(squares);  // of a gradient of 5
+    const double got = cast(slice(p["p5"], 0, 1), DType::f64).item<double>();
+    CAPTURE(name(dtype), expected, got);
+    CHECK(std::abs(got / expected - 1) < (dtype == DType::bf16 ? 4e-3 : 1e-6));
+    if (dtype == DType::f64) CHECK(std::abs(got / expected - 1) < 1e-13);
+  }
 }
 
 TEST_CASE("norms are those of all elements, and what is not there stays so", "[optim][clip]") {

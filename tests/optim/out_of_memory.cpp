@@ -8,6 +8,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/groups.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
@@ -89,6 +90,10 @@ std::vector<Method> methods() {
           {"accumulate by a rule of one's own",
            [=](auto& p, auto& l) { own_at_once.minimize(l, p, two); }},
           {"minimize on a scope", [=](auto& p, auto& l) { adam.minimize(l, p.scope("s")); }},
+          {"minimize a group",
+           [=](auto& p, auto& l) {
+             optim::minimize(l, {{p.scope("s"), adam}});
+           }},
           {"flush", [=](auto& p, auto&) { waits.flush(p); }}};
 }
 

@@ -93,4 +93,44 @@ TEST_CASE("a graph's step takes what its plan says", "[optim]") {
   }
 }
 
+TEST_CASE("a rule keeps its slots and a count, and a step in place takes the rate's scalar alone",
+          "[optim][memory]") {
+  struct Kept {
+    optim::Optimizer optimizer;
+    std::size_t slots;
+  };
+  const std::vector<Kept> all = {
+      {optim::Sgd(), 0},
+      {optim::Sgd({.momentum = 0.9, .nesterov = true, .clip = {.value = 1}}), 1},
+      {optim::Adam(), 2},
+      {optim::AdamW({.decay_only = optim::is_matrix}), 2},
+      {optim::Rmsprop(), 1},
+      {optim::Rmsprop({.momentum = 0.9}), 2},
+      {optim::Rmsprop({.centered = true}), 2},
+      {optim::Rmsprop({.momentum = 0.9, .centered = true}), 3},
+      {optim::Adagrad({.learning_rate = optim::linear_decay(0.1)}), 1},
+      {optim::Lion(), 1}};
+  constexpr std::size_t kFloats = 4 * 4096, kScalar = 512;
+  const auto state = [] {
+    return memory::stats(Device::cpu())
+        .by_category[static_cast<std::size_t>(memory::Category::optimizer_state)]
+        .current;
+  };
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const auto& [optimizer, slots] : all) {
+      CAPTURE(optimizer.rule().name(), slots, name(dtype));
+      const Parameters p(Device::cpu(), Seed{1}, dtype);
+      p.declare("x", {4096}, initializers::zeros());
+      const Tensor gradient = Tensor::full({4096}, 1, dtype);
+      const std::size_t before = state();
+      optimizer.apply({gradient}, p);
+      CHECK(state() - before == slots * kFloats + kScalar);
+      const std::size_t held = memory::stats(Device::cpu()).allocated.current;
+      const memory::PeakScope peak(Device::cpu());
+      optimizer.apply({gradient}, p);
+      CHECK(peak.bytes() - held == kScalar);
+      CHECK(memory::stats(Device::cpu()).allocated.current == held);
+    }
+}
+
 }  // namespace ebb::tests
