@@ -48,8 +48,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       // loss
       &softmax_op, &softmax_cross_entropy_op, &softmax_cross_entropy_backward_op, &difference_op,
       // random
-      &uniform_op, &normal_op, &bernoulli_op, &uniform_like_op, &normal_like_op, &bernoulli_like_op,
-      &dropout_op, &draw_op, &next_run_op,
+      &uniform_op, &normal_op, &bernoulli_op, &randint_op, &uniform_like_op, &normal_like_op,
+      &bernoulli_like_op, &dropout_op, &draw_op, &next_run_op,
       // lstm
       &lstm_op, &lstm_backward_op,
       // shape
