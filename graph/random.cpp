@@ -34,4 +34,10 @@ Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& optio
   return create(bernoulli_op, graph, options.probability, 1, shape, options.dtype, site);
 }
 
+Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& shape,
+               const RandintOptions& options, CallSite site) {
+  const Attributes told = detail::randint_attributes(low, high, shape, options.dtype, site);
+  return apply_one(randint_op, {graph.state().draw(site)}, told, site);
+}
+
 }  // namespace ebb

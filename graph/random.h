@@ -4,7 +4,7 @@
 
 namespace ebb {
 
-// Random tensors of a graph, floating: nodes that draw anew in each run of a session, under the
+// Random tensors of a graph: nodes that draw anew in each run of a session, under the
 // session's key (SessionOptions::seed). The device of the options means nothing here, the session
 // has one. What the functions without a graph make is drawn once: a graph that captures it reads
 // the same values in every run. Throw ShapeError for another dtype or an open shape (the _like
@@ -15,5 +15,8 @@ Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options = {
               CallSite site = CallSite::here());
 Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
+
+Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& shape,
+               const RandintOptions& options = {}, CallSite site = CallSite::here());
 
 }  // namespace ebb

@@ -4,8 +4,8 @@
 
 namespace ebb {
 
-// The element types a tensor can have. Arithmetic is defined on the floating ones, and done in
-// float for f16 and bf16; the others are stored, copied and used as indices, counts and flags.
+// The element types a tensor can have. Arithmetic on f16 and bf16 is done in float, that on
+// integers wraps around; what is not floating serves as indices, counts and flags.
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean };
 
 constexpr std::size_t size_of(DType type) noexcept {

@@ -11,6 +11,21 @@ struct RandomAttributes {
   double b = 1;  // uniform: high; normal: standard deviation
 };
 
+// What randint makes: `count` integers from `low` on, at most 2^32 of them.
+struct RandintAttributes {
+  std::int64_t low = 0;
+  std::uint64_t count = 1;
+  std::int64_t dims[kMaxRank] = {};
+  std::int32_t rank = 0;
+  std::int32_t dtype = 0;
+
+  // The integer of a word: floor(word count / 2^32) from low on.
+  template <class T>
+  static constexpr T of(std::int64_t low, std::uint64_t count, std::uint32_t word) noexcept {
+    return static_cast<T>(low + static_cast<std::int64_t>(word * count >> 32));
+  }
+};
+
 // Which random node of a graph draws.
 struct DrawAttributes {
   std::uint64_t node = 0;  // below 2^32
@@ -46,12 +61,14 @@ Status next_run(const KernelContext&);
 Status uniform(const KernelContext&);
 Status normal(const KernelContext&);
 Status bernoulli(const KernelContext&);
+// Input: draw; output i32, i64 or u8, attributes RandintAttributes.
+Status randint(const KernelContext&);
 // Inputs x, draw; out = x / (1 - a) where unit_interval(word) >= a, else 0. out may be x. The
 // gradient is the same kernel on dy.
 Status dropout(const KernelContext&);
 }  // namespace cpu
 // The same, on a GPU.
 namespace cuda {
-KernelFunction draw, next_run, uniform, normal, bernoulli, dropout;
+KernelFunction draw, next_run, uniform, normal, bernoulli, randint, dropout;
 }  // namespace cuda
 }  // namespace ebb

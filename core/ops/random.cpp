@@ -24,6 +24,13 @@ void infer_creation(Inference& inference) {
                    Shape(std::span(attributes.dims, static_cast<std::size_t>(attributes.rank))));
 }
 
+void infer_randint(Inference& inference) {
+  const auto& told = inference.attribute<RandintAttributes>();
+  inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
+  inference.output(static_cast<DType>(told.dtype),
+                   Shape(std::span(told.dims, static_cast<std::size_t>(told.rank))));
+}
+
 Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dtype,
               const Device& device, CallSite site) {
   if (shape.is_open())
@@ -73,6 +80,38 @@ Attributes detail::creation_attributes(double a, double b, const Shape& shape, D
   attributes.dtype = static_cast<std::int32_t>(dtype);
   for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
   return attributes;
+}
+
+Attributes detail::randint_attributes(std::int64_t low, std::int64_t high, const Shape& shape,
+                                      DType dtype, CallSite site) {
+  const bool is_byte = dtype == DType::u8, is_int = dtype == DType::i32;
+  if (!is_byte && !is_int && dtype != DType::i64)
+    throw ShapeError(
+        message("randint", std::string("makes i32, i64 or u8, not ") + name(dtype), site));
+  if (shape.is_open())
+    throw ShapeError(message("randint", "takes no open shape " + shape.to_string(), site));
+  constexpr std::int64_t kInts = std::int64_t{1} << 31;
+  const std::int64_t least = is_byte ? 0 : is_int ? -kInts : low;
+  const std::int64_t end = is_byte ? 256 : is_int ? kInts : high;
+  const auto count = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  if (low >= high || low < least || high > end || count > std::uint64_t{1} << 32)
+    throw Error(message("randint",
+                        "takes up to 2^32 integers of " + std::string(name(dtype)) + ", not [" +
+                            std::to_string(low) + ", " + std::to_string(high) + ")",
+                        site));
+  RandintAttributes told{.low = low, .count = count};
+  told.rank = shape.rank();
+  told.dtype = static_cast<std::int32_t>(dtype);
+  for (int i = 0; i < shape.rank(); ++i) told.dims[i] = shape[i];
+  return told;
+}
+
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+               const RandintOptions& options, CallSite site) {
+  const Attributes told = detail::randint_attributes(low, high, shape, options.dtype, site);
+  const detail::GeneratorTrial trial;
+  const Tensor draw = detail::next_draw(options.device, site);
+  return apply_one(randint_op, {draw}, told, site);
 }
 
 Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {
@@ -125,6 +164,9 @@ constinit const OpDef bernoulli_op{.name = "bernoulli",
                                    .infer = infer_creation,
                                    .cpu = {cpu::bernoulli},
                                    .cuda = {cuda::bernoulli}};
+
+constinit const OpDef randint_op{
+    .name = "randint", .infer = infer_randint, .cpu = {cpu::randint}, .cuda = {cuda::randint}};
 
 constinit const OpDef uniform_like_op{.name = "uniform_like",
                                       .infer = infer_like,

@@ -40,6 +40,17 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {},
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
 
+struct RandintOptions {
+  DType dtype = DType::i64;
+  Device device = Device::cpu();
+};
+
+// Integers in [low, high), drawn likewise, of i32, i64 or u8. Each is as likely as any other to
+// within 2^-32; the same on every device. Throws ShapeError for another dtype or an open shape,
+// Error for integers that the dtype does not have, none of them or more than 2^32.
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+               const RandintOptions& options = {}, CallSite site = CallSite::here());
+
 // The same in the shape and dtype of x, floating, whose values are not read: for a symbolic x,
 // whose shape may be open, a node that draws anew in each run; for a concrete x now and on x's
 // device. No gradient passes. Throw as the functions above.
@@ -61,10 +72,13 @@ std::string makes_floating(DType dtype);
 // The attributes of uniform, normal and bernoulli, whose one input is a draw i64[2]: a and b as
 // RandomAttributes has them, the shape and dtype of what they make.
 Attributes creation_attributes(double a, double b, const Shape& shape, DType dtype);
+// Those of randint, whose one input is a draw. Throws what it throws.
+Attributes randint_attributes(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
+                              CallSite site);
 }  // namespace detail
 
 // Inputs: the draw, and for the _like operators the tensor whose shape and dtype they take.
-extern const OpDef uniform_op, normal_op, bernoulli_op, uniform_like_op, normal_like_op,
+extern const OpDef uniform_op, normal_op, bernoulli_op, randint_op, uniform_like_op, normal_like_op,
     bernoulli_like_op, dropout_op;
 // Input: a session's random state, i64[2] {key, run count}; output: the draw i64[2] {key, counter}
 // of one random node in that run (kernels/random.h).

@@ -105,6 +105,34 @@ Status bernoulli(const KernelContext& context) {
               });
 }
 
+Status randint(const KernelContext& context) {
+  const auto& told = context.attribute<RandintAttributes>();
+  const auto* name = context.inputs[0].as<const std::int64_t>();
+  const Buffer& out = context.outputs[0];
+  const auto run = [&](auto type) {
+    using T = decltype(type);
+    T* to = out.as<T>();
+    for_pieces(out.elements(), kPieceElements, [=, &told](std::int64_t begin, std::int64_t end) {
+      for_words(static_cast<std::uint64_t>(name[0]), static_cast<std::uint64_t>(name[1]), begin,
+                end, [&](std::int64_t i, const std::uint32_t* words, std::int64_t count) {
+                  for (std::int64_t j = 0; j < count; ++j)
+                    to[i + j] = told.of<T>(told.low, told.count, words[j]);
+                });
+    });
+    return Status{};
+  };
+  switch (out.spec.dtype) {
+    case DType::i32:
+      return run(std::int32_t{});
+    case DType::i64:
+      return run(std::int64_t{});
+    case DType::u8:
+      return run(std::uint8_t{});
+    default:
+      return kUnsupportedDType;
+  }
+}
+
 Status dropout(const KernelContext& context) {
   const double probability = context.attribute<RandomAttributes>().a;
   const Buffer &x = context.inputs[0], &out = context.outputs[0];

@@ -96,6 +96,17 @@ struct Bernoulli {
 };
 
 template <class T>
+struct Randint {
+  std::int64_t low;
+  std::uint64_t count;
+
+  __device__ void operator()(const Philox::Words& words, Pack<T, 4>& out) const {
+    for (int j = 0; j < 4; ++j)
+      out[j] = RandintAttributes::of<T>(low, count, words[static_cast<std::size_t>(j)]);
+  }
+};
+
+template <class T>
 struct Dropout {
   const T* in;
   T* out;
@@ -145,6 +156,20 @@ Status bernoulli(const KernelContext& context) {
     using T = decltype(type);
     return draw_each<T>(context, Bernoulli<T>{context.attribute<RandomAttributes>().a});
   });
+}
+
+Status randint(const KernelContext& context) {
+  const auto& told = context.attribute<RandintAttributes>();
+  switch (context.outputs[0].spec.dtype) {
+    case DType::i32:
+      return draw_each<std::int32_t>(context, Randint<std::int32_t>{told.low, told.count});
+    case DType::i64:
+      return draw_each<std::int64_t>(context, Randint<std::int64_t>{told.low, told.count});
+    case DType::u8:
+      return draw_each<std::uint8_t>(context, Randint<std::uint8_t>{told.low, told.count});
+    default:
+      return kNoKernel;
+  }
 }
 
 Status dropout(const KernelContext& context) {

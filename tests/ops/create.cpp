@@ -14,6 +14,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/graph/create.h"
 #include "ebb/graph/graph.h"
+#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
@@ -112,6 +113,37 @@ TEST_CASE("A graph computes arange and eye in each run, and stores no values of 
     CHECK(total == 512 * value + 512.f * 511 * 256 + 1);
   }
   CHECK_ERROR(eye(graph, -1), ShapeError, "[eye] takes no matrix");
+}
+
+TEST_CASE("randint draws each of its integers as often as the others, and no other") {
+  set_seed(Seed{3});
+  const auto drawn = randint(-2, 3, {100'000}).to_vector<std::int64_t>();
+  std::vector<int> counts(5);
+  for (const std::int64_t value : drawn) {
+    REQUIRE((value >= -2 && value < 3));
+    ++counts[static_cast<std::size_t>(value + 2)];
+  }
+  for (const int count : counts) CHECK(std::abs(count - 20'000) < 600);  // 4.7 deviations
+  set_seed(Seed{3});
+  CHECK(randint(-2, 3, {100'000}).to_vector<std::int64_t>() == drawn);
+  CHECK(randint(-2, 3, {100'000}).to_vector<std::int64_t>() != drawn);
+  constexpr std::int64_t kInts = std::int64_t{1} << 31;
+  const auto wide = randint(-kInts, kInts, {1000}, {.dtype = DType::i32}).to_vector<std::int32_t>();
+  CHECK(std::count_if(wide.begin(), wide.end(), [](int x) { return x < 0; }) > 400);
+  CHECK(std::count_if(wide.begin(), wide.end(), [](int x) { return x >= 0; }) > 400);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK(randint(kMost - 1, kMost, {2}).to_vector<std::int64_t>() == Longs{kMost - 1, kMost - 1});
+
+  Graph graph;
+  const Tensor x = randint(graph, 0, 256, {64}, {.dtype = DType::u8});
+  Session session(graph);
+  const auto first = session.run(x).to_vector<std::uint8_t>();
+  CHECK(session.run(x).to_vector<std::uint8_t>() != first);
+  CHECK_ERROR(randint(3, 3, {2}), Error, "[randint] takes up to 2^32 integers of i64, not [3, 3)");
+  CHECK_ERROR(randint(0, 257, {2}, {.dtype = DType::u8}), Error, "integers of u8, not [0, 257)");
+  CHECK_ERROR(randint(graph, 0, (1LL << 32) + 1, {2}), Error, "takes up to 2^32 integers of i64");
+  CHECK_ERROR(randint(0, 2, {2}, {.dtype = DType::f32}), ShapeError,
+              "makes i32, i64 or u8, not f32");
 }
 
 TEST_CASE("What cannot be made is refused, in words and by line") {

@@ -63,6 +63,18 @@ void add_random_references(std::vector<Reference>& references) {
                             y[i] = unit(a[1], i) < probability ? 0 : y[i] / (1 - probability);
                           return {y};
                         }});
+  references.push_back({&randint_op, [](const Application& a) -> Arrays {
+                          const auto& told = a.attribute<RandintAttributes>();
+                          Array out(a.outputs[0].shape);
+                          for (std::int64_t i = 0; i < out.elements(); ++i) {
+                            const std::uint32_t word = Philox::word(
+                                static_cast<std::uint64_t>(a[0][0]),
+                                static_cast<std::uint64_t>(a[0][1]), static_cast<std::uint64_t>(i));
+                            out[i] = static_cast<double>(told.low) +
+                                     std::floor(word / 0x1p32 * static_cast<double>(told.count));
+                          }
+                          return {out};
+                        }});
   references.push_back({&draw_op, [](const Application& a) -> Arrays {
                           const auto& attributes = a.attribute<DrawAttributes>();
                           Array out({2});  // the session's key; its run count and the node

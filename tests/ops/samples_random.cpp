@@ -24,6 +24,18 @@ void add_random_samples(std::vector<Sample>& samples, DType dtype) {
                              },
                          .order = 0});
 
+  for (const DType of : {DType::i32, DType::i64, DType::u8})
+    for (const std::int64_t size : {0, 1, 7})
+      samples.push_back(
+          {.op = &randint_op,
+           .name = std::string("randint, ") + name(of) + " of " + std::to_string(size) + " rows",
+           .inputs = {{{2}, Values::draw}},
+           .call = [attributes = detail::randint_attributes(3, 9, {size, 5}, of, {})](
+                       const Tensors& in) -> Tensors {
+             return {apply_one(randint_op, {in[0]}, attributes, {})};
+           },
+           .order = 0});
+
   const struct {
     const OpDef& op;
     double a, b;
