@@ -26,9 +26,8 @@ struct ArgOptions {
   bool keep = false;             // what is reduced stays, with size 1
 };
 
-// Where the largest or smallest element stands, as i64; of equals, and of NaNs, the first one. Has
-// no derivative.
-// Throw as max does.
+// Where the largest or smallest element stands, as i64; of equals, and of NaNs, the first one. They
+// have no derivative, and throw as max does.
 Tensor argmax(const Operand& x, const ArgOptions& options = {});
 Tensor argmin(const Operand& x, const ArgOptions& options = {});
 // Along one axis.
@@ -48,8 +47,7 @@ struct SortOptions {
 // argsort(x)) is sort(x). Equal ones stay in their order. NaN counts as larger than any number:
 // ascending it stands at the end, as in NumPy, descending in front. The gradient of a sorted tensor
 // goes to where its elements were. sort takes the memory of the indices meanwhile; an axis that is
-// not the last one is made it first, by a copy.
-// Throw ShapeError.
+// not the last one is made it first, by a copy. Throw ShapeError.
 Tensor sort(const Operand& x, const SortOptions& options = {});
 Tensor argsort(const Operand& x, const SortOptions& options = {});
 

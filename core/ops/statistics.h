@@ -36,8 +36,8 @@ struct NormOptions {
 };
 
 // The length of x over axes: the sum of sizes (p = 1), the square root of the sum of squares (2),
-// or the largest size (infinity). The gradient is 0 at 0. That of f64 overflows where the squares
-// do. Throws Error for another p, ShapeError for the largest of nothing.
+// or the largest size (infinity). The gradient is 0 at 0. A length overflows where its squares do.
+// Throws Error for another p, ShapeError for the largest of nothing.
 Tensor norm(const Operand& x, const NormOptions& options = {});
 
 // log(sum(exp(x))), without overflow; -infinity of nothing, and of elements that are all -infinity.

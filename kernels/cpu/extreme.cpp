@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/core/kernels/order.h"
@@ -20,11 +20,9 @@ constexpr std::int64_t kColumns = 256;
 template <bool kSmallest>
 struct First {
   template <class X>
-  X operator()(const X& x, const X& best) const noexcept {
-    if constexpr (kSmallest)
-      return ((x < best) | (x != x)) ? x : best;
-    else
-      return ((x > best) | (x != x)) ? x : best;
+  X operator()(X x, X best) const noexcept {
+    const X better = (kSmallest ? x < best : x > best) ? x : best;
+    return x != x ? x : better;
   }
 };
 
@@ -36,17 +34,33 @@ T first_of(const T* row, std::int64_t count) noexcept {
   const auto at = [row](std::int64_t i) -> Vector<T> {
     return *reinterpret_cast<const Anywhere*>(row + i);
   };
-  T best = row[0];
-  std::int64_t i = 0;
+  std::int64_t i = kWidth;
+  if (count < kWidth) {
+    T best = row[0];
+    for (i = 1; i < count; ++i) best = first(row[i], best);
+    return best;
+  }
+  Vector<T> best = at(0);
   if (count >= kStep) {
-    Vector<T> bests[4] = {at(0), at(kWidth), at(2 * kWidth), at(3 * kWidth)};
+    Vector<T> bests[4] = {best, at(kWidth), at(2 * kWidth), at(3 * kWidth)};
     for (i = kStep; i + kStep <= count; i += kStep)
       for (int b = 0; b < 4; ++b) bests[b] = first(at(i + b * kWidth), bests[b]);
-    best = detail::fold<T, kLanes<T>>(first(first(bests[0], bests[1]), first(bests[2], bests[3])),
-                                      first);
+    best = first(first(bests[0], bests[1]), first(bests[2], bests[3]));
   }
-  for (; i < count; ++i) best = first(row[i], best);
-  return best;
+  for (; i + kWidth <= count; i += kWidth) best = first(at(i), best);
+  best = first(at(count - kWidth), best);  // the rest, and some once more
+  return detail::fold<T, kLanes<T>>(best, first);
+}
+
+// Of some rows one after the other, which are too short for vectors, side by side.
+constexpr int kShortRows = 8;
+template <bool kSmallest, class T>
+void first_of_short_rows(const T* in, std::int64_t count, T* to) noexcept {
+  T bests[kShortRows];  // where nothing else writes: the loop becomes one of vectors
+  for (int k = 0; k < kShortRows; ++k) bests[k] = in[k * count];
+  for (std::int64_t j = 1; j < count; ++j)
+    for (int k = 0; k < kShortRows; ++k) bests[k] = First<kSmallest>()(in[k * count + j], bests[k]);
+  std::copy_n(bests, kShortRows, to);
 }
 
 // Where the row has what stands first in it.
@@ -98,9 +112,18 @@ void of_all(const Work<T>& work) {
 template <bool kSmallest, class T>
 void of_rows(const Work<T>& work) {
   const MergedAxes& axes = work.axes;
+  const bool is_short = axes.groups == 1 && axes.inner < kLanes<T>;
   for_pieces(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced),
              [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t o = begin; o < end; ++o) {
+               std::int64_t o = begin;
+               for (; is_short && o + kShortRows <= end; o += kShortRows) {
+                 const T* rows = work.in + o * axes.inner;
+                 T bests[kShortRows];
+                 first_of_short_rows<kSmallest>(rows, axes.inner, bests);
+                 for (int k = 0; k < kShortRows; ++k)
+                   work.put(o + k, bests[k], rows + k * axes.inner);
+               }
+               for (; o < end; ++o) {
                  const T* row = work.in + axes.offset(o, false);
                  T best = first_of<kSmallest>(row, axes.inner);
                  for (std::int64_t r = 1; r < axes.outer_reduced; ++r)

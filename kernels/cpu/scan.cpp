@@ -22,6 +22,20 @@ void cumsum(const T* in, T* out, const IndexedAxis& axis, const CumsumAttributes
     else
       return convert<double>(x);
   };
+  if (axis.inner == 1) {
+    for_pieces(axis.outer, rows_per_piece(axis.size), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) {
+        Sum sum = 0;
+        for (std::int64_t k = 0; k < axis.size; ++k) {
+          const std::int64_t at = o * axis.size + (how.reverse ? axis.size - 1 - k : k);
+          const Sum before = sum;
+          sum += widened(in[at]);  // read first: out may be in
+          out[at] = convert<T>(how.exclusive ? before : sum);
+        }
+      }
+    });
+    return;
+  }
   const std::int64_t strips = divide_up(axis.inner, kColumns);
   const std::int64_t width = std::min(axis.inner, kColumns);
   const auto strip = [&](std::int64_t index) {

@@ -58,7 +58,9 @@ void argsort(const T* in, std::int64_t* out, std::int64_t rows, std::int64_t siz
       // A heap of those that come first so far, the last of them on top.
       std::make_heap(to, to + count, before);
       for (std::int64_t i = count; i < size; ++i) {
-        if (!before(i, to[0])) continue;
+        // Of equals the one on top comes first.
+        const auto x = key_of(before.row[i]), last = key_of(before.row[to[0]]);
+        if (descending ? x <= last : x >= last) continue;
         std::pop_heap(to, to + count, before);
         to[count - 1] = i;
         std::push_heap(to, to + count, before);

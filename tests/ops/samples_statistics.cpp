@@ -59,6 +59,8 @@ void add_statistic_samples(std::vector<Sample>& samples) {
     add("rows", {kOpen, 7}, {-1}, false);
     add("the first axis, kept", {5, kOpen, 2}, {0}, true);
     add("outer and inner axes", {2, kOpen, 3, 2}, {0, 2}, false);
+    if (&kind.op != &variance_op && &kind.op != &standard_deviation_op)  // NaN of nothing
+      add("an open axis", {kOpen, 3}, {0}, false);
   }
 }
 
