@@ -270,7 +270,21 @@ TEST_CASE("models say what they cannot do", "[models]") {
   CHECK_ERROR(models::Lstm(parameters, 1, {.layers = 0}), Error, "[lstm] layers = 0 is below 1");
   CHECK_ERROR(models::Lstm(parameters, 1, {.dropout = 1}), Error, "outside [0, 1)");
   CHECK_ERROR(models::Classifier(parameters, 1, 2, {.layers = -1}), Error, "is below 0");
+  CHECK_ERROR(models::Conv2d(parameters, 0, 3), Error, "[conv2d] in = 0 is below 1");
+  CHECK_ERROR(models::Conv2d(parameters, 4, 3, {.groups = 2}), Error,
+              "[conv2d] 4 and 3 channels do not make 2 groups (");
+  CHECK_ERROR(models::Conv2d(parameters, 4, 3, {.kernel = {3, 0}}), Error,
+              "[conv2d] kernel width = 0 is below 1");
+  CHECK_ERROR(models::Embedding(parameters, 3, 0), Error, "[embedding] features = 0 is below 1");
+  CHECK_ERROR(models::MultiHeadAttention(parameters, 8, {.heads = 3}), Error,
+              "[multi_head_attention] 3 heads do not divide 8 features (");
   CHECK(parameters.entries().empty());
+  const models::MultiHeadAttention attention(parameters.scope("attention"), 4);
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return attention(Tensor::zeros({2, 4})); };
+  CHECK_ERROR(wrong(), ShapeError,
+              "[multi_head_attention] takes x [batch, length, features]; the input is f32[2, 4] (");
+  CHECK_ERROR(wrong(), ShapeError, "models.cpp:" + std::to_string(run));
   const models::Dense dense(parameters, 3, 2);
   CHECK_ERROR(models::Dense(parameters, 3, 2), Error, "models.cpp:");
   CHECK_ERROR(dense(Tensor::zeros({4, 5})), ShapeError, "models.cpp:");
