@@ -58,7 +58,8 @@ struct ConvLayout {
 // Floating. On the CPU in matrix products of a tile of the places at once, whose pixels are copied
 // into workspace first (im2col): for at most 16 threads, 64 Ki elements or 16 places each. The
 // gradient of the weights is summed in up to 8 parts of their size beside that, however many images
-// there are. On a GPU nothing is copied; the gradient of the weights takes up to 4 MiB (8 of f64).
+// there are; f16 and bf16 take float copies of their operands as well. On a GPU nothing is copied;
+// the gradient of the weights takes up to 4 MiB (8 of f64).
 namespace cpu {
 KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient;
 MemoryNeeds conv2d_memory(const MemoryQuery&);

@@ -6,6 +6,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/reduce.h"
@@ -71,6 +72,11 @@ void infer_causal_bias(Inference& inference) {
   inference.output(scores.dtype, {scores.shape.dim(-2), scores.shape.dim(-1)});
 }
 
+// The least number that a dtype has, or nearly.
+double lowest(DType dtype) {
+  return dtype == DType::f16 ? -65504 : dtype == DType::f64 ? -1e308 : -1e38;
+}
+
 // What the composed gradients consist of, in memory for all the scores.
 struct Composed {
   Tensor probabilities, d_scores;  // of the scores before they are scaled: times scale
@@ -78,11 +84,19 @@ struct Composed {
   Composed(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dy, const Tensor& mask,
            const AttentionAttributes& attributes) {
     Tensor scores = matmul(q, k, {.transpose_b = true}) * attributes.scale;
-    if (mask.defined())
-      scores = scores + (is_floating(mask.dtype()) ? mask : log(cast(mask, q.dtype())));
-    if (attributes.causal != 0)
-      scores = scores + apply_one(causal_bias_op, {scores}, {}, CallSite());
-    probabilities = softmax(scores);
+    Tensor bias;  // 0 where a key counts, else minus infinity
+    if (mask.defined() && !is_floating(mask.dtype())) bias = log(cast(mask, q.dtype()));
+    if (mask.defined() && is_floating(mask.dtype())) scores = scores + mask;
+    if (attributes.causal != 0) {
+      const Tensor causal = apply_one(causal_bias_op, {scores}, {}, CallSite());
+      bias = bias.defined() ? bias + causal : causal;
+    }
+    if (bias.defined()) {
+      // In finite numbers, so that a query for which no key counts has probabilities: zeros.
+      probabilities = softmax(maximum(scores + bias, lowest(q.dtype()))) * exp(bias);
+    } else {
+      probabilities = softmax(scores);
+    }
     const Tensor d = matmul(dy, v, {.transpose_b = true});
     d_scores = probabilities * (d - sum(d * probabilities, {.axes = {-1}, .keep = true}));
   }

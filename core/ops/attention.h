@@ -21,9 +21,9 @@ struct AttentionOptions {
 //
 // The scores are made tile by tile and never kept: beside its operands it takes memory for a number
 // per query (Dao et al., "FlashAttention", NeurIPS 2022), forward and backward. The second
-// derivative, and the gradient of a mask, are made of matmul and softmax, with all the scores; for
-// a query for which no key counts they are NaN. Throws ShapeError; Error where a default scale
-// would be of an open depth.
+// derivative, and the gradient of a mask, are made of matmul and softmax, with all the scores;
+// where a mask that is added leaves a query no key, they are NaN. Throws ShapeError, for a default
+// scale of an open depth too.
 Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
                                     const AttentionOptions& options = {});
 

@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -270,10 +271,42 @@ TEST_CASE("models say what they cannot do", "[models]") {
   CHECK_ERROR(models::Lstm(parameters, 1, {.layers = 0}), Error, "[lstm] layers = 0 is below 1");
   CHECK_ERROR(models::Lstm(parameters, 1, {.dropout = 1}), Error, "outside [0, 1)");
   CHECK_ERROR(models::Classifier(parameters, 1, 2, {.layers = -1}), Error, "is below 0");
+  CHECK_ERROR(models::Conv2d(parameters, 0, 3), Error, "[conv2d] in = 0 is below 1");
+  CHECK_ERROR(models::Conv2d(parameters, 4, 3, {.groups = 2}), Error,
+              "[conv2d] 4 and 3 channels do not make 2 groups (");
+  CHECK_ERROR(models::Conv2d(parameters, 4, 3, {.kernel = {3, 0}}), Error,
+              "[conv2d] kernel width = 0 is below 1");
+  CHECK_ERROR(models::Embedding(parameters, 3, 0), Error, "[embedding] features = 0 is below 1");
+  CHECK_ERROR(models::MultiHeadAttention(parameters, 8, {.heads = 3}), Error,
+              "[multi_head_attention] 3 heads do not divide 8 features (");
   CHECK(parameters.entries().empty());
+  const models::MultiHeadAttention attention(parameters.scope("attention"), 4);
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return attention(Tensor::zeros({2, 4})); };
+  CHECK_ERROR(wrong(), ShapeError,
+              "[multi_head_attention] takes x [batch, length, features]; the input is f32[2, 4] (");
+  CHECK_ERROR(wrong(), ShapeError, "models.cpp:" + std::to_string(run));
   const models::Dense dense(parameters, 3, 2);
   CHECK_ERROR(models::Dense(parameters, 3, 2), Error, "models.cpp:");
   CHECK_ERROR(dense(Tensor::zeros({4, 5})), ShapeError, "models.cpp:");
+}
+
+TEST_CASE("attention of several heads takes sequences of open number and length, and a memory",
+          "[models]") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {kOpen, kOpen, 6});
+  const Tensor memory = graph.placeholder("memory", DType::f32, {kOpen, 4, 6});
+  const Parameters eager(Device::cpu(), Seed{3}), symbolic(graph, Seed{3});
+  const models::MultiHeadAttention now(eager, 6, {.heads = 3}), later(symbolic, 6, {.heads = 3});
+  Session session(graph);
+  session.initialize(symbolic);
+  const Tensor y = later(x, memory);
+  for (const std::int64_t length : {1, 5}) {
+    const Tensor values = Tensor::full({2, length, 6}, 0.3), keys = eager["key.weight"];
+    const Tensor kept = reshape(slice(concat({keys, keys}), 0, 8), {2, 4, 6});
+    const Tensor got = session.run(y, {{x, values}, {memory, kept}});
+    CHECK(distance(got, now(values, kept)) < 1e-6);
+  }
 }
 
 TEST_CASE("a forecaster learns as from the last step of its sequence, without that one's gradient",

@@ -1,0 +1,45 @@
+#include "ebb/core/ops/attention.h"
+
+#include "ebb/core/autodiff/check_gradient.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+Tensor filled(const Shape& shape, int step) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    values.push_back(static_cast<double>((i * step) % 23 - 11) / 11);
+  return Tensor::from(values, shape);
+}
+
+}  // namespace
+
+TEST_CASE("A query for which no key counts gives zeros, and has derivatives of two orders") {
+  const Tensor q = filled({2, 3, 4}, 5), k = filled({2, 3, 4}, 7), v = filled({2, 3, 2}, 3);
+  // The second query of the first matrix has none; causally the first of the second neither.
+  const std::vector<double> counts = {1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1};
+  const Tensor mask = cast(Tensor::from(counts, {2, 3, 3}), DType::boolean);
+  for (const bool causal : {false, true}) {
+    CAPTURE(causal);
+    const auto attention = [&](const Tensors& in) {
+      return scaled_dot_product_attention(in[0], in[1], in[2], {.mask = mask, .causal = causal});
+    };
+    const std::vector<double> y = attention({q, k, v}).to_vector<double>();
+    CHECK((y[2] == 0 && y[3] == 0));
+    CHECK((y[6] == 0) == causal);
+    CHECK(check_gradient(attention, {q, k, v}, {.order = 2}).report == "");
+  }
+}
+
+TEST_CASE("A mask that is added has the gradient of the scores") {
+  const Tensor q = filled({2, 3, 4}, 5), k = filled({2, 5, 4}, 7), v = filled({2, 5, 2}, 3);
+  const auto attention = [&](const Tensors& in) {
+    return scaled_dot_product_attention(q, k, v, {.mask = in[0], .causal = true, .scale = 0.7});
+  };
+  for (const Shape& shape : {Shape{3, 5}, Shape{2, 1, 5}, Shape{5}, Shape{3, 1}})
+    CHECK(check_gradient(attention, {filled(shape, 11)}, {.order = 2}).report == "");
+}
+
+}  // namespace ebb::tests
