@@ -233,7 +233,9 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
     if (how.check_labels && is_label(y.dtype()) && x.rank() > 0) check(x, y, options, site);
     return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
   }
-  const Tensor held_scores = scores.expiring() ? Tensor() : x;
+  // What memory that is short may take from the caller meanwhile; temporaries are nobody else's.
+  const Tensor held_scores = scores.expiring() ? Tensor() : x,
+               held_labels = labels.expiring() ? Tensor() : y;
   if (how.check_labels && x.rank() > 0) check(x, y, options, site);
   Inputs5 of_labels{x, y};
   if (how.weights.defined()) of_labels.push_back(how.weights);
