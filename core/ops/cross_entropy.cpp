@@ -92,7 +92,7 @@ struct Parts {
   }
   bool has_labels() const { return is_label(labels.dtype()); }
   // For what is differentiated again.
-  Tensor constant_weights() const { return weights.detach(); }
+  Tensor constant_weights() const { return apply_one(detach_op, {weights}, {}, {}); }
 
   // The scores are read here for the last time.
   Tensor backward(const Tensor& dy, CallSite site) {

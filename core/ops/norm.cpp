@@ -290,7 +290,7 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   const Input inputs[] = {x, scale, shift};
   Tensors all = apply(op, inputs, attributes, site);
   const auto updated = [&](const Tensor& running, int of_batch) {
-    const Tensor now = all[static_cast<std::size_t>(of_batch)].detach();
+    const Tensor now = apply_one(detach_op, {all[static_cast<std::size_t>(of_batch)]}, {}, site);
     return assign({running, site}, Operand(Operand(running, site) * (1 - options.momentum), site) +
                                        Operand(Operand(now, site) * options.momentum, site));
   };
