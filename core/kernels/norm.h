@@ -52,7 +52,7 @@ struct NormView {
 };
 
 // Inputs of the forward kernels: x (floating), then scale and shift [channels] of its dtype, if the
-// attributes say so. Means and 1 / sqrt(variance + epsilon) are f64 for f64, else f32.
+// attributes say so; y may be x. Means and 1 / sqrt(variance + epsilon) are f64 for f64, else f32.
 // Inputs of the backward kernels: dy, x, 1 / sqrt(..), the mean (for rms anything), the scale if
 // there is one; outputs: dx, d_scale, d_shift, those that somebody reads. dx may be dy or x.
 namespace cpu {

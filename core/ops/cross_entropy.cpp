@@ -92,7 +92,7 @@ struct Parts {
   }
   bool has_labels() const { return is_label(labels.dtype()); }
   // For what is differentiated again.
-  Tensor constant_weights() const { return weights.detach(); }
+  Tensor constant_weights() const { return apply_one(detach_op, {weights}, {}, {}); }
 
   // The scores are read here for the last time.
   Tensor backward(const Tensor& dy, CallSite site) {
@@ -233,7 +233,9 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
     if (how.check_labels && is_label(y.dtype()) && x.rank() > 0) check(x, y, options, site);
     return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
   }
-  const Tensor held_scores = scores.expiring() ? Tensor() : x;
+  // What memory that is short may take from the caller meanwhile; temporaries are nobody else's.
+  const Tensor held_scores = scores.expiring() ? Tensor() : x,
+               held_labels = labels.expiring() ? Tensor() : y;
   if (how.check_labels && x.rank() > 0) check(x, y, options, site);
   Inputs5 of_labels{x, y};
   if (how.weights.defined()) of_labels.push_back(how.weights);

@@ -109,8 +109,8 @@ void infer_backward(Inference& inference) {
   inference.output(x.dtype, shapes.scale);
 }
 
-// Of inputs dy, x, 1 / sqrt(..), mean, scale?: the scale serves dx alone, the others behind dy
-// d_scale as well.
+// Of inputs dy, x, 1 / sqrt(..), mean, scale?: the scale serves dx alone, those between d_scale as
+// well.
 bool is_shape_only(std::size_t i, const IndexSet& unwanted) {
   return i > 0 && unwanted.has(0) && (i == 4 || unwanted.has(1));
 }
@@ -290,7 +290,7 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   const Input inputs[] = {x, scale, shift};
   Tensors all = apply(op, inputs, attributes, site);
   const auto updated = [&](const Tensor& running, int of_batch) {
-    const Tensor now = all[static_cast<std::size_t>(of_batch)].detach();
+    const Tensor now = apply_one(detach_op, {all[static_cast<std::size_t>(of_batch)]}, {}, site);
     return assign({running, site}, Operand(Operand(running, site) * (1 - options.momentum), site) +
                                        Operand(Operand(now, site) * options.momentum, site));
   };
@@ -305,8 +305,8 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   .keeps_input = keeps_for_gradient,                                                           \
   .keeps_output = [](std::size_t i,                                                            \
                      const IndexSet& wants) { return i > 0 && keeps_for_gradient(0, wants); }, \
-  .optional_outputs = bit(kInverse) | bit(kMean), .cpu = {cpu::norm, cpu::norm_memory},        \
-  .cuda = {cuda::norm}
+  .takes_over = bit(0), .optional_outputs = bit(kInverse) | bit(kMean),                        \
+  .cpu = {cpu::norm, cpu::norm_memory}, .cuda = {cuda::norm}
 
 constinit const OpDef layer_norm_op{.name = "layer_norm", EBB_NORM_OP};
 constinit const OpDef rms_norm_op{.name = "rms_norm", EBB_NORM_OP};
@@ -335,6 +335,7 @@ constinit const OpDef batch_norm_op{
         [](std::size_t i, const IndexSet& wants) {
           return (i == kBatchMean || i == kBatchInverse) && keeps_for_gradient(0, wants);
         },
+    .takes_over = bit(0),
     .optional_outputs = bit(kBatchInverse),
     .cpu = {cpu::batch_norm, cpu::batch_norm_memory},
     .cuda = {cuda::batch_norm, cuda::batch_norm_memory}};

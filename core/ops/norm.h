@@ -8,7 +8,7 @@ namespace ebb {
 // Normalisations: (x - mean) / sqrt(variance + epsilon) * scale + shift, of x's shape and dtype, a
 // floating one; mean and variance (the mean of squared distances from it) are those of x over some
 // of its elements, in float for f16 and bf16. One kernel forward, which keeps x and two numbers for
-// each mean, and one rule backward. Gradients of any order. Throw ShapeError.
+// each mean, and one backward. Gradients of any order. Throw ShapeError.
 
 struct LayerNormOptions {
   int axes = 1;  // the last so many
@@ -47,9 +47,10 @@ struct BatchNormOptions {
 // In training mean and variance are those of the batch, and the running ones become running (1 -
 // momentum) + momentum batch, in place, the variance being the one over one element less (as in
 // PyTorch; Keras calls 1 - momentum the momentum). In a graph whatever reads the result makes this
-// update in the same run. In inference mean and variance are the running ones, of which no gradient
-// is taken. They are f32 beside f16 and bf16. Ioffe and Szegedy, "Batch normalization", 2015.
-// Throws ShapeError in training for one element a channel, which has no variance.
+// update in the same run; eagerly recompute() refuses it as it does every update of what it reads.
+// In inference mean and variance are the running ones. They are f32 beside f16 and bf16. Ioffe and
+// Szegedy, "Batch normalization", 2015. Throws ShapeError in training for one element a channel,
+// which has no variance; a batch of none makes the running ones NaN.
 Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options = {});
