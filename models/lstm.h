@@ -32,7 +32,7 @@ struct LstmCall {
 struct LstmOutput {
   Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step; both
                     // directions side by side: [batch, time, 2 hidden]
-  Tensor hidden;  // after the last step, as in LstmState
+  Tensor hidden;    // after the last step, as in LstmState
   Tensor cell;
 
   LstmState state() const { return {hidden, cell}; }

@@ -172,7 +172,8 @@ TEST_CASE("max_pool prefers the first of equal elements, and NaN to any") {
   Call back{.kernel = cpu::max_pool_backward,
             .memory = cpu::max_pool_backward_memory,
             .attributes = PoolAttributes{.kernel = {1, 4}, .stride = {1, 4}},
-            .inputs = {values(DType::f32, {1, 2}, [](std::int64_t i) { return static_cast<double>(i + 1); }),
+            .inputs = {values(DType::f32, {1, 2},
+                              [](std::int64_t i) { return static_cast<double>(i + 1); }),
                        values(DType::f32, {1, 8},
                               [&](std::int64_t i) { return ties[static_cast<std::size_t>(i)]; })},
             .outputs = {{DType::f32, {1, 8}}}};
