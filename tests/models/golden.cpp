@@ -20,7 +20,9 @@ namespace {
 
 constexpr int kSteps = 10;
 
-double tolerance(DType dtype) { return dtype == DType::f32 ? 2e-5 : 1e-10; }
+double tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-10; }
+// Of what ten steps of Adam make: a gradient near 0 is divided by its own size, rounding and all.
+double tolerance_after(DType dtype) { return dtype == DType::f32 ? 1e-4 : 1e-10; }
 
 // Not of the bias of attention's keys: it moves all scores of a query alike, so that its gradient
 // is what rounding leaves of zero, and its place after Adam is anything.
@@ -127,7 +129,7 @@ TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[m
   for (const auto& [name, tensor] : parameters.entries()) {
     if (!is_determined(name)) continue;
     CAPTURE(name);
-    CHECK(distance(tensor, golden["after." + name]) < near);
+    CHECK(distance(tensor, golden["after." + name]) < tolerance_after(dtype));
   }
 }
 
@@ -176,7 +178,7 @@ TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[
   for (const auto& [name, tensor] : parameters.entries()) {
     if (!is_determined(name)) continue;
     CAPTURE(name);
-    CHECK(distance(session.value(tensor), golden["after." + name]) < near);
+    CHECK(distance(session.value(tensor), golden["after." + name]) < tolerance_after(dtype));
   }
 }
 
