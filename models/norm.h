@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/ops/norm.h"
 #include "ebb/core/parameters/parameters.h"
 
@@ -14,6 +16,10 @@ class LayerNorm {
   // names that `parameters` has already.
   LayerNorm(const Parameters& parameters, const Shape& sizes, double epsilon = 1e-5,
             CallSite site = CallSite::here());
+  // Over the last axis.
+  LayerNorm(const Parameters& parameters, std::integral auto size, double epsilon = 1e-5,
+            CallSite site = CallSite::here())
+      : LayerNorm(parameters, Shape{static_cast<std::int64_t>(size)}, epsilon, site) {}
 
   // x [.., sizes], of the parameters' dtype. Throws ShapeError.
   Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;

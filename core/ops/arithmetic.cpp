@@ -67,7 +67,7 @@ constinit const BinaryOpDef divide_op = binary<functors::Divide>(
                        return {g.take_dy() * (-number(g) / g.x(0)) / g.x(0)};
                      },
                      .keeps = input(0)}},
-    infer_division);
+    infer_division, infer_division);
 
 constinit const OpDef negate_op = unary_number<functors::Negate>(
     "negate", {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }});

@@ -62,14 +62,15 @@ constexpr OpDef pair(const char* name, const GradientRule& rule) {
 }
 
 // F(a, b) of two operands that broadcast, either of which may be a number. The gradients of two
-// tensors go through sum_like. A shape rule of its own stands for all three.
+// tensors go through sum_like.
 template <class F>
 constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules,
-                             void (*infer)(Inference&) = nullptr) {
+                             void (*infer)(Inference&) = infer_binary,
+                             void (*infer_number)(Inference&) = same_shape) {
   BinaryOpDef op = {pair<F>(name, rules.tensors), unary<F>(name, rules.number_right),
                     unary<F>(name, rules.number_left)};
-  op.tensors.infer = infer_binary;
-  if (infer != nullptr) op.tensors.infer = op.number_right.infer = op.number_left.infer = infer;
+  op.tensors.infer = infer;
+  op.number_right.infer = op.number_left.infer = infer_number;
   op.number_right.cpu = op.number_left.cpu = {cpu::zip<F>};
   op.number_right.cuda = op.number_left.cuda = {cuda::zip<F>};
   return op;
@@ -87,7 +88,7 @@ constexpr OpDef unary_number(const char* name, const GradientRule& rule) {
 template <class F>
 constexpr BinaryOpDef binary_number(const char* name, const BinaryGradientRules& rules,
                                     void (*infer)(Inference&) = infer_numbers) {
-  BinaryOpDef ops = binary<F>(name, rules, infer);
+  BinaryOpDef ops = binary<F>(name, rules, infer, infer);
   for (OpDef* op : {&ops.tensors, &ops.number_right, &ops.number_left}) {
     op->cpu = {cpu::zip_number<F>};
     op->cuda = {cuda::zip_number<F>};

@@ -133,6 +133,8 @@ TEST_CASE("a batch norm whose step fails, and one without elements enough, say s
               "[layer_norm] a size = 0 is below 1");
   CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {}), Error,
               "[layer_norm] the number of axes = 0 is below 1");
+  const models::LayerNorm of_last(parameters.scope("last"), 3);
+  CHECK(parameters["last.scale"].shape() == Shape{3});
   const models::LayerNorm layer(parameters.scope("l"), {2, 3});
   CHECK_ERROR(layer(Tensor::zeros({2, 2})), ShapeError,
               "[layer_norm] scale and shift must be [2, 2]; inputs are f32[2, 2], f32[2, 3], "
