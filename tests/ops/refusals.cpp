@@ -5,6 +5,7 @@
 #include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -271,6 +272,24 @@ TEST_CASE("What was open when tensors were joined is compared when it is fed") {
   CHECK_ERROR(session.run(w, {{x, f32({2, 3})}}), ShapeError,
               "[squeeze] axis 1 is not of size 1; the input is f32[1, 2, 3]");
   CHECK(session.run(w, {{x, f32({1, 3})}}).shape() == Shape{1, 3});
+}
+
+TEST_CASE("gru says which layer does not fit") {
+  const auto f32 = [](const Shape& shape) { return Tensor::zeros(shape); };
+  const Tensor x = f32({2, 5, 3});
+  const GruWeights first{f32({3, 12}), f32({4, 12}), f32({16})};
+  const GruWeights weights[] = {first, first};
+  CHECK_ERROR(
+      gru(x, weights), ShapeError,
+      "[gru] the weights of layer 1 must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]");
+  CHECK_ERROR(gru(x, weights), ShapeError, "refusals.cpp:" + std::to_string(__LINE__));
+  CHECK_ERROR(gru(f32({2, 3}), {weights, 1}), ShapeError, "[gru] takes x [batch, time, in]");
+  CHECK_ERROR(gru(x, {}), Error, "[gru] takes at least one layer");
+  CHECK_ERROR(gru(x, {weights, 1}, {.dropout = 1}), Error, "[gru] takes a dropout in [0, 1)");
+  CHECK_ERROR(gru(x, {weights, 1}, {.hidden = f32({1, 3, 4})}), ShapeError,
+              "[gru] the state must be [layers, batch, hidden]");
+  const GruWeights of_lstm[] = {{f32({3, 16}), f32({4, 16}), f32({16})}};
+  CHECK_ERROR(gru(x, of_lstm), ShapeError, "[gru] the weights of layer 0 must be");
 }
 
 TEST_CASE("lstm says which layer does not fit") {
