@@ -6,6 +6,7 @@
 #include "ebb/core/data/tensor_files.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/gru.h"
 #include "ebb/models/lstm.h"
 #include "ebb/models/mlp.h"
 #include "ebb/tests/catch.h"
@@ -57,6 +58,23 @@ TEST_CASE("weights of PyTorch's LSTM and Linear compute what they computed there
   CHECK(distance(session.run(sequence, {{in, x}}), golden["expected.sequence"]) < 1e-6);
   CHECK(distance(session.run(scores, {{in, x}}), golden["expected.scores"]) < 1e-6);
   CHECK_ERROR(load_torch(params, golden.path(), kRules), Error, "assign those of torch_weights()");
+}
+
+TEST_CASE("weights of PyTorch's GRU, both ways, compute what they computed there") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::best());
+  const models::Gru gru(params.scope("own"), 6, {.hidden = 5, .layers = 2, .bidirectional = true});
+  load_torch(params, golden.path(), {{"gru", "own", TorchLayer::gru}});
+  const Tensor x = golden["expected.x"].to(params.device());
+  CHECK(distance(gru(x).sequence, golden["expected.gru"]) < 1e-6);
+
+  Parameters others(Device::cpu());
+  const models::Gru one_way(others, 6, {.hidden = 5, .layers = 2});
+  CHECK_ERROR(load_torch(others, golden.path(), {{"gru", "", TorchLayer::gru}}), FileError,
+              "would be read from \"gru.weight_ih_l1\", f32[15, 10] before it is transposed");
+  CHECK_ERROR(load_torch(others, golden.path(), {{"encoder.lstm", "", TorchLayer::gru}}), FileError,
+              "\"0.bias\", which is f32[20] here, would be read from "
+              "\"encoder.lstm.bias_ih_l0\", f32[20]");
 }
 
 TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a sum once") {

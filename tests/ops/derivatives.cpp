@@ -3,6 +3,7 @@
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -108,6 +109,15 @@ TEST_CASE("check_gradient finds a wrong rule, of the first order and of the seco
 TEST_CASE("check_gradient takes f64 only") {
   CHECK_ERROR(check_gradient([](const Tensors& in) { return in[0]; }, {Tensor::from({1.f})}), Error,
               "[check_gradient] takes f64 inputs, not f32[1]");
+}
+
+TEST_CASE("The second derivative of gru is refused by name") {
+  const Tensor x = Tensor::full({2, 3, 1}, 0.5, DType::f64).with_grad();
+  const GruWeights weights[] = {{Tensor::full({1, 6}, 0.1, DType::f64),
+                                 Tensor::full({2, 6}, 0.1, DType::f64),
+                                 Tensor::zeros({8}, DType::f64)}};
+  const Tensors g = gradients(sum(gru(x, weights).sequence), {x}, {.create_graph = true});
+  CHECK_ERROR(gradients(sum(square(g[0])), {x}), NotDifferentiable, "[gru_backward]");
 }
 
 TEST_CASE("The second derivative of lstm is refused by name") {

@@ -1,16 +1,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <thread>
 
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/order.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/parameters/initializer.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
+#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
@@ -173,6 +177,51 @@ TEST_CASE("The first initial values of a seed are what they have always been") {
   const Doubles expected = {0.08577840746208332, 0.3862350197480978, 0.16701123403677098,
                             0.3325304715874624};
   CHECK(uniform == expected);
+}
+
+TEST_CASE("A permutation has each number once, in another order each time") {
+  set_seed(Seed{5});
+  const auto of = [](const Tensor& order) { return order.to_vector<std::int64_t>(); };
+  CHECK(permutation(0).shape() == Shape{0});
+  CHECK(of(permutation(1)) == std::vector<std::int64_t>{0});
+  std::vector<std::int64_t> expected(1000);
+  std::iota(expected.begin(), expected.end(), 0);
+  set_seed(Seed{5});
+  const Tensor drawn = permutation(1000);
+  CHECK(of(drawn) != expected);
+  CHECK(of(permutation(1000)) != of(drawn));
+  CHECK(of(sort(drawn)) == expected);
+  set_seed(Seed{5});
+  CHECK(of(permutation(1000)) == of(drawn));
+}
+
+TEST_CASE("Each order of four numbers is drawn as often as the others") {
+  set_seed(Seed{11});
+  std::map<std::vector<std::int64_t>, int> times;
+  constexpr int kDraws = 4800;
+  for (int i = 0; i < kDraws; ++i) ++times[permutation(4).to_vector<std::int64_t>()];
+  REQUIRE(times.size() == 24);
+  double deviation = 0;  // chi squared of 23 degrees of freedom: above 60 once in 27,000
+  for (const auto& [order, count] : times)
+    deviation += (count - kDraws / 24.) * (count - kDraws / 24.) / (kDraws / 24.);
+  CHECK(deviation < 60);
+}
+
+TEST_CASE("A graph draws another permutation in each run, and the same for the same seed") {
+  Graph graph;
+  const Tensor order = permutation(graph, 100);
+  const auto runs = [&](std::uint64_t seed) {
+    Session session(graph, {.seed = Seed{seed}});
+    std::vector<std::vector<std::int64_t>> all;
+    for (int i = 0; i < 2; ++i) all.push_back(session.run(order).to_vector<std::int64_t>());
+    return all;
+  };
+  const auto first = runs(1);
+  CHECK(first[0] != first[1]);
+  CHECK(runs(1) == first);
+  CHECK(runs(2)[0] != first[0]);
+  CHECK(sort(Tensor::from(first[0])).to_vector<std::int64_t>() ==
+        arange(100).to_vector<std::int64_t>());
 }
 
 }  // namespace ebb::tests

@@ -1,39 +1,39 @@
 #include <cstring>
 
-#include "ebb/core/kernels/lstm.h"
+#include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
-#include "ebb/kernels/cpu/lstm_cell.h"
-#include "ebb/kernels/cpu/lstm_layout.h"
+#include "ebb/kernels/cpu/recurrent_cell.h"
+#include "ebb/kernels/cpu/recurrent_layout.h"
 
 namespace ebb::cpu {
 namespace {
 
 // Workspace of backward, independent of the length of the sequence. What belongs to a chunk lies in
 // the forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
-// gates and cells are not read again.
+// gates and cells are not read again. A GRU has no cells.
 template <class T>
 struct BackwardSpace {
-  T* recurrent;  // the transpose of R of every layer, in strips [strip][4 hidden, units]
+  T* recurrent;  // the transpose of R of every layer, in strips [strip][columns, units]
   T* d_gates;    // [chunk, batch, 4, hidden]; null: over the gates
   T* scratch;    // [chunk, batch, the wider of in and hidden]; null: over the cells
   T* d_hidden;  // [layers, batch, hidden]: what a step hands to the step before, in strips of units
-  T* d_cell;    // [layers, batch, hidden]
+  T* d_cell;    // [layers, batch, hidden], of an LSTM
   void* sums;   // of column_sum
   std::size_t bytes;
 
-  BackwardSpace(const LstmSizes& size, bool destroys, void* base) noexcept {
+  BackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
     Carver carver(base);
     const auto take_unless = [&carver](bool elsewhere, std::int64_t elements) {
       return elsewhere ? nullptr : carver.take<T>(elements);
     };
-    recurrent = carver.take<T>(size.layers * size.hidden * size.gates());
+    recurrent = carver.take<T>(size.layers * size.hidden * size.columns());
     d_gates = take_unless(destroys, size.chunk * 4 * size.state());
-    scratch = take_unless(destroys && size.in <= size.hidden,
+    scratch = take_unless(destroys && size.has_cell && size.in <= size.hidden,
                           size.chunk * size.batch * std::max(size.in, size.hidden));
     d_hidden = carver.take<T>(size.layers * size.state());
-    d_cell = carver.take<T>(size.layers * size.state());
+    d_cell = carver.take<T>(size.has_cell ? size.layers * size.state() : 0);
     std::size_t sum_bytes = 0;  // of any number of rows up to a chunk's: the last may be shorter
     for (std::int64_t steps = 1; steps <= size.chunk; ++steps)
       sum_bytes = std::max(sum_bytes, column_sum_bytes(steps * size.batch, size.gates()));
@@ -42,20 +42,20 @@ struct BackwardSpace {
   }
 };
 
-constexpr auto kReserve = static_cast<std::size_t>(kLstmBackwardReserve);
-constexpr auto kX = static_cast<std::size_t>(kLstmBackwardX);
+constexpr auto kReserve = static_cast<std::size_t>(kRecurrentBackwardReserve);
+constexpr auto kX = static_cast<std::size_t>(kRecurrentBackwardX);
 
 template <class T>
 class Backward {
  public:
   explicit Backward(const KernelContext& context) noexcept
       : context_(context),
-        attributes_(context.attribute<LstmAttributes>()),
+        attributes_(context.attribute<RecurrentAttributes>()),
         size_(context.inputs[kX].spec.shape, attributes_),
         at_(attributes_),
         reserve_(size_, context.inputs[kReserve].data),
         space_(size_, context.destroys(kReserve), context.workspace),
-        sequence_(context.inputs[kLstmBackwardSequence].template as<const T>()) {
+        sequence_(context.inputs[kRecurrentBackwardSequence].template as<const T>()) {
     auto next = static_cast<std::size_t>(at_.count);
     if ((attributes_.d_given & 1) != 0) d_sequence_ = in(next++);
     if ((attributes_.d_given & 2) != 0) d_hidden_ = in(next++);
@@ -70,7 +70,7 @@ class Backward {
     for (std::int64_t layer = lowest_; layer < size_.layers; ++layer) {
       pack(layer);
       begin(space_.d_hidden, d_hidden_, layer);
-      begin(space_.d_cell, d_cell_, layer);
+      if (size_.has_cell) begin(space_.d_cell, d_cell_, layer);
     }
     if (size_.time == 0 || size_.batch == 0) clear_gradients();
     const std::int64_t last = (size_.time - 1) / size_.chunk * size_.chunk;
@@ -80,8 +80,12 @@ class Backward {
     for (std::int64_t layer = lowest_; layer < size_.layers && at_.h0 >= 0; ++layer) {
       end(at_.h0, space_.d_hidden, layer);
       pass_by(layer);
-      end(at_.c0, space_.d_cell, layer);
+      if (size_.has_cell) end(at_.c0, space_.d_cell, layer);
     }
+    if (size_.has_cell) return;
+    for (std::int64_t layer = lowest_; layer < size_.layers; ++layer)
+      if (T* db = gradient(at_.b(layer)))  // q stands before n among the gates
+        std::swap_ranges(db + 2 * size_.hidden, db + 3 * size_.hidden, db + 3 * size_.hidden);
   }
 
  private:
@@ -96,9 +100,8 @@ class Backward {
   // Whether a gradient is wanted that needs this layer: its own weights', a state's, or one below.
   bool wanted_up_to(std::int64_t layer) const noexcept {
     if (gradient(0) != nullptr) return true;
-    if (at_.h0 >= 0 && (gradient(static_cast<std::size_t>(at_.h0)) != nullptr ||
-                        gradient(static_cast<std::size_t>(at_.c0)) != nullptr))
-      return true;
+    for (const std::int64_t state : {at_.h0, at_.c0})
+      if (state >= 0 && gradient(static_cast<std::size_t>(state)) != nullptr) return true;
     for (std::int64_t l = 0; l <= layer; ++l)
       if (gradient(at_.w(l)) != nullptr || gradient(at_.r(l)) != nullptr ||
           gradient(at_.b(l)) != nullptr)
@@ -116,23 +119,23 @@ class Backward {
   // The transpose of R, cut into strips: it is the right factor of every step's product, and read
   // row by row it takes a product half the time.
   T* packed(std::int64_t layer, std::int64_t unit) const noexcept {
-    return space_.recurrent + (layer * size_.hidden + unit) * size_.gates();
+    return space_.recurrent + (layer * size_.hidden + unit) * size_.columns();
   }
   void pack(std::int64_t layer) const {
     const T* from = in(at_.r(layer));
-    const LstmSizes& size = size_;
+    const RecurrentSizes& size = size_;
     constexpr std::int64_t kTile = 16;
     const std::int64_t tiles = divide_up(size.hidden, kTile);
     for_pieces(
-        tiles, rows_per_piece(size.gates() * kTile), [&](std::int64_t begin, std::int64_t end) {
+        tiles, rows_per_piece(size.columns() * kTile), [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t tile = begin; tile < end; ++tile) {
             const std::int64_t first = tile * kTile, count = std::min(kTile, size.hidden - first);
             const std::int64_t unit = first / size.strip * size.strip;  // strips are whole tiles
             const std::int64_t units = std::min(size.strip, size.hidden - unit);
             T* to = packed(layer, unit) + (first - unit);
-            for (std::int64_t gate = 0; gate < size.gates(); ++gate)
+            for (std::int64_t column = 0; column < size.columns(); ++column)
               for (std::int64_t j = 0; j < count; ++j)
-                to[gate * units + j] = from[(first + j) * size.gates() + gate];
+                to[column * units + j] = from[(first + j) * size.columns() + column];
           }
         });
   }
@@ -199,20 +202,34 @@ class Backward {
     if (T* dr = gradient(at_.r(layer))) recurrent_gradient(layer, first, steps, dr, !last_chunk);
     if (T* dw = gradient(at_.w(layer))) {
       const std::int64_t width = size_.input(layer);
-      multiply_all<T>(width, size_.gates(), rows, {chunk_input(layer, first, steps), width, true},
-                      {d_gates, size_.gates()}, dw, size_.gates(), !last_chunk);
+      const T* const x = chunk_input(layer, first, steps);
+      for_input_columns([&](std::int64_t column, std::int64_t columns, std::int64_t gate) {
+        multiply_all<T>(width, columns, rows, {x, width, true}, {d_gates + gate, size_.gates()},
+                        dw + column, size_.columns(), !last_chunk);
+      });
     }
     input_gradient(layer, first, steps);
   }
 
+  // Calls body(column, columns, gate) for columns of W whose gradients lie side by side among those
+  // of the gates, from `gate` on: all of an LSTM's; r and z of a GRU's, then n, which has q before
+  // it. R's columns do.
+  template <class Body>
+  void for_input_columns(const Body& body) const {
+    if (size_.has_cell) return body(std::int64_t{0}, size_.columns(), std::int64_t{0});
+    body(std::int64_t{0}, 2 * size_.hidden, std::int64_t{0});
+    body(2 * size_.hidden, size_.hidden, 3 * size_.hidden);
+  }
+
   // What the step after t - 1 hands to it: d_hidden = d_gates of step t by the transpose of R, for
-  // one piece. It reads all of those d_gates, which other pieces wrote.
+  // one piece. It reads all of those d_gates, which other pieces wrote. A GRU's has its other part
+  // there already.
   void hand_back(std::int64_t layer, const T* d_gates, std::int64_t row, std::int64_t rows,
                  std::int64_t unit, std::int64_t units) const noexcept {
-    multiply<T>(rows, units, size_.gates(), {d_gates + row * size_.gates(), size_.gates()},
+    multiply<T>(rows, units, size_.columns(), {d_gates + row * size_.gates(), size_.gates()},
                 {packed(layer, unit), units},
                 space_.d_hidden + layer * size_.state() + unit * size_.batch + row * units, units,
-                false);
+                !size_.has_cell);
   }
 
   // d_gates of each step of a chunk, from the last to the first. Each piece of a step begins with
@@ -242,20 +259,22 @@ class Backward {
                   std::int64_t units) const noexcept {
     const bool is_last_layer = layer + 1 == size_.layers;
     const T* from_above = is_last_layer ? d_sequence_ : scratch(layer + 1, first);
-    const T* cell_before = t > 0 ? reserve_.cells_at(layer, t - 1)
-                           : at_.c0 < 0
-                               ? nullptr
-                               : in(static_cast<std::size_t>(at_.c0)) + layer * size_.state();
-    const T *gates = reserve_.gates_at(layer, t), *cell = reserve_.cells_at(layer, t);
-    T* d_hidden = space_.d_hidden + layer * size_.state() + unit * size_.batch;
-    T* d_cell = space_.d_cell + layer * size_.state() + unit * size_.batch;
+    const bool has_cell = size_.has_cell;
+    const T* cell_before = !has_cell ? nullptr
+                           : t > 0   ? reserve_.cells_at(layer, t - 1)
+                                     : initial(at_.c0, layer);
+    const T *gates = reserve_.gates_at(layer, t),
+            *cell = has_cell ? reserve_.cells_at(layer, t) : nullptr;
+    const std::int64_t strip = layer * size_.state() + unit * size_.batch;
+    T* d_hidden = space_.d_hidden + strip;
+    T* d_cell = has_cell ? space_.d_cell + strip : nullptr;
     for (std::int64_t b = row; b < row + rows; ++b) {
       const std::int64_t at = b * size_.hidden + unit;
-      const LstmLength length = lstm_length(lengths_, b, size_.time);
+      const RowLength length = row_length(lengths_, b, size_.time);
       if (t >= length.steps) {
         for (int gate = 0; gate < 4; ++gate)
           std::fill_n(d_gates + b * size_.gates() + gate * size_.hidden + unit, units, T(0));
-        continue;  // its d_cell is what was given, still
+        continue;  // what it hands on is what was given, still
       }
       const T* d_after = d_hidden + b * units;
       if (t + 1 == length.steps && t + 1 < size_.time)
@@ -265,31 +284,46 @@ class Backward {
         d_output +=
             (is_last_layer ? b * size_.time + t : (t - first) * size_.batch + b) * size_.hidden +
             unit;
-      cell_backward<T>({.gates = gates + b * size_.gates() + unit,
-                        .cell = cell + at,
+      cell_backward<T>(size_.cell,
+                       {.gates = gates + b * size_.gates() + unit,
+                        .cell = has_cell ? cell + at : nullptr,
                         .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
+                        .hidden_before = has_cell ? nullptr : hidden_before(layer, t, b, unit),
                         .d_hidden = d_after,
                         .d_output = d_output,
-                        .d_cell = d_cell + b * units,
+                        .d_cell = has_cell ? d_cell + b * units : nullptr,
+                        .d_kept = d_hidden + b * units,
                         .d_gates = d_gates + b * size_.gates() + unit,
                         .stride = size_.hidden},
                        units);
     }
   }
 
+  // A layer's initial state, null for zeros.
+  const T* initial(std::int64_t input, std::int64_t layer) const noexcept {
+    return input < 0 ? nullptr : in(static_cast<std::size_t>(input)) + layer * size_.state();
+  }
+  // h of row b before step t, from `unit` on.
+  const T* hidden_before(std::int64_t layer, std::int64_t t, std::int64_t b,
+                         std::int64_t unit) const noexcept {
+    const std::int64_t at = b * size_.hidden + unit;
+    if (t == 0) return at_.h0 < 0 ? nullptr : initial(at_.h0, layer) + at;
+    if (layer + 1 < size_.layers) return reserve_.hidden_at(layer, t - 1) + at;
+    return sequence_ + (b * size_.time + t - 1) * size_.hidden + unit;
+  }
+
   // dR += the sum over steps of h_{t-1}^T d_gates_t, as one product over the chunk.
   void recurrent_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps, T* dr,
                           bool accumulate) const {
     const auto add = [&](const T* hidden, const T* d_gates, std::int64_t rows) {
-      multiply_all<T>(size_.hidden, size_.gates(), rows, {hidden, size_.hidden, true},
-                      {d_gates, size_.gates()}, dr, size_.gates(), accumulate);
+      multiply_all<T>(size_.hidden, size_.columns(), rows, {hidden, size_.hidden, true},
+                      {d_gates, size_.gates()}, dr, size_.columns(), accumulate);
       accumulate = true;
     };
     const T* d_gates = d_gates_from(layer, first);
     T* const behind = scratch(layer, first);
     if (first == 0) {
-      const T* h0 =
-          at_.h0 < 0 ? nullptr : in(static_cast<std::size_t>(at_.h0)) + layer * size_.state();
+      const T* h0 = initial(at_.h0, layer);
       add(h0, d_gates, h0 == nullptr ? 0 : size_.batch);
       d_gates += 4 * size_.state();
       --steps;
@@ -329,9 +363,11 @@ class Backward {
     if (layer == lowest_ && dx == nullptr) return;
     T* to = scratch(layer, first);
     const std::int64_t width = size_.input(layer);
-    multiply_all<T>(steps * size_.batch, width, size_.gates(),
-                    {d_gates_from(layer, first), size_.gates()},
-                    {in(at_.w(layer)), size_.gates(), true}, to, width);
+    for_input_columns([&](std::int64_t column, std::int64_t columns, std::int64_t gate) {
+      multiply_all<T>(steps * size_.batch, width, columns,
+                      {d_gates_from(layer, first) + gate, size_.gates()},
+                      {in(at_.w(layer)) + column, size_.columns(), true}, to, width, column > 0);
+    });
     if (dx != nullptr) {
       from_time_major(size_, to, width, first, steps, dx);
     } else if (size_.drops(layer)) {
@@ -340,10 +376,10 @@ class Backward {
   }
 
   const KernelContext& context_;
-  const LstmAttributes& attributes_;
-  LstmSizes size_;
-  LstmOperands at_;
-  LstmReserve<T> reserve_;
+  const RecurrentAttributes& attributes_;
+  RecurrentSizes size_;
+  RecurrentOperands at_;
+  RecurrentReserve<T> reserve_;
   BackwardSpace<T> space_;
   const T *sequence_ = nullptr, *d_sequence_ = nullptr, *d_hidden_ = nullptr, *d_cell_ = nullptr;
   const std::int64_t* lengths_ = nullptr;
@@ -352,17 +388,17 @@ class Backward {
 
 }  // namespace
 
-Status lstm_backward(const KernelContext& context) {
-  if (is_half(context.inputs[kX].spec.dtype)) return in_float(context, lstm_backward);
+Status recurrent_backward(const KernelContext& context) {
+  if (is_half(context.inputs[kX].spec.dtype)) return in_float(context, recurrent_backward);
   return for_floating(context.inputs[kX].spec.dtype,
                       [&](auto type) { Backward<decltype(type)>(context).run(); });
 }
 
-MemoryNeeds lstm_backward_memory(const MemoryQuery& query) {
-  if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, lstm_backward_memory);
+MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
+  if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, recurrent_backward_memory);
   MemoryNeeds needs;
   const Status known = for_floating(query.inputs[kX].dtype, [&](auto type) {
-    const LstmSizes size(query.inputs[kX].shape, query.attribute<LstmAttributes>());
+    const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
     needs.workspace_bytes =
         BackwardSpace<decltype(type)>(size, query.destroys(kReserve), nullptr).bytes;
   });

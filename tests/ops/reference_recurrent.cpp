@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "ebb/core/kernels/philox.h"
+#include "ebb/core/kernels/recurrent.h"
+#include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/tests/ops/reference.h"
 
@@ -11,8 +13,8 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Where a stack's inputs stand.
 struct Places {
-  explicit Places(const LstmAttributes& attributes) {
-    if (attributes.has_state) weights += 2;
+  explicit Places(const RecurrentAttributes& attributes) {
+    if (attributes.has_state) weights += attributes.has_cell() ? 2 : 1;
     if (attributes.dropout > 0) draw = weights++;
     if (attributes.has_lengths) lengths = weights++;
     end = weights + 3 * static_cast<std::size_t>(attributes.layers);
@@ -31,10 +33,35 @@ void drop_out(Array& sequence, const Array& draw, std::int64_t layer, double pro
   }
 }
 
-// Sequence, hidden, cell.
-Arrays forward(const Arrays& in, const LstmAttributes& attributes) {
+// What follows a state, of products x W and h R with the gates side by side.
+void lstm_step(const std::vector<double>& x, const std::vector<double>& s,
+               const std::vector<double>& bias, std::vector<double>& h, std::vector<double>& c) {
+  const std::size_t n = h.size();
+  const auto a = [&](std::size_t gate, std::size_t j) {
+    return x[gate * n + j] + s[gate * n + j] + bias[gate * n + j];
+  };
+  for (std::size_t j = 0; j < n; ++j) {
+    c[j] = sigmoid(a(1, j)) * c[j] + sigmoid(a(0, j)) * std::tanh(a(2, j));
+    h[j] = sigmoid(a(3, j)) * std::tanh(c[j]);
+  }
+}
+void gru_step(const std::vector<double>& x, const std::vector<double>& s,
+              const std::vector<double>& bias, std::vector<double>& h) {
+  const std::size_t n = h.size();
+  for (std::size_t j = 0; j < n; ++j) {
+    const double reset = sigmoid(x[j] + s[j] + bias[j]);
+    const double update = sigmoid(x[n + j] + s[n + j] + bias[n + j]);
+    const double candidate =
+        std::tanh(x[2 * n + j] + bias[2 * n + j] + reset * (s[2 * n + j] + bias[3 * n + j]));
+    h[j] = (1 - update) * candidate + update * h[j];
+  }
+}
+
+// Sequence, hidden, and an LSTM's cell.
+Arrays forward(const Arrays& in, const RecurrentAttributes& attributes) {
   const Places places(attributes);
   const std::int64_t batch = in[0].shape[0], time = in[0].shape[1], hidden = attributes.hidden;
+  const std::int64_t columns = attributes.columns();
   Array below = in[0], last_h({attributes.layers, batch, hidden}), last_c = last_h;
   for (std::int64_t layer = 0; layer < attributes.layers; ++layer) {
     const std::size_t first = places.weights + 3 * static_cast<std::size_t>(layer);
@@ -47,26 +74,26 @@ Arrays forward(const Arrays& in, const LstmAttributes& attributes) {
       std::vector<double> h(static_cast<std::size_t>(hidden)), c = h;
       for (std::size_t j = 0; attributes.has_state && j < h.size(); ++j) {
         h[j] = in[1][state + static_cast<std::int64_t>(j)];
-        c[j] = in[2][state + static_cast<std::int64_t>(j)];
+        if (attributes.has_cell()) c[j] = in[2][state + static_cast<std::int64_t>(j)];
       }
       const std::int64_t steps =
           places.lengths ? static_cast<std::int64_t>(in[places.lengths][row]) : time;
       for (std::int64_t t = 0; t < steps; ++t) {
-        // a = x_t W + h R + b, the gates i, f, g, o side by side.
-        std::vector<double> a = bias.values;
-        for (std::size_t column = 0; column < a.size(); ++column) {
+        std::vector<double> by_x(static_cast<std::size_t>(columns)), by_h = by_x;
+        for (std::size_t column = 0; column < by_x.size(); ++column) {
           const auto at = static_cast<std::int64_t>(column);
           for (std::int64_t i = 0; i < width; ++i)
-            a[column] += below[(row * time + t) * width + i] * w[i * 4 * hidden + at];
+            by_x[column] += below[(row * time + t) * width + i] * w[i * columns + at];
           for (std::size_t i = 0; i < h.size(); ++i)
-            a[column] += h[i] * r[static_cast<std::int64_t>(i) * 4 * hidden + at];
+            by_h[column] += h[i] * r[static_cast<std::int64_t>(i) * columns + at];
         }
-        const std::size_t n = h.size();
-        for (std::size_t j = 0; j < n; ++j) {
-          c[j] = sigmoid(a[n + j]) * c[j] + sigmoid(a[j]) * std::tanh(a[2 * n + j]);
-          h[j] = sigmoid(a[3 * n + j]) * std::tanh(c[j]);
+        if (attributes.has_cell()) {
+          lstm_step(by_x, by_h, bias.values, h, c);
+        } else {
+          gru_step(by_x, by_h, bias.values, h);
+        }
+        for (std::size_t j = 0; j < h.size(); ++j)
           above[(row * time + t) * hidden + static_cast<std::int64_t>(j)] = h[j];
-        }
       }
       for (std::size_t j = 0; j < h.size(); ++j) {
         last_h[state + static_cast<std::int64_t>(j)] = h[j];
@@ -75,18 +102,19 @@ Arrays forward(const Arrays& in, const LstmAttributes& attributes) {
     }
     below = above;
   }
+  if (!attributes.has_cell()) return {below, last_h};
   return {below, last_h, last_c};
 }
 
 // Central differences of the sum of the given gradients times the outputs that they belong to.
 Arrays backward(const Application& application) {
-  const auto& attributes = application.attribute<LstmAttributes>();
+  const auto& attributes = application.attribute<RecurrentAttributes>();
   const Places places(attributes);
-  const auto first = application.inputs.begin() + kLstmBackwardX;
+  const auto first = application.inputs.begin() + kRecurrentBackwardX;
   Arrays in(first, first + static_cast<std::ptrdiff_t>(places.end));
   const auto loss = [&] {
     const Arrays outputs = forward(in, attributes);
-    std::size_t given = kLstmBackwardX + places.end;
+    std::size_t given = kRecurrentBackwardX + places.end;
     double total = 0;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       if (!(attributes.d_given >> k & 1)) continue;
@@ -114,15 +142,22 @@ Arrays backward(const Application& application) {
 
 }  // namespace
 
-void add_lstm_references(std::vector<Reference>& references) {
-  references.push_back({&lstm_op, [](const Application& a) {
-                          return forward(a.inputs, a.attribute<LstmAttributes>());
-                        }});
+void add_recurrent_references(std::vector<Reference>& references) {
+  const auto run = [](const Application& a) {
+    return forward(a.inputs, a.attribute<RecurrentAttributes>());
+  };
   // A GPU rounds the hidden state and the gates of each step, and keeps such gates for backward,
   // which is given the sequence that has been rounded as well.
-  references.back().roundings = 3;
-  references.push_back({&lstm_backward_op, backward, 1e-7});
-  references.back().roundings = 8;
+  for (const auto& [op, gradient] :
+       {std::pair{&lstm_op, &lstm_backward_op}, std::pair{&gru_op, &gru_backward_op}}) {
+    references.push_back({op, run});
+    references.back().roundings = 3;
+    // A GRU has q rounded as well, and with weights as large as here n near 1, of which 1 - n^2 is
+    // taken.
+    const bool is_lstm = op == &lstm_op;
+    references.push_back({gradient, backward, is_lstm ? 1e-7 : 3e-6});
+    references.back().roundings = is_lstm ? 8 : 12;
+  }
 }
 
 }  // namespace ebb::tests

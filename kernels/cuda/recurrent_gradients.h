@@ -1,24 +1,24 @@
 #pragma once
-#include "ebb/kernels/cuda/lstm_steps.h"
+#include "ebb/kernels/cuda/recurrent_steps.h"
 
 namespace ebb::cuda {
 
 // The operands of lstm_backward by name, whichever way it is computed.
 template <class T>
-struct LstmGradients {
+struct RecurrentGradients {
   const KernelContext& context;
-  const LstmAttributes& attributes;
-  const LstmSizes size;
-  const LstmOperands at;
+  const RecurrentAttributes& attributes;
+  const RecurrentSizes size;
+  const RecurrentOperands at;
   const T* const sequence;
   const T *d_sequence = nullptr, *d_hidden = nullptr, *d_cell = nullptr;  // null: not given
 
-  explicit LstmGradients(const KernelContext& of) noexcept
+  explicit RecurrentGradients(const KernelContext& of) noexcept
       : context(of),
-        attributes(of.attribute<LstmAttributes>()),
-        size(of.inputs[kLstmBackwardX].spec, attributes),
+        attributes(of.attribute<RecurrentAttributes>()),
+        size(of.inputs[kRecurrentBackwardX].spec, attributes),
         at(attributes),
-        sequence(of.inputs[kLstmBackwardSequence].template as<const T>()) {
+        sequence(of.inputs[kRecurrentBackwardSequence].template as<const T>()) {
     auto next = static_cast<std::size_t>(at.count);
     if ((attributes.d_given & 1) != 0) d_sequence = in(next++);
     if ((attributes.d_given & 2) != 0) d_hidden = in(next++);
@@ -28,7 +28,7 @@ struct LstmGradients {
   // A forward input, or one of those behind them.
   template <class U = const T>
   U* in(std::size_t index) const noexcept {
-    return context.inputs[kLstmBackwardX + index].template as<U>();
+    return context.inputs[kRecurrentBackwardX + index].template as<U>();
   }
   // Where the gradient of a forward input goes, or null.
   T* gradient(std::size_t input) const noexcept {

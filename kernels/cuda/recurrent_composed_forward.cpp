@@ -1,23 +1,23 @@
 #include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/lstm_composed.h"
-#include "ebb/kernels/cuda/lstm_steps.h"
+#include "ebb/kernels/cuda/recurrent_composed.h"
+#include "ebb/kernels/cuda/recurrent_steps.h"
 
 namespace ebb::cuda {
 namespace {
 
-using Products = LstmForwardProducts;
+using Products = RecurrentForwardProducts;
 
 template <class T>
 class Forward {
  public:
   Forward(const KernelContext& context, const PreparedProducts& prepared) noexcept
       : context_(context),
-        attributes_(context.attribute<LstmAttributes>()),
+        attributes_(context.attribute<RecurrentAttributes>()),
         size_(context.inputs[0].spec, attributes_),
         at_(attributes_),
         products_(prepared.products),
-        keep_(context.outputs[3].data != nullptr),
-        reserve_(size_, context.outputs[3].data),
+        keep_(context.outputs[at_.reserve].data != nullptr),
+        reserve_(size_, context.outputs[at_.reserve].data),
         space_(size_, keep_, context.outputs[0].data != nullptr, 0, context.workspace) {}
 
   Status run() const noexcept {
@@ -62,7 +62,7 @@ class Forward {
     if (size_.time == 0) {
       const std::size_t bytes = static_cast<std::size_t>(size_.state()) * sizeof(T);
       EBB_TRY(copy(stream(), last(1, layer), h0, bytes));
-      return copy(stream(), last(2, layer), c0, bytes);
+      return size_.has_cell ? copy(stream(), last(2, layer), c0, bytes) : Status{};
     }
     const auto* const lengths =
         at_.lengths < 0 ? nullptr : in<const std::int64_t>(static_cast<std::size_t>(at_.lengths));
@@ -71,9 +71,12 @@ class Forward {
     T* const gates = keep_ ? reserve_.gates(layer) : space_.gates;
     EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, x, in(at_.w(layer)),
                      gates));
-    const Steps<T> gate_steps = all_steps(gates, size_, size_.gates());
-    const Steps<Accumulate<T>> cells = keep_ ? all_steps(reserve_.cells(layer), size_, size_.hidden)
-                                             : one_step(space_.cells, size_.hidden);
+    const Steps<T> gate_steps = all_steps(gates, size_, size_.gate_row(keep_));
+    const bool has_cell = size_.has_cell;
+    const Steps<Accumulate<T>> cells = !has_cell ? Steps<Accumulate<T>>{}
+                                       : keep_
+                                           ? all_steps(reserve_.cells(layer), size_, size_.hidden)
+                                           : one_step(space_.cells, size_.hidden);
     const Steps<T> states = hidden(layer);
     const bool sparse = states.step == 0;  // hidden states of one step alone, without gaps
     StepRows<const T> h{h0, size_.hidden};
@@ -81,16 +84,20 @@ class Forward {
     for (std::int64_t t = 0; t < size_.time; ++t) {
       if (h.data != nullptr)
         EBB_TRY(multiply(t == 0 || sparse ? Products::kFirstStep : Products::kStep, h.data,
-                         in(at_.r(layer)), gate_steps.at(t), true));
+                         in(at_.r(layer)), has_cell ? gate_steps.at(t) : space_.recurrent,
+                         has_cell));
+      T* const recurrent = h.data == nullptr ? nullptr : space_.recurrent;
       EBB_TRY(cell_forward<T>(stream(), size_,
                               {.gates = rows_at(gate_steps, t),
+                               .recurrent = recurrent,
                                .bias = in(at_.b(layer)),
                                .cell_before = c,
                                .first_cell = c0,
+                               .hidden_before = h,
                                .cell = rows_at(cells, t),
                                .hidden = rows_at(states, t),
                                .last_hidden = last(1, layer),
-                               .last_cell = last(2, layer),
+                               .last_cell = has_cell ? last(2, layer) : nullptr,
                                .first_hidden = h0,
                                .ends = {lengths, t, size_.time},
                                .keep = keep_}));
@@ -111,20 +118,21 @@ class Forward {
   }
 
   const KernelContext& context_;
-  const LstmAttributes& attributes_;
-  const LstmSizes size_;
-  const LstmOperands at_;
+  const RecurrentAttributes& attributes_;
+  const RecurrentSizes size_;
+  const RecurrentOperands at_;
   const std::vector<Product>& products_;
   const bool keep_;
-  const LstmReserve<T> reserve_;
-  const LstmForwardSpace<T> space_;
+  const RecurrentReserve<T> reserve_;
+  const RecurrentForwardSpace<T> space_;
 };
 
 }  // namespace
 
-detail::Ref<PreparedProducts> prepare_composed_lstm(const MemoryQuery& query) {
-  const LstmSizes size(query.inputs[0], query.attribute<LstmAttributes>());
-  const Products products(size, query.wants(0));
+detail::Ref<PreparedProducts> prepare_composed_recurrent(const MemoryQuery& query) {
+  const RecurrentSizes size(query.inputs[0], query.attribute<RecurrentAttributes>());
+  const RecurrentOperands at(query.attribute<RecurrentAttributes>());
+  const Products products(size, query.wants(at.reserve), query.wants(0));
   auto prepared = detail::make_ref<PreparedProducts>();
   prepared->products.reserve(Products::kCount);
   for (std::size_t i = 0; i < Products::kCount; ++i) {
@@ -135,7 +143,7 @@ detail::Ref<PreparedProducts> prepare_composed_lstm(const MemoryQuery& query) {
   return prepared;
 }
 
-Status composed_lstm(const KernelContext& context, const PreparedProducts& prepared) noexcept {
+Status composed_recurrent(const KernelContext& context, const PreparedProducts& prepared) noexcept {
   return for_floating(context.inputs[0].spec.dtype,
                       [&](auto type) { return Forward<decltype(type)>(context, prepared).run(); });
 }

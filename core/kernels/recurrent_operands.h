@@ -1,24 +1,26 @@
 #pragma once
 #include "ebb/core/base/host_device.h"
-#include "ebb/core/kernels/lstm.h"
+#include "ebb/core/kernels/recurrent.h"
 
 namespace ebb {
 
-// Where forward inputs and backward outputs of an LSTM are. The outputs leave out those
+// Where forward inputs and backward outputs of a stack are. The backward outputs leave out those
 // without a gradient, `draw` and `lengths`.
-struct LstmOperands {
+struct RecurrentOperands {
   std::int64_t h0 = -1, c0 = -1, draw = -1, lengths = -1, weights, count;
+  std::size_t reserve;  // of the forward outputs, behind the states
 
-  explicit LstmOperands(const LstmAttributes& attributes) noexcept {
+  explicit RecurrentOperands(const RecurrentAttributes& attributes) noexcept {
     std::int64_t next = 1;
     if (attributes.has_state != 0) {
       h0 = next++;
-      c0 = next++;
+      if (attributes.has_cell()) c0 = next++;
     }
     if (attributes.dropout > 0) draw = next++;
     if (attributes.has_lengths != 0) lengths = next++;
     weights = next;
     count = weights + 3 * attributes.layers;
+    reserve = attributes.has_cell() ? 3 : 2;
   }
   std::size_t w(std::int64_t layer) const noexcept {
     return static_cast<std::size_t>(weights + 3 * layer);
@@ -36,13 +38,13 @@ struct LstmOperands {
 };
 
 // How many steps of a row count.
-struct LstmLength {
+struct RowLength {
   std::int64_t steps;
   bool is_valid;
 };
 // lengths: null where all do.
-EBB_HOST_DEVICE inline LstmLength lstm_length(const std::int64_t* lengths, std::int64_t row,
-                                              std::int64_t time) {
+EBB_HOST_DEVICE inline RowLength row_length(const std::int64_t* lengths, std::int64_t row,
+                                            std::int64_t time) {
   if (lengths == nullptr) return {time, true};
   const bool is_valid = lengths[row] >= 0 && lengths[row] <= time;
   return {is_valid ? lengths[row] : time, is_valid};
