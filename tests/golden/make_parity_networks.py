@@ -1,0 +1,1 @@
+def make(rows, torch_row): pass
