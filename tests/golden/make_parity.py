@@ -232,7 +232,13 @@ def make_arithmetic():
               also=lambda x, y: (np.maximum(x, y), np.minimum(x, y)))
     numpy_row("np.fmax(x, y)", np.fmax, np.array([1.0, np.nan, np.nan]), np.array([2.0, 1.0, np.nan]))
     torch_row("torch.clamp(x, -1, 1), np.clip(x, -1, 1)", lambda x: torch.clamp(x, -1, 1),
-              np.array([-2.0, -1.0, 0.5, 1.0, 3.0, np.nan]), also=lambda x: np.clip(x, -1, 1))
+              np.array([-2.0, -0.9, 0.5, 3.0, np.nan]), also=lambda x: np.clip(x, -1, 1))
+
+    def at_bounds():
+        x = torch.tensor([-1.0, 1.0], dtype=torch.float64, requires_grad=True)
+        return torch.autograd.grad(torch.clamp(x, -1, 1).sum(), x)[0]
+
+    torch_row("the gradient of torch.clamp at its bounds", at_bounds)
     torch_row("x == y, x != y, x < y, x <= y, x > y, x >= y",
               lambda x, y: (x == y, x != y, x < y, x <= y, x > y, x >= y),
               np.array([1.0, 2.0, np.nan, 0.0, np.inf]), np.array([1.0, 3.0, np.nan, -0.0, np.inf]),

@@ -47,6 +47,11 @@ EBB_SAME("torch.maximum(x, y), torch.minimum(x, y), np.maximum(x, y)", maximum(x
          minimum(x[0], x[1]));
 EBB_SAME("np.fmax(x, y)", where(isnan(x[0]), x[1], where(isnan(x[1]), x[0], maximum(x[0], x[1]))));
 EBB_SAME("torch.clamp(x, -1, 1), np.clip(x, -1, 1)", clamp(x[0], -1, 1));
+EBB_ROW("the gradient of torch.clamp at its bounds") {
+  const Tensor x = Tensor::from({-1.0, 1.0}).with_grad();
+  CHECK(numbers(gradients(sum(clamp(x, -1, 1)), {x})[0]) == std::vector<double>{1, 1});
+  CHECK(numbers(row["y0"]) == std::vector<double>{0, 0});
+}
 EBB_SAME("x == y, x != y, x < y, x <= y, x > y, x >= y", x[0] == x[1], x[0] != x[1],
          x[0]<x[1], x[0] <= x[1], x[0]> x[1], x[0] >= x[1]);
 EBB_SAME("np.float32(0.1) == 0.1", x[0] == 0.1);
