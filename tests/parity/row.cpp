@@ -43,7 +43,7 @@ std::string numbered(const char* letter, std::size_t i) { return letter + std::t
 }  // namespace
 
 const std::vector<std::string>& files() {
-  static const std::vector<std::string> names = {"parity_torch"};
+  static const std::vector<std::string> names = {"parity_torch", "parity_tensorflow"};
   return names;
 }
 
