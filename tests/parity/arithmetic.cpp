@@ -52,8 +52,8 @@ EBB_ROW("the gradient of torch.clamp at its bounds") {
   CHECK(numbers(gradients(sum(clamp(x, -1, 1)), {x})[0]) == std::vector<double>{1, 1});
   CHECK(numbers(row["y0"]) == std::vector<double>{0, 0});
 }
-EBB_SAME("x == y, x != y, x < y, x <= y, x > y, x >= y", x[0] == x[1], x[0] != x[1],
-         x[0]<x[1], x[0] <= x[1], x[0]> x[1], x[0] >= x[1]);
+EBB_SAME("x == y, x != y, x < y, x <= y, x > y, x >= y", x[0] == x[1], x[0] != x[1], (x[0] < x[1]),
+         x[0] <= x[1], (x[0] > x[1]), x[0] >= x[1]);
 EBB_SAME("np.float32(0.1) == 0.1", x[0] == 0.1);
 EBB_SAME("a & b, a | b, a ^ b, ~a of bool", x[0] & x[1], x[0] | x[1], x[0] ^ x[1], !x[0]);
 EBB_SAME("torch.isnan(x), torch.isinf(x), torch.isfinite(x), np.isnan(x)", isnan(x[0]), isinf(x[0]),
