@@ -26,6 +26,12 @@ def make_activations(torch_row):
     torch_row("torch.relu(x), F.relu(x)", torch.relu, np.array([-1.0, 0.0, 2.0]))
     torch_row("torch.relu(nan)", torch.relu, AT_ENDS, gradient=False)
     torch_row("F.relu6(x), F.hardtanh(x, 0, 6)", F.relu6, np.array([-1.0, 0.5, 5.0, 7.0]))
+
+    def at_ends():
+        x = torch.tensor([0.0, 6.0], dtype=torch.float64, requires_grad=True)
+        return [torch.autograd.grad(f(x).sum(), x)[0] for f in (F.relu6, lambda x: F.hardtanh(x, 0, 6))]
+
+    torch_row("the gradient of F.relu6 and F.hardtanh at their ends", at_ends)
     torch_row("F.leaky_relu(x)", F.leaky_relu, A)
     torch_row("F.elu(x)", F.elu, A)
     torch_row("F.selu(x)", F.selu, A)

@@ -145,7 +145,7 @@ def make_reductions():
     row("tf.reduce_sum(x), tf.reduce_sum(x, 1, keepdims=True), tf.reduce_mean(x, [0, 2])",
         lambda x: (tf.reduce_sum(x), tf.reduce_sum(x, 1, keepdims=True), tf.reduce_mean(x, [0, 2])),
         X)
-    row("tf.reduce_sum(x) of int32", lambda x: tf.reduce_sum(x), I32)
+    row("tf.reduce_sum(x) of int32", lambda x: tf.reduce_sum(x), np.array([2**31 - 1, 5], np.int32))
     row("tf.reduce_mean(x) of int32", lambda x: tf.reduce_mean(x), np.array([7, -8, 2], np.int32))
     row("tf.reduce_max(x, 1), tf.reduce_min(x, 1)",
         lambda x: (tf.reduce_max(x, 1), tf.reduce_min(x, 1)), TIES)

@@ -6,6 +6,12 @@ namespace ebb::tests::parity {
 EBB_SAME("torch.relu(x), F.relu(x)", relu(x[0]));
 EBB_SAME("torch.relu(nan)", relu(x[0]));
 EBB_SAME("F.relu6(x), F.hardtanh(x, 0, 6)", clamp(x[0], 0, 6));
+EBB_ROW("the gradient of F.relu6 and F.hardtanh at their ends") {
+  const Tensor x = Tensor::from({0.0, 6.0}).with_grad();
+  CHECK(numbers(gradients(sum(clamp(x, 0, 6)), {x})[0]) == std::vector<double>{1, 1});
+  CHECK(numbers(row["y0"]) == std::vector<double>{0, 0});
+  CHECK(numbers(row["y1"]) == std::vector<double>{0, 0});
+}
 EBB_SAME("F.leaky_relu(x)", leaky_relu(x[0]));
 EBB_SAME("F.elu(x)", elu(x[0]));
 EBB_SAME("F.selu(x)", 1.0507009873554805 * elu(x[0], 1.6732632423543772));
