@@ -50,7 +50,7 @@ def make_functions(row):
         normal(2, 3, 2, 4).astype(np.float32), gradient=False)
 
 
-def make_losses(row):
+def make_losses(rows, row):
     nn, losses = tf.nn, tf1.losses
     scores, labels = normal(3, 4), np.array([2, 0, 3])
     probabilities = random.random((3, 4))
@@ -77,7 +77,7 @@ def make_losses(row):
         value, *gradients = in_graph(loss, *arrays)
         found = iter(gradients)
         listed = [next(found) if a.dtype.kind == "f" else None for a in arrays]
-        row.rows.add(name, arrays, [value], listed)
+        rows.add(name, arrays, [value], listed)
 
     loss_row("tf1.losses.mean_squared_error(y, x)", losses.mean_squared_error, B, A)
     loss_row("tf1.losses.absolute_difference(y, x)", losses.absolute_difference, B, A)
@@ -88,11 +88,11 @@ def make_losses(row):
     loss_row("tf1.losses.softmax_cross_entropy(p, x, label_smoothing=0.1)",
              lambda x: losses.softmax_cross_entropy(tf.constant(probabilities, tf.float32), x, label_smoothing=0.1),
              scores)
-    row.rows.arrays["tf1.losses.softmax_cross_entropy(p, x, label_smoothing=0.1)/x1"] = (
+    rows.arrays["tf1.losses.softmax_cross_entropy(p, x, label_smoothing=0.1)/x1"] = (
         probabilities.astype(np.float32))
     loss_row("tf1.losses.sigmoid_cross_entropy(z, x)",
              lambda x: losses.sigmoid_cross_entropy(tf.constant(targets, tf.float32), x), A)
-    row.rows.arrays["tf1.losses.sigmoid_cross_entropy(z, x)/x1"] = targets.astype(np.float32)
+    rows.arrays["tf1.losses.sigmoid_cross_entropy(z, x)/x1"] = targets.astype(np.float32)
     kept = np.array([[1.0], [0.0]])
     loss_row("tf1.losses.mean_squared_error(y, x, weights=[[1.], [0.]])",
              lambda y, x: losses.mean_squared_error(y, x, weights=kept), B, A)
@@ -106,7 +106,7 @@ def make_losses(row):
         lambda p, x: keras.losses.KLDivergence()(stop(p), nn.softmax(x)), probabilities, scores)
 
 
-def make_layers(row):
+def make_layers(rows, row):
     def layer(name, made, *inputs, call=lambda layer, *x: layer(*x), **options):
         made.build(inputs[0].shape)
         values = [normal(*w.shape) for w in made.weights]
@@ -133,11 +133,11 @@ def make_layers(row):
     norm.build((None, 4, 3))
     x = normal(2, 4, 3)
     trained = norm(tf.constant(x), training=True)
-    row.rows.add("keras.layers.BatchNormalization(momentum=0.9)", [x],
+    rows.add("keras.layers.BatchNormalization(momentum=0.9)", [x],
                  [trained.numpy(), norm.moving_mean.numpy(), norm.moving_variance.numpy()])
 
 
-def make_optimizers(row):
+def make_optimizers(rows, row):
     start, gradients = normal(2, 3), normal(STEPS, 2, 3)
     train = tf1.train
 
@@ -151,7 +151,7 @@ def make_optimizers(row):
             for gradient in gradients:
                 session.run(step, {fed: gradient})
                 values.append(session.run(variable))
-        row.rows.add(name, [start, gradients], [np.stack(values)])
+        rows.add(name, [start, gradients], [np.stack(values)])
 
     in_graph("tf1.train.GradientDescentOptimizer(0.1)", lambda: train.GradientDescentOptimizer(0.1))
     in_graph("tf1.train.MomentumOptimizer(0.1, 0.9)", lambda: train.MomentumOptimizer(0.1, 0.9))
@@ -167,7 +167,7 @@ def make_optimizers(row):
         for gradient in gradients:
             optimizer.apply([tf.constant(gradient)], [variable])
             values.append(variable.numpy().copy())
-        row.rows.add(name, [start, gradients], [np.stack(values)])
+        rows.add(name, [start, gradients], [np.stack(values)])
 
     optimizers = keras.optimizers
     of_keras("keras.optimizers.SGD(0.1, momentum=0.9)", optimizers.SGD(0.1, momentum=0.9))
@@ -185,7 +185,7 @@ def make_optimizers(row):
             step = tf1.placeholder(tf.int64, [])
             value = tf.cast(rate(step), tf.float64)
             values = [session.run(value, {step: n}) for n in range(14)]
-        row.rows.add(name, [], [np.array(values)])
+        rows.add(name, [], [np.array(values)])
 
     def base():
         return tf.constant(0.5, tf.float64)
@@ -218,17 +218,17 @@ def make_optimizers(row):
         for value in values:
             session.run(update, {fed: value})
             averages.append(session.run(average.average(variable)))
-    row.rows.add("tf1.train.ExponentialMovingAverage(0.9)", [values], [np.stack(averages)])
+    rows.add("tf1.train.ExponentialMovingAverage(0.9)", [values], [np.stack(averages)])
 
 
-def make_programs(row):
+def make_programs(rows):
     """Programs of TensorFlow 1: what a session gives."""
     x = normal(3)
 
     def program(name, build, *inputs):
         with tf.Graph().as_default(), tf1.Session() as session:
             values = build(session)
-        row.rows.add(name, inputs, [np.asarray(value) for value in values])
+        rows.add(name, inputs, [np.asarray(value) for value in values])
 
     def feeds(session):
         fed = tf1.placeholder(tf.float64, [None])
@@ -272,6 +272,14 @@ def make_programs(row):
     def scan(session):
         return session.run([tf.scan(lambda carried, value: 0.5 * carried + value, tf.constant(x))])
 
+    sequence, kernel, bias = normal(2, 4, 3), normal(5, 8), normal(8)
+
+    def recurrent(session):
+        cell = tf1.nn.rnn_cell.BasicLSTMCell(2)
+        outputs, state = tf1.nn.dynamic_rnn(cell, tf.constant(sequence), dtype=tf.float64)
+        session.run([tf1.assign(v, w) for v, w in zip(tf1.trainable_variables(), (kernel, bias))])
+        return session.run([outputs, state.h, state.c])
+
     def minimize(session):
         fed = tf1.placeholder(tf.float64, [3])
         weight = tf1.get_variable("w", initializer=np.ones(3), use_resource=True)
@@ -289,12 +297,12 @@ def make_programs(row):
     program("tf1.while_loop of 3 steps", loop, x)
     program("tf.scan", scan, x)
     program("tf1.train.Optimizer.minimize", minimize, x)
+    program("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)", recurrent, sequence, kernel, bias)
 
 
 def make(rows, row):
-    row.rows = rows
     make_functions(row)
-    make_losses(row)
-    make_layers(row)
-    make_optimizers(row)
-    make_programs(row)
+    make_losses(rows, row)
+    make_layers(rows, row)
+    make_optimizers(rows, row)
+    make_programs(rows)

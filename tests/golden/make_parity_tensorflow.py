@@ -1,6 +1,7 @@
 """What TensorFlow and Keras compute in the rows of docs/coming-from.md.
 
-    python make_parity_tensorflow.py   (needs tensorflow; made with tensorflow-cpu 2.21, Keras 3.15)
+    python make_parity_tensorflow.py   (needs tensorflow and tf_keras, which has TensorFlow 1's cells;
+                                        made with tensorflow-cpu 2.21, Keras 3.15, tf_keras 2.21)
 
 Writes parity_tensorflow.safetensors; how, is said in parity_rows.py. A row's name is the first cell
 of its line in the page; tf1 is tf.compat.v1, whose programs are run in its sessions.
@@ -9,10 +10,12 @@ of its line in the page; tf1 is tf.compat.v1, whose programs are run in its sess
 import os
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import keras
 import numpy as np
 import tensorflow as tf
 
+import make_parity_keras
 from parity_rows import Rows, weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -188,7 +191,5 @@ make_creation()
 make_shape()
 make_arithmetic()
 make_reductions()
-import make_parity_keras  # noqa: E402
-
 make_parity_keras.make(rows, row)
 rows.write(os.path.join(HERE, "parity_tensorflow.safetensors"))

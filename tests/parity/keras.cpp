@@ -145,6 +145,20 @@ EBB_ROW("keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))
     return Tensors{layer(x[0]).sequence};
   });
 }
+EBB_ROW("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)") {
+  row.holds([](const Tensors& x) {
+    // Gates i, j, f, o of one kernel for input and state, and a forget bias of 1 that is added.
+    const auto in_order = [](const Tensor& w) {
+      const Tensors gates = chunk(w, 4, -1);
+      return concat({gates[0], gates[2], gates[1], gates[3]}, -1);
+    };
+    const Tensors kernel = split(in_order(x[1]), {3, 2});
+    const Tensor forget = pad(Tensor::full({2}, 1, DType::f64), {{2, 4}});
+    const LstmWeights weights{kernel[0], kernel[1], in_order(x[2]) + forget};
+    const LstmResult result = lstm(x[0], std::array{weights});
+    return Tensors{result.sequence, squeeze(result.hidden, 0), squeeze(result.cell, 0)};
+  });
+}
 EBB_ROW("keras.layers.BatchNormalization(momentum=0.9)") {
   row.holds([](const Tensors& x) {
     const Parameters params = f64();
