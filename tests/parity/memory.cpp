@@ -1,4 +1,5 @@
 // What is asked of memory.
+#include "ebb/core/device/runtime.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/parity/row.h"
 
@@ -7,8 +8,8 @@ namespace {
 
 using namespace ebb::literals;
 
-// Of 64 MiB, where nothing else is.
-Device device() { return Device::simulated("cpu", 64_MiB); }
+// Of 64 MiB, where nothing else is, and as the host's whatever the tests run on.
+Device device() { return Runtime::make_simulated({}, 64_MiB); }
 Tensor mebibytes(std::int64_t size, const Device& device) {
   return Tensor::zeros({size << 18}, DType::f32, device);
 }
