@@ -5,7 +5,10 @@ import struct
 
 import numpy as np
 
-NAMES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64"}
+NAMES = {
+    "float16": "F16", "float32": "F32", "float64": "F64",
+    "int32": "I32", "int64": "I64", "uint8": "U8", "bool": "BOOL",
+}
 
 
 def write(path, arrays):

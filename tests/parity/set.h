@@ -1,0 +1,15 @@
+// Giving parameters the values of an original's.
+#pragma once
+#include <initializer_list>
+#include <utility>
+
+#include "ebb/tests/parity/row.h"
+
+namespace ebb::tests::parity {
+
+inline void set(const Parameters& parameters,
+                std::initializer_list<std::pair<const char*, Tensor>> values) {
+  for (const auto& [name, value] : values) assign(parameters[name], value.detach());
+}
+
+}  // namespace ebb::tests::parity
