@@ -79,8 +79,17 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
   const std::unordered_set<const Node*> below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (below.contains(entries[i].tensor.impl()->node.get())) targets.push_back(i);
+  bool frozen = false;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!below.contains(entries[i].tensor.impl()->node.get())) continue;
+    if (parameters.is_trainable(entries[i]))
+      targets.push_back(i);
+    else
+      frozen = true;
+  }
+  if (targets.empty() && frozen)
+    fail(what, "every parameter that the loss, " + loss.to_string() +
+                   ", depends on is frozen by set_trainable(false)");
   if (targets.empty())
     fail(what, "the loss, " + loss.to_string() + ", depends on none of the " +
                    std::to_string(entries.size()) + " parameters" +

@@ -1,4 +1,4 @@
-"""The first uniform initial values of seed 7 and the name "hidden.weight", for randomness.cpp.
+"""The first uniform initial values of seed 7 and the name "hidden.weight", for initializers.cpp.
 
 Written from the papers, not from the C++: FNV-1a of the name, splitmix64's finalizer, Philox4x32-10
 (Salmon et al., SC 2011; checked against its published test vector), 53 bits of two words.
