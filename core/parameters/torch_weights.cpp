@@ -49,13 +49,23 @@ std::optional<Source> source_of(const TorchRule& rule, const std::string& name) 
     case TorchLayer::lstm: {
       const std::size_t dot = name.find('.');
       if (dot == name.npos) return {};
-      const std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
+      std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
+      if (const auto backward = name_in("reverse", part)) {
+        layer += "_reverse";
+        part = *backward;
+      }
       if (part == "input") return Source{{in_torch("weight_ih" + layer)}, true};
       if (part == "recurrent") return Source{{in_torch("weight_hh" + layer)}, true};
       if (part == "bias")
         return Source{{in_torch("bias_ih" + layer), in_torch("bias_hh" + layer)}, false, true};
       return {};
     }
+    case TorchLayer::norm:
+      if (name == "scale") return Source{{in_torch("weight")}};
+      if (name == "shift") return Source{{in_torch("bias")}, false, true};
+      if (name == "running_mean") return Source{{in_torch(name)}};
+      if (name == "running_variance") return Source{{in_torch("running_var")}};
+      return {};
     case TorchLayer::unchanged:
       break;
   }
