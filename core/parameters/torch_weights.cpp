@@ -52,11 +52,10 @@ std::optional<Source> source_of(const TorchRule& rule, const std::string& name) 
     case TorchLayer::gru: {
       const std::size_t dot = name.find('.');
       if (dot == name.npos) return {};
-      constexpr std::string_view kReverse = "reverse.";
       std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
-      if (part.starts_with(kReverse)) {
+      if (const auto backward = name_in("reverse", part)) {
         layer += "_reverse";
-        part.erase(0, kReverse.size());
+        part = *backward;
       }
       if (part == "input") return Source{{in_torch("weight_ih" + layer)}, true};
       if (part == "recurrent") return Source{{in_torch("weight_hh" + layer)}, true};
@@ -67,6 +66,12 @@ std::optional<Source> source_of(const TorchRule& rule, const std::string& name) 
                       rule.layer == TorchLayer::gru};
       return {};
     }
+    case TorchLayer::norm:
+      if (name == "scale") return Source{{in_torch("weight")}};
+      if (name == "shift") return Source{{in_torch("bias")}, false, true};
+      if (name == "running_mean") return Source{{in_torch(name)}};
+      if (name == "running_variance") return Source{{in_torch("running_var")}};
+      return {};
     case TorchLayer::unchanged:
       break;
   }

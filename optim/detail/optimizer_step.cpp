@@ -101,8 +101,7 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
 }
 
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
-  const ebb::detail::TapeModeScope no_history(
-      {.records = false, .category = ebb::detail::tape_mode().category});
+  const ebb::detail::TapeModeScope no_history(ebb::detail::without_history());
   return updates.empty() ? loss : ebb::detail::with_updates(loss, updates);
 }
 
@@ -225,8 +224,7 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
 }
 
 void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
-  const ebb::detail::TapeModeScope no_grad(
-      {.records = false, .category = ebb::detail::tape_mode().category});
+  const ebb::detail::TapeModeScope no_grad(ebb::detail::without_history());
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) {
     written.add(entries_[targets_[i]].tensor);
