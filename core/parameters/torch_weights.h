@@ -14,11 +14,18 @@ enum class TorchLayer {
   linear,
   // LSTM, of any number of layers: "weight_ih_l0" [4 hidden, in] becomes "0.input" [in, 4 hidden],
   // "weight_hh_l0" likewise "0.recurrent", "bias_ih_l0" + "bias_hh_l0" "0.bias". Both have the
-  // gates in the order i, f, g, o. For models::Lstm.
+  // gates in the order i, f, g, o. For models::Lstm, whose backward direction "0.reverse.input"
+  // is "weight_ih_l0_reverse" and so on.
   lstm,
-  // Everything keeps its name and its layout: Embedding, LayerNorm, BatchNorm (whose running
-  // statistics are state; its "num_batches_tracked" is left out), convolutions, parameters of one's
-  // own.
+  // LayerNorm, GroupNorm, BatchNorm, RMSNorm: "weight" becomes "scale", "bias" "shift", and
+  // "running_var" "running_variance", which is state as "running_mean" is; "num_batches_tracked" is
+  // left out. For the models of models/norm.h.
+  norm,
+  // MultiheadAttention: the thirds of "in_proj_weight" [3 features, features] become
+  // "query.weight", "key.weight" and "value.weight" [features, features], those of "in_proj_bias"
+  // their biases, and "out_proj" is a Linear, "output". For models::MultiHeadAttention.
+  attention,
+  // Everything keeps its name and its layout: Embedding, convolutions, parameters of one's own.
   unchanged
 };
 
@@ -36,13 +43,13 @@ struct TorchRule {
 //                                            {"fc", "head", TorchLayer::linear}});
 //
 // A name belongs to the rule whose scope is the longest that it begins with. Values are converted
-// to the dtype that they have here, biases added before. Where a Linear or LSTM has no bias and the
+// to the dtype that they have here, biases added before. Where a layer has no bias and the
 // parameter here has one, it becomes zero. What the file has beside the modules of the rules is
 // left alone.
 //
 // Throws FileError which lists all that does not fit, with both shapes: what has no rule, what the
 // file does not have, what is of another shape, and what a module of the rules has and nobody
-// reads (an LSTM's projection, its other direction); and what the file has instead.
+// reads (an LSTM's projection); and what the file has instead.
 std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
                                             const std::vector<TorchRule>& rules,
                                             CallSite site = CallSite::here());

@@ -6,8 +6,10 @@
 #include "ebb/core/data/tensor_files.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/attention.h"
 #include "ebb/models/lstm.h"
 #include "ebb/models/mlp.h"
+#include "ebb/models/norm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
@@ -88,6 +90,36 @@ TEST_CASE("a layer of PyTorch's without a bias has a bias of zero here") {
   params["bias"].impl()->storage->fill(1);
   load_torch(params, golden.path(), {{"fc.2", "", TorchLayer::linear}});
   CHECK(params["bias"].to_vector<float>() == std::vector<float>(3, 0));
+}
+
+TEST_CASE("weights of PyTorch's norms, attention and LSTM both ways compute what they did there") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::best());
+  const models::BatchNorm batch(params.scope("batch"), 4);
+  const models::LayerNorm layer(params.scope("layer"), 6);
+  const models::MultiHeadAttention attention(params.scope("attention"), 6, {.heads = 2});
+  const models::Lstm lstm(params.scope("lstm"), 6,
+                          {.hidden = 3, .layers = 2, .bidirectional = true});
+  load_torch(params, golden.path(),
+             {{"norm", "batch", TorchLayer::norm},
+              {"block.norm", "layer", TorchLayer::norm},
+              {"block.attention", "attention", TorchLayer::attention},
+              {"block.lstm", "lstm", TorchLayer::lstm}});
+  CHECK(bit_equal(params["batch.running_variance"].to(Device::cpu()), golden["norm.running_var"]));
+  const auto here = [&](const char* name) { return golden[name].to(params.device()); };
+  CHECK(distance(batch(here("expected.x4")), golden["expected.batch_norm"]) < 1e-6);
+  CHECK(distance(layer(here("expected.x")), golden["expected.layer_norm"]) < 1e-6);
+  CHECK(distance(attention(here("expected.layer_norm")), golden["expected.attention"]) < 1e-6);
+  CHECK(distance(lstm(here("expected.attention")).sequence, golden["expected.both_ways"]) < 1e-6);
+
+  Parameters other(Device::cpu());
+  const models::MultiHeadAttention wider(other, 8, {.heads = 2});
+  CHECK_ERROR(load_torch(other, golden.path(), {{"block.attention", "", TorchLayer::attention}}),
+              FileError,
+              "\"key.weight\", which is f32[8, 8] here, would be read from a third of "
+              "\"block.attention.in_proj_weight\", f32[18, 6] before it is transposed");
+  CHECK_ERROR(load_torch(other, golden.path(), {{"block.attention", "", TorchLayer::norm}}),
+              FileError, "is no parameter of such a layer");
 }
 
 TEST_CASE("what keeps its layout keeps its values, running statistics among them") {
