@@ -35,11 +35,12 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
                          activation_ == Activation::relu
                              ? initializers::he_normal(fan_in)
                              : initializers::glorot_uniform(fan_in, out / options.groups * taps));
-  bias_ = parameters.declare("bias", {out}, initializers::zeros());
+  if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
 }
 
 Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {
-  Tensor y = conv2d({x, site}, weight_, bias_, options_);
+  Tensor y = bias_.defined() ? conv2d({x, site}, weight_, bias_, options_)
+                             : conv2d({x, site}, weight_, options_);
   switch (activation_) {
     case Activation::relu:
       return relu({std::move(y), site});

@@ -11,12 +11,13 @@ struct Conv2dOptions {
   Size2d padding = 0;
   Size2d dilation = 1;
   std::int64_t groups = 1;
+  bool bias = true;
   Activation activation = Activation::none;
 };
 
 // activation(conv2d(x, w) + b). Parameters "weight" [out, in / groups, kernel height, kernel width]
-// and "bias" [out], which start as Dense's do: what goes into an element is in / groups times the
-// kernel's, what an element goes into out / groups times that.
+// and "bias" [out], unless the options leave that out, which start as Dense's do: what goes into an
+// element is in / groups times the kernel's, what an element goes into out / groups times that.
 class Conv2d {
  public:
   // Throws Error for a size below 1, channels that do not make so many groups, or names that

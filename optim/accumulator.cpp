@@ -93,10 +93,12 @@ Targets with_accumulated(const Targets& below, const Tensor& loss, const Paramet
 
 }  // namespace
 
-Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options)
+Accumulator::Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options,
+                         CallSite site)
     : optimizer_(optimizer), options_(options) {
+  const ebb::detail::CallSiteScope at(site);
   if (options.samples < 1)
-    throw Error("[accumulator] samples = " + std::to_string(options.samples) + " is below 1");
+    fail("accumulator", "samples = " + std::to_string(options.samples) + " is below 1");
   require_state_dtype("accumulator", "sum_dtype", options.sum_dtype);
 }
 

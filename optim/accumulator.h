@@ -23,7 +23,8 @@ struct AccumulatorOptions {
 class Accumulator {
  public:
   // With any optimizer. Throws Error for an option out of range.
-  explicit Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options = {});
+  explicit Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options = {},
+                       CallSite site = CallSite::here());
 
   // Adds `samples` times the gradient of `loss`, the mean over that many samples (i64[], which is
   // rows() of a batch), to the sums. Where the count reaches the option's, the parameters are

@@ -7,7 +7,8 @@ namespace ebb::optim {
 
 namespace {
 
-std::shared_ptr<const Rule> make_rule(const AdagradOptions& options) {
+std::shared_ptr<const Rule> make_rule(const AdagradOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   require_not_negative("adagrad", "rate_decay", options.rate_decay);
   require_not_negative("adagrad", "initial_sum", options.initial_sum);
   require_not_negative("adagrad", "epsilon", options.epsilon);
@@ -23,8 +24,9 @@ std::shared_ptr<const Rule> make_rule(const AdagradOptions& options) {
 
 }  // namespace
 
-Adagrad::Adagrad(const AdagradOptions& options)
-    : Optimizer(make_rule(options), options.learning_rate, options.name, options.clip) {}
+Adagrad::Adagrad(const AdagradOptions& options, CallSite site)
+    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
+}
 
 constinit const OpDef adagrad_update_op = update_operator<AdagradUpdate>(
     "adagrad_update", cpu::adagrad_update, cuda::adagrad_update, cuda::adagrad_update_merged);

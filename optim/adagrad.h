@@ -27,7 +27,7 @@ struct AdagradOptions {
 class Adagrad : public Optimizer {
  public:
   // Throws Error for an option out of range.
-  explicit Adagrad(const AdagradOptions& options = {});
+  explicit Adagrad(const AdagradOptions& options = {}, CallSite site = CallSite::here());
 };
 
 // What it applies to a parameter, its sum and its gradient (optim/kernels/adagrad.h).

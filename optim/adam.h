@@ -28,7 +28,7 @@ struct AdamOptions {
 class Adam : public Optimizer {
  public:
   // Throws Error for an option out of range.
-  explicit Adam(const AdamOptions& options = {});
+  explicit Adam(const AdamOptions& options = {}, CallSite site = CallSite::here());
 };
 
 struct AdamWOptions {
@@ -49,7 +49,7 @@ struct AdamWOptions {
 class AdamW : public Optimizer {
  public:
   // Throws Error for an option out of range.
-  explicit AdamW(const AdamWOptions& options = {});
+  explicit AdamW(const AdamWOptions& options = {}, CallSite site = CallSite::here());
 };
 
 // What both apply to a parameter, its two moments and its gradient (optim/kernels/adam.h).

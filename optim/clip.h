@@ -15,6 +15,11 @@ namespace ebb::optim {
 // computed in double. Where one is NaN, so is every gradient that it scales; where it is infinite,
 // finite ones become 0 and infinite ones NaN.
 struct Clip {
+  // Which limit is meant is said by its name: {.clip = 1} does not compile.
+  struct ByName {
+    explicit constexpr ByName() noexcept {}
+  };
+  [[no_unique_address]] ByName by_name = ByName();
   double value = 0;        // each element between -value and value
   double norm = 0;         // each gradient by itself to a Euclidean norm of at most this
   double global_norm = 0;  // all gradients of a step together to one of at most this

@@ -6,14 +6,16 @@
 
 namespace ebb::optim {
 
-LearningRate::LearningRate(double rate)
+LearningRate::LearningRate(double rate, CallSite site)
     : schedule_{.kind = ScheduleAttributes::constant, .base = rate} {
+  const ebb::detail::CallSiteScope at(site);
   require_not_negative("learning rate", "rate", rate);
 }
 
-LearningRate::LearningRate(Tensor rate) : tensor_(std::move(rate)) {
+LearningRate::LearningRate(Tensor rate, CallSite site) : tensor_(std::move(rate)) {
+  const ebb::detail::CallSiteScope at(site);
   if (!tensor_.defined() || tensor_.dtype() != DType::f64 || tensor_.rank() != 0)
-    throw Error("[learning rate] takes a tensor of f64[], not " + tensor_.to_string());
+    ebb::detail::refuse("learning rate", "takes a tensor of f64[], not " + tensor_.to_string());
 }
 
 Tensor LearningRate::after(const Tensor& step, CallSite site) const {
@@ -26,15 +28,28 @@ struct Schedules {
 
 namespace {
 
+void require_positive(const char* name, const char* option, double value) {
+  if (!(std::isfinite(value) && value > 0)) reject(name, option, value, "not finite and > 0");
+}
+void require_at_least(const char* name, const char* option, std::int64_t value,
+                      std::int64_t least) {
+  if (value < least)
+    ebb::detail::refuse(name, std::string(option) + " = " + std::to_string(value) + " is below " +
+                                  std::to_string(least));
+}
+
 // A schedule that is over after so many steps.
 template <class Options>
 LearningRate ending(const char* name, ScheduleAttributes::Kind kind, double peak, double shape,
-                    const Options& options) {
+                    const Options& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
+  require_positive(name, "power", shape);
   require_not_negative(name, "peak", peak);
   require_not_negative(name, "end", options.end);
   if (options.warm_up < 0 || options.warm_up >= options.steps)
-    throw Error(std::string("[") + name + "] takes 0 <= warm_up < steps, not warm_up = " +
-                std::to_string(options.warm_up) + ", steps = " + std::to_string(options.steps));
+    ebb::detail::refuse(
+        name, "takes 0 <= warm_up < steps, not warm_up = " + std::to_string(options.warm_up) +
+                  ", steps = " + std::to_string(options.steps));
   return Schedules::make({.kind = kind,
                           .base = peak,
                           .end = options.end,
@@ -43,18 +58,9 @@ LearningRate ending(const char* name, ScheduleAttributes::Kind kind, double peak
                           .steps = options.steps});
 }
 
-void require_positive(const char* name, const char* option, double value) {
-  if (!(std::isfinite(value) && value > 0)) reject(name, option, value, "not finite and > 0");
-}
-void require_at_least(const char* name, const char* option, std::int64_t value,
-                      std::int64_t least) {
-  if (value < least)
-    throw Error(std::string("[") + name + "] " + option + " = " + std::to_string(value) +
-                " is below " + std::to_string(least));
-}
-
 LearningRate geometric(const char* name, ScheduleAttributes::Kind kind, double base,
-                       const GeometricOptions& options) {
+                       const GeometricOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   require_not_negative(name, "base", base);
   require_positive(name, "factor", options.factor);
   require_at_least(name, "every", options.every, 1);
@@ -68,28 +74,29 @@ LearningRate geometric(const char* name, ScheduleAttributes::Kind kind, double b
 
 }  // namespace
 
-LearningRate cosine(double peak, const DecayOptions& options) {
-  return ending("cosine", ScheduleAttributes::cosine, peak, 1, options);
+LearningRate cosine(double peak, const DecayOptions& options, CallSite site) {
+  return ending("cosine", ScheduleAttributes::cosine, peak, 1, options, site);
 }
 
-LearningRate linear_decay(double peak, const DecayOptions& options) {
-  return ending("linear_decay", ScheduleAttributes::polynomial, peak, 1, options);
+LearningRate linear_decay(double peak, const DecayOptions& options, CallSite site) {
+  return ending("linear_decay", ScheduleAttributes::polynomial, peak, 1, options, site);
 }
 
-LearningRate polynomial_decay(double peak, double power, const DecayOptions& options) {
-  require_positive("polynomial_decay", "power", power);
-  return ending("polynomial_decay", ScheduleAttributes::polynomial, peak, power, options);
+LearningRate polynomial_decay(double peak, double power, const DecayOptions& options,
+                              CallSite site) {
+  return ending("polynomial_decay", ScheduleAttributes::polynomial, peak, power, options, site);
 }
 
-LearningRate exponential_decay(double base, const GeometricOptions& options) {
-  return geometric("exponential_decay", ScheduleAttributes::exponential, base, options);
+LearningRate exponential_decay(double base, const GeometricOptions& options, CallSite site) {
+  return geometric("exponential_decay", ScheduleAttributes::exponential, base, options, site);
 }
 
-LearningRate step_decay(double base, const GeometricOptions& options) {
-  return geometric("step_decay", ScheduleAttributes::staircase, base, options);
+LearningRate step_decay(double base, const GeometricOptions& options, CallSite site) {
+  return geometric("step_decay", ScheduleAttributes::staircase, base, options, site);
 }
 
-LearningRate linear_warm_up(double rate, std::int64_t steps) {
+LearningRate linear_warm_up(double rate, std::int64_t steps, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   require_not_negative("linear_warm_up", "rate", rate);
   require_at_least("linear_warm_up", "steps", steps, 0);
   return Schedules::make({.kind = ScheduleAttributes::constant, .base = rate, .warm_up = steps});

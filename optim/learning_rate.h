@@ -14,10 +14,11 @@ namespace ebb::optim {
 class LearningRate {
  public:
   // The same in every step. Throws Error unless finite and >= 0.
-  LearningRate(double rate);  // NOLINT: implicit, `.learning_rate = 1e-3`
+  LearningRate(double rate,  // NOLINT: implicit, `.learning_rate = 1e-3`
+               CallSite site = CallSite::here());
   // The value `rate` has when a step is made: f64[], on the device of the parameters, or of their
   // graph; not copied. Throws Error for another shape or dtype.
-  LearningRate(Tensor rate);  // NOLINT
+  LearningRate(Tensor rate, CallSite site = CallSite::here());  // NOLINT
 
   // The rate of the step after `step` (i64[], steps made so far) as an f64[].
   Tensor after(const Tensor& step, CallSite site = CallSite::here()) const;
@@ -41,13 +42,16 @@ struct DecayOptions {
 //   end + (peak - end) (1 + cos(pi (n - warm_up) / (steps - warm_up))) / 2 while n <= steps
 //   end                                                                    afterwards
 // Throws Error unless 0 <= warm_up < steps and both rates are finite and >= 0.
-LearningRate cosine(double peak, const DecayOptions& options = {});
+LearningRate cosine(double peak, const DecayOptions& options = {},
+                    CallSite site = CallSite::here());
 
 // Linear warm-up as cosine()'s, then down in a line, or along a power of it:
 //   end + (peak - end) (1 - (n - warm_up) / (steps - warm_up))^power         while n <= steps
 // Throw Error as cosine() does, and unless the power is finite and above 0.
-LearningRate linear_decay(double peak, const DecayOptions& options = {});
-LearningRate polynomial_decay(double peak, double power, const DecayOptions& options = {});
+LearningRate linear_decay(double peak, const DecayOptions& options = {},
+                          CallSite site = CallSite::here());
+LearningRate polynomial_decay(double peak, double power, const DecayOptions& options = {},
+                              CallSite site = CallSite::here());
 
 struct GeometricOptions {
   double factor = 0.1;       // above 0
@@ -61,12 +65,14 @@ struct GeometricOptions {
 //   exponential_decay   base factor^(k / every)
 //   step_decay          base factor^floor(k / every)
 // Throw Error unless base is finite and >= 0, factor finite and above 0, every >= 1, warm_up >= 0.
-LearningRate exponential_decay(double base, const GeometricOptions& options = {});
-LearningRate step_decay(double base, const GeometricOptions& options = {});
+LearningRate exponential_decay(double base, const GeometricOptions& options = {},
+                               CallSite site = CallSite::here());
+LearningRate step_decay(double base, const GeometricOptions& options = {},
+                        CallSite site = CallSite::here());
 
 // Linear warm-up to a rate that then stays: rate n / steps while n <= steps. Throws Error unless
 // rate is finite and >= 0, and steps >= 0.
-LearningRate linear_warm_up(double rate, std::int64_t steps);
+LearningRate linear_warm_up(double rate, std::int64_t steps, CallSite site = CallSite::here());
 
 // The rate of a schedule, from the count of steps. Updates nothing.
 extern const OpDef schedule_op;

@@ -7,7 +7,8 @@ namespace ebb::optim {
 
 namespace {
 
-std::shared_ptr<const Rule> make_rule(const LionOptions& options) {
+std::shared_ptr<const Rule> make_rule(const LionOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   require_fraction("lion", "beta1", options.beta1);
   require_fraction("lion", "beta2", options.beta2);
   static constexpr const char* kSlots[] = {"momentum"};
@@ -20,8 +21,9 @@ std::shared_ptr<const Rule> make_rule(const LionOptions& options) {
 
 }  // namespace
 
-Lion::Lion(const LionOptions& options)
-    : Optimizer(make_rule(options), options.learning_rate, options.name, options.clip) {}
+Lion::Lion(const LionOptions& options, CallSite site)
+    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
+}
 
 constinit const OpDef lion_update_op = update_operator<LionUpdate>(
     "lion_update", cpu::lion_update, cuda::lion_update, cuda::lion_update_merged);

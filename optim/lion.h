@@ -25,7 +25,7 @@ struct LionOptions {
 class Lion : public Optimizer {
  public:
   // Throws Error for an option out of range.
-  explicit Lion(const LionOptions& options = {});
+  explicit Lion(const LionOptions& options = {}, CallSite site = CallSite::here());
 };
 
 // What it applies to a parameter, its momentum and its gradient (optim/kernels/lion.h).

@@ -18,8 +18,7 @@ namespace {
 // What slots are named by must leave their names readable: "hidden.weight/head.adam:slow.velocity".
 void require_plain(const char* what, const std::string& name) {
   if (name.find_first_of("/.:") != std::string::npos)
-    throw Error(std::string("[optimizer] \"") + name + "\" cannot name " + what +
-                ": it has a '/', '.' or ':'");
+    fail("optimizer", "\"" + name + "\" cannot name " + what + ": it has a '/', '.' or ':'");
 }
 
 // Throws unless `gradient` is one of this parameter.
@@ -52,25 +51,26 @@ bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
 }  // namespace
 
 Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name,
-                     const Clip& clip)
+                     const Clip& clip, CallSite site)
     : rule_(std::move(rule)),
       learning_rate_(std::move(learning_rate)),
       name_(std::move(name)),
       clip_(clip) {
-  if (!rule_) throw Error("[optimizer] takes a rule, not a null pointer");
-  if (!rule_->name() || *rule_->name() == '\0') throw Error("[optimizer] a rule needs a name");
+  const ebb::detail::CallSiteScope at(site);
+  if (!rule_) fail("optimizer", "takes a rule, not a null pointer");
+  if (!rule_->name() || *rule_->name() == '\0') fail("optimizer", "a rule needs a name");
   require_plain("a rule", rule_->name());
   require_plain("an optimizer", name_);
   for (const std::string slot : rule_->slots()) {
     require_plain("a slot", slot);
     if (slot.empty() || slot == "accumulated")
-      throw Error("[optimizer] \"" + slot + "\" cannot name a slot");
+      fail("optimizer", "\"" + slot + "\" cannot name a slot");
   }
   require_not_negative("clip", "value", clip.value);
   require_not_negative("clip", "norm", clip.norm);
   require_not_negative("clip", "global_norm", clip.global_norm);
   if ((clip.value > 0) + (clip.norm > 0) + (clip.global_norm > 0) > 1)
-    throw Error("[clip] takes one of value, norm and global_norm");
+    fail("clip", "takes one of value, norm and global_norm");
 }
 
 // The slots come before the backward pass, so that the first step's peak is that of all others.

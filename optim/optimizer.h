@@ -23,7 +23,7 @@ class Optimizer {
   // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':', and for limits
   // to clip to that are not finite and >= 0, or more than one of them.
   Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name = {},
-            const Clip& clip = {});
+            const Clip& clip = {}, CallSite site = CallSite::here());
 
   // Differentiates `loss` (one element) with respect to the parameters below this handle and
   // updates those it depends on; all others are constants. Leaves .grad() alone. Eager: the step is

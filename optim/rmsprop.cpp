@@ -19,7 +19,8 @@ std::shared_ptr<const Rule> make_rule(const OpDef& op, std::span<const char* con
       options);
 }
 
-std::shared_ptr<const Rule> make_rule(const RmspropOptions& options) {
+std::shared_ptr<const Rule> make_rule(const RmspropOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   require_fraction("rmsprop", "decay", options.decay);
   require_not_negative("rmsprop", "epsilon", options.epsilon);
   require_fraction("rmsprop", "momentum", options.momentum);
@@ -37,8 +38,9 @@ std::shared_ptr<const Rule> make_rule(const RmspropOptions& options) {
 
 }  // namespace
 
-Rmsprop::Rmsprop(const RmspropOptions& options)
-    : Optimizer(make_rule(options), options.learning_rate, options.name, options.clip) {}
+Rmsprop::Rmsprop(const RmspropOptions& options, CallSite site)
+    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
+}
 
 constinit const OpDef rmsprop_update_op = update_operator<RmspropUpdate<0>>(
     "rmsprop_update", cpu::rmsprop_update, cuda::rmsprop_update, cuda::rmsprop_update_merged);

@@ -31,7 +31,7 @@ struct RmspropOptions {
 class Rmsprop : public Optimizer {
  public:
   // Throws Error for an option out of range.
-  explicit Rmsprop(const RmspropOptions& options = {});
+  explicit Rmsprop(const RmspropOptions& options = {}, CallSite site = CallSite::here());
 };
 
 // What it applies to a parameter, its slots and its gradient (optim/kernels/rmsprop.h).

@@ -7,10 +7,11 @@ namespace ebb::optim {
 
 namespace {
 
-std::shared_ptr<const Rule> make_rule(const SgdOptions& options) {
+std::shared_ptr<const Rule> make_rule(const SgdOptions& options, CallSite site) {
+  const ebb::detail::CallSiteScope at(site);
   require_fraction("sgd", "momentum", options.momentum);
   if (options.nesterov && options.momentum == 0)
-    throw Error("[sgd] nesterov needs a momentum above 0");
+    ebb::detail::refuse("sgd", "nesterov needs a momentum above 0");
   const SgdAttributes attributes = {.momentum = options.momentum,
                                     .weight_decay = options.weight_decay,
                                     .nesterov = options.nesterov};
@@ -24,8 +25,9 @@ std::shared_ptr<const Rule> make_rule(const SgdOptions& options) {
 
 }  // namespace
 
-Sgd::Sgd(const SgdOptions& options)
-    : Optimizer(make_rule(options), options.learning_rate, options.name, options.clip) {}
+Sgd::Sgd(const SgdOptions& options, CallSite site)
+    : Optimizer(make_rule(options, site), options.learning_rate, options.name, options.clip, site) {
+}
 
 constinit const OpDef sgd_update_op = update_operator<SgdUpdate<false>>(
     "sgd_update", cpu::sgd_update, cuda::sgd_update, cuda::sgd_update_merged);

@@ -25,7 +25,7 @@ struct SgdOptions {
 class Sgd : public Optimizer {
  public:
   // Throws Error for an option out of range.
-  explicit Sgd(const SgdOptions& options = {});
+  explicit Sgd(const SgdOptions& options = {}, CallSite site = CallSite::here());
 };
 
 // What it applies to a parameter, its velocity and its gradient, and without a velocity

@@ -19,6 +19,14 @@ const Tensor& Batch::operator[](IndexAt field) const {
                               field.site));
 }
 
+void detail::throw_more_fields(const Batch& batch, CallSite site) {
+  throw Error(message("Batch",
+                      "has " + std::to_string(batch.more.size() + 2) +
+                          " fields and comes apart in two only where it has no more; take "
+                          "batch[0], batch[1] and so on",
+                      site));
+}
+
 std::vector<Batch> micro_batches(const Batch& batch, std::int64_t rows, CallSite site) {
   const detail::CallSiteScope at(site);
   if (rows < 1)

@@ -10,7 +10,8 @@
 
 namespace ebb {
 
-// Samples of a data set, the leading axis of each tensor. Comes apart in two: auto [x, y] = batch.
+// Samples of a data set, the leading axis of each tensor. Of one or two fields it comes apart in
+// two: auto [x, y] = batch. Of more fields that throws Error; they go by number.
 struct Batch {
   Tensor input;                   // the data set's field 0
   Tensor target;                  // field 1; holds nothing where the data set has one alone
@@ -20,20 +21,26 @@ struct Batch {
   const Tensor& operator[](IndexAt field) const;
 };
 
+namespace detail {
+// Where a batch of more fields than two is taken apart.
+[[noreturn]] void throw_more_fields(const Batch& batch, CallSite site);
+}  // namespace detail
+
 // The fields themselves, so that the names of for (auto [x, y] : loader) are theirs: x = Tensor()
 // lets go of the input's memory.
 template <std::size_t Field>
-Tensor& get(Batch& batch) noexcept {
+Tensor& get(Batch& batch, CallSite site = CallSite::here()) {
   static_assert(Field < 2);
+  if (!batch.more.empty()) detail::throw_more_fields(batch, site);
   return Field == 0 ? batch.input : batch.target;
 }
 template <std::size_t Field>
-const Tensor& get(const Batch& batch) noexcept {
-  return get<Field>(const_cast<Batch&>(batch));
+const Tensor& get(const Batch& batch, CallSite site = CallSite::here()) {
+  return get<Field>(const_cast<Batch&>(batch), site);
 }
 template <std::size_t Field>
-Tensor&& get(Batch&& batch) noexcept {
-  return std::move(get<Field>(batch));
+Tensor&& get(Batch&& batch, CallSite site = CallSite::here()) {
+  return std::move(get<Field>(batch, site));
 }
 
 namespace detail {

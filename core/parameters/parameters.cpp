@@ -1,5 +1,7 @@
 #include "ebb/core/parameters/parameters.h"
 
+#include <cmath>
+
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
@@ -14,6 +16,24 @@ using detail::is_slot;
 using detail::message;
 using detail::NamedTensors;
 
+namespace {
+
+// Whether values can be drawn from it. A constant may be anything.
+bool is_distribution(const Initializer& initializer) noexcept {
+  if (initializer.kind == Initializer::constant) return true;
+  return std::isfinite(initializer.a) && std::isfinite(initializer.b) &&
+         initializer.b >= (initializer.kind == Initializer::uniform ? initializer.a : 0);
+}
+
+std::string to_string(const Initializer& initializer) {
+  const std::string a = std::to_string(initializer.a), b = std::to_string(initializer.b);
+  return initializer.kind == Initializer::uniform
+             ? "uniform from " + a + " to " + b
+             : "normal with a mean of " + a + " and a deviation of " + b;
+}
+
+}  // namespace
+
 void Parameters::State::shrink(std::size_t parameter_count, std::size_t state_count) noexcept {
   if (graph) return;
   parameters.shrink(parameter_count);
@@ -24,16 +44,17 @@ void Parameters::State::shrink(std::size_t parameter_count, std::size_t state_co
 
 void Parameters::State::require_concrete(const char* what) const {
   if (graph)
-    throw Error(std::string("[") + what +
-                "] the parameters of a graph have no values: each Session has its own, and copies, "
-                "saves and restores them");
+    detail::refuse(
+        what,
+        "the parameters of a graph have no values: each Session has its own, and copies, "
+        "saves and restores them");
 }
 
 void Parameters::State::require_values(const char* what) const {
   require_concrete(what);
   if (device->is_simulated())
-    throw SimulatedRead(std::string("[") + what + "] parameters on " + device->name() +
-                        " have no values: the device is simulated");
+    detail::refuse<SimulatedRead>(
+        what, "parameters on " + device->name() + " have no values: the device is simulated");
 }
 
 const Tensor* Parameters::State::find_value(std::string_view name) const noexcept {
@@ -116,6 +137,9 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
   if (!spec.shape.is_countable())
     throw ShapeError(
         message("parameters", in_double_quotes(full) + ": " + detail::too_large(spec.shape), site));
+  if (!is_distribution(initializer))
+    throw Error(message("parameters",
+                        in_double_quotes(full) + " cannot start " + to_string(initializer), site));
   const bool starts_at_zero = initializer.kind == Initializer::constant && initializer.a == 0;
   if (!is_floating(spec.dtype) && !starts_at_zero)
     throw Error(message("parameters",

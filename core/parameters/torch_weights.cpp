@@ -25,6 +25,7 @@ struct Source {
   std::vector<std::string> names;  // in the file; their sum
   bool is_transposed = false;
   bool may_lack = false;  // a bias: zero where the file has none
+  int third = -1;         // of those along the first axis; none: all of it
   // A GRU's biases, of three gates: the third of each stays by itself.
   bool is_gru_bias = false;
 };
@@ -63,15 +64,27 @@ std::optional<Source> source_of(const TorchRule& rule, const std::string& name) 
         return Source{{in_torch("bias_ih" + layer), in_torch("bias_hh" + layer)},
                       false,
                       true,
+                      -1,
                       rule.layer == TorchLayer::gru};
       return {};
     }
     case TorchLayer::norm:
       if (name == "scale") return Source{{in_torch("weight")}};
       if (name == "shift") return Source{{in_torch("bias")}, false, true};
-      if (name == "running_mean") return Source{{in_torch(name)}};
+      if (name == "running_mean") return Source{{in_torch("running_mean")}};
       if (name == "running_variance") return Source{{in_torch("running_var")}};
       return {};
+    case TorchLayer::attention: {
+      if (name == "output.weight") return Source{{in_torch("out_proj.weight")}, true};
+      if (name == "output.bias") return Source{{in_torch("out_proj.bias")}, false, true};
+      int third = 0;
+      for (const std::string of : {"query", "key", "value"}) {
+        if (name == of + ".weight") return Source{{in_torch("in_proj_weight")}, true, false, third};
+        if (name == of + ".bias") return Source{{in_torch("in_proj_bias")}, false, true, third};
+        ++third;
+      }
+      return {};
+    }
     case TorchLayer::unchanged:
       break;
   }
@@ -84,8 +97,15 @@ bool is_gru_bias(const Shape& shape, const Shape& made) {
          shape.dim(0) == made.dim(0) / 4 * 3;
 }
 
-Shape transposed(const Shape& shape) {
-  return shape.rank() == 2 ? Shape{shape.dim(1), shape.dim(0)} : shape;
+// The shape here of what has this one in the file; nothing where it cannot be read so.
+std::optional<Shape> shape_here(Shape shape, const Source& source) {
+  if (source.third >= 0) {
+    if (shape.rank() == 0 || shape.dim(0) % 3 != 0) return {};
+    shape.set(0, shape.dim(0) / 3);
+  }
+  if (!source.is_transposed) return shape;
+  if (shape.rank() != 2) return {};
+  return Shape{shape.dim(1), shape.dim(0)};
 }
 
 // Calls function(T{}) with the type of a floating dtype.
@@ -138,7 +158,9 @@ class Reader {
     std::string name;
     Spec spec;
     std::vector<const Entry*> from;
-    bool is_transposed, is_gru_bias;
+    bool is_transposed;
+    int third;
+    bool is_gru_bias;
   };
 
   void find(const std::string& name, const Spec& spec) {
@@ -150,7 +172,7 @@ class Reader {
     if (!rule) return problems_.push_back(here + " has no rule");
     const std::optional<Source> source = source_of(*rule, *name_in(rule->ebb, name));
     if (!source) return problems_.push_back(here + " is no parameter of such a layer");
-    Found found{name, spec, {}, source->is_transposed, source->is_gru_bias};
+    Found found{name, spec, {}, source->is_transposed, source->third, source->is_gru_bias};
     for (const std::string& wanted : source->names) {
       const Entry* entry = file_.find(wanted);
       if (!entry && source->may_lack) continue;
@@ -159,14 +181,13 @@ class Reader {
         return;
       }
       read_.insert(wanted);
-      const bool fits = source->is_transposed ? entry->spec.shape.rank() == 2 &&
-                                                    transposed(entry->spec.shape) == spec.shape
-                        : source->is_gru_bias ? is_gru_bias(entry->spec.shape, spec.shape)
-                                              : entry->spec.shape == spec.shape;
+      const bool fits = source->is_gru_bias ? is_gru_bias(entry->spec.shape, spec.shape)
+                                            : shape_here(entry->spec.shape, *source) == spec.shape;
       const bool converts = is_floating(entry->spec.dtype) && is_floating(spec.dtype);
       if (!fits || !(converts || entry->spec.dtype == spec.dtype)) {
-        problems_.push_back(here + " would be read from " + in_double_quotes(wanted) + ", " +
-                            entry->spec.to_string() +
+        problems_.push_back(here + " would be read from " +
+                            (source->third >= 0 ? "a third of " : "") + in_double_quotes(wanted) +
+                            ", " + entry->spec.to_string() +
                             (source->is_transposed ? " before it is transposed" : ""));
         return;
       }
@@ -207,9 +228,8 @@ class Reader {
       bytes.resize(entry->spec.bytes());
       file_.read(entry->name, bytes.data());
       with_type(entry->spec.dtype, [&]<class T>(T) {
-        const auto* const values = reinterpret_cast<const T*>(bytes.data());
-        const auto columns =
-            static_cast<std::size_t>(found.is_transposed ? entry->spec.shape.dim(1) : 1);
+        const auto* const values = reinterpret_cast<const T*>(bytes.data()) +
+                                   sum.size() * static_cast<std::size_t>(std::max(found.third, 0));
         if (found.is_gru_bias) {
           const std::size_t hidden = sum.size() / 4;
           const bool of_input =
@@ -220,6 +240,8 @@ class Reader {
             sum[last + i] = convert<double>(values[2 * hidden + i]);
           return;
         }
+        const auto columns =
+            static_cast<std::size_t>(found.is_transposed ? entry->spec.shape.dim(1) : 1);
         const std::size_t rows = columns == 0 ? 0 : sum.size() / columns;
         for (std::size_t i = 0; i < rows; ++i)
           for (std::size_t j = 0; j < columns; ++j)

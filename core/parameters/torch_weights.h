@@ -14,16 +14,20 @@ enum class TorchLayer {
   linear,
   // LSTM, of any number of layers: "weight_ih_l0" [4 hidden, in] becomes "0.input" [in, 4 hidden],
   // "weight_hh_l0" likewise "0.recurrent", "bias_ih_l0" + "bias_hh_l0" "0.bias". Both have the
-  // gates in the order i, f, g, o. Of a bidirectional one "weight_ih_l0_reverse" becomes
-  // "0.reverse.input", and so on. For models::Lstm.
+  // gates in the order i, f, g, o. For models::Lstm, whose backward direction "0.reverse.input"
+  // is "weight_ih_l0_reverse" and so on.
   lstm,
   // GRU likewise: 3 hidden, gates in the order r, z, n; "0.bias" [4 hidden] is the sum for r and z,
   // n of "bias_ih_l0", and n of "bias_hh_l0". For models::Gru.
   gru,
-  // LayerNorm, GroupNorm, BatchNorm: "weight" becomes "scale", "bias" "shift", "running_var"
-  // "running_variance"; "running_mean" stays, "num_batches_tracked" is left out. For
-  // models::LayerNorm and its kin.
+  // LayerNorm, GroupNorm, BatchNorm, RMSNorm: "weight" becomes "scale", "bias" "shift", and
+  // "running_var" "running_variance", which is state as "running_mean" is; "num_batches_tracked" is
+  // left out. For the models of models/norm.h.
   norm,
+  // MultiheadAttention: the thirds of "in_proj_weight" [3 features, features] become
+  // "query.weight", "key.weight" and "value.weight" [features, features], those of "in_proj_bias"
+  // their biases, and "out_proj" is a Linear, "output". For models::MultiHeadAttention.
+  attention,
   // Everything keeps its name and its layout: Embedding, convolutions, parameters of one's own.
   unchanged
 };
@@ -42,13 +46,13 @@ struct TorchRule {
 //                                            {"fc", "head", TorchLayer::linear}});
 //
 // A name belongs to the rule whose scope is the longest that it begins with. Values are converted
-// to the dtype that they have here, biases added before. Where a Linear, LSTM, GRU or LayerNorm
-// has no bias and the layer here has one, it becomes zero. What the file has beside the modules of
-// the rules is left alone.
+// to the dtype that they have here, biases added before. Where a layer has no bias and the
+// parameter here has one, it becomes zero. What the file has beside the modules of the rules is
+// left alone.
 //
 // Throws FileError which lists all that does not fit, with both shapes: what has no rule, what the
 // file does not have, what is of another shape, and what a module of the rules has and nobody
-// reads (an LSTM's projection, its other direction); and what the file has instead.
+// reads (an LSTM's projection); and what the file has instead.
 std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const std::string& file,
                                             const std::vector<TorchRule>& rules,
                                             CallSite site = CallSite::here());

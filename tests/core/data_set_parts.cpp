@@ -349,6 +349,24 @@ TEST_CASE("the names that a batch comes apart in are its fields: what they let g
   CHECK(y.defined() == false);
 }
 
+TEST_CASE(
+    "a batch of more fields than two does not come apart in two, which would lose the others") {
+  const Batch batch{Tensor::zeros({2}), Tensor::zeros({2}), {Tensor::zeros({2})}};
+  const auto take_apart = [&] {
+    auto [x, y] = batch;
+    return x.elements() + y.elements();
+  };
+  const int run = __LINE__ - 3;
+  CHECK_ERROR(take_apart(), Error, "[Batch] has 3 fields and comes apart in two only where");
+  CHECK_ERROR(take_apart(), Error, line(run));
+  DataLoader loader(three(4), {.batch = 2});
+  CHECK_ERROR(
+      [&] {
+        for (auto [x, y] : loader) static_cast<void>(x);
+      }(),
+      Error, "batch[1]");
+}
+
 TEST_CASE("micro-batches are views of a batch, and together all of it") {
   const DataSet data = three(10);
   DataLoader loader(data, {.batch = 10});

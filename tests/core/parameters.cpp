@@ -308,7 +308,28 @@ TEST_CASE("parameters say what they cannot do", "[parameters]") {
   CHECK_ERROR(symbolic.declare("w", {2}, kUniform), Error, "\"w\" already");
   CHECK_ERROR(symbolic.save("x"), Error, "its own");
   CHECK_ERROR(symbolic.load("x"), Error, "its own");
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(symbolic.load("x"), Error, "parameters.cpp:" + std::to_string(run));
   CHECK_ERROR(symbolic.device(), Error, "on no device");
+}
+
+TEST_CASE("a parameter does not start as what is no distribution", "[parameters]") {
+  const Parameters parameters(Device::cpu());
+  const auto declare = [&](const Initializer& initializer) {
+    return parameters.declare("w", {1}, initializer, CallSite{"user.cpp", 7});
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_ERROR(declare(initializers::uniform(1, 0)), Error,
+              "[parameters] \"w\" cannot start uniform from 1.000000 to 0.000000 (user.cpp:7)");
+  CHECK_ERROR(declare(initializers::normal(0, -1)), Error,
+              "\"w\" cannot start normal with a mean of 0.000000 and a deviation of -1.000000");
+  CHECK_ERROR(declare(initializers::uniform(0, nan)), Error, "cannot start uniform");
+  CHECK_ERROR(declare(initializers::normal(nan, 1)), Error, "cannot start normal");
+  CHECK_ERROR(declare(initializers::he_normal(0)), Error, "a deviation of inf");
+  CHECK_ERROR(declare(initializers::glorot_uniform(0, 0)), Error, "uniform from -inf to inf");
+  CHECK(parameters.entries().empty());
+  CHECK(declare(initializers::normal(2, 0)).item<float>() == 2);
+  CHECK(parameters.declare("b", {1}, initializers::uniform(3, 3)).item<float>() == 3);
 }
 
 TEST_CASE("simulated parameters have shapes and bytes, and no values", "[parameters]") {

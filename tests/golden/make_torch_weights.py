@@ -3,8 +3,9 @@
     python make_torch_weights.py        (needs torch and numpy; made with PyTorch 2.15)
 
 Writes torch_weights.safetensors: the state_dict of Model as safetensors.torch.save_file would write it,
-a GRU of two layers both ways as "gru", and beside it expected.x [4, 7, 6], expected.gru [4, 7, 10],
-expected.sequence [4, 7, 5], expected.scores [4, 3] and expected.hidden [4, 4], with which ebb's own layers are compared.
+a GRU of two layers both ways as "gru", and beside it expected.x [4, 7, 6], expected.sequence [4, 7, 5], expected.scores [4, 3] and
+expected.hidden [4, 4], with which ebb's own layers are compared; and what BatchNorm makes of
+expected.x4 [10, 4], Block of expected.x, and the GRU, expected.gru [4, 7, 10].
 """
 
 import os
@@ -28,6 +29,14 @@ class Model(torch.nn.Module):
         self.half = torch.nn.Linear(2, 2, bias=False).to(torch.float64)
 
 
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(6)
+        self.attention = torch.nn.MultiheadAttention(6, 2, batch_first=True)
+        self.lstm = torch.nn.LSTM(6, 3, num_layers=2, batch_first=True, bidirectional=True)
+
+
 torch.manual_seed(3)
 model = Model()
 for parameter in model.norm.parameters():  # else they are ones and zeros
@@ -41,6 +50,20 @@ arrays |= {
     "expected.sequence": sequence.detach().numpy(),
     "expected.hidden": torch.relu(model.fc[0](sequence[:, -1])).detach().numpy(),
     "expected.scores": model.fc(sequence[:, -1]).detach().numpy(),
+}
+x4 = torch.randn(10, 4)
+block = Block()
+for parameter in block.parameters():  # else some are ones and zeros
+    torch.nn.init.normal_(parameter, std=0.4)
+y = block.norm(x)
+z = block.attention(y, y, y)[0]
+arrays |= {"block." + name: value.numpy() for name, value in block.state_dict().items()}
+arrays |= {
+    "expected.x4": x4.numpy(),
+    "expected.batch_norm": model.norm.eval()(x4).detach().numpy(),
+    "expected.layer_norm": y.detach().numpy(),
+    "expected.attention": z.detach().numpy(),
+    "expected.both_ways": block.lstm(z)[0].detach().numpy(),
 }
 gru = torch.nn.GRU(6, 5, num_layers=2, batch_first=True, bidirectional=True)
 arrays |= {"gru." + name: value.numpy() for name, value in gru.state_dict().items()}

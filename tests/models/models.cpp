@@ -62,6 +62,10 @@ TEST_CASE("models declare the parameters that they say", "[models]") {
   const Parameters conv(Device::cpu()), attention(Device::cpu()), table(Device::cpu());
   models::Conv2d(conv, 4, 6, {.kernel = {2, 3}, .groups = 2});
   CHECK(declared(conv) == Lines{"weight [6, 2, 2, 3]", "bias [6]"});
+  const Parameters plain(Device::cpu());
+  models::Conv2d(plain.scope("conv"), 4, 6, {.bias = false});
+  models::Dense(plain.scope("dense"), 5, 3, {.bias = false});
+  CHECK(declared(plain) == Lines{"conv.weight [6, 4, 3, 3]", "dense.weight [5, 3]"});
   models::MultiHeadAttention(attention, 6, {.heads = 3});
   CHECK(declared(attention) == Lines{"query.weight [6, 6]", "query.bias [6]", "key.weight [6, 6]",
                                      "key.bias [6]", "value.weight [6, 6]", "value.bias [6]",
@@ -189,6 +193,20 @@ TEST_CASE("a dense layer starts as He or Glorot did", "[models]") {
   const auto [low, high] = range(glorot, 0, glorot.size());
   CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
   CHECK(range(values_of(parameters["relu.bias"]), 0, 300) == std::pair<double, double>(0, 0));
+}
+
+TEST_CASE("layers without a bias are those with a bias of zero", "[models]") {
+  const Parameters with(Device::best(), Seed{3}), without(Device::best(), Seed{3});
+  const models::DenseOptions relu{.activation = Activation::relu};
+  const models::Dense a(with.scope("a"), 4, 3, relu);
+  const models::Dense b(without.scope("a"), 4, 3, {.activation = Activation::relu, .bias = false});
+  const models::Conv2d c(with.scope("c"), 2, 3, {.activation = Activation::tanh});
+  const models::Conv2d d(without.scope("c"), 2, 3, {.bias = false, .activation = Activation::tanh});
+  const Tensor x = normal({5, 4}, {.device = Device::best()});
+  const Tensor image = normal({2, 2, 5, 6}, {.device = Device::best()});
+  CHECK(bit_equal(a(x), b(x)));
+  CHECK(bit_equal(c(image), d(image)));
+  CHECK(without.entries().size() == 2);
 }
 
 TEST_CASE("a model gives the same bits in both modes", "[models]") {

@@ -55,6 +55,20 @@ Values in_doubles(const Values& values) {
 
 }  // namespace
 
+template <class Options>
+constexpr bool kTakesNumber = requires {
+  Options{.clip = 1.0};
+};
+template <class Options>
+constexpr bool kTakesName = requires {
+  Options{.clip = {.value = 1.0}};
+};
+
+TEST_CASE("a limit to clip to is named, since a number does not say which it is", "[optim][clip]") {
+  CHECK_FALSE(kTakesNumber<optim::AdamOptions>);
+  CHECK(kTakesName<optim::AdamOptions>);
+}
+
 TEST_CASE("an optimizer clips gradients as the functions do", "[optim][clip]") {
   const bool as_graph = GENERATE(false, true);
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})

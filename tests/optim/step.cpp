@@ -10,8 +10,13 @@
 #include "ebb/core/tensor/node.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adagrad.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/average.h"
 #include "ebb/optim/detail/fused_rule.h"
+#include "ebb/optim/lion.h"
+#include "ebb/optim/rmsprop.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -219,6 +224,48 @@ TEST_CASE("an optimizer says what it cannot do", "[optim]") {
   CHECK_ERROR(optim::Sgd({.momentum = -0.5}), Error, "[sgd] momentum");
   CHECK_ERROR(optim::Sgd({.nesterov = true}), Error, "nesterov needs a momentum");
   CHECK_ERROR(optim::cosine(1, {.warm_up = 5, .steps = 5}), Error, "0 <= warm_up < steps");
+}
+
+TEST_CASE("options that are refused are refused by the caller's line", "[optim]") {
+  const auto here = [](int line) { return "step.cpp:" + std::to_string(line) + ")"; };
+  int run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adam({.beta1 = 1}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::AdamW({.weight_decay = -1}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Sgd({.nesterov = true}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Rmsprop({.decay = 1}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adagrad({.epsilon = -1}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Lion({.beta2 = -1}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adam({.learning_rate = -1}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adam({.learning_rate = Tensor::zeros({2})}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adam({.clip = {.value = 1, .norm = 1}}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adam({.name = "a.b"}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Adam({.state_dtype = DType::i64}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::polynomial_decay(1, -1), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::linear_decay(1, {.warm_up = 5, .steps = 5}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::step_decay(1, {.every = 0}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::exponential_decay(1, {.factor = 0}), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::linear_warm_up(1, -1), Error, here(run));
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::Accumulator(optim::Adam(), {.samples = 0}), Error, here(run));
+  Parameters parameters(Device::cpu());
+  parameters.declare("a", {2}, initializers::zeros());
+  run = __LINE__ + 1;
+  CHECK_ERROR(optim::MovingAverage(parameters, {.decay = 1}), Error, here(run));
 }
 
 TEST_CASE("a step of very many parameters is one node beside its updates", "[optim]") {
