@@ -90,6 +90,21 @@ TEST_CASE("Masks and the causal order hold for queries and keys of every tile") 
   }
 }
 
+TEST_CASE("Causally the queries behind the last key count all keys, and without depth all alike") {
+  const Tensor q = filled({2, 150, 3}, 5), k = filled({2, 70, 3}, 7), v = filled({2, 70, 2}, 3);
+  const auto values = [](const Tensor& y) { return y.to_vector<double>(); };
+  const std::vector<double> some = values(scaled_dot_product_attention(q, k, v, {.causal = true})),
+                            all = values(scaled_dot_product_attention(q, k, v));
+  bool right = true;
+  for (std::size_t i = 0; i < some.size(); ++i)
+    if (i / 2 % 150 >= 69) right = right && std::abs(some[i] - all[i]) < 1e-14;
+  CHECK(right);
+  const Tensor flat = scaled_dot_product_attention(Tensor::zeros({1, 2, 0}, DType::f64),
+                                                   Tensor::zeros({1, 3, 0}, DType::f64),
+                                                   Tensor::from({{{3.0}, {6.0}, {0.0}}}));
+  for (const double value : values(flat)) CHECK(std::abs(value - 3) < 1e-15);
+}
+
 TEST_CASE("A mask that is added has the gradient of the scores") {
   const Tensor q = filled({2, 3, 4}, 5), k = filled({2, 5, 4}, 7), v = filled({2, 5, 2}, 3);
   const auto attention = [&](const Tensors& in) {

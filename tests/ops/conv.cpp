@@ -1,10 +1,12 @@
-// Convolutions of more filters, channels and places than are multiplied at once.
+// Convolutions of more filters, channels and places than are multiplied at once; pools of one axis.
 #include "ebb/core/ops/conv.h"
 
 #include <cmath>
 
 #include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 
@@ -81,6 +83,32 @@ TEST_CASE("convolutions of any size, and their gradients, are those of plain loo
     CHECK(got[1].to_vector<double>() == dw);
     CHECK(got[2].to_vector<double>() == db);
   }
+}
+
+TEST_CASE("what no kernel reaches is refused") {
+  const Tensor x = Tensor::zeros({2, 3, 4, 5});
+  CHECK_ERROR(conv2d(x, Tensor::zeros({1, 3, 0, 2})), ShapeError,
+              "[conv2d] takes a kernel of at least one element");
+  CHECK_ERROR(conv2d(x, Tensor::zeros({1, 3, 5, 1})), ShapeError,
+              "[conv2d] the kernel is higher than the images, padding and all");
+  CHECK(conv2d(x, Tensor::zeros({1, 3, 4, 5})).shape() == Shape{2, 1, 1, 1});
+  CHECK_ERROR(max_pool2d(Tensor::zeros({1, 0, 4}), {.kernel = 2, .padding = 1}), ShapeError,
+              "[max_pool] the kernel is higher than the images");
+  CHECK_ERROR(avg_pool1d(Tensor::zeros({1, 0}), {.kernel = 2, .padding = 1}), ShapeError,
+              "[avg_pool] the kernel is wider than the images");
+}
+
+TEST_CASE("pools of one axis are those of images of height 1, a kernel apart unless told") {
+  const Tensor x = Tensor::from({{1.f, 5.f, 2.f, 4.f, 3.f, 0.f, 6.f}});
+  const auto values = [](const Tensor& y) { return y.to_vector<float>(); };
+  using Floats = std::vector<float>;
+  CHECK(values(max_pool1d(x, {.kernel = 3})) == Floats{5, 4});
+  CHECK(values(max_pool1d(x, {.kernel = 3, .stride = 2, .padding = 1})) == Floats{5, 5, 4, 6});
+  CHECK(values(avg_pool1d(x, {.kernel = 2})) == Floats{3, 3, 1.5});
+  CHECK(values(avg_pool1d(x, {.kernel = 2, .stride = 3, .padding = 1})) == Floats{0.5, 3, 3});
+  CHECK(
+      values(avg_pool1d(x, {.kernel = 2, .stride = 3, .padding = 1, .count_include_pad = false})) ==
+      Floats{1, 3, 3});
 }
 
 }  // namespace ebb::tests

@@ -156,6 +156,10 @@ TEST_CASE("Labels that are checked are an error where they are out of range, by 
   CHECK_ERROR(wrong(), Error,
               "[softmax_cross_entropy] label 1 is 2, out of range for 2 classes (" __FILE__ ":" +
                   std::to_string(run) + ")");
+  CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({0, -1}), {.check_labels = true}), Error,
+              "label 1 is -1, out of range for 2 classes");
+  CHECK_ERROR(softmax_cross_entropy(Tensor::zeros({}), Tensor::from({0, 1}), checked), ShapeError,
+              "takes scores [.., classes]");
   Graph graph;
   const Tensor y = graph.placeholder("y", DType::i32, {2});
   CHECK_ERROR(softmax_cross_entropy(x, y, checked), Error,

@@ -4,12 +4,15 @@
 #include <cmath>
 
 #include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/powers.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
 
 namespace ebb::tests {
 namespace {
@@ -115,6 +118,37 @@ TEST_CASE("batch norms of many rows are their formulas, gradients and running st
     CHECK(near(running_mean, mean(x, {.axes = axes}) * 0.5));
     CHECK(near(running_variance, sum(square(distance), {.axes = axes}) * (0.5 / (terms - 1))));
   }
+}
+
+TEST_CASE("norms refuse what makes no sense, and take channels that are open") {
+  const Tensor x = Tensor::zeros({4, 6}), of_6 = Tensor::zeros({6});
+  const auto batch = [&](const Tensor& mean, const BatchNormOptions& options) {
+    return batch_norm(x, of_6, of_6, mean, mean, options);
+  };
+  CHECK_ERROR(batch(of_6, {.momentum = 1.5}), Error, "[batch_norm] takes a momentum in [0, 1]");
+  CHECK_ERROR(batch(of_6, {.momentum = -0.5}), Error, "[batch_norm] takes a momentum in [0, 1]");
+  CHECK_ERROR(batch(of_6, {.epsilon = -1}), Error, "[batch_norm] takes an epsilon of 0 or more");
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    CHECK_ERROR(batch(cast(of_6, DType::f64), {.phase = phase}), ShapeError,
+                "running mean and variance must be [channels], f64 for f64, else f32");
+    CHECK_ERROR(batch(Tensor::zeros({1}), {.phase = phase}), ShapeError,
+                "running mean and variance must be [channels]");
+  }
+  CHECK_ERROR(layer_norm(x, {.axes = 0}), Error, "[layer_norm] takes at least one axis");
+  CHECK_ERROR(layer_norm(x, {.axes = 3}), ShapeError, "takes x of at least the axes it normalises");
+  CHECK_ERROR(rms_norm(x, {.epsilon = -1}), Error, "[rms_norm] takes an epsilon of 0 or more");
+  CHECK_ERROR(group_norm(x, 4, of_6, of_6), ShapeError, "a multiple of the groups'");
+  CHECK_ERROR(group_norm(x, 0, of_6, of_6), Error, "[group_norm] takes at least one group");
+  Graph graph;
+  const Tensor open = graph.placeholder("x", DType::f32, {4, -1}),
+               scale = graph.placeholder("scale", DType::f32, {-1});
+  const Tensor y = group_norm(open, 2, scale, scale);
+  Session session(graph);
+  const Tensor value = cast(filled({4, 6}, 7), DType::f32), ones = Tensor::full({6}, 1);
+  CHECK(
+      bit_equal(session.run(y, {{open, value}, {scale, ones}}), group_norm(value, 2, ones, ones)));
+  CHECK_ERROR(session.run(y, {{open, Tensor::zeros({4, 5})}, {scale, Tensor::zeros({5})}}),
+              ShapeError, "a multiple of the groups'");
 }
 
 }  // namespace ebb::tests

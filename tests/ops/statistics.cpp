@@ -8,6 +8,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -165,6 +166,12 @@ TEST_CASE("statistics of nothing are what their formulas say") {
   CHECK(variance(none, 0).shape() == Shape{0});
   CHECK(std::isnan(variance(Tensor::zeros({1}), {.correction = 1}).item<float>()));
   CHECK(variance(Tensor::zeros({1})).item<float>() == 0);
+}
+
+TEST_CASE("the deviation of numbers whose squares vanish is a number") {
+  const Tensor x = Tensor::from({1e-25f, 1.0000001e-25f, 1.0000001e-25f});
+  CHECK(standard_deviation(x).item<float>() < 1e-30f);
+  CHECK(standard_deviation(reshape(x, {3, 1}), 0).item<float>() < 1e-30f);
 }
 
 TEST_CASE("statistics that make no sense are refused, in words") {
