@@ -45,6 +45,11 @@ TEST_CASE("quoted fields of a CSV keep commas, quotes, spaces and line ends") {
         Records{{"a,b", ""}, {" x ", "1\"2\r\n3"}, {"5\"6", "\""}});
 }
 
+TEST_CASE("a carriage return that ends no line is a part of its field, at a line's beginning too") {
+  const TemporaryFolder folder;
+  CHECK(read_all(folder.file("file", "a,b\n\rx,1\r2\n")) == Records{{"a", "b"}, {"\rx", "1\r2"}});
+}
+
 TEST_CASE("what is written as a CSV with random fields is read back") {
   const TemporaryFolder folder;
   std::mt19937 random(3);

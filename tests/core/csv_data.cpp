@@ -2,11 +2,13 @@
 #include "ebb/core/data/csv_data.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/csv.h"
 #include "ebb/core/data/time_series.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 
@@ -60,6 +62,18 @@ TEST_CASE("targets are numbers of the dtype that was asked for, to the last bit"
   const std::string huge = folder.file("h.csv", "x,y\n1,1e300\n");
   CHECK_ERROR(DataSet::csv(huge, {.targets = {"y"}, .target_dtype = DType::i64}), FileError,
               "beyond the range of i64");
+  const auto whole = [&](const std::string& text, DType dtype) {
+    const std::string name = folder.file("w.csv", "x,y\n1," + text + "\n");
+    const Tensor y = DataSet::csv(name, {.targets = {"y"}, .target_dtype = dtype}).targets();
+    return cast(y, DType::i64).item<std::int64_t>();
+  };
+  CHECK(whole("2147483647", DType::i32) == 2147483647);
+  CHECK(whole("-2147483648", DType::i32) == -2147483648LL);
+  CHECK_ERROR(whole("2147483648", DType::i32), FileError, "is beyond the range of i32");
+  CHECK_ERROR(whole("-2147483649", DType::i32), FileError, "is beyond the range of i32");
+  CHECK(whole("9223372036854775807", DType::i64) == std::numeric_limits<std::int64_t>::max());
+  CHECK(whole("9007199254740991.0", DType::i64) == 9007199254740991);
+  CHECK_ERROR(whole("9007199254740992.0", DType::i64), FileError, "or not exact");
 }
 
 TEST_CASE("texts become their number among the column's texts, whatever the order of the lines") {
@@ -161,6 +175,9 @@ TEST_CASE("separators are found or given, and comments are skipped") {
     CHECK(read.data.inputs().to_vector<float>() == Floats{1, 2, 4, 5});
     CHECK(read.inputs.front() == "a" + other + other + other);
   }
+  const std::string quoted = folder.file("q.csv", "\"a\n# b\";y\n1;2\n");
+  CHECK(load_csv(quoted, {.format = {.comment = '#'}}).inputs ==
+        std::vector<std::string>{"a\n# b", "y"});
   const std::string spaces = folder.file("s.csv", "a b\n1 2\n");
   CHECK(load_csv(spaces, {.format = {.separator = ' '}}).data.inputs().to_vector<float>() ==
         Floats{1, 2});

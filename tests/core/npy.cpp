@@ -275,6 +275,49 @@ TEST_CASE("an archive with a comment, without ZIP64 and with files that are no a
   CHECK_ERROR(load_npz(folder.path("c.npz")), FileError, "'a.npy' twice");
 }
 
+TEST_CASE("an archive whose records contradict each other, or that is no plain one, is refused") {
+  const TemporaryFolder folder;
+  save_npz(folder.path("a.npz"), {{"v", Tensor::from({3.f})}, {"w", Tensor::from({1.f, 2.f})}});
+  const std::string good = contents_of(folder.path("a.npz"));
+  // Where the central records begin, and the end of the directory, of 64 bits and of 16.
+  const std::size_t first = good.find("PK\1\2"), second = good.find("PK\1\2", first + 4),
+                    end64 = good.find("PK\6\6"), end = good.rfind("PK\5\6");
+  REQUIRE((second != good.npos && end64 != good.npos && end != good.npos));
+  const auto refuses = [&](std::size_t at, const std::string& bytes, const char* why) {
+    INFO(why);
+    std::string text = good;
+    text.replace(at, bytes.size(), bytes);
+    CHECK_ERROR(load_npz(folder.file("b.npz", text)), FileError, why);
+  };
+  refuses(first + 8, std::string(1, 1), "'v.npy' is encrypted");
+  refuses(first + 10, std::string(1, 8), "'v.npy' is compressed");
+  // Behind the name: kind and length of the field of 64 bits, then bytes, packed bytes and place.
+  const std::size_t extra = first + 46 + std::string("v.npy").size();
+  refuses(extra + 2, std::string(1, 99), "'v.npy' has a torn extra field");
+  refuses(extra + 4, std::string(1, 1), "'v.npy' has two sizes");
+  refuses(second + extra - first + 20, good.substr(extra + 20, 8),
+          "'w.npy' begins inside the entry before it");
+  refuses(end64 + 32, std::string(1, 3), "its directory has 2 entries, not 3");
+  refuses(end + 4, std::string(1, 1), "is a part of a split archive");
+  const npz::View view{"w", {DType::f32, {}}, good.data()}, both[] = {view, view};
+  CHECK_ERROR(npz::write(folder.path("c.npz"), both), Error, "the name 'w' is given twice");
+}
+
+TEST_CASE("names beyond ASCII are marked as UTF-8 in an archive, and come back") {
+  const TemporaryFolder folder;
+  for (const char* name : {"w",
+                           "gr\xc3\xb6\xc3\x9f"
+                           "e"}) {
+    save_npz(folder.path("a.npz"), {{name, Tensor::from({1.f})}});
+    CHECK(load_npz(folder.path("a.npz")).contains(name));
+    const std::string text = contents_of(folder.path("a.npz"));
+    const std::size_t central = text.find("PK\1\2");
+    const bool is_marked = (text[central + 9] & 8) != 0;
+    CHECK(is_marked == (std::string(name) != "w"));
+    CHECK(((text[7] & 8) != 0) == is_marked);
+  }
+}
+
 TEST_CASE("what has no values or no place in a NumPy file is refused by the line that asked") {
   const TemporaryFolder folder;
   const std::string name = folder.path("a.npy");

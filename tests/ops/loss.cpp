@@ -112,6 +112,41 @@ TEST_CASE("The mean of no row is NaN, the sum 0, and an ignored row has no gradi
   CHECK(std::isfinite(values_of(softmax_cross_entropy(masked, p))[0]));
 }
 
+TEST_CASE(
+    "The loss of many rows, or of many classes, is that of plain loops, and so is its gradient") {
+  for (const auto& [rows, classes] : {std::pair{5000, 7}, std::pair{1200, 40}, std::pair{20, 3000}})
+    for (const LossReduction reduction : {mean, LossReduction::sum}) {
+      CAPTURE(rows, classes);
+      Doubles scores, weights;
+      std::vector<std::int64_t> labels;
+      for (int i = 0; i < rows * classes; ++i) scores.push_back((i * 7 + i / 97) % 211 * 0.03 - 3);
+      for (int c = 0; c < classes; ++c) weights.push_back(0.5 + c % 4);
+      for (int i = 0; i < rows; ++i)
+        labels.push_back(i % 11 == 0 ? -1 : (i * 13 + i / 5) % classes);
+      Doubles expected;
+      double loss = 0, total = 0;
+      for (int i = 0; i < rows; ++i) {
+        const double* x = scores.data() + i * classes;
+        double sum = 0;
+        for (int c = 0; c < classes; ++c) sum += std::exp(x[c]);
+        const std::int64_t label = labels[static_cast<std::size_t>(i)];
+        const double weight = label < 0 ? 0 : weights[static_cast<std::size_t>(label)];
+        total += weight;
+        if (label >= 0) loss += weight * (std::log(sum) - x[label]);
+        for (int c = 0; c < classes; ++c)
+          expected.push_back(weight * (std::exp(x[c]) / sum - (c == label)));
+      }
+      const double divisor = reduction == mean ? total : 1;
+      for (double& value : expected) value /= divisor;
+      const Tensor x = Tensor::from(scores, {rows, classes}).with_grad();
+      const Tensor y = softmax_cross_entropy(
+          x, Tensor::from(labels, {rows}),
+          {.weights = Tensor::from(weights), .ignored_label = -1, .reduction = reduction});
+      CHECK(std::abs(values_of(y)[0] * divisor / loss - 1) < 1e-12);
+      CHECK(distance(values_of(gradients(y, {x})[0]), expected) < 1e-12);
+    }
+}
+
 TEST_CASE("Labels that are checked are an error where they are out of range, by number") {
   const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}});
   const CrossEntropyOptions checked{.ignored_label = 7, .check_labels = true};
@@ -121,6 +156,10 @@ TEST_CASE("Labels that are checked are an error where they are out of range, by 
   CHECK_ERROR(wrong(), Error,
               "[softmax_cross_entropy] label 1 is 2, out of range for 2 classes (" __FILE__ ":" +
                   std::to_string(run) + ")");
+  CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({0, -1}), {.check_labels = true}), Error,
+              "label 1 is -1, out of range for 2 classes");
+  CHECK_ERROR(softmax_cross_entropy(Tensor::zeros({}), Tensor::from({0, 1}), checked), ShapeError,
+              "takes scores [.., classes]");
   Graph graph;
   const Tensor y = graph.placeholder("y", DType::i32, {2});
   CHECK_ERROR(softmax_cross_entropy(x, y, checked), Error,
