@@ -52,6 +52,12 @@ struct PoolLayout {
     return (rows.end - rows.begin) * (columns.end - columns.begin);
   }
 
+  // What is compared.
+  EBB_HOST_DEVICE static float value_of(float x) { return x; }
+  EBB_HOST_DEVICE static double value_of(double x) { return x; }
+  EBB_HOST_DEVICE static float value_of(Float16 x) { return static_cast<float>(x); }
+  EBB_HOST_DEVICE static float value_of(BFloat16 x) { return static_cast<float>(x); }
+
   // Where the largest pixel of a window is in its plane: of equal ones the first, and NaN is larger
   // than any number.
   template <class T>
@@ -69,12 +75,6 @@ struct PoolLayout {
       }
     return best;
   }
-
- private:
-  EBB_HOST_DEVICE static float value_of(float x) { return x; }
-  EBB_HOST_DEVICE static double value_of(double x) { return x; }
-  EBB_HOST_DEVICE static float value_of(Float16 x) { return static_cast<float>(x); }
-  EBB_HOST_DEVICE static float value_of(BFloat16 x) { return static_cast<float>(x); }
 };
 
 namespace cpu {

@@ -93,9 +93,10 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
   if (weight.defined()) {
     const Tensor logits_held = x, targets_held = detail::tensor_of(op, targets);
     losses = detail::apply_pair(op, {logits_held, site}, targets_held);
-    Tensor others = at_site(Operand(weight, site) - 1) * targets_held;
-    losses = at_site(std::move(losses)) +
-             at_site(at_site(std::move(others)) * softplus(at_site(-Operand(logits_held, site))));
+    // The weight comes last: what it is times is not kept where it is a constant.
+    Tensor others = at_site(softplus(at_site(-Operand(logits_held, site)))) * targets_held;
+    others = at_site(std::move(others)) * at_site(Operand(weight, site) - 1);
+    losses = at_site(std::move(losses)) + at_site(std::move(others));
   } else {
     losses = detail::apply_pair(op, logits, targets);
   }

@@ -181,7 +181,16 @@ MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
   const DType dtype = query.outputs[0].dtype;
   if (is_half(dtype)) return in_float_memory(query, conv2d_input_gradient_memory, reads_values);
   const ConvLayout of = layout_of(query, 2, 1, query.inputs[0].shape);
-  return needs(of, ConvCut::input_gradient(of), dtype);
+  // Fewer images are cut into blocks of fewer channels, and more pieces perhaps: the most that any
+  // part of them takes, so that where a batch has run a smaller one does.
+  MemoryNeeds most;
+  for (std::int64_t images = std::min(of.images, kSlots); images > 0; --images) {
+    ConvLayout part = of;
+    part.images = images;
+    const MemoryNeeds its = needs(part, ConvCut::input_gradient(part), dtype);
+    most.workspace_bytes = std::max(most.workspace_bytes, its.workspace_bytes);
+  }
+  return most;
 }
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cstring>
 
 #include "ebb/core/kernels/index.h"
+#include "ebb/kernels/cpu/axis_cut.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
@@ -30,16 +32,19 @@ Status gather(const KernelContext& context) {
       // A row is what has one place along the axis.
       for_pieces(axis.outer * chosen.size, rows_per_piece(inner),
                  [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; ++row) {
-                     const std::int64_t first = row / chosen.size * axis.size;
-                     for (std::int64_t i = 0; i < inner; ++i) {
-                       const auto at = static_cast<std::int64_t>(index[row * inner + i]);
-                       std::byte* const target = to + (row * inner + i) * element;
-                       if (at >= 0 && at < axis.size)
-                         std::memcpy(target, from + ((first + at) * inner + i) * element, bytes);
-                       else
-                         std::memset(target, missing, bytes);
-                     }
+                   for (std::int64_t row = begin; row < end;) {
+                     const std::int64_t outer = row / chosen.size;
+                     const std::int64_t last = std::min(end, (outer + 1) * chosen.size);
+                     const std::byte* const own = from + outer * axis.size * inner * element;
+                     for (; row < last; ++row)
+                       for (std::int64_t i = 0; i < inner; ++i) {
+                         const auto at = static_cast<std::int64_t>(index[row * inner + i]);
+                         std::byte* const target = to + (row * inner + i) * element;
+                         if (at >= 0 && at < axis.size)
+                           std::memcpy(target, own + (at * inner + i) * element, bytes);
+                         else
+                           std::memset(target, missing, bytes);
+                       }
                    }
                  });
     });
@@ -52,36 +57,30 @@ MemoryNeeds gather_backward_memory(const MemoryQuery& query) {
                                          : MemoryNeeds();
 }
 
-// A piece is some of the places along the axis, which look at all indices for their own.
 Status gather_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   if (is_half(out.spec.dtype)) return in_float(context, gather_backward, reads_values);
   const auto& attributes = context.attribute<IndexAttributes>();
   const IndexedAxis axis(out.spec.shape, attributes), chosen(in.spec.shape, attributes);
   if (out.elements() == 0) return {};
-  const std::int64_t inner = axis.inner, rows = rows_per_piece(inner);
-  const std::int64_t pieces = divide_up(axis.size, rows), part = chosen.size * inner;
-  const std::int64_t at_once = pieces > 1 ? 1 : rows_per_piece(axis.size * inner + part);
+  const std::int64_t inner = axis.inner;
   return for_indices(indices, [&](const auto* index) {
     return for_floating(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
-      const T* from = in.as<const T>();
-      T* to = out.as<T>();
-      for_pieces(axis.outer * pieces, at_once, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t piece = begin; piece < end; ++piece) {
-          const std::int64_t outer = piece / pieces, first = piece % pieces * rows;
-          const std::int64_t last = std::min(first + rows, axis.size);
-          T* const own = to + outer * axis.size * inner;
-          std::fill(own + first * inner, own + last * inner, T{});
-          for (std::int64_t k = 0; k < chosen.size; ++k) {
-            const std::int64_t row = (outer * chosen.size + k) * inner;
-            for (std::int64_t i = 0; i < inner; ++i) {
-              const auto at = static_cast<std::int64_t>(index[row + i]);
-              if (at >= first && at < last) own[at * inner + i] += from[row + i];
-            }
-          }
-        }
-      });
+      for_axis_parts(axis, chosen.size,
+                     [&](std::int64_t outer, std::int64_t first, std::int64_t last,
+                         std::int64_t from, std::int64_t to) {
+                       T* const own = out.as<T>() + outer * axis.size * inner;
+                       clear_axis_part(axis, own, first, last, from, to);
+                       for (std::int64_t k = 0; k < chosen.size; ++k) {
+                         const std::int64_t row = (outer * chosen.size + k) * inner;
+                         const T* const values = in.as<const T>() + row;
+                         for (std::int64_t i = from; i < to; ++i) {
+                           const auto at = static_cast<std::int64_t>(index[row + i]);
+                           if (at >= first && at < last) own[at * inner + i] += values[i];
+                         }
+                       }
+                     });
     });
   });
 }

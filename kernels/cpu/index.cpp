@@ -1,7 +1,9 @@
 #include "ebb/core/kernels/index.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "ebb/kernels/cpu/axis_cut.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
@@ -28,16 +30,20 @@ Status index_select(const KernelContext& context) {
   return for_indices(indices, [&](const auto* index) {
     with_width(part, [&](auto width) {
       const auto bytes = static_cast<std::size_t>(width > 0 ? width : part);
-      for_pieces(
-          axis.outer * chosen, rows_per_piece(part / 4), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) {
-              const auto at = static_cast<std::int64_t>(index[i % chosen]);
-              if (at >= 0 && at < axis.size)
-                std::memcpy(to + i * part, from + (i / chosen * axis.size + at) * part, bytes);
-              else
-                std::memset(to + i * part, missing, bytes);
-            }
-          });
+      for_pieces(axis.outer * chosen, rows_per_piece(part / 4),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end;) {
+                     const std::int64_t outer = i / chosen, first = outer * chosen;
+                     const std::byte* const own = from + outer * axis.size * part;
+                     for (const std::int64_t last = std::min(end, first + chosen); i < last; ++i) {
+                       const auto at = static_cast<std::int64_t>(index[i - first]);
+                       if (at >= 0 && at < axis.size)
+                         std::memcpy(to + i * part, own + at * part, bytes);
+                       else
+                         std::memset(to + i * part, missing, bytes);
+                     }
+                   }
+                 });
     });
     return Status{};
   });
@@ -48,31 +54,28 @@ MemoryNeeds index_select_backward_memory(const MemoryQuery& query) {
                                          : MemoryNeeds();
 }
 
-// A piece is some of the rows of the axis, which look at all indices for their own.
 Status index_select_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   if (is_half(out.spec.dtype)) return in_float(context, index_select_backward, reads_values);
   const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
   const std::int64_t chosen = indices.elements(), inner = axis.inner;
   if (out.elements() == 0) return {};
-  const std::int64_t rows = rows_per_piece(inner), pieces = divide_up(axis.size, rows);
   return for_indices(indices, [&](const auto* index) {
     return for_floating(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
-      const T* from = in.as<const T>();
-      T* to = out.as<T>();
-      for_pieces(axis.outer * pieces, 1, [&](std::int64_t piece, std::int64_t) {
-        const std::int64_t outer = piece / pieces, first = piece % pieces * rows;
-        const std::int64_t last = std::min(first + rows, axis.size);
-        T* const own = to + outer * axis.size * inner;
-        std::fill(own + first * inner, own + last * inner, T{});
-        for (std::int64_t k = 0; k < chosen; ++k) {
-          const auto at = static_cast<std::int64_t>(index[k]);
-          if (at < first || at >= last) continue;
-          const T* part = from + (outer * chosen + k) * inner;
-          for (std::int64_t i = 0; i < inner; ++i) own[at * inner + i] += part[i];
-        }
-      });
+      for_axis_parts(axis, chosen,
+                     [&](std::int64_t outer, std::int64_t first, std::int64_t last,
+                         std::int64_t from, std::int64_t to) {
+                       T* const own = out.as<T>() + outer * axis.size * inner;
+                       clear_axis_part(axis, own, first, last, from, to);
+                       const T* const parts = in.as<const T>() + outer * chosen * inner;
+                       for (std::int64_t k = 0; k < chosen; ++k) {
+                         const auto at = static_cast<std::int64_t>(index[k]);
+                         if (at < first || at >= last) continue;
+                         const T* const part = parts + k * inner;
+                         for (std::int64_t i = from; i < to; ++i) own[at * inner + i] += part[i];
+                       }
+                     });
     });
   });
 }

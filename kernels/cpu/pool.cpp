@@ -1,6 +1,7 @@
 #include "ebb/core/kernels/pool.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
@@ -9,21 +10,76 @@
 namespace ebb::cpu {
 namespace {
 
+// Windows that are looked at together.
+constexpr std::int64_t kTogether = 256;
+
 PoolLayout layout_of(const KernelContext& context, const Buffer& x, const Buffer& y) noexcept {
   return {x.spec.shape, y.spec.shape, context.attribute<PoolAttributes>()};
 }
 
-// body(i, j, element of y) for each place of some rows of all planes; the first argument is a
-// plane.
+// body(plane, i) for each row of places of all planes.
 template <class Body>
-void for_places(const PoolLayout& of, const Body& body) {
+void for_place_rows(const PoolLayout& of, const Body& body) {
   const std::int64_t reads = of.places[1] * of.attributes.kernel[0] * of.attributes.kernel[1];
   for_pieces(of.planes * of.places[0], rows_per_piece(reads),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t row = begin; row < end; ++row)
-                 for (std::int64_t j = 0; j < of.places[1]; ++j)
-                   body(row / of.places[0], row % of.places[0], j, row * of.places[1] + j);
+                 body(row / of.places[0], row % of.places[0]);
              });
+}
+
+// Calls edge(j) for each place of a row whose window reaches beyond the images' width, and
+// inside(begin, end, left, stride) for the others, some at a time, of which the windows begin at
+// column `left` and then a stride further each; in the order of the places. The stride is a
+// constant where it is a common one.
+template <class Edge, class Inside>
+void for_places(const PoolLayout& of, const Edge& edge, const Inside& inside) {
+  const std::int64_t kernel = of.attributes.kernel[1], padding = of.attributes.padding[1],
+                     stride = of.attributes.stride[1], count = of.places[1];
+  const std::int64_t behind = of.size[1] + padding - kernel;  // of the left sides that fit
+  const std::int64_t from = std::min(count, divide_up(padding, stride));
+  const std::int64_t to = behind < 0 ? from : std::clamp(behind / stride + 1, from, count);
+  for (std::int64_t j = 0; j < from; ++j) edge(j);
+  const auto by = [&](auto step) {
+    for (std::int64_t j = from; j < to; j += kTogether)
+      inside(j, std::min(to, j + kTogether), j * stride - padding, step);
+  };
+  if (stride == 1)
+    by(std::integral_constant<std::int64_t, 1>{});
+  else if (stride == 2)
+    by(std::integral_constant<std::int64_t, 2>{});
+  else
+    by(stride);
+  for (std::int64_t j = to; j < count; ++j) edge(j);
+}
+
+// body(j, where the largest pixel of the window is in the plane) for each place of row i.
+template <class T, class Body>
+void for_largest(const PoolLayout& of, const T* plane, std::int64_t i, const Body& body) {
+  using V = decltype(PoolLayout::value_of(T()));
+  const PoolRange rows = of.window(0, i);
+  for_places(
+      of, [&](std::int64_t j) { body(j, of.largest(plane, i, j)); },
+      [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
+        V most[kTogether];
+        std::int64_t best[kTogether];
+        const std::int64_t count = end - begin, first = rows.begin * of.size[1] + left;
+        for (std::int64_t j = 0; j < count; ++j) {
+          best[j] = first + j * stride;
+          most[j] = PoolLayout::value_of(plane[best[j]]);
+        }
+        for (std::int64_t y = rows.begin; y < rows.end; ++y)
+          for (std::int64_t x = 0; x < of.attributes.kernel[1]; ++x) {
+            const std::int64_t at = y * of.size[1] + left + x;
+            for (std::int64_t j = 0; j < count; ++j) {
+              const V value = PoolLayout::value_of(plane[at + j * stride]);
+              const bool larger = (value > most[j]) | ((value != value) & (most[j] == most[j]));
+              most[j] = larger ? value : most[j];
+              best[j] = larger ? at + j * stride : best[j];
+            }
+          }
+        for (std::int64_t j = 0; j < count; ++j) body(begin + j, best[j]);
+      });
 }
 
 bool reads_dy(std::size_t input, const IndexSet&) { return input == 0; }
@@ -36,9 +92,11 @@ Status max_pool(const KernelContext& context) {
   const PoolLayout of = layout_of(context, x, out);
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_places(of, [&](std::int64_t plane, std::int64_t i, std::int64_t j, std::int64_t to) {
-      const std::int64_t first = plane * of.pixels();
-      out.as<T>()[to] = from.as<const T>()[first + of.largest(x.as<const T>() + first, i, j)];
+    for_place_rows(of, [&](std::int64_t plane, std::int64_t i) {
+      const T* chosen = from.as<const T>() + plane * of.pixels();
+      T* to = out.as<T>() + (plane * of.places[0] + i) * of.places[1];
+      for_largest(of, x.as<const T>() + plane * of.pixels(), i,
+                  [=](std::int64_t j, std::int64_t best) { to[j] = chosen[best]; });
     });
   });
 }
@@ -62,8 +120,9 @@ Status max_pool_backward(const KernelContext& context) {
                 *from = dy.as<const T>() + plane * of.windows();
         T* to = out.as<T>() + plane * of.pixels();
         for (std::int64_t i = 0; i < of.places[0]; ++i)
-          for (std::int64_t j = 0; j < of.places[1]; ++j)
-            to[of.largest(pixels, i, j)] += from[i * of.places[1] + j];
+          for_largest(of, pixels, i, [=](std::int64_t j, std::int64_t best) {
+            to[best] += from[i * of.places[1] + j];
+          });
       }
     });
   });
@@ -80,14 +139,31 @@ Status avg_pool(const KernelContext& context) {
   const PoolLayout of = layout_of(context, x, out);
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_places(of, [&](std::int64_t plane, std::int64_t i, std::int64_t j, std::int64_t to) {
+    for_place_rows(of, [&](std::int64_t plane, std::int64_t i) {
       const T* pixels = x.as<const T>() + plane * of.pixels();
-      const PoolRange rows = of.window(0, i), columns = of.window(1, j);
-      T sum{};
-      for (std::int64_t row = rows.begin; row < rows.end; ++row)
-        for (std::int64_t column = columns.begin; column < columns.end; ++column)
-          sum += pixels[row * of.size[1] + column];
-      out.as<T>()[to] = sum / static_cast<T>(of.count(i, j));
+      T* to = out.as<T>() + (plane * of.places[0] + i) * of.places[1];
+      const PoolRange rows = of.window(0, i);
+      for_places(
+          of,
+          [&](std::int64_t j) {
+            const PoolRange columns = of.window(1, j);
+            T sum{};
+            for (std::int64_t row = rows.begin; row < rows.end; ++row)
+              for (std::int64_t column = columns.begin; column < columns.end; ++column)
+                sum += pixels[row * of.size[1] + column];
+            to[j] = sum / static_cast<T>(of.count(i, j));
+          },
+          [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
+            T sums[kTogether] = {};
+            const std::int64_t count = end - begin;
+            for (std::int64_t row = rows.begin; row < rows.end; ++row)
+              for (std::int64_t column = 0; column < of.attributes.kernel[1]; ++column) {
+                const T* from = pixels + row * of.size[1] + left + column;
+                for (std::int64_t j = 0; j < count; ++j) sums[j] += from[j * stride];
+              }
+            const T elements = static_cast<T>(of.count(i, begin));
+            for (std::int64_t j = 0; j < count; ++j) to[begin + j] = sums[j] / elements;
+          });
     });
   });
 }
@@ -109,14 +185,31 @@ Status avg_pool_backward(const KernelContext& context) {
       for (std::int64_t plane = begin; plane < end; ++plane) {
         const T* from = dy.as<const T>() + plane * of.windows();
         T* to = out.as<T>() + plane * of.pixels();
-        for (std::int64_t i = 0; i < of.places[0]; ++i)
-          for (std::int64_t j = 0; j < of.places[1]; ++j) {
-            const PoolRange rows = of.window(0, i), columns = of.window(1, j);
-            const T part = from[i * of.places[1] + j] / static_cast<T>(of.count(i, j));
-            for (std::int64_t row = rows.begin; row < rows.end; ++row)
-              for (std::int64_t column = columns.begin; column < columns.end; ++column)
-                to[row * of.size[1] + column] += part;
-          }
+        for (std::int64_t i = 0; i < of.places[0]; ++i) {
+          const PoolRange rows = of.window(0, i);
+          const T* gradients = from + i * of.places[1];
+          for_places(
+              of,
+              [&](std::int64_t j) {
+                const PoolRange columns = of.window(1, j);
+                const T part = gradients[j] / static_cast<T>(of.count(i, j));
+                for (std::int64_t row = rows.begin; row < rows.end; ++row)
+                  for (std::int64_t column = columns.begin; column < columns.end; ++column)
+                    to[row * of.size[1] + column] += part;
+              },
+              [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
+                T parts[kTogether];
+                const std::int64_t count = end - begin;
+                const T elements = static_cast<T>(of.count(i, begin));
+                for (std::int64_t j = 0; j < count; ++j) parts[j] = gradients[begin + j] / elements;
+                // From the right, so that a pixel has its parts in the order of the windows.
+                for (std::int64_t row = rows.begin; row < rows.end; ++row)
+                  for (std::int64_t column = of.attributes.kernel[1]; column-- > 0;) {
+                    T* at = to + row * of.size[1] + left + column;
+                    for (std::int64_t j = 0; j < count; ++j) at[j * stride] += parts[j];
+                  }
+              });
+        }
       }
     });
   });

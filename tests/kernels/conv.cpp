@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/conv.h"
 
+#include <array>
 #include <cmath>
 
 #include "ebb/core/kernels/pool.h"
@@ -155,6 +156,33 @@ TEST_CASE("the workspace of convolutions does not grow with the images") {
       CHECK(of[0] <= std::size_t{6} << 20);
     }
   }
+}
+
+TEST_CASE("fewer images never take more workspace of convolutions") {
+  for (const DType type : {DType::f32, DType::f64, DType::bf16})
+    for (const auto& [channels, size, groups] :
+         {std::array{64, 32, 1}, {3, 64, 1}, {17, 9, 1}, {64, 32, 2}, {40, 3, 5}}) {
+      CAPTURE(name(type), channels, size, groups);
+      const Attributes attributes = ConvAttributes{.padding = {1, 1}, .groups = groups};
+      std::size_t before[3] = {};
+      for (std::int64_t images = 0; images < 40; ++images) {
+        CAPTURE(images);
+        const Spec x{type, {images, channels * groups, size, size}},
+            weights{type, {16 * groups, channels, 3, 3}},
+            y{type, {images, 16 * groups, size, size}};
+        const auto check = [&](int which, MemoryRule rule, std::vector<Spec> inputs,
+                               const Spec& output) {
+          const std::size_t bytes =
+              rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
+                  .workspace_bytes;
+          CHECK(bytes >= before[which]);
+          before[which] = bytes;
+        };
+        check(0, cpu::conv2d_memory, {x, weights}, y);
+        check(1, cpu::conv2d_input_gradient_memory, {y, weights, x}, x);
+        check(2, cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights);
+      }
+    }
 }
 
 TEST_CASE("max_pool prefers the first of equal elements, and NaN to any") {

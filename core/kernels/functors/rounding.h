@@ -47,15 +47,40 @@ struct Trunc {
     return trunc(x);
   }
 };
-// fmod is exact, and has the sign of a.
+// What fmod leaves of a: exact, with the sign of a. Libraries divide bit by bit. Where the quotient
+// has fewer bits than X, one step finds what is left, which X has, and a quotient that was rounded
+// upwards is one too many. Nothing here branches by the elements but for what is rare, since it
+// would be guessed wrong half of the time.
+template <class X>
+struct Rest {
+  X rest;
+  bool usual;    // a, b and the quotient are finite, and that is not too large
+  bool differs;  // in sign from b, and is not 0
+
+  EBB_HOST_DEVICE Rest(const X& a, const X& b) {
+    using std::abs, std::copysign, std::fma, std::fmod, std::trunc;
+    const X quotient = trunc(a / b);
+    usual = (abs(quotient) < parameter<X>(0x1p22)) & (abs(b) < parameter<X>(HUGE_VAL));
+    if (usual) {
+      rest = fma(-quotient, b, a);
+      const bool is_one_less = (rest != X{}) & ((rest < X{}) != (a < X{}));
+      rest = rest + static_cast<X>(is_one_less) * copysign(b, a);
+    } else {
+      rest = fmod(a, b);
+    }
+    differs = (rest != X{}) & ((rest < X{}) != (b < X{}));
+  }
+};
+
 struct Remainder {
   static constexpr bool exact = true;
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
-    using std::copysign, std::fmod;
-    const X rest = fmod(a, b);
-    if (rest == X{}) return copysign(rest, b);
-    return (rest < X{}) != (b < X{}) ? rest + b : rest;
+    using std::copysign;
+    const Rest<X> of(a, b);
+    if (of.usual) return copysign(of.rest + static_cast<X>(of.differs) * b, b);
+    if (of.rest == X{}) return copysign(of.rest, b);
+    return of.differs ? of.rest + b : of.rest;
   }
 };
 
@@ -64,14 +89,11 @@ struct FloorDivide {
   static constexpr bool exact = true;
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& a, const X& b) const {
-    using std::copysign, std::floor, std::fmod;
-    const X rest = fmod(a, b);
+    using std::copysign, std::floor;
     if (b == X{}) return a / b;
-    X quotient = (a - rest) / b;
-    if (rest != X{} && (rest < X{}) != (b < X{})) quotient = quotient - 1;
-    if (quotient == X{}) return copysign(X{}, a / b);
-    const X below = floor(quotient);
-    return quotient - below > parameter<X>(0.5) ? below + 1 : below;
+    const Rest<X> of(a, b);
+    const X quotient = (a - of.rest) / b - static_cast<X>(of.differs), below = floor(quotient);
+    return copysign(below + static_cast<X>(quotient - below > parameter<X>(0.5)), a / b);
   }
 };
 

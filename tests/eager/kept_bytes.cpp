@@ -1,0 +1,132 @@
+// What operators keep for their gradients, beside inputs that are there anyway: no more than
+// PyTorch 2 keeps, and where it says so less. MEMORY.md, row 7.
+#include "ebb/core/ops/activations.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/conv.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/index.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/norm.h"
+#include "ebb/core/ops/order.h"
+#include "ebb/core/ops/pool.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/scan.h"
+#include "ebb/core/ops/statistics.h"
+#include "ebb/core/ops/where.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/eager/bytes.h"
+
+using namespace ebb;
+using ebb::tests::Bytes;
+
+namespace {
+
+constexpr std::int64_t kSide = 64;
+constexpr std::size_t kMatrix = kSide * kSide * 4, kRow = 512;  // a row takes a block
+
+// On a device, leaves and constants, and what has been kept.
+struct Inputs {
+  explicit Inputs(Device where) : device(std::move(where)) {}
+  Tensor full(const Shape& shape, double value = 1, DType dtype = DType::f32) const {
+    return Tensor::full(shape, value, dtype, device);
+  }
+  Tensor leaf(const Shape& shape = {kSide, kSide}) const { return full(shape).with_grad(); }
+
+  const Device device;
+  const Tensor x = leaf(), row = leaf({kSide}), other = full({kSide, kSide}, 0.5),
+               images = leaf({4, 16, 8, 8}),  // as large as x
+      kernels = leaf({16, 16, 3, 3}), channels = leaf({16}), labels = full({kSide}, 0, DType::i64),
+               mask = full({kSide, kSide}, 1, DType::boolean), constant_row = full({kSide});
+  const Tensor running = full({16}), columns = full({kSide, 1}, 0, DType::i64),
+               sequences = leaf({8, 8, kSide}), lengths = full({8}, 3, DType::i64);
+  const LstmWeights weights{leaf({kSide, 4 * kSide}), leaf({kSide, 4 * kSide}), leaf({4 * kSide})};
+};
+
+struct Case {
+  const char* name;
+  std::size_t bytes;  // with the result's
+  std::function<Tensor(const Inputs&)> apply;
+};
+
+const Case kCases[] = {
+    {"conv2d", kMatrix,
+     [](const Inputs& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
+    // No indices, of which PyTorch has 8 bytes for each place.
+    {"max_pool2d", kMatrix / 4, [](const Inputs& in) { return max_pool2d(in.images); }},
+    {"avg_pool2d", kMatrix / 4, [](const Inputs& in) { return avg_pool2d(in.images); }},
+    // A number for each query.
+    {"scaled_dot_product_attention", kMatrix + kRow,
+     [](const Inputs& in) {
+       return scaled_dot_product_attention(in.x, in.x, in.x, {.mask = in.mask});
+     }},
+    // Mean and deviation.
+    {"layer_norm", kMatrix + 2 * kRow,
+     [](const Inputs& in) { return layer_norm(in.x, in.row, in.row); }},
+    {"rms_norm", kMatrix + kRow, [](const Inputs& in) { return rms_norm(in.x, in.row); }},
+    {"group_norm", kMatrix + 2 * kRow,
+     [](const Inputs& in) { return group_norm(in.images, 4, in.channels, in.channels); }},
+    {"batch_norm", kMatrix + 2 * kRow,
+     [](const Inputs& in) {
+       return batch_norm(in.images, in.channels, in.channels, in.running, in.running,
+                         {.phase = Phase::training});
+     }},
+    {"batch_norm that is not trained", kMatrix,
+     [](const Inputs& in) {
+       return batch_norm(in.images, in.channels, in.channels, in.running, in.running);
+     }},
+    // The scores themselves, where PyTorch has their log_softmax.
+    {"softmax_cross_entropy", kRow,
+     [](const Inputs& in) { return softmax_cross_entropy(in.x, in.labels); }},
+    // The total of weights.
+    {"softmax_cross_entropy with weights", 2 * kRow,
+     [](const Inputs& in) {
+       return softmax_cross_entropy(in.x, in.labels, {.weights = in.constant_row});
+     }},
+    {"softmax_cross_entropy of probabilities", kRow,
+     [](const Inputs& in) { return softmax_cross_entropy(in.x, in.other); }},
+    {"binary_cross_entropy_with_logits", kRow,
+     [](const Inputs& in) { return binary_cross_entropy_with_logits(in.x, in.other); }},
+    // -x, which softplus has.
+    {"binary_cross_entropy_with_logits with weights of positives", kMatrix + 2 * kRow,
+     [](const Inputs& in) {
+       return binary_cross_entropy_with_logits(in.x, in.other,
+                                               {.positive_weight = in.constant_row});
+     }},
+    {"mae", kRow, [](const Inputs& in) { return mae(in.x, in.other); }},
+    {"huber", kRow, [](const Inputs& in) { return huber(in.x, in.other); }},
+    {"embedding", kMatrix, [](const Inputs& in) { return embedding(in.x, in.labels); }},
+    {"gather", kRow, [](const Inputs& in) { return gather(in.x, 1, in.columns); }},
+    {"where", kMatrix, [](const Inputs& in) { return where(in.mask, in.x, in.other); }},
+    {"masked_fill", kMatrix, [](const Inputs& in) { return masked_fill(in.x, in.mask, 0); }},
+    // Indices of 8 bytes.
+    {"sort", 3 * kMatrix, [](const Inputs& in) { return sort(in.x); }},
+    {"topk", 3 * kMatrix / 16, [](const Inputs& in) { return topk(in.x, 4).values; }},
+    {"cumsum", kMatrix, [](const Inputs& in) { return cumsum(in.x, 1); }},
+    {"max", kRow, [](const Inputs& in) { return max(in.x, 1); }},
+    {"variance", kRow, [](const Inputs& in) { return variance(in.x, 1); }},
+    {"logsumexp", kRow, [](const Inputs& in) { return logsumexp(in.x, 1); }},
+    {"norm", kRow, [](const Inputs& in) { return norm(in.x, {.axes = {1}}); }},
+    // Gates and cells of each step: PyTorch keeps 17 matrices.
+    {"lstm with lengths", 6 * kMatrix,
+     [](const Inputs& in) {
+       return lstm(in.sequences, {&in.weights, 1}, {.lengths = in.lengths}).sequence;
+     }},
+    // Which elements stay is drawn again.
+    {"dropout", kMatrix + kRow,
+     [](const Inputs& in) { return dropout(in.x, 0.5, Phase::training); }},
+};
+
+}  // namespace
+
+TEST_CASE("operators keep for their gradients what their tables say", "[row7]") {
+  for (const Device& device : {Device::cpu(), Device::cpu().twin()})
+    for (const Case& each : kCases) {
+      CAPTURE(device.name(), each.name);
+      const Inputs inputs(device);
+      const Bytes bytes(device);
+      const Tensor y = each.apply(inputs);
+      CHECK(bytes.now() == each.bytes);
+    }
+}
