@@ -47,7 +47,8 @@ def as_arrays(outputs):
 
 
 def torch_row(name, function, *inputs, also=(), gradient=True):
-    """`function` of tensors; `also`, functions of arrays that give the same."""
+    """`function` of tensors, or several that give the same; `also`, functions of arrays that do."""
+    function, *others = function if isinstance(function, (tuple, list)) else [function]
     tensors = [torch.tensor(x) for x in inputs]
     floating = [t for t in tensors if t.is_floating_point()] if gradient else []
     for t in floating:
@@ -55,6 +56,8 @@ def torch_row(name, function, *inputs, also=(), gradient=True):
     outputs = function(*tensors)
     listed = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
     arrays = as_arrays(listed)
+    for other in others:
+        require_equal(name, as_arrays(other(*tensors)), arrays)
     for other in also if isinstance(also, (tuple, list)) else [also]:
         require_equal(name, as_arrays(other(*inputs)), arrays)
     smooth = [y for y in listed if y.is_floating_point() and y.requires_grad]
@@ -107,11 +110,13 @@ def make_shape():
     torch_row("x[:, 1:], x[..., ::2]", lambda x: (x[:, 1:], x[..., ::2]), X,
               also=lambda x: (x[:, 1:], x[..., ::2]))
     numpy_row("x[::-1]", lambda x: x[::-1], C)
-    torch_row("x[..., None], x.unsqueeze(-1), np.expand_dims(x, -1)", lambda x: x[..., None], A,
+    torch_row("x[..., None], x.unsqueeze(-1), np.expand_dims(x, -1)",
+              (lambda x: x[..., None], lambda x: x.unsqueeze(-1)), A,
               also=lambda x: np.expand_dims(x, -1))
     torch_row("x.squeeze(1), np.squeeze(x, 1)", lambda x: x.squeeze(1), COLUMN,
               also=lambda x: np.squeeze(x, 1))
-    torch_row("x.reshape(3, -1), x.view(3, -1)", lambda x: x.view(3, -1), X,
+    torch_row("x.reshape(3, -1), x.view(3, -1)",
+              (lambda x: x.view(3, -1), lambda x: x.reshape(3, -1)), X,
               also=lambda x: x.reshape(3, -1))
     torch_row("torch.flatten(x)", lambda x: torch.flatten(x), X)
     torch_row("nn.Flatten()", lambda x: torch.nn.Flatten()(x), X)
@@ -131,8 +136,9 @@ def make_shape():
               also=lambda x: np.split(x, 2, -1))
     torch_row("x.expand(2, -1), np.broadcast_to(x, (2, 3))", lambda x: x.expand(2, -1), ROW,
               also=lambda x: np.broadcast_to(x, (2, 3)))
-    torch_row("torch.tile(x, (1, 2)), x.repeat(1, 2), np.tile(x, (1, 2))", lambda x: x.repeat(1, 2),
-              A, also=lambda x: np.tile(x, (1, 2)))
+    torch_row("torch.tile(x, (1, 2)), x.repeat(1, 2), np.tile(x, (1, 2))",
+              (lambda x: x.repeat(1, 2), lambda x: torch.tile(x, (1, 2))), A,
+              also=lambda x: np.tile(x, (1, 2)))
     torch_row("torch.repeat_interleave(x, 2, 1), np.repeat(x, 2, 1)",
               lambda x: torch.repeat_interleave(x, 2, 1), A, also=lambda x: np.repeat(x, 2, 1))
     numpy_row("np.repeat(x, 2)", lambda x: np.repeat(x, 2), A)
@@ -349,13 +355,14 @@ def make_order():
 
 def make_linear_algebra():
     vector = random.standard_normal(4)
-    torch_row("x @ y, torch.mm(x, y), np.matmul(x, y)", lambda x, y: x @ y, A, C,
+    torch_row("x @ y, torch.mm(x, y), np.matmul(x, y)", (lambda x, y: x @ y, torch.mm), A, C,
               also=lambda x, y: np.matmul(x, y))
-    torch_row("x @ y with batches, torch.bmm(x, y)", lambda x, y: x @ y, X,
+    torch_row("x @ y with batches, torch.bmm(x, y)", (lambda x, y: x @ y, torch.bmm), X,
               random.standard_normal((2, 4, 2)), also=lambda x, y: x @ y)
     torch_row("x @ y where leading axes broadcast", lambda x, y: x @ y, X,
               random.standard_normal((5, 1, 4, 2)), also=lambda x, y: x @ y)
-    torch_row("torch.mv(x, v), x @ v, v @ x", lambda x, v, u: (x @ v, u @ x), C, vector, ROW,
+    torch_row("torch.mv(x, v), x @ v, v @ x",
+              (lambda x, v, u: (x @ v, u @ x), lambda x, v, u: (torch.mv(x, v), u @ x)), C, vector, ROW,
               also=lambda x, v, u: (x @ v, u @ x))
     torch_row("torch.dot(v, w), np.dot(v, w)", torch.dot, vector, random.standard_normal(4),
               also=np.dot)

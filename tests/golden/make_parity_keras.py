@@ -86,8 +86,8 @@ def make_losses(rows, row):
     loss_row("tf1.losses.sparse_softmax_cross_entropy(i, x)", losses.sparse_softmax_cross_entropy,
              labels, scores)
     loss_row("tf1.losses.softmax_cross_entropy(p, x, label_smoothing=0.1)",
-             lambda x: losses.softmax_cross_entropy(tf.constant(probabilities, tf.float32), x, label_smoothing=0.1),
-             scores)
+             lambda x: losses.softmax_cross_entropy(
+                 tf.constant(probabilities, tf.float32), x, label_smoothing=0.1), scores)
     rows.arrays["tf1.losses.softmax_cross_entropy(p, x, label_smoothing=0.1)/x1"] = (
         probabilities.astype(np.float32))
     loss_row("tf1.losses.sigmoid_cross_entropy(z, x)",

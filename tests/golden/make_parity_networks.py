@@ -23,9 +23,10 @@ AT_ENDS = np.array([-np.inf, -1.0, 0.0, 2.0, np.inf, np.nan])
 
 
 def make_activations(torch_row):
-    torch_row("torch.relu(x), F.relu(x)", torch.relu, np.array([-1.0, 0.0, 2.0]))
+    torch_row("torch.relu(x), F.relu(x)", (torch.relu, F.relu), np.array([-1.0, 0.0, 2.0]))
     torch_row("torch.relu(nan)", torch.relu, AT_ENDS, gradient=False)
-    torch_row("F.relu6(x), F.hardtanh(x, 0, 6)", F.relu6, np.array([-1.0, 0.5, 5.0, 7.0]))
+    torch_row("F.relu6(x), F.hardtanh(x, 0, 6)", (F.relu6, lambda x: F.hardtanh(x, 0, 6)),
+              np.array([-1.0, 0.5, 5.0, 7.0]))
 
     def at_ends():
         x = torch.tensor([0.0, 6.0], dtype=torch.float64, requires_grad=True)
@@ -96,8 +97,8 @@ def make_norms(torch_row):
         return y, mean, variance
 
     torch_row("F.batch_norm(x, m, v, w, b, training=True)", training, x, scale, shift)
-    torch_row("F.batch_norm(x, m, v, w, b)", lambda x, w, b, m, v: F.batch_norm(x, m.detach(), v.detach(), w, b), x,
-              scale, shift, normal(4), abs(normal(4)))
+    torch_row("F.batch_norm(x, m, v, w, b)",
+              lambda x, w, b, m, v: F.batch_norm(x, m.detach(), v.detach(), w, b), x, scale, shift, normal(4), abs(normal(4)))
 
 
 def make_attention(torch_row):

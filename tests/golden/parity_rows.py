@@ -32,9 +32,9 @@ def weights(shape):
 
 
 def require_equal(name, a, b):
-    """Two libraries that share a row agree."""
+    """Functions that share a row agree."""
     assert len(a) == len(b), name
     for one, other in zip(a, b):
-        a, b = (f"{array.dtype}{array.shape}" for array in (one, other))
-        assert a == b, f"{name}: {a} and {b}"
+        kinds = [f"{array.dtype}{array.shape}" for array in (one, other)]
+        assert kinds[0] == kinds[1], f"{name}: {kinds}"
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
