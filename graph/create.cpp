@@ -17,10 +17,17 @@ Tensor recorded(Graph& graph, const Make& make) {
 
 }  // namespace
 
+Tensor zeros(Graph& graph, const Shape& shape, const CreateOptions& options, CallSite site) {
+  return recorded(graph, [&] { return zeros(shape, options, site); });
+}
+
+Tensor ones(Graph& graph, const Shape& shape, const CreateOptions& options, CallSite site) {
+  return recorded(graph, [&] { return ones(shape, options, site); });
+}
+
 Tensor full(Graph& graph, const Shape& shape, double value, const CreateOptions& options,
             CallSite site) {
-  return recorded(graph,
-                  [&] { return Tensor::full(shape, value, options.dtype, options.device, site); });
+  return recorded(graph, [&] { return full(shape, value, options, site); });
 }
 
 Tensor arange(Graph& graph, double start, double end, const ArangeOptions& options, CallSite site) {

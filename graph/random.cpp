@@ -1,6 +1,7 @@
 #include "ebb/graph/random.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/random_parameters.h"
 #include "ebb/graph/graph_state.h"
 
 namespace ebb {
@@ -21,10 +22,12 @@ Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& sh
 }  // namespace
 
 Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options, CallSite site) {
+  detail::require_bounds("uniform", options.low, options.high, site);
   return create(uniform_op, graph, options.low, options.high, shape, options.dtype, site);
 }
 
 Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options, CallSite site) {
+  detail::require_normal("normal", options.mean, options.standard_deviation, site);
   return create(normal_op, graph, options.mean, options.standard_deviation, shape, options.dtype,
                 site);
 }

@@ -7,8 +7,8 @@ namespace ebb {
 // Random tensors of a graph: nodes that draw anew in each run of a session, under the
 // session's key (SessionOptions::seed). The device of the options means nothing here, the session
 // has one. What the functions without a graph make is drawn once: a graph that captures it reads
-// the same values in every run. Throw ShapeError for another dtype or an open shape (the _like
-// forms take those), Error for a probability outside [0, 1].
+// the same values in every run. Throw as those do: ShapeError for another dtype or an open shape
+// (the _like forms take those), Error for bounds, a deviation or a probability that is none.
 Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options = {},
                CallSite site = CallSite::here());
 Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options = {},

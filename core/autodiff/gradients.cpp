@@ -118,6 +118,17 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
 }
 
+namespace {
+// In both modes what gradients() gives is a constant to further ones unless told otherwise.
+Error no_history(CallSite site) {
+  return Error(
+      message("gradients",
+              "the output has no history: it depends on nothing that has one, was computed "
+              "under NoGrad, or of a gradient made without {.create_graph = true}",
+              site));
+}
+}  // namespace
+
 Tensors gradients(const Tensor& of, const Tensors& with_respect_to, BackwardOptions options,
                   CallSite site) {
   // What is called when memory is short may give the caller's handles up.
@@ -140,7 +151,7 @@ Tensors gradients(const Tensor& of, const Tensors& with_respect_to, BackwardOpti
       throw Error(message("gradients", "mixes tensors of two graphs", site));
     targets.push_back(detail::edge_of(input));
   }
-  if (!output.impl()->node) throw Error(message("gradients", "the output has no history", site));
+  if (!output.impl()->node) throw no_history(site);
   const Tensor dy = one_like(output, "gradients", site);
   Tensors result = detail::reverse(
       {&output, 1}, {&dy, 1}, targets,
@@ -148,7 +159,7 @@ Tensors gradients(const Tensor& of, const Tensors& with_respect_to, BackwardOpti
   const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
   if (output.is_symbolic() && std::all_of(result.begin(), result.end(), undefined) &&
       !reaches_source(output))
-    throw Error(message("gradients", "the output has no history", site));
+    throw no_history(site);
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;
   for (std::size_t i = 0; i < result.size(); ++i) {

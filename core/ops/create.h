@@ -4,7 +4,7 @@
 
 namespace ebb {
 
-// Tensors out of nothing, beside Tensor::zeros() and Tensor::full(). Where a graph traces the
+// Tensors out of nothing. Where a graph traces the
 // thread they are nodes without inputs: no values are stored with it.
 struct CreateOptions {
   DType dtype = DType::f32;
@@ -22,7 +22,12 @@ struct EyeOptions {
   Device device = Device::cpu();
 };
 
-// Throws ShapeError for an open shape.
+// Filled with 0, with 1, or with `value`, converted to the dtype: as Tensor::zeros() and
+// Tensor::full(). Throw ShapeError for an open shape.
+Tensor zeros(const Shape& shape, const CreateOptions& options = {},
+             CallSite site = CallSite::here());
+Tensor full(const Shape& shape, double value, const CreateOptions& options = {},
+            CallSite site = CallSite::here());
 Tensor ones(const Shape& shape, const CreateOptions& options = {},
             CallSite site = CallSite::here());
 

@@ -1,9 +1,12 @@
 #include "ebb/core/ops/random.h"
 
+#include <cmath>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/order.h"
+#include "ebb/core/ops/random_parameters.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -72,6 +75,23 @@ void detail::require_probability(double probability, CallSite site) {
     throw Error(message("bernoulli", "takes a probability in [0, 1]", site));
 }
 
+void detail::require_bounds(const char* what, double low, double high, CallSite site) {
+  if (!(std::isfinite(low) && std::isfinite(high) && low <= high))
+    throw Error(message(what,
+                        "takes finite bounds, the lower one first, not " + std::to_string(low) +
+                            " and " + std::to_string(high),
+                        site));
+}
+
+void detail::require_normal(const char* what, double mean, double standard_deviation,
+                            CallSite site) {
+  if (!(std::isfinite(mean) && std::isfinite(standard_deviation) && standard_deviation >= 0))
+    throw Error(message(what,
+                        "takes a finite mean and a finite standard deviation of 0 or more, not " +
+                            std::to_string(mean) + " and " + std::to_string(standard_deviation),
+                        site));
+}
+
 std::string detail::makes_floating(DType dtype) {
   return std::string("makes f32, f64, f16 or bf16, not ") + name(dtype);
 }
@@ -136,10 +156,12 @@ Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSi
 }
 
 Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {
+  detail::require_bounds("uniform", options.low, options.high, site);
   return create(uniform_op, options.low, options.high, shape, options.dtype, options.device, site);
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& options, CallSite site) {
+  detail::require_normal("normal", options.mean, options.standard_deviation, site);
   return create(normal_op, options.mean, options.standard_deviation, shape, options.dtype,
                 options.device, site);
 }
@@ -150,10 +172,12 @@ Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, CallSite s
 }
 
 Tensor uniform_like(const Operand& x, double low, double high) {
+  detail::require_bounds("uniform_like", low, high, x.site());
   return create_like(uniform_like_op, x, low, high);
 }
 
 Tensor normal_like(const Operand& x, double mean, double standard_deviation) {
+  detail::require_normal("normal_like", mean, standard_deviation, x.site());
   return create_like(normal_like_op, x, mean, standard_deviation);
 }
 

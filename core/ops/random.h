@@ -34,7 +34,7 @@ struct BernoulliOptions {
 // [low, high), bounds that are rounded to the dtype; normal, by Box and Muller (kernels/random.h);
 // ones and zeros. A graph that uses the result captures it, so that it is the same in every run:
 // what draws anew in each are the functions of graph/random.h and the _like forms below. Throw
-// ShapeError for another dtype or an open shape, Error for a probability outside [0, 1].
+// ShapeError for another dtype or an open shape, Error for parameters of no distribution.
 Tensor uniform(const Shape& shape, const UniformOptions& options = {},
                CallSite site = CallSite::here());
 Tensor normal(const Shape& shape, const NormalOptions& options = {},

@@ -52,6 +52,16 @@ Tensor make(const OpDef& op, const Attributes& told, const Device& device, CallS
 
 }  // namespace
 
+Tensor full(const Shape& shape, double value, const CreateOptions& options, CallSite site) {
+  return Tensor::full(shape, value, options.dtype, options.device, site);
+}
+
+Tensor zeros(const Shape& shape, const CreateOptions& options, CallSite site) {
+  if (shape.is_open())
+    throw ShapeError(message("zeros", "the shape " + shape.to_string() + " is open", site));
+  return Tensor::zeros(shape, options.dtype, options.device, site);
+}
+
 Tensor ones(const Shape& shape, const CreateOptions& options, CallSite site) {
   if (shape.is_open())
     throw ShapeError(message("ones", "the shape " + shape.to_string() + " is open", site));

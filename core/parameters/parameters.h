@@ -97,8 +97,8 @@ class Parameters {
   // What the names of this part begin with: "encoder.0.", or nothing.
   const std::string& prefix() const noexcept { return prefix_; }
 
-  // A new parameter of the set's dtype. Throws Error for a name used twice, an empty name or one
-  // with '/' in it (which names slots), ShapeError for an open dimension, OutOfMemory.
+  // A new parameter of the set's dtype. Throws Error for a name used twice, empty or with a '/' (as
+  // slots have), or what is no distribution, ShapeError for an open dimension, OutOfMemory.
   Tensor declare(std::string_view name, const Shape& shape, const Initializer& initializer,
                  CallSite site = CallSite::here()) const;
   // A new tensor that belongs to the model and is not trained: running statistics, an average.

@@ -1,5 +1,7 @@
 #include "ebb/core/parameters/parameters.h"
 
+#include <limits>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/input_file.h"
 #include "ebb/core/memory/memory.h"

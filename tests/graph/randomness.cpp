@@ -223,6 +223,8 @@ TEST_CASE("a random operator of a graph that is refused leaves the graph as it w
   CHECK_ERROR(uniform(graph, {3}, {.dtype = DType::i32}), ShapeError,
               "makes f32, f64, f16 or bf16, not i32");
   CHECK_ERROR(bernoulli(graph, {3}, {.probability = 2}), Error, "a probability in [0, 1]");
+  CHECK_ERROR(uniform(graph, {3}, {.low = 1, .high = 0}), Error, "takes finite bounds");
+  CHECK_ERROR(normal(graph, {3}, {.standard_deviation = -1}), Error, "of 0 or more");
   CHECK(graph.size() == 0);
   CHECK_ERROR(normal_like(Tensor::zeros({3}, DType::i32)), ShapeError,
               "makes f32, f64, f16 or bf16, not i32");

@@ -72,6 +72,11 @@ TEST_CASE("gradients without create_graph are constants in a graph too, with it 
     CHECK(after(step, true) == after(step, false));
     CHECK(after(step, true)[0] == Approx(2 - 0.1 * (create ? 2 * 1.6 * 0.8 : 2 * 1.6)));
   }
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {2});
+  const Tensor gradient = gradients(sum(square(x)), {x})[0];
+  CHECK_ERROR(gradients(sum(gradient), {x}), Error,
+              "of a gradient made without {.create_graph = true}");
 }
 
 TEST_CASE("minimize returns the loss of before the step, also where that is a parameter itself") {

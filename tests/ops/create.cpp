@@ -96,6 +96,17 @@ TEST_CASE("What is like a tensor has its shape and dtype, and ones() are what fu
   CHECK(ones_like(x).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 1, 1, 1});
   CHECK(zeros_like(x).to_vector<std::int32_t>() == std::vector<std::int32_t>(4));
   CHECK(ones({2}, {.dtype = DType::f64}).to_vector<double>() == std::vector<double>{1, 1});
+  CHECK(zeros({2}, {.dtype = DType::f64}).to_vector<double>() == std::vector<double>{0, 0});
+  CHECK(full({2}, 2.5).to_vector<float>() == std::vector<float>{2.5f, 2.5f});
+  CHECK(full({1, 1}, 3, {.dtype = DType::i32}).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{3});
+}
+
+TEST_CASE("zeros and ones of a graph are computed in each run") {
+  Graph graph;
+  const Tensor sum = zeros(graph, {2}) + ones(graph, {2});
+  CHECK(sum.is_symbolic());
+  CHECK(Session(graph).run(sum).to_vector<float>() == Floats{1, 1});
 }
 
 TEST_CASE("A graph computes arange and eye in each run, and stores no values of them") {
@@ -157,6 +168,8 @@ TEST_CASE("What cannot be made is refused, in words and by line") {
   CHECK_ERROR(linspace(0, 1, 3, {.dtype = DType::i32}), Error, "[linspace] makes f32, f64");
   CHECK_ERROR(eye(-2), ShapeError, "[eye] takes no matrix of -2 rows and -2 columns");
   CHECK_ERROR(ones({-1}), ShapeError, "[ones] the shape [?] is open");
+  CHECK_ERROR(zeros({-1}), ShapeError, "[zeros] the shape [?] is open");
+  CHECK_ERROR(full({-1}, 2), ShapeError, "[full] the shape [?] is open");
   CHECK_ERROR(tril(Tensor::zeros({3})), ShapeError, "[tril] takes matrices [..., m, n]");
   const int run = __LINE__ + 1;
   const auto wrong = [] { return arange(0, 1, {.step = 0}); };

@@ -1,4 +1,6 @@
 // What operators say when they are given the wrong thing.
+#include <limits>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/attention.h"
@@ -184,6 +186,18 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
               "[mse] takes two inputs of one shape; inputs are f32[2, 3], f32[2, 1]");
   CHECK_ERROR(dropout(x, 1, Phase::training), Error, "[dropout] takes a probability in [0, 1)");
   CHECK_ERROR(bernoulli({2}, {.probability = 2}), Error, "takes a probability in [0, 1]");
+  CHECK_ERROR(uniform({2}, {.low = 1, .high = 0}), Error,
+              "[uniform] takes finite bounds, the lower one first, not 1.000000 and 0.000000");
+  CHECK_ERROR(uniform({2}, {.high = std::numeric_limits<double>::quiet_NaN()}), Error, "finite");
+  CHECK_ERROR(uniform_like(x, 0, std::numeric_limits<double>::infinity()), Error,
+              "[uniform_like] takes finite bounds");
+  CHECK_ERROR(normal({2}, {.standard_deviation = -1}), Error,
+              "[normal] takes a finite mean and a finite standard deviation of 0 or more, not "
+              "0.000000 and -1.000000");
+  CHECK_ERROR(normal_like(x, std::numeric_limits<double>::infinity()), Error, "[normal_like]");
+  CHECK(uniform({2}, {.low = 3, .high = 3}).to_vector<float>() == std::vector<float>{3, 3});
+  CHECK(normal({2}, {.mean = 3, .standard_deviation = 0}).to_vector<float>() ==
+        std::vector<float>{3, 3});
   CHECK_ERROR(uniform({2}, {.dtype = DType::i32}), ShapeError,
               "[uniform] makes f32, f64, f16 or bf16");
   CHECK_ERROR(normal({-1}), ShapeError, "[normal] takes no open shape [?]");

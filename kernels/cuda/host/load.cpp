@@ -116,7 +116,7 @@ CudaDevice open_cuda(int number) {
   const cuda::Loaded& loaded = cuda::load_once();
   CudaDevice device;
   const std::string problem = loaded.part ? loaded.part->open(number, device) : loaded.problem;
-  if (!problem.empty()) throw Error(message("cuda", problem, entry()));
+  if (!problem.empty()) throw Error(message("cuda", problem, {}));  // Device::cuda adds the line
   return device;
 }
 
