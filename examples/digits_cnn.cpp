@@ -60,13 +60,10 @@ int main(int argc, char** argv) try {
   Session session(graph, {.device = device, .seed = Seed{3}});
   session.initialize(params);
   auto step = session.prepare(train, {x, y});
-  for (std::int64_t epoch = 1; epoch <= kEpochs; ++epoch) {
-    double sum = 0;
-    for (const auto& [pixels, labels] : batches)
-      sum += static_cast<double>(step(pixels, labels).item<float>());
-    std::printf("epoch %2d: loss %.3f\n", static_cast<int>(epoch),
-                sum / static_cast<double>(batches.size()));
-  }
+  Progress progress(kEpochs * batches.size(), {.label = "training"});
+  for (std::int64_t epoch = 1; epoch <= kEpochs; ++epoch)
+    for (const auto& [pixels, labels] : batches) progress.step(step(pixels, labels).item<float>());
+  progress.finish();
   examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
 
   const Tensor guesses = session.run(scores, {{x, held_out.inputs()}});

@@ -1,7 +1,6 @@
 // Learns to write like a book with a decoder-only transformer, as a graph.
 //
-// Attention takes memory for a number per query, not for each pair of them, and the plan says
-// before anything runs what a step takes.
+// Attention takes memory for a number per query, not for each pair, as the plan says beforehand.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -30,20 +29,21 @@ struct Block {
 
 // Where characters stand is told by what a score loses with the distance, in each head at a rate of
 // its own: Press, Smith and Lewis, "Train short, test long", ICLR 2022, with steeper slopes.
-Tensor distances() {
-  const Tensor at = arange(kLength, {.dtype = DType::f32});
-  const Tensor slopes = reshape(Tensor::from({1.f, 0.4f, 0.16f, 0.06f}), {kHeads, 1, 1});
-  return -abs(unsqueeze(at, 0) - unsqueeze(at, 1)) * slopes;
+Tensor distances(Graph& graph) {
+  const Tensor at = arange(graph, 0, kLength, {.dtype = DType::f32});
+  const Tensor slopes = exp(-0.9 * arange(graph, 0, kHeads, {.dtype = DType::f32}));
+  return -abs(unsqueeze(at, 0) - unsqueeze(at, 1)) * reshape(slopes, {kHeads, 1, 1});
 }
 
 struct Writer {
-  const Tensor bias = distances();
+  const Tensor bias;
   models::Embedding embedding;
   Block first, second;
   models::LayerNorm norm;
   models::Dense out;
-  Writer(const Parameters& p, std::int64_t classes)
-      : embedding(p.scope("embedding"), classes, kWidth),
+  Writer(const Parameters& p, Graph& graph, std::int64_t classes)
+      : bias(distances(graph)),
+        embedding(p.scope("embedding"), classes, kWidth),
         first(p.scope("first")),
         second(p.scope("second")),
         norm(p.scope("norm"), kWidth),
@@ -61,7 +61,7 @@ int main(int argc, char** argv) try {
   const Tensor codes = graph.placeholder("codes", DType::i32, {-1, kLength});
   const Tensor next = graph.placeholder("next", DType::i32, {-1, kLength});
   const Parameters params(graph, Seed{7});
-  const Writer writer(params, text.classes());
+  const Writer writer(params, graph, text.classes());
   const optim::Adam adam({.learning_rate = optim::cosine(1e-2, {.warm_up = 100, .steps = kSteps}),
                           .clip = {.global_norm = 1}});
   const Tensor train =
@@ -72,23 +72,23 @@ int main(int argc, char** argv) try {
                                             slice(next, kLength / 2, kEnd, {.axis = 1}));
   const Shape fed{kBatch, kLength};
   const memory::Plan plan = graph.plan({train}, {{codes, fed}, {next, fed}}, device);
-
   Session session(graph, {.device = device, .seed = Seed{3}});
   session.initialize(params);
   auto step = session.prepare(train, {codes, next});
   DataLoader batches(examples::windows(text.training, kLength, 1),
                      {.batch = kBatch, .shuffle = Seed{1}, .drop_last = true, .device = device});
   auto batch = batches.begin();  // of a pass that has more of them than are asked for
-  for (int i = 0; i < kSteps; ++i, ++batch) step((*batch).input, (*batch).target);
+  Progress progress(kSteps, {.label = "training"});
+  for (int i = 0; i < kSteps; ++i, ++batch)
+    progress.step(step((*batch).input, (*batch).target).item<float>());
+  progress.finish();
   examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
-
   double sum = 0;
   DataLoader held_out(examples::windows(text.held_out, kLength, kLength / 2), {.batch = 1});
   for (const auto& [x, y] : held_out)
     sum += session.run(late, {{codes, x}, {next, y}}).item<float>();
   examples::print_bits(text, "transformer",
                        examples::in_bits(sum / static_cast<double>(held_out.size())));
-
   examples::write(text, kLength, [&](std::span<const std::int32_t> written) {
     const Tensor seen = Tensor::from(written.last(kLength), {1, kLength});
     return session.run(scores, {{codes, seen}})[0][-1];

@@ -24,7 +24,7 @@ struct ProgressOptions {
 //   ...
 //     progress.step(loss.item<float>());
 //
-//   training 1200/4500  27 %  loss 0.3123  512 steps/s  6 s left
+//   training 1200/4500  27 %  loss 0.3123  512 steps/s  6.4 s left
 //
 // A step costs a look at the clock. One thread at a time.
 class Progress {

@@ -115,18 +115,12 @@ double dot(const double* a, const double* b, std::size_t length) noexcept {
   return std::accumulate(sums, sums + kSums, 0.0);
 }
 
-// The values of an orthogonal matrix: normal ones, made orthogonal by Gram and Schmidt's steps,
-// twice for each vector since once loses digits (Giraud et al., Numerische Mathematik 101, 2005).
-// What stays of a vector keeps its direction, so that the result is evenly distributed (Mezzadri,
-// Notices of the AMS 54, 2007).
-std::vector<double> orthogonal_values(double gain, std::uint64_t key, const Shape& shape) {
-  const auto rows = static_cast<std::size_t>(shape.dim(0));
-  const std::size_t elements = static_cast<std::size_t>(shape.elements());
-  std::vector<double> values(elements);
-  if (elements == 0) return values;
-  const std::size_t columns = elements / rows;
-  const std::size_t count = std::min(rows, columns), length = std::max(rows, columns);
-  std::vector<double> vectors(elements);
+// So many orthogonal vectors of length 1, one behind the other: normal ones, made orthogonal by
+// Gram and Schmidt's steps, twice for each since once loses digits (Giraud et al., Numerische
+// Mathematik 101, 2005). What stays of a vector keeps its direction, so that they are evenly
+// distributed (Mezzadri, Notices of the AMS 54, 2007).
+std::vector<double> orthogonal_vectors(std::size_t count, std::size_t length, std::uint64_t key) {
+  std::vector<double> vectors(count * length);
   for (std::size_t i = 0; i < count; ++i) {
     double* const vector = vectors.data() + i * length;
     for (std::size_t k = 0; k < length; ++k)
@@ -140,18 +134,21 @@ std::vector<double> orthogonal_values(double gain, std::uint64_t key, const Shap
     const double norm = std::sqrt(dot(vector, vector, length));
     for (std::size_t k = 0; k < length; ++k) vector[k] /= norm;
   }
-  for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t column = 0; column < columns; ++column)
-      values[row * columns + column] =
-          gain * (rows < columns ? vectors[row * length + column] : vectors[column * length + row]);
-  return values;
+  return vectors;
 }
 
 template <class T>
 void draw_orthogonal(double gain, std::uint64_t key, const Shape& shape, void* out) {
-  const std::vector<double> values = orthogonal_values(gain, key, shape);
-  std::ranges::transform(values, static_cast<T*>(out),
-                         [](double value) { return convert<T>(value); });
+  const auto elements = static_cast<std::size_t>(shape.elements());
+  if (elements == 0) return;
+  const auto rows = static_cast<std::size_t>(shape.dim(0)), columns = elements / rows;
+  const std::size_t length = std::max(rows, columns);
+  const std::vector<double> vectors = orthogonal_vectors(std::min(rows, columns), length, key);
+  T* values = static_cast<T*>(out);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t column = 0; column < columns; ++column)
+      *values++ = convert<T>(gain * (rows < columns ? vectors[row * length + column]
+                                                    : vectors[column * length + row]));
 }
 
 template <class T>

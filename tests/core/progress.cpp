@@ -9,7 +9,7 @@
 namespace ebb::tests {
 namespace {
 
-std::string rate = "  [0-9.e+]+ steps/s";
+const std::string rate = "  [0-9.e+]+ steps/s";
 
 bool matches(const std::string& text, const std::string& pattern) {
   INFO(text);
