@@ -1,4 +1,4 @@
-# Installs the library, the headers its users may include, and what find_package(ebb CONFIG) reads.
+# Installs the library, the headers its users may include, and what find_package(ebb CONFIG) and pkg-config read.
 include(CMakePackageConfigHelpers)
 
 set(EBB_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ebb)
@@ -6,24 +6,28 @@ set(EBB_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/ebb)
 install(TARGETS ebb EXPORT ebb)
 install(EXPORT ebb NAMESPACE ebb:: FILE ebb-targets.cmake DESTINATION ${EBB_PACKAGE_DIR})
 
-# Includes are written "ebb/core/tensor/tensor.h" there too. Kernels have no public header; cuda/ folders need the toolkit.
-install(DIRECTORY allocator core eager graph optim models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN cuda EXCLUDE)
-file(GLOB umbrella CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-install(FILES ${umbrella} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb)
+# What the two headers for users include, and nothing else; "ebb/core/tensor/tensor.h" is its name there too. Those of
+# kernels/cuda are for files that nvcc compiles.
+ebb_headers_of(headers ebb.h custom_operator.h)
+foreach(header IN LISTS headers)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ebb/${folder})
+endforeach()
+unset(headers)
 
 # Whoever links a static ebb links what it stands on, a shared one brings that along. Of what was there when ebb was
 # built a user needs as little as can be: spdlog is inside, CUDA's runtime is installed beside ebb (its licence allows
 # it), oneDNN's library is found without its headers and CMake files.
 get_target_property(type ebb TYPE)
 set(EBB_STATIC_DEPENDENCIES "")
-if(type STREQUAL STATIC_LIBRARY)
-  if(TARGET ebb::onednn)
+set(EBB_ONEDNN_SONAME "")
+if(TARGET ebb::onednn)
+  # libdnnl.so.2 of libdnnl.so.2.7: there on a machine that runs programs but compiles none.
+  file(REAL_PATH ${EBB_ONEDNN_LIBRARY} library)
+  get_filename_component(library ${library} NAME)
+  string(REGEX REPLACE "^([^.]+\\.so\\.[0-9]+).*" "\\1" EBB_ONEDNN_SONAME ${library})
+  if(type STREQUAL STATIC_LIBRARY)
     list(APPEND EBB_STATIC_DEPENDENCIES onednn)
-    # libdnnl.so.2 of libdnnl.so.2.7: there on a machine that runs programs but compiles none.
-    file(REAL_PATH ${EBB_ONEDNN_LIBRARY} library)
-    get_filename_component(library ${library} NAME)
-    string(REGEX REPLACE "^([^.]+\\.so\\.[0-9]+).*" "\\1" EBB_ONEDNN_SONAME ${library})
   endif()
 endif()
 configure_package_config_file(cmake/ebb-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake
@@ -32,5 +36,40 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config-
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config-version.cmake
+              cmake/ebb-custom-operators.cmake
         DESTINATION ${EBB_PACKAGE_DIR})
+
+# For Makefiles: `pkg-config --cflags --libs ebb`. A static ebb is nothing without what it stands on, a shared one has it.
+set(EBB_PC_FLAGS "")
+if(EBB_POISON)
+  set(EBB_PC_FLAGS -DEBB_POISON=1)
+endif()
+set(EBB_PC_LIBRARIES "")
+set(EBB_PC_PRIVATE_LIBRARIES -pthread ${CMAKE_DL_LIBS})
+if(EBB_ONEDNN_SONAME)
+  get_filename_component(folder ${EBB_ONEDNN_LIBRARY} DIRECTORY)
+  if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+    list(APPEND EBB_PC_PRIVATE_LIBRARIES -L${folder})
+  endif()
+  list(APPEND EBB_PC_PRIVATE_LIBRARIES -l:${EBB_ONEDNN_SONAME})
+endif()
+list(TRANSFORM EBB_PC_PRIVATE_LIBRARIES REPLACE "^([^-].*)" "-l\\1")
+if(type STREQUAL STATIC_LIBRARY)
+  set(EBB_PC_LIBRARIES ${EBB_PC_PRIVATE_LIBRARIES})
+  set(EBB_PC_PRIVATE_LIBRARIES "")
+  if(EBB_HAVE_CUDA)  # the program finds the CUDA part there
+    list(APPEND EBB_PC_LIBRARIES "-Wl,-rpath,\${libdir}/ebb")
+  endif()
+endif()
+list(JOIN EBB_PC_LIBRARIES " " EBB_PC_LIBRARIES)
+list(JOIN EBB_PC_PRIVATE_LIBRARIES " " EBB_PC_PRIVATE_LIBRARIES)
+# From where the file lies: what is installed may be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE EBB_PC_PREFIX)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE EBB_PC_LIBDIR)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE EBB_PC_INCLUDEDIR)
+configure_file(cmake/ebb.pc.in ${CMAKE_CURRENT_BINARY_DIR}/package/ebb.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ebb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

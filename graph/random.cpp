@@ -40,4 +40,9 @@ Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& s
   return apply_one(randint_op, {graph.state().draw(site)}, told, site);
 }
 
+Tensor permutation(Graph& graph, std::int64_t count, CallSite site) {
+  return detail::permutation_of(
+      count, site, [&](std::int64_t end) { return randint(graph, 0, end, {count}, {}, site); });
+}
+
 }  // namespace ebb

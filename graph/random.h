@@ -19,4 +19,6 @@ Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& optio
 Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options = {}, CallSite site = CallSite::here());
 
+Tensor permutation(Graph& graph, std::int64_t count, CallSite site = CallSite::here());
+
 }  // namespace ebb

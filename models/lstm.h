@@ -59,7 +59,7 @@ class Lstm {
   }
 
  private:
-  LstmOutput both_ways(const Tensor& x, const LstmCall& call) const;
+  LstmOutput in_both_ways(const Tensor& x, const LstmCall& call) const;
 
   std::vector<LstmWeights> layers_;  // with two directions one behind the other
   double dropout_;

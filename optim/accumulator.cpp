@@ -71,7 +71,8 @@ Targets accumulated_by(const Optimizer& optimizer, const Parameters& parameters)
   const std::string sum = '/' + OptimizerStep::sum_name(optimizer, parameters);
   Targets targets;
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
+    if (parameters.is_trainable(entries[i]) &&
+        parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
       targets.push_back(i);
   return targets;
 }

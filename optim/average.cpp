@@ -17,8 +17,7 @@ namespace {
 
 // What is averaged is no part of anything's history.
 ebb::detail::TapeModeScope no_history() noexcept {
-  return ebb::detail::TapeModeScope(
-      {.records = false, .category = ebb::detail::tape_mode().category});
+  return ebb::detail::TapeModeScope(ebb::detail::without_history());
 }
 
 // The count, once all of this has happened.

@@ -95,13 +95,14 @@ Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallS
   Targets targets;
   WrittenMemory written;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!gradients[i].defined()) continue;
+    if (!gradients[i].defined() || !parameters.is_trainable(entries[i])) continue;
     check_gradient_of(entries[i], gradients[i]);
     if (is_own_gradient(entries[i], gradients[i])) refuse_partial("apply", entries[i]);
     targets.push_back(i);
     written.add(entries[i].tensor);
   }
-  if (targets.empty()) fail("apply", "no gradient is defined");
+  if (targets.empty())
+    fail("apply", "no gradient is defined (those of frozen parameters do not count)");
   // A gradient may be a parameter itself, which this step is about to change.
   Tensors given;
   for (const std::size_t i : targets)
@@ -125,12 +126,14 @@ void Optimizer::step(const Parameters& parameters, CallSite site) const {
   Tensors gradients;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Tensor& gradient = entries[i].tensor.grad();
-    if (!gradient.defined()) continue;
+    if (!gradient.defined() || !parameters.is_trainable(entries[i])) continue;
     refuse_partial("step", entries[i]);
     targets.push_back(i);
     gradients.push_back(gradient);
   }
-  if (targets.empty()) fail("step", "no parameter has a gradient; call backward() on a loss first");
+  if (targets.empty())
+    fail("step",
+         "no parameter has a gradient (frozen ones do not count); call backward() on a loss first");
   OptimizerStep step(*this, parameters, std::move(targets));
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   step.commit(gradients);

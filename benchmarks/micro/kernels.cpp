@@ -12,9 +12,9 @@
 #include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/linear.h"
-#include "ebb/core/kernels/lstm.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/kernels/random.h"
+#include "ebb/core/kernels/recurrent.h"
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/softmax.h"
 #include "ebb/core/kernels/workers.h"
@@ -234,19 +234,20 @@ BENCHMARK(adam)
 void lstm(benchmark::State& state) {
   const std::int64_t batch = state.range(0), time = state.range(1), in = state.range(2),
                      hidden = state.range(3);
-  LstmAttributes attributes{.layers = 1, .hidden = static_cast<std::int32_t>(hidden)};
+  RecurrentAttributes attributes{.layers = 1, .hidden = static_cast<std::int32_t>(hidden)};
   std::vector<Spec> inputs = {{DType::f32, {batch, time, in}},
                               {DType::f32, {in, 4 * hidden}},
                               {DType::f32, {hidden, 4 * hidden}},
                               {DType::f32, {4 * hidden}}};
   const std::vector<Spec> gradients = inputs;
   const Spec sequence{DType::f32, {batch, time, hidden}}, last{DType::f32, {1, batch, hidden}};
-  Call forward(cpu::lstm, cpu::lstm_memory, attributes, inputs, {sequence, last, last}, true);
+  Call forward(cpu::recurrent, cpu::recurrent_memory, attributes, inputs, {sequence, last, last},
+               true);
   attributes.d_given = 1;
   inputs.insert(inputs.begin(), {forward.output(3).spec, sequence});
   inputs.push_back(sequence);
-  Call backward(cpu::lstm_backward, cpu::lstm_backward_memory, attributes, inputs, gradients, false,
-                {kLstmBackwardReserve});
+  Call backward(cpu::recurrent_backward, cpu::recurrent_backward_memory, attributes, inputs,
+                gradients, false, {kRecurrentBackwardReserve});
   backward.input(0) = forward.output(3);
   backward.input(1) = forward.output(0);
   for (std::size_t i = 0; i < 4; ++i) backward.input(i + 2) = forward.input(i);

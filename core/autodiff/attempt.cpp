@@ -14,7 +14,7 @@ Attempt::~Attempt() {
 // Between two of these the program may have called zero_grad(): what was made then is of this
 // attempt, whatever there was before.
 void Attempt::note(const Ref<Node>& leaf, bool made) {
-  const auto [entry, is_new] = gradients_.try_emplace(leaf.get(), leaf, made);
+  const auto [entry, is_new] = gradients_.try_emplace(leaf.get(), Change{leaf, made});
   if (!is_new && made) entry->second.made = true;
 }
 

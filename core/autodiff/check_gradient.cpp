@@ -26,6 +26,17 @@ Tensor weighted_sum(const Tensor& y, std::uint64_t key) {
   return sum(y * Tensor::from(weights, y.shape()));
 }
 
+// Elements in [0.5, 1.5) of either sign.
+Values random_direction(std::size_t elements, int n) {
+  Values direction(elements);
+  for (std::size_t j = 0; j < elements; ++j) {
+    const std::uint32_t word = Philox::word(3, static_cast<std::uint64_t>(n), j);
+    const double size = 0.5 + static_cast<double>(unit_interval(word));
+    direction[j] = (word & 1) != 0 ? size : -size;
+  }
+  return direction;
+}
+
 Tensors leaves(const std::vector<Values>& values, const Tensors& like) {
   Tensors result;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -58,18 +69,38 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Values gradient =
         computed.empty() ? Values(values[i].size()) : computed[i].to_vector<double>();
-    for (std::size_t j = 0; j < values[i].size(); ++j) {
-      const double x = values[i][j];
-      const double step = options.step * std::max(1.0, std::abs(x));
-      const auto shifted = [&](double to) {
-        values[i][j] = to;
-        return loss(leaves(values, inputs)).item<double>();
-      };
-      const double numeric = (shifted(x + step) - shifted(x - step)) / ((x + step) - (x - step));
-      values[i][j] = x;
-      compare(check, gradient[j], numeric, options.tolerance,
-              "input " + std::to_string(i) + ", element " + std::to_string(j));
+    const Values x = values[i];
+    const auto value_at = [&](const Values& shifted) {
+      values[i] = shifted;
+      return loss(leaves(values, inputs)).item<double>();
+    };
+    // Along a direction, whose elements count in steps.
+    const auto compare_along = [&](const Values& direction, const std::string& where) {
+      Values above = x, below = x;
+      double change = 0, length = 0;
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        const double step = options.step * std::max(1.0, std::abs(x[j])) * direction[j];
+        above[j] += step;
+        below[j] -= step;
+        change += gradient[j] * (above[j] - below[j]);
+        length = std::max(length, std::abs(above[j] - below[j]));
+      }
+      if (length == 0) return;
+      const double numeric = (value_at(above) - value_at(below)) / length;
+      compare(check, change / length, numeric, options.tolerance,
+              "input " + std::to_string(i) + ", " + where);
+    };
+    for (int n = 0; n < options.directions; ++n)
+      compare_along(random_direction(x.size(), n), "direction " + std::to_string(n));
+    if (options.directions == 0) {
+      Values direction(x.size());
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        direction[j] = 1;
+        compare_along(direction, "element " + std::to_string(j));
+        direction[j] = 0;
+      }
     }
+    values[i] = x;
   }
   return check;
 }

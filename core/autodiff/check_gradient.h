@@ -10,6 +10,7 @@ struct GradientCheckOptions {
   double tolerance = 1e-6;  // of |computed - numeric| / max(1, |computed|, |numeric|)
   double step = 1e-5;       // of the central difference, times max(1, |x|)
   int order = 1;            // 2: the gradient of the gradient is checked as well
+  int directions = 0;       // n: along n random directions of each input, not element by element
 };
 
 struct GradientCheck {
@@ -21,7 +22,8 @@ struct GradientCheck {
 };
 
 // Compares the gradient that reverse mode computes of `function` with central differences, for
-// every element of every input. Inputs are f64 on the CPU, away from points where the function is
+// every element of every input, or along a few directions of each, which takes two calls a
+// direction and sees an error in one of many elements less sharply. Inputs are f64 on the CPU, away from points where the function is
 // not smooth. A result of several elements is reduced with fixed random weights. Throws Error for
 // an input of another dtype, NotDifferentiable.
 GradientCheck check_gradient(const std::function<Tensor(const Tensors&)>& function,

@@ -6,6 +6,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/create.h"
 #include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
@@ -71,8 +72,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       // random
       &uniform_op, &normal_op, &bernoulli_op, &randint_op, &uniform_like_op, &normal_like_op,
       &bernoulli_like_op, &dropout_op, &draw_op, &next_run_op,
-      // lstm
-      &lstm_op, &lstm_backward_op,
+      // recurrent
+      &lstm_op, &lstm_backward_op, &gru_op, &gru_backward_op,
       // shape
       &reshape_op, &reshape_like_op, &as_matrix_op, &flatten_op, &merge_axes_op, &unsqueeze_op,
       &squeeze_op, &slice_op, &strided_slice_op, &slice_backward_op, &select_op,

@@ -5,9 +5,21 @@
 
 namespace ebb {
 
-Tensor fill_like(const Operand& x, double value) {
+namespace {
+
+// Errors name the function that was called.
+Tensor fill(const char* function, const Operand& x, double value) {
+  const OpDef named{.name = function, .infer = nullptr};
+  detail::tensor_of(named, x);
   return detail::apply_to(fill_like_op, x, FillAttributes{value});
 }
+
+}  // namespace
+
+Tensor full_like(const Operand& x, double value) { return fill("full_like", x, value); }
+Tensor fill_like(const Operand& x, double value) { return fill("fill_like", x, value); }
+Tensor zeros_like(const Operand& x) { return fill("zeros_like", x, 0); }
+Tensor ones_like(const Operand& x) { return fill("ones_like", x, 1); }
 
 constinit const OpDef fill_like_op{
     .name = "fill_like",

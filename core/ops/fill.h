@@ -5,11 +5,12 @@
 namespace ebb {
 
 // A tensor of x's shape and dtype filled with `value`. Reads nothing of x but its shape.
-Tensor fill_like(const Operand& x, double value);
+Tensor full_like(const Operand& x, double value);
+Tensor fill_like(const Operand& x, double value);  // the same, by the operator's own name
 
 // The same with 0 and with 1.
-inline Tensor zeros_like(const Operand& x) { return fill_like(x, 0); }
-inline Tensor ones_like(const Operand& x) { return fill_like(x, 1); }
+Tensor zeros_like(const Operand& x);
+Tensor ones_like(const Operand& x);
 
 extern const OpDef fill_like_op;
 

@@ -36,6 +36,17 @@ void infer_gather_backward(Inference& inference) {
   inference.output(x.dtype, x.shape);
 }
 
+// What scatter_add is: x, indices, updates.
+constinit const OpDef scatter_add_function{
+    .name = "scatter_add", .infer = [](Inference& inference) {
+      const Spec &x = inference.inputs[0], &updates = inference.inputs[2];
+      if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);
+      inference.require(updates.dtype == x.dtype, "takes inputs of one dtype (cast() converts)");
+      inference.require(
+          detail::may_equal(updates.shape, gathered(inference, x.shape, inference.inputs[1])),
+          "updates must have the shape of the indices");
+    }};
+
 }  // namespace
 
 Tensor gather(const Operand& x, int axis, const Operand& indices) {
@@ -45,12 +56,12 @@ Tensor gather(const Operand& x, int axis, const Operand& indices) {
 }
 
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates) {
-  const OpDef& op = gather_backward_op;
-  const IndexAttributes attributes{detail::axis_of(op, axis, x)};
-  detail::tensor_of(op, indices);
-  detail::tensor_of(op, updates);
+  const IndexAttributes attributes{detail::axis_of(scatter_add_function, axis, x)};
+  const Operand* const operands[] = {&x, &indices, &updates};
+  detail::check(scatter_add_function, operands, attributes, x.site());
   const Input like(x.tensor());
-  return add(x, {apply_one(op, {updates, indices, like}, attributes, x.site()), x.site()});
+  return add(
+      x, {apply_one(gather_backward_op, {updates, indices, like}, attributes, x.site()), x.site()});
 }
 
 constinit const OpDef gather_op{

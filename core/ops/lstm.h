@@ -1,7 +1,6 @@
 #pragma once
 #include <span>
 
-#include "ebb/core/kernels/lstm.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"

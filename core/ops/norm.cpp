@@ -182,10 +182,12 @@ struct Composed {
 
 // With n = (x - mean) / sqrt(variance + epsilon) and g = dy scale:
 //   dx = (g - mean(g) - n mean(g n)) / sqrt(..),  d_scale = sum(dy n),  d_shift = sum(dy).
+// In float for 16 bits, as the kernel: f16 does not have 1 / epsilon^(3/2).
 Tensors compose_backward(std::span<const Tensor> inputs, const Attributes& all,
                          const IndexSet& unwanted) {
   const auto& attributes = all.get<NormAttributes>();
-  const Tensor &dy = inputs[0], &x = inputs[1];
+  const DType given = inputs[1].dtype(), computed = dtype_of_statistics(given);
+  const Tensor dy = cast(inputs[0], computed), x = cast(inputs[1], computed);
   const Composed how(attributes, x);
   Tensors outputs(3);
   if (!unwanted.has(0) || !unwanted.has(1)) {
@@ -195,13 +197,16 @@ Tensors compose_backward(std::span<const Tensor> inputs, const Attributes& all,
     const Tensor normal = distance * inverse;
     if (!unwanted.has(1)) outputs[1] = how.summed(dy * how.out_of_groups(normal));
     if (!unwanted.has(0)) {
-      const Tensor g = how.in_groups(attributes.has_scale ? dy * how.beside(inputs[4]) : dy);
+      const Tensor g =
+          how.in_groups(attributes.has_scale ? dy * how.beside(cast(inputs[4], computed)) : dy);
       Tensor inner = g - normal * how.mean_of(g * normal);
       if (attributes.has_mean()) inner = inner - how.mean_of(g);
       outputs[0] = how.out_of_groups(inner * inverse);
     }
   }
   if (!unwanted.has(2)) outputs[2] = how.summed(dy);
+  for (Tensor& output : outputs)
+    if (output.defined()) output = cast(output, given);
   return outputs;
 }
 

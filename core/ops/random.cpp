@@ -2,6 +2,8 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/order.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -112,6 +114,25 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
   const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(options.device, site);
   return apply_one(randint_op, {draw}, told, site);
+}
+
+Tensor detail::permutation_of(std::int64_t count, CallSite site,
+                              const std::function<Tensor(std::int64_t end)>& draw) {
+  if (count < 0 || count > kMaxElements)
+    throw Error(
+        message("permutation", "takes a count from 0 on, not " + std::to_string(count), site));
+  constexpr std::int64_t kLower = std::int64_t{1} << 32;
+  const CallSiteScope scope(site);
+  Tensor keys = multiply({draw(kLower / 2), site}, static_cast<double>(kLower));
+  keys = add({std::move(keys), site}, {draw(kLower), site});
+  return argsort({std::move(keys), site});
+}
+
+Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSite site) {
+  const detail::GeneratorTrial trial;
+  return detail::permutation_of(count, site, [&](std::int64_t end) {
+    return randint(0, end, {count}, {.device = options.device}, site);
+  });
 }
 
 Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -51,6 +53,16 @@ struct RandintOptions {
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options = {}, CallSite site = CallSite::here());
 
+struct PermutationOptions {
+  Device device = Device::cpu();
+};
+
+// The integers [0, count) in a random order, i64[count], drawn likewise: the argsort of random
+// integers of 63 bits, the same on every device. Equal ones among them, which would leave two in
+// their order, have a probability below count^2 / 2^64. Throws Error for a negative count.
+Tensor permutation(std::int64_t count, const PermutationOptions& options = {},
+                   CallSite site = CallSite::here());
+
 // The same in the shape and dtype of x, floating, whose values are not read: for a symbolic x,
 // whose shape may be open, a node that draws anew in each run; for a concrete x now and on x's
 // device. No gradient passes. Throw as the functions above.
@@ -75,6 +87,9 @@ Attributes creation_attributes(double a, double b, const Shape& shape, DType dty
 // Those of randint, whose one input is a draw. Throws what it throws.
 Attributes randint_attributes(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
                               CallSite site);
+// Those of both permutations: random integers below `end`, drawn twice by draw(end).
+Tensor permutation_of(std::int64_t count, CallSite site,
+                      const std::function<Tensor(std::int64_t end)>& draw);
 }  // namespace detail
 
 // Inputs: the draw, and for the _like operators the tensor whose shape and dtype they take.

@@ -30,13 +30,13 @@ constinit const BinaryOpDef remainder_op = binary_number<functors::Remainder>(
                    Tensor da, db;
                    if (g.wants(0)) da = sum_like(first_dy(g), g.x(0));
                    if (g.wants(1))
-                     db = -sum_like(g.take_dy() * floor(g.take_x(0) / g.x(1)), g.x(1));
+                     db = -sum_like(g.take_dy() * floor_divide(g.take_x(0), g.x(1)), g.x(1));
                    return {da, db};
                  },
                  .keeps_input = [](std::size_t, const IndexSet& wants) { return wants.has(1); }},
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
      .number_left = {.gradient = [](Gradient g) -> Tensors {
-                       return {g.take_dy() * -floor(number(g) / g.take_x(0))};
+                       return {g.take_dy() * -floor_divide(number(g), g.take_x(0))};
                      },
                      .keeps = input(0)}},
     detail::infer_quotient);

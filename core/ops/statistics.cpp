@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/order.h"
@@ -57,6 +58,13 @@ double lowest_of(DType dtype) {
   }
 }
 
+// What gradients of 16 bits are computed in: a mean or a logarithm that is rounded to them is far
+// from the elements that it is subtracted from.
+Tensor widened(Tensor x) {
+  if (is_half(x.dtype())) return cast(std::move(x), DType::f32);
+  return x;
+}
+
 // The differences from the mean.
 Tensor differences(const Tensor& x, const StatisticAttributes& how) {
   return x - mean(x, detail::kept(how.axes));
@@ -97,8 +105,9 @@ constinit const OpDef variance_op{
     .infer = infer_statistic,
     .gradient = [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
-      const Tensor x = g.x(0);
-      return {differences(x, how) * for_each_element(g.take_dy() * 2, x, how)};
+      const DType given = g.dy().dtype();
+      const Tensor x = widened(g.take_x(0)), dy = widened(g.take_dy());
+      return {cast(differences(x, how) * for_each_element(dy * 2, x, how), given)};
     },
     .keeps = input(0),
     .cpu = {cpu::statistic, cpu::statistic_memory},
@@ -109,9 +118,11 @@ constinit const OpDef standard_deviation_op{
     .infer = infer_statistic,
     .gradient = [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
-      const Tensor x = g.x(0), y = g.y();
-      return {differences(x, how) / with_axes(or_one(y), how) *
-              for_each_element(g.take_dy() * sign(y), x, how)};
+      const DType given = g.dy().dtype();
+      const Tensor x = widened(g.take_x(0)), y = widened(g.take_y()), dy = widened(g.take_dy());
+      return {cast(
+          differences(x, how) / with_axes(or_one(y), how) * for_each_element(dy * sign(y), x, how),
+          given)};
     },
     .keeps = input(0) | output(0),
     .cpu = {cpu::statistic, cpu::statistic_memory},
@@ -138,15 +149,18 @@ constinit const OpDef norm2_op{
     .cpu = {cpu::statistic, cpu::statistic_memory},
     .cuda = {cuda::statistic, cuda::statistic_memory}};
 
-// The softmax of x, with 0 for the elements of a row that is all of -infinity.
+// The softmax of x, with 0 for the elements of a row that is all of -infinity. Of 16 bits it is
+// divided by its sum, which is not 1 where y is rounded.
 constinit const OpDef logsumexp_op{
     .name = "logsumexp",
     .infer = infer_statistic,
     .gradient = [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
-      const Tensor y = g.y();
-      return {exp(g.take_x(0) - with_axes(maximum(y, lowest_of(y.dtype())), how)) *
-              with_axes(g.take_dy(), how)};
+      const DType given = g.dy().dtype();
+      Tensor y = widened(maximum(g.take_y(), lowest_of(given)));
+      Tensor p = exp(widened(g.take_x(0)) - with_axes(std::move(y), how));
+      if (is_half(given)) p = p / or_one(sum(p, detail::kept(how.axes)));
+      return {cast(std::move(p) * with_axes(widened(g.take_dy()), how), given)};
     },
     .keeps = input(0) | output(0),
     .cpu = {cpu::statistic, cpu::statistic_memory},

@@ -1,8 +1,11 @@
 #include "ebb/core/parameters/initializer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <numeric>
+#include <vector>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/convert.h"
@@ -11,8 +14,19 @@
 
 namespace ebb {
 namespace initializers {
+namespace {
+
+// Uniform, the limit being the root of this.
+Initializer within(double square) {
+  const double limit = std::sqrt(square);
+  return uniform(-limit, limit);
+}
+Initializer of_variance(double variance) { return normal(0, std::sqrt(variance)); }
+
+}  // namespace
 
 Initializer zeros() { return {}; }
+Initializer ones() { return constant(1); }
 Initializer constant(double value) { return {.kind = Initializer::constant, .a = value}; }
 Initializer uniform(double low, double high) {
   return {.kind = Initializer::uniform, .a = low, .b = high};
@@ -20,15 +34,27 @@ Initializer uniform(double low, double high) {
 Initializer normal(double mean, double standard_deviation) {
   return {.kind = Initializer::normal, .a = mean, .b = standard_deviation};
 }
+Initializer truncated_normal(double mean, double standard_deviation) {
+  return {.kind = Initializer::truncated_normal, .a = mean, .b = standard_deviation};
+}
+Initializer orthogonal(double gain) { return {.kind = Initializer::orthogonal, .a = gain}; }
 Initializer lstm_bias(double bound) {
   return {.kind = Initializer::uniform, .a = -bound, .b = bound, .second_quarter = 1};
 }
+
 Initializer glorot_uniform(std::int64_t fan_in, std::int64_t fan_out) {
-  const double limit = std::sqrt(6.0 / static_cast<double>(fan_in + fan_out));
-  return uniform(-limit, limit);
+  return within(6.0 / static_cast<double>(fan_in + fan_out));
 }
+Initializer glorot_normal(std::int64_t fan_in, std::int64_t fan_out) {
+  return of_variance(2.0 / static_cast<double>(fan_in + fan_out));
+}
+Initializer he_uniform(std::int64_t fan_in) { return within(6.0 / static_cast<double>(fan_in)); }
 Initializer he_normal(std::int64_t fan_in) {
-  return normal(0, std::sqrt(2.0 / static_cast<double>(fan_in)));
+  return of_variance(2.0 / static_cast<double>(fan_in));
+}
+Initializer lecun_uniform(std::int64_t fan_in) { return within(3.0 / static_cast<double>(fan_in)); }
+Initializer lecun_normal(std::int64_t fan_in) {
+  return of_variance(1.0 / static_cast<double>(fan_in));
 }
 
 }  // namespace initializers
@@ -52,25 +78,87 @@ double unit_interval(std::uint32_t high, std::uint32_t low) noexcept {
   return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
+// Box & Muller, Annals of Mathematical Statistics 29 (1958); 1 - u is never 0.
+double normal_value(const Philox::Words& words, double mean, double deviation) noexcept {
+  const double radius = std::sqrt(-2 * std::log(1 - unit_interval(words[0], words[1])));
+  const double angle = 2 * std::numbers::pi * unit_interval(words[2], words[3]);
+  return mean + deviation * radius * std::cos(angle);
+}
+
 double value_of(const Initializer& initializer, std::uint64_t key, std::uint64_t index) noexcept {
   const Philox::Words words = Philox::draw(key, 0, index);
-  const double u = unit_interval(words[0], words[1]);
   switch (initializer.kind) {
     case Initializer::constant:
+    case Initializer::orthogonal:  // which is made as a whole
       return initializer.a;
     case Initializer::uniform:
-      return initializer.a + (initializer.b - initializer.a) * u;
+      return initializer.a + (initializer.b - initializer.a) * unit_interval(words[0], words[1]);
     case Initializer::normal:
+      return normal_value(words, initializer.a, initializer.b);
+    case Initializer::truncated_normal:
       break;
   }
-  // Box & Muller, Annals of Mathematical Statistics 29 (1958); 1 - u is never 0.
-  const double radius = std::sqrt(-2 * std::log(1 - u));
-  const double angle = 2 * std::numbers::pi * unit_interval(words[2], words[3]);
-  return initializer.a + initializer.b * radius * std::cos(angle);
+  double z = normal_value(words, 0, 1);
+  for (std::uint64_t again = 1; std::abs(z) > 2; ++again)
+    z = normal_value(Philox::draw(key, again, index), 0, 1);
+  return initializer.a + initializer.b * z;
+}
+
+// Sums side by side, which a compiler can put into one vector.
+double dot(const double* a, const double* b, std::size_t length) noexcept {
+  constexpr std::size_t kSums = 8;
+  double sums[kSums] = {};
+  std::size_t k = 0;
+  for (; k + kSums <= length; k += kSums)
+    for (std::size_t i = 0; i < kSums; ++i) sums[i] += a[k + i] * b[k + i];
+  for (; k < length; ++k) sums[0] += a[k] * b[k];
+  return std::accumulate(sums, sums + kSums, 0.0);
+}
+
+// The values of an orthogonal matrix: normal ones, made orthogonal by Gram and Schmidt's steps,
+// twice for each vector since once loses digits (Giraud et al., Numerische Mathematik 101, 2005).
+// What stays of a vector keeps its direction, so that the result is evenly distributed (Mezzadri,
+// Notices of the AMS 54, 2007).
+std::vector<double> orthogonal_values(double gain, std::uint64_t key, const Shape& shape) {
+  const auto rows = static_cast<std::size_t>(shape.dim(0));
+  const std::size_t elements = static_cast<std::size_t>(shape.elements());
+  std::vector<double> values(elements);
+  if (elements == 0) return values;
+  const std::size_t columns = elements / rows;
+  const std::size_t count = std::min(rows, columns), length = std::max(rows, columns);
+  std::vector<double> vectors(elements);
+  for (std::size_t i = 0; i < count; ++i) {
+    double* const vector = vectors.data() + i * length;
+    for (std::size_t k = 0; k < length; ++k)
+      vector[k] = normal_value(Philox::draw(key, 0, i * length + k), 0, 1);
+    for (int time = 0; time < 2; ++time)
+      for (std::size_t j = 0; j < i; ++j) {
+        const double* const other = vectors.data() + j * length;
+        const double part = dot(vector, other, length);
+        for (std::size_t k = 0; k < length; ++k) vector[k] -= part * other[k];
+      }
+    const double norm = std::sqrt(dot(vector, vector, length));
+    for (std::size_t k = 0; k < length; ++k) vector[k] /= norm;
+  }
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t column = 0; column < columns; ++column)
+      values[row * columns + column] =
+          gain * (rows < columns ? vectors[row * length + column] : vectors[column * length + row]);
+  return values;
 }
 
 template <class T>
-void draw(const Initializer& initializer, std::uint64_t key, std::int64_t count, void* out) {
+void draw_orthogonal(double gain, std::uint64_t key, const Shape& shape, void* out) {
+  const std::vector<double> values = orthogonal_values(gain, key, shape);
+  std::ranges::transform(values, static_cast<T*>(out),
+                         [](double value) { return convert<T>(value); });
+}
+
+template <class T>
+void draw(const Initializer& initializer, std::uint64_t key, const Shape& shape, void* out) {
+  if (initializer.kind == Initializer::orthogonal)
+    return draw_orthogonal<T>(initializer.a, key, shape, out);
+  const std::int64_t count = shape.elements();
   const bool has_end = initializer.kind == Initializer::uniform && initializer.a < initializer.b;
   T* values = static_cast<T*>(out);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -90,17 +178,16 @@ void draw(const Initializer& initializer, std::uint64_t key, std::int64_t count,
 void draw_initial_values(const Initializer& initializer, Seed seed, std::string_view name,
                          const Spec& spec, void* values) {
   const std::uint64_t key = key_of(seed, name);
-  const std::int64_t count = spec.shape.elements();
   if (spec.dtype == DType::f32) {
-    draw<float>(initializer, key, count, values);
+    draw<float>(initializer, key, spec.shape, values);
   } else if (spec.dtype == DType::f64) {
-    draw<double>(initializer, key, count, values);
+    draw<double>(initializer, key, spec.shape, values);
   } else if (spec.dtype == DType::f16) {
-    draw<Float16>(initializer, key, count, values);
+    draw<Float16>(initializer, key, spec.shape, values);
   } else if (spec.dtype == DType::bf16) {
-    draw<BFloat16>(initializer, key, count, values);
+    draw<BFloat16>(initializer, key, spec.shape, values);
   } else if (initializer.kind == Initializer::constant && initializer.a == 0) {
-    if (count > 0) std::memset(values, 0, spec.bytes());
+    if (spec.bytes() > 0) std::memset(values, 0, spec.bytes());
   } else {
     throw Error("[initialize] '" + std::string(name) + "' is " + spec.to_string() +
                 ": only floating ones start at other values than zero");

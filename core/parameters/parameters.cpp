@@ -97,6 +97,7 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
         "parameters", in_double_quotes(name) + " cannot name a parameter: it is empty or has a '/'",
         site));
   const std::string full = prefix_ + std::string(name);
+  if (state.has_substitutes) return find_substitute(full, spec, trained, site);
   if (state.find_value(full))
     throw Error(message("parameters",
                         "there is a parameter " + in_double_quotes(full) +
@@ -121,6 +122,11 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
                         in_double_quotes(full) + " is " + spec.to_string() +
                             ": only floating ones start at other values than zero",
                         site));
+  if (initializer.kind == Initializer::orthogonal && spec.shape.rank() < 2)
+    throw ShapeError(message("parameters",
+                             in_double_quotes(full) + " is " + spec.to_string() +
+                                 ": orthogonal values need two axes or more",
+                             site));
   Tensor tensor;
   if (state.graph) {
     tensor = state.graph->declare({.name = full,
@@ -205,6 +211,8 @@ void Parameters::zero_grad() const {
 
 void Parameters::copy_from(const Parameters& other, CallSite site) const {
   const detail::CallSiteScope at(site);
+  detail::require_own(*this, "copy_from");
+  detail::require_own(other, "copy_from");
   state_->require_concrete("copy_from");
   other.state_->require_concrete("copy_from");
   if (!(device() == other.device()))

@@ -15,9 +15,11 @@
 
 namespace ebb {
 
+class Parameters;
 namespace detail {
 class Declaring;
-}
+void require_own(const Parameters& parameters, const char* what);
+}  // namespace detail
 
 // A slot to be found or made: state that an optimizer keeps, starting at zero. Its name has a '/',
 // which no parameter's has: "hidden.weight/adam.first_moment" stands beside that parameter,
@@ -111,6 +113,8 @@ class Parameters {
   const std::vector<Entry>& entries() const;
   // The untrained state.
   const std::vector<Entry>& states() const;
+  // The parameters without their names, in the same order: what gradients() takes.
+  Tensors tensors() const;
   // The slots, in the order they were made: those whose names begin as this handle's do, which are
   // the ones beside its parameters and the counts of optimizers that were given it or a part of it.
   const std::vector<Entry>& slots() const;
@@ -139,6 +143,29 @@ class Parameters {
   // step that failed half-way leaves nothing with. A graph's declarations stay.
   std::size_t slot_count() const noexcept;
   void drop_slots_after(std::size_t count) const noexcept;
+
+  // Whether optimizers update the parameters below this handle that there are, as they do at first.
+  // What is frozen costs a step no gradient in minimize(); backward() and gradients() go on without
+  // a difference. In a graph it counts when the update is built. Files do not keep it.
+  void set_trainable(bool trainable) const;
+  bool is_trainable(const Entry& entry) const noexcept;
+
+  // The same names with other tensors in place of the parameters, one for each of entries() and of
+  // its shape and dtype, concrete or symbolic. A model that is made of these parameters declares
+  // nothing: it is the same model, called with those weights, and gradients flow to whatever they
+  // were computed from, in both modes (Finn, Abbeel and Levine, "Model-agnostic meta-learning",
+  // ICML 2017):
+  //
+  //   Tensors fast = params.tensors();
+  //   const Tensors g = gradients(mse(model(x), y), fast, {.create_graph = true});
+  //   for (std::size_t i = 0; i < g.size(); ++i) fast[i] -= 0.1 * g[i];
+  //   const Model adapted(params.with(fast), ...);
+  //   mse(adapted(other_x), other_y).backward();  // to the parameters, through the step
+  //
+  // State is shared with the original. Optimizers, files and copy_from() refuse what this returns.
+  // Throws Error for another number of tensors, ShapeError for another shape or dtype; so does
+  // declare() of a name that is not there, or in another shape.
+  Parameters with(const Tensors& substitutes, CallSite site = CallSite::here()) const;
 
   // Frees the accumulated gradients. Nothing to do for a graph.
   void zero_grad() const;
@@ -172,11 +199,14 @@ class Parameters {
 
  private:
   friend class detail::Declaring;
+  friend void detail::require_own(const Parameters&, const char*);
   struct State;
   Parameters(std::shared_ptr<State> state, std::string prefix);
   void save_with(const std::string& file, const Resumable* loader) const;
   void load_with(const std::string& file, Resumable* loader, const RestoreOptions& options) const;
   static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options);
+  Tensor find_substitute(const std::string& full, const Spec& spec, bool trained,
+                         CallSite site) const;
   Tensor add(std::string_view name, const Spec& spec, const Initializer& initializer, bool trained,
              CallSite site) const;
   std::shared_ptr<State> state_;
@@ -185,8 +215,11 @@ class Parameters {
 
 namespace detail {
 // Throws Error where the set or scope has neither parameters nor state: what was asked would do
-// nothing, most often since the name is misspelt or the model does not exist yet.
+// nothing, most often since the name is misspelt or the model does not exist yet. And as
+// require_own.
 void require_any(const Parameters& parameters, const char* what);
+// Throws Error for what Parameters::with() has returned.
+void require_own(const Parameters& parameters, const char* what);
 }  // namespace detail
 
 }  // namespace ebb

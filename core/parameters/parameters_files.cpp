@@ -12,6 +12,7 @@ namespace ebb {
 using detail::in_double_quotes;
 
 void detail::require_any(const Parameters& parameters, const char* what) {
+  require_own(parameters, what);
   if (!parameters.entries().empty() || !parameters.states().empty()) return;
   refuse(what, "there are no parameters" +
                    (parameters.prefix().empty()

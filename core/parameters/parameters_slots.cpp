@@ -56,6 +56,7 @@ Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device
 
 Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
                                        std::span<const SlotRequest> others, CallSite site) const {
+  detail::require_own(*this, "optimizer");
   State& state = *state_;
   struct Missing {
     std::size_t at;      // in the result

@@ -1,5 +1,7 @@
 // What the handles of one set of parameters share; for the files that implement Parameters.
 #pragma once
+#include <unordered_set>
+
 #include "ebb/core/parameters/parameters.h"
 
 namespace ebb {
@@ -23,10 +25,12 @@ struct Parameters::State {
   detail::Ref<Recorder> graph;
   Seed seed;
   DType dtype = DType::f32;
-  std::string root;  // the prefix of the whole set
+  std::string root;              // the prefix of the whole set
+  bool has_substitutes = false;  // made by with(): the parameters are the caller's tensors
   detail::NamedTensors parameters;
   detail::NamedTensors states;
   detail::NamedTensors slots;
+  std::unordered_set<std::string> frozen;  // full names
   // Where a slot of that name (what follows the '/') beside the i-th parameter is in `slots`, or
   // kNone: optimizers find thousands of slots in each step without making their names.
   detail::ByName<std::vector<std::size_t>> slots_beside;

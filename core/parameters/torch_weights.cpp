@@ -25,6 +25,8 @@ struct Source {
   std::vector<std::string> names;  // in the file; their sum
   bool is_transposed = false;
   bool may_lack = false;  // a bias: zero where the file has none
+  // A GRU's biases, of three gates: the third of each stays by itself.
+  bool is_gru_bias = false;
 };
 
 std::string below(const std::string& prefix, const std::string& name) {
@@ -46,20 +48,40 @@ std::optional<Source> source_of(const TorchRule& rule, const std::string& name) 
       if (name == "weight") return Source{{in_torch(name)}, true};
       if (name == "bias") return Source{{in_torch(name)}, false, true};
       return {};
-    case TorchLayer::lstm: {
+    case TorchLayer::lstm:
+    case TorchLayer::gru: {
       const std::size_t dot = name.find('.');
       if (dot == name.npos) return {};
-      const std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
+      std::string layer = "_l" + name.substr(0, dot), part = name.substr(dot + 1);
+      if (const auto backward = name_in("reverse", part)) {
+        layer += "_reverse";
+        part = *backward;
+      }
       if (part == "input") return Source{{in_torch("weight_ih" + layer)}, true};
       if (part == "recurrent") return Source{{in_torch("weight_hh" + layer)}, true};
       if (part == "bias")
-        return Source{{in_torch("bias_ih" + layer), in_torch("bias_hh" + layer)}, false, true};
+        return Source{{in_torch("bias_ih" + layer), in_torch("bias_hh" + layer)},
+                      false,
+                      true,
+                      rule.layer == TorchLayer::gru};
       return {};
     }
+    case TorchLayer::norm:
+      if (name == "scale") return Source{{in_torch("weight")}};
+      if (name == "shift") return Source{{in_torch("bias")}, false, true};
+      if (name == "running_mean") return Source{{in_torch(name)}};
+      if (name == "running_variance") return Source{{in_torch("running_var")}};
+      return {};
     case TorchLayer::unchanged:
       break;
   }
   return Source{{in_torch(name)}};
+}
+
+// Whether it is [3 hidden] where [4 hidden] is made of it.
+bool is_gru_bias(const Shape& shape, const Shape& made) {
+  return shape.rank() == 1 && made.rank() == 1 && made.dim(0) % 4 == 0 &&
+         shape.dim(0) == made.dim(0) / 4 * 3;
 }
 
 Shape transposed(const Shape& shape) {
@@ -116,7 +138,7 @@ class Reader {
     std::string name;
     Spec spec;
     std::vector<const Entry*> from;
-    bool is_transposed;
+    bool is_transposed, is_gru_bias;
   };
 
   void find(const std::string& name, const Spec& spec) {
@@ -128,7 +150,7 @@ class Reader {
     if (!rule) return problems_.push_back(here + " has no rule");
     const std::optional<Source> source = source_of(*rule, *name_in(rule->ebb, name));
     if (!source) return problems_.push_back(here + " is no parameter of such a layer");
-    Found found{name, spec, {}, source->is_transposed};
+    Found found{name, spec, {}, source->is_transposed, source->is_gru_bias};
     for (const std::string& wanted : source->names) {
       const Entry* entry = file_.find(wanted);
       if (!entry && source->may_lack) continue;
@@ -139,6 +161,7 @@ class Reader {
       read_.insert(wanted);
       const bool fits = source->is_transposed ? entry->spec.shape.rank() == 2 &&
                                                     transposed(entry->spec.shape) == spec.shape
+                        : source->is_gru_bias ? is_gru_bias(entry->spec.shape, spec.shape)
                                               : entry->spec.shape == spec.shape;
       const bool converts = is_floating(entry->spec.dtype) && is_floating(spec.dtype);
       if (!fits || !(converts || entry->spec.dtype == spec.dtype)) {
@@ -187,6 +210,16 @@ class Reader {
         const auto* const values = reinterpret_cast<const T*>(bytes.data());
         const auto columns =
             static_cast<std::size_t>(found.is_transposed ? entry->spec.shape.dim(1) : 1);
+        if (found.is_gru_bias) {
+          const std::size_t hidden = sum.size() / 4;
+          const bool of_input =
+              entry->name.substr(entry->name.rfind('.') + 1).starts_with("bias_ih");
+          const std::size_t last = of_input ? 2 * hidden : 3 * hidden;
+          for (std::size_t i = 0; i < 2 * hidden; ++i) sum[i] += convert<double>(values[i]);
+          for (std::size_t i = 0; i < hidden; ++i)
+            sum[last + i] = convert<double>(values[2 * hidden + i]);
+          return;
+        }
         const std::size_t rows = columns == 0 ? 0 : sum.size() / columns;
         for (std::size_t i = 0; i < rows; ++i)
           for (std::size_t j = 0; j < columns; ++j)

@@ -14,11 +14,17 @@ enum class TorchLayer {
   linear,
   // LSTM, of any number of layers: "weight_ih_l0" [4 hidden, in] becomes "0.input" [in, 4 hidden],
   // "weight_hh_l0" likewise "0.recurrent", "bias_ih_l0" + "bias_hh_l0" "0.bias". Both have the
-  // gates in the order i, f, g, o. For models::Lstm.
+  // gates in the order i, f, g, o. Of a bidirectional one "weight_ih_l0_reverse" becomes
+  // "0.reverse.input", and so on. For models::Lstm.
   lstm,
-  // Everything keeps its name and its layout: Embedding, LayerNorm, BatchNorm (whose running
-  // statistics are state; its "num_batches_tracked" is left out), convolutions, parameters of one's
-  // own.
+  // GRU likewise: 3 hidden, gates in the order r, z, n; "0.bias" [4 hidden] is the sum for r and z,
+  // n of "bias_ih_l0", and n of "bias_hh_l0". For models::Gru.
+  gru,
+  // LayerNorm, GroupNorm, BatchNorm: "weight" becomes "scale", "bias" "shift", "running_var"
+  // "running_variance"; "running_mean" stays, "num_batches_tracked" is left out. For
+  // models::LayerNorm and its kin.
+  norm,
+  // Everything keeps its name and its layout: Embedding, convolutions, parameters of one's own.
   unchanged
 };
 
@@ -36,9 +42,9 @@ struct TorchRule {
 //                                            {"fc", "head", TorchLayer::linear}});
 //
 // A name belongs to the rule whose scope is the longest that it begins with. Values are converted
-// to the dtype that they have here, biases added before. Where a Linear or LSTM has no bias and the
-// parameter here has one, it becomes zero. What the file has beside the modules of the rules is
-// left alone.
+// to the dtype that they have here, biases added before. Where a Linear, LSTM, GRU or LayerNorm
+// has no bias and the layer here has one, it becomes zero. What the file has beside the modules of
+// the rules is left alone.
 //
 // Throws FileError which lists all that does not fit, with both shapes: what has no rule, what the
 // file does not have, what is of another shape, and what a module of the rules has and nobody

@@ -17,11 +17,13 @@ void Inference::fail(const std::string& text) const {
 }
 
 void detail::throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite site) {
-  throw Error(
-      message(op.name,
-              "has no kernel for device " + runtime.name() +
-                  (op.cpu.run ? "; on cpu, where Tensor::to moves its inputs, it has one" : ""),
-              site));
+  const bool is_uncompiled = runtime.profile().kernels == memory::Kernels::cuda && op.cuda.memory;
+  throw Error(message(
+      op.name,
+      "has no kernel for device " + runtime.name() +
+          (is_uncompiled ? ": nvcc has not compiled its file (ebb_add_custom_operators)" : "") +
+          (op.cpu.run ? "; on cpu, where Tensor::to moves its inputs, it has one" : ""),
+      site));
 }
 
 detail::Ref<Prepared> detail::prepare(const OpDef& op, const DeviceKernel& kernel,

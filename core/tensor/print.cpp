@@ -1,5 +1,6 @@
 // Tensors as people read them.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <ostream>
@@ -22,8 +23,10 @@ std::string text_of(const std::byte* value) {
   std::memcpy(&number, value, sizeof(T));
   if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
   if constexpr (std::is_integral_v<T>) return std::to_string(number);
+  const double as_double = convert<double>(number);
+  if (std::isnan(as_double)) return "nan";  // of either sign, which says nothing
   char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", convert<double>(number));
+  std::snprintf(text, sizeof(text), "%.4g", as_double);
   return text;
 }
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes digits.csv and sunspots.csv beside this file.
+"""Writes digits.csv, sunspots.csv and alice.txt beside this file.
 
-Needs scikit-learn and pmdarima, which carry the two data sets; README.md says where they come from.
+Needs scikit-learn and pmdarima, which carry the two data sets, and as its argument the alice29.txt of
+the sources of snappy (`apt-get source snappy`); README.md says where they come from.
 """
 
 import csv
+import hashlib
 import pathlib
+import sys
 
 import pmdarima.datasets
 import sklearn.datasets
@@ -35,6 +38,16 @@ def sunspots():
     write("sunspots.csv", ["month", "sunspots"], rows)
 
 
+def alice(source):
+    data = pathlib.Path(source).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == "7467306ee0feed4971260f3c87421154a05be571d944e9cb021a5713700c38f0"
+    # The ends of lines, and that of the file, are those of DOS.
+    text = data.decode("ascii").rstrip("\x1a").replace("\r\n", "\n").strip("\n") + "\n"
+    (HERE / "alice.txt").write_text(text, newline="\n")
+    print(f"alice.txt: {len(text)} characters")
+
+
 if __name__ == "__main__":
     digits()
     sunspots()
+    alice(sys.argv[1])

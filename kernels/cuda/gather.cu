@@ -2,6 +2,7 @@
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/indices.h"
+#include "ebb/kernels/cuda/scatter.h"
 #include "ebb/kernels/cuda/walk.h"
 #include "ebb/kernels/cuda/words.h"
 
@@ -26,37 +27,6 @@ struct Gather {
     const std::int64_t from = static_cast<std::int64_t>(outer) * size + index;
     out[i] = is_there ? in[from * static_cast<std::int64_t>(inner.divisor) + column]
                       : word_of<W>(missing);
-  }
-};
-
-// A tile: some neighbours of the axis, and some columns, whose sums a block has in shared memory.
-// Its threads are groups of as many as there are columns; each row of the tile is one group's.
-constexpr int kTileBytes = 32 << 10;
-
-template <class T, class L>
-struct Scatter {
-  const T* in;
-  const L* indices;
-  T* out;
-  IndexedAxis axis;
-  std::int64_t chosen;
-  std::int64_t tiles_of_columns, tiles_of_rows, tiles;
-  int columns;  // of a tile, a power of two
-  int rows;
-
-  Scatter(const KernelContext& context, const L* index) noexcept
-      : in(context.inputs[0].as<const T>()),
-        indices(index),
-        out(context.outputs[0].as<T>()),
-        axis(context.outputs[0].spec.shape, context.attribute<IndexAttributes>()),
-        chosen(
-            IndexedAxis(context.inputs[0].spec.shape, context.attribute<IndexAttributes>()).size),
-        columns(1) {
-    while (columns < kThreads && columns < axis.inner) columns *= 2;
-    rows = kTileBytes / static_cast<int>(sizeof(Accumulate<T>)) / columns;
-    tiles_of_columns = divide_up(axis.inner, columns);
-    tiles_of_rows = divide_up(axis.size, rows);
-    tiles = axis.outer * tiles_of_rows * tiles_of_columns;
   }
 };
 
@@ -124,7 +94,8 @@ Status gather_backward(const KernelContext& context) {
   if (context.outputs[0].elements() == 0) return {};
   return for_indices(context.inputs[1], [&]<class L>(const L* index) {
     return for_floating(context.outputs[0].spec.dtype, [&]<class T>(T) {
-      const Scatter<T, L> scatter(context, index);
+      const IndexedAxis chosen(context.inputs[0].spec.shape, context.attribute<IndexAttributes>());
+      const Scatter<T, L> scatter(context, index, chosen.size);
       return launch(stream_of(context), scatter_columns_kernel<T, L>, blocks_for(scatter.tiles, 1),
                     kThreads, scatter);
     });

@@ -3,8 +3,8 @@
 #include "ebb/allocator/error.h"
 #include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
-#include "ebb/kernels/cuda/lstm_gradients.h"
 #include "ebb/kernels/cuda/lstm_library.h"
+#include "ebb/kernels/cuda/recurrent_gradients.h"
 #include "ebb/kernels/cuda/runtime/stream.h"
 
 #if EBB_HAS_CUDNN
@@ -15,9 +15,9 @@ namespace {
 // The layers above the first are alike.
 class Layers {
  public:
-  explicit Layers(const LstmSizes& size) : first_(size, size.in), other_(size, size.hidden) {}
+  explicit Layers(const RecurrentSizes& size) : first_(size, size.in), other_(size, size.hidden) {}
 
-  bool describe(cudnnHandle_t handle, const LstmSizes& size, bool keep) {
+  bool describe(cudnnHandle_t handle, const RecurrentSizes& size, bool keep) {
     const auto mode = keep ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
     return first_.describe(handle, mode, CudnnLayerBytes(size, 0, keep)) &&
            (size.layers == 1 || other_.describe(handle, mode, CudnnLayerBytes(size, 1, keep)));
@@ -31,12 +31,12 @@ class Layers {
 };
 
 template <class T>
-Status to_time_major(cudaStream_t stream, const LstmSizes& size, const T* from, T* to,
+Status to_time_major(cudaStream_t stream, const RecurrentSizes& size, const T* from, T* to,
                      std::int64_t width) noexcept {
   return swap_axes(stream, from, to, size.batch, size.time, width);
 }
 template <class T>
-Status from_time_major(cudaStream_t stream, const LstmSizes& size, const T* from, T* to,
+Status from_time_major(cudaStream_t stream, const RecurrentSizes& size, const T* from, T* to,
                        std::int64_t width) noexcept {
   return swap_axes(stream, from, to, size.time, size.batch, width);
 }
@@ -44,9 +44,9 @@ Status from_time_major(cudaStream_t stream, const LstmSizes& size, const T* from
 template <class T>
 Status run_forward(const KernelContext& context, const Layers& layers,
                    cudnnHandle_t handle) noexcept {
-  const auto& attributes = context.attribute<LstmAttributes>();
-  const LstmSizes size(context.inputs[0].spec, attributes);
-  const LstmOperands at(attributes);
+  const auto& attributes = context.attribute<RecurrentAttributes>();
+  const RecurrentSizes size(context.inputs[0].spec, attributes);
+  const RecurrentOperands at(attributes);
   const bool keep = context.outputs[3].data != nullptr;
   const CudnnReserve<T> reserve(size, context.outputs[3].data);
   const CudnnForwardSpace<T> space(size, keep, context.workspace);
@@ -95,11 +95,11 @@ class Backward {
         layers_(layers),
         handle_(handle),
         stream_(stream_of(context)),
-        reserve_(of_.size, context.inputs[kLstmBackwardReserve].data),
-        space_(of_.size, context.destroys(kLstmBackwardReserve), context.workspace) {}
+        reserve_(of_.size, context.inputs[kRecurrentBackwardReserve].data),
+        space_(of_.size, context.destroys(kRecurrentBackwardReserve), context.workspace) {}
 
   Status run() const noexcept {
-    const LstmSizes& size = of_.size;
+    const RecurrentSizes& size = of_.size;
     EBB_TRY(to_time_major(stream_, size, of_.sequence, space_.y, size.hidden));
     T* const dy = d_output(size.layers - 1);
     if (of_.d_sequence == nullptr) {
@@ -123,7 +123,7 @@ class Backward {
   }
 
   Status run_layer(std::int64_t layer) const noexcept {
-    const LstmSizes& size = of_.size;
+    const RecurrentSizes& size = of_.size;
     const CudnnLayer& as = layers_[layer];
     T* const weights = reinterpret_cast<T*>(space_.weights);
     EBB_TRY(pack_weights(stream_, as.weights(), size.input(layer), size.hidden,
@@ -145,7 +145,7 @@ class Backward {
   }
 
   Status weight_gradients(std::int64_t layer, std::byte* reserve) const noexcept {
-    const LstmSizes& size = of_.size;
+    const RecurrentSizes& size = of_.size;
     const CudnnLayer& as = layers_[layer];
     T *const dw = of_.gradient(of_.at.w(layer)), *const dr = of_.gradient(of_.at.r(layer)),
              *const db = of_.gradient(of_.at.b(layer));
@@ -165,7 +165,7 @@ class Backward {
                           reinterpret_cast<const T*>(space_.d_weights), dw, dr, db);
   }
 
-  const LstmGradients<T> of_;
+  const RecurrentGradients<T> of_;
   const Layers& layers_;
   const cudnnHandle_t handle_;
   const cudaStream_t stream_;
@@ -175,8 +175,8 @@ class Backward {
 
 class CudnnLstm final : public LibraryLstm {
  public:
-  explicit CudnnLstm(const LstmSizes& size) : layers_(size) {}
-  bool describe(cudnnHandle_t handle, const LstmSizes& size, bool keep) {
+  explicit CudnnLstm(const RecurrentSizes& size) : layers_(size) {}
+  bool describe(cudnnHandle_t handle, const RecurrentSizes& size, bool keep) {
     return layers_.describe(handle, size, keep);
   }
 
@@ -194,7 +194,7 @@ class CudnnLstm final : public LibraryLstm {
     const char* problem = nullptr;
     const cudnnHandle_t handle = cuda_stream(context.stream).cudnn(problem);
     if (handle == nullptr) return Status::refuse(problem);
-    return for_floating(context.inputs[kLstmBackwardX].spec.dtype, [&](auto type) {
+    return for_floating(context.inputs[kRecurrentBackwardX].spec.dtype, [&](auto type) {
       return Backward<decltype(type)>(context, layers_, handle).run();
     });
   }
@@ -206,7 +206,7 @@ class CudnnLstm final : public LibraryLstm {
 }  // namespace
 
 std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, bool keep) {
-  const LstmSizes size(x, query.attribute<LstmAttributes>());
+  const RecurrentSizes size(x, query.attribute<RecurrentAttributes>());
   if (!suits_cudnn(size, query.profile)) return nullptr;
   const char* problem = nullptr;
   CudaStream& stream = cuda_stream(query.stream);

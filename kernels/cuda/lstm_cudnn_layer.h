@@ -40,7 +40,7 @@ using RnnDataDescriptor =
 // One layer by itself, so that dropout between layers is ebb's own.
 class CudnnLayer {
  public:
-  CudnnLayer(const LstmSizes& size, std::int64_t in) : size_(size), in_(in) {}
+  CudnnLayer(const RecurrentSizes& size, std::int64_t in) : size_(size), in_(in) {}
 
   // Whether cuDNN takes it, with no more memory than allowed.
   bool describe(cudnnHandle_t handle, cudnnForwardMode_t mode, const CudnnLayerBytes& allowed);
@@ -63,7 +63,7 @@ class CudnnLayer {
   bool describe_shapes(cudnnHandle_t handle);
   bool find_weights(cudnnHandle_t handle) noexcept;
 
-  const LstmSizes size_;
+  const RecurrentSizes size_;
   const std::int64_t in_;
   cudnnForwardMode_t mode_ = CUDNN_FWD_MODE_INFERENCE;
   CudnnLayerBytes needs_{size_, 0, false};

@@ -79,8 +79,17 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
   const std::unordered_set<const Node*> below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (below.contains(entries[i].tensor.impl()->node.get())) targets.push_back(i);
+  bool frozen = false;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!below.contains(entries[i].tensor.impl()->node.get())) continue;
+    if (parameters.is_trainable(entries[i]))
+      targets.push_back(i);
+    else
+      frozen = true;
+  }
+  if (targets.empty() && frozen)
+    fail(what, "every parameter that the loss, " + loss.to_string() +
+                   ", depends on is frozen by set_trainable(false)");
   if (targets.empty())
     fail(what, "the loss, " + loss.to_string() + ", depends on none of the " +
                    std::to_string(entries.size()) + " parameters" +
@@ -92,8 +101,7 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
 }
 
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
-  const ebb::detail::TapeModeScope no_history(
-      {.records = false, .category = ebb::detail::tape_mode().category});
+  const ebb::detail::TapeModeScope no_history(ebb::detail::without_history());
   return updates.empty() ? loss : ebb::detail::with_updates(loss, updates);
 }
 
@@ -216,8 +224,7 @@ void OptimizerStep::check(const RuleResult& result, std::size_t i) const {
 }
 
 void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradient) {
-  const ebb::detail::TapeModeScope no_grad(
-      {.records = false, .category = ebb::detail::tape_mode().category});
+  const ebb::detail::TapeModeScope no_grad(ebb::detail::without_history());
   WrittenMemory written;
   for (std::size_t i = 0; i < size(); ++i) {
     written.add(entries_[targets_[i]].tensor);

@@ -49,8 +49,8 @@ TEST_CASE("every dtype is printed as what it is") {
     CHECK(values(cast(x, dtype)) == "[0, 1, 3]");
   CHECK(values(cast(x, DType::boolean)) == "[false,  true,  true]");
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  CHECK(values(Tensor::from({nan, std::numeric_limits<float>::infinity(), 1e10f})) ==
-        "[  nan,   inf, 1e+10]");
+  CHECK(values(Tensor::from({nan, -nan, std::numeric_limits<float>::infinity(), 1e10f})) ==
+        "[  nan,   nan,   inf, 1e+10]");
   const std::int64_t large = (std::int64_t{1} << 60) + 1;
   CHECK(values(Tensor::from({large})) == "[1152921504606846977]");
 }

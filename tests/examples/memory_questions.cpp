@@ -74,8 +74,9 @@ std::set<std::string> programs() {
   for (const auto& entry : std::filesystem::directory_iterator(kTree / "examples")) {
     if (entry.path().extension() != ".cpp") continue;
     const Lines source = lines_of(std::ifstream(entry.path()));
-    CHECK(source.size() < 80);
-    if (source[0].ends_with("?")) names.insert(entry.path().stem());
+    const bool asks = source[0].ends_with("?");
+    CHECK(source.size() < (asks ? 80 : 100));
+    if (asks) names.insert(entry.path().stem());
   }
   return names;
 }

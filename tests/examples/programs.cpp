@@ -8,6 +8,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/examples/run.h"
+#include "ebb/tests/source_folder.h"
 
 using ebb::tests::contents_of;
 using ebb::tests::Ended;
@@ -64,6 +65,14 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
     CHECK(holds(ended, one.why));
     CHECK(is_one_line(ended));
   }
+}
+
+TEST_CASE("an operator of one's own recognises 97 of 100 digits it has not seen, in both modes") {
+  const Ended ended =
+      run("custom_operator " + ebb::tests::source_folder() + "/examples/data/digits.csv");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(holds(ended, "The gradient agrees with differences: yes"));
 }
 
 TEST_CASE("a run that fails ends with 1 and says why") {

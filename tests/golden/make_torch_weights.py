@@ -3,8 +3,8 @@
     python make_torch_weights.py        (needs torch and numpy; made with PyTorch 2.15)
 
 Writes torch_weights.safetensors: the state_dict of Model as safetensors.torch.save_file would write it,
-and beside it expected.x [4, 7, 6], expected.sequence [4, 7, 5], expected.scores [4, 3] and
-expected.hidden [4, 4], with which ebb's own layers are compared.
+a GRU of two layers both ways as "gru", and beside it expected.x [4, 7, 6], expected.gru [4, 7, 10],
+expected.sequence [4, 7, 5], expected.scores [4, 3] and expected.hidden [4, 4], with which ebb's own layers are compared.
 """
 
 import os
@@ -42,4 +42,7 @@ arrays |= {
     "expected.hidden": torch.relu(model.fc[0](sequence[:, -1])).detach().numpy(),
     "expected.scores": model.fc(sequence[:, -1]).detach().numpy(),
 }
+gru = torch.nn.GRU(6, 5, num_layers=2, batch_first=True, bidirectional=True)
+arrays |= {"gru." + name: value.numpy() for name, value in gru.state_dict().items()}
+arrays["expected.gru"] = gru(x)[0].detach().numpy()
 write(os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_weights.safetensors"), arrays)

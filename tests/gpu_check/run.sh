@@ -91,7 +91,9 @@ suites() {
 }
 
 examples() {
-  python3 tests/gpu_check/compare_trainings.py "$build/examples" "$out"
+  python3 tests/gpu_check/compare_trainings.py "$build/examples" "$out" || return 1
+  # Its kernel is that of a GPU.
+  [[ -n ${EBB_CUDA_PART:-} ]] || "$build/examples/custom_operator" examples/data/digits.csv cuda
 }
 
 # What CUDA refuses is no error here: tests ask for what it has to refuse. Nor is what lives until the process ends.

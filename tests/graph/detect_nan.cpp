@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
@@ -81,6 +82,16 @@ TEST_CASE("a gradient that becomes NaN is found in backward") {
   CHECK_ERROR(
       loss.backward(), NotANumber,
       "[divide] element [1] of its result f32[2] is NaN, which none of its inputs is " + line(at));
+}
+
+TEST_CASE("a NaN is found where it is made, also when that is computed again") {
+  const Tensor w = Tensor::from({4.f, -1.f}).with_grad();
+  const int at = __LINE__ + 1;
+  const Tensor loss = sum(recompute([](const Tensor& x) { return log(x); }, w));
+  const DetectNan detect;
+  CHECK_ERROR(
+      loss.backward(), NotANumber,
+      "[log] element [1] of its result f32[2] is NaN, which none of its inputs is " + line(at));
 }
 
 TEST_CASE("a far element is found, whatever is copied at once") {

@@ -1,5 +1,5 @@
-# Installs ebb into an empty prefix, compiles the tour and all installed headers against it, and runs the tour. What
-# ebb was built with is not to be found by its user's CMake.
+# Installs ebb into an empty prefix, compiles the tour and an operator of its own against it, and runs them; then a
+# program with the flags that pkg-config tells. What ebb was built with is not to be found by its user's CMake.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(failed)
@@ -11,6 +11,27 @@ endfunction()
 file(REMOVE_RECURSE ${work}/prefix ${work}/consumer)
 run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix --config ${config})
 
+# What has been installed is what the two headers for users include, as the compiler sees it, and nothing else.
+file(WRITE ${work}/toolkit/cuda_runtime.h "")
+file(WRITE ${work}/headers.cpp "#include <ebb/ebb.h>\n#include <ebb/custom_operator.h>\n")
+execute_process(COMMAND ${compiler} -std=c++20 -DEBB_CUDA_KERNELS=1 -I${work}/prefix/include -I${work}/toolkit
+                        -M ${work}/headers.cpp
+                RESULT_VARIABLE failed OUTPUT_VARIABLE seen ERROR_VARIABLE errors)
+if(failed)
+  message(FATAL_ERROR "a public header is not installed: ${errors}")
+endif()
+string(REGEX MATCHALL "[^ \\\n]+" seen "${seen}")
+file(GLOB_RECURSE installed ${work}/prefix/include/*)
+list(LENGTH installed count)
+if(count LESS 100)
+  message(FATAL_ERROR "only ${count} headers are installed")
+endif()
+list(REMOVE_ITEM installed ${seen})
+if(installed)
+  list(JOIN installed " " installed)
+  message(FATAL_ERROR "installed, though no public header includes them: ${installed}")
+endif()
+
 set(flags "")
 if(sanitize)
   set(flags -DCMAKE_CXX_FLAGS=-fsanitize=${sanitize})
@@ -18,6 +39,7 @@ endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/consumer -G ${generator}
     -DCMAKE_BUILD_TYPE=${config} -DCMAKE_CXX_COMPILER=${compiler} -DCMAKE_CXX_COMPILER_LAUNCHER=${launcher} ${flags}
     -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+    -DCMAKE_CUDA_COMPILER=CMAKE_CUDA_COMPILER-NOTFOUND
     "-DCMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}")
 run(${CMAKE_COMMAND} --build ${work}/consumer --config ${config})
 
@@ -57,4 +79,31 @@ expect_warning("the driver finds no device")
 run_tour(${found} EBB_EMULATED_DRIVER=0)
 if(errors MATCHES "CPU is used")
   message(FATAL_ERROR "without a driver nobody misses CUDA: ${errors}")
+endif()
+
+# With pkg-config and a Makefile, by the compiler of the build and by Clang, where they are there.
+if(pkg_config AND make)
+  set(compilers ${compiler})
+  if(clang AND NOT sanitize)
+    list(APPEND compilers ${clang})
+  endif()
+  set(sanitizers "")
+  if(sanitize)
+    set(sanitizers -fsanitize=${sanitize})
+  endif()
+  foreach(one IN LISTS compilers)
+    get_filename_component(name ${one} NAME)
+    set(folder ${work}/makefile/${name})
+    file(REMOVE_RECURSE ${folder})
+    file(MAKE_DIRECTORY ${folder})
+    run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${work}/prefix/${libdir}/pkgconfig
+        ${make} -C ${folder} -f ${CMAKE_CURRENT_LIST_DIR}/consumer/Makefile SOURCES=${CMAKE_CURRENT_LIST_DIR}/consumer
+        "CXX=${launcher} ${one}" "FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Werror ${sanitizers}")
+    run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${work}/prefix/${libdir} ${folder}/program)
+    if(shared)
+      get_filename_component(shared_folder ${shared} DIRECTORY)
+      run(${one} ${folder}/program.o ${shared} -Wl,-rpath,${shared_folder} -o ${folder}/program_shared)
+      run(${folder}/program_shared)
+    endif()
+  endforeach()
 endif()

@@ -55,6 +55,8 @@ inline std::vector<Room> rooms() {
                                              "kernels/cuda/kernels.inc"});
   const std::vector<std::string_view> all_public = {
       "allocator/", "core/", "eager/", "graph/", "optim/", "models/", "ebb.h", "custom_operator.h"};
+  std::vector<std::string_view> at_the_root = all_public;  // kernels of users' functors
+  at_the_root.push_back("kernels/cuda/custom.h");
   std::vector<std::string_view> everything = all_public;
   everything.insert(everything.end(), {"kernels/", "examples/", "tests/"});
   std::vector<std::string_view> for_benchmarks = all_public;
@@ -72,7 +74,7 @@ inline std::vector<Room> rooms() {
       {"kernels/cpu", kKernelFacing},
       {"kernels/cuda", for_cuda},
       {"kernels/cuda/host", for_cuda_host},
-      {"", all_public, true},
+      {"", at_the_root, true},
       {"examples", all_public, false, false},
       {"benchmarks", for_benchmarks, false, false},
       {"tests", everything, false, false},

@@ -2,9 +2,11 @@
 #include "ebb/models/norm.h"
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
@@ -139,6 +141,26 @@ TEST_CASE("a batch norm whose step fails, and one without elements enough, say s
   CHECK_ERROR(layer(Tensor::zeros({2, 2})), ShapeError,
               "[layer_norm] scale and shift must be [2, 2]; inputs are f32[2, 2], f32[2, 3], "
               "f32[2, 3]");
+}
+
+TEST_CASE("second derivatives of rows that hardly vary are computed in float for 16 bits",
+          "[models]") {
+  const auto second = [](DType dtype, const auto& norm) {
+    const float more = 0.5f + 0x1p-8f;
+    const Tensor rows = Tensor::from({{0.5f, more}, {0.5f, 0.5f}, {more, 0.5f}});
+    const Tensor weights = Tensor::from({{1.f, 2.f}, {0.5f, -1.f}, {3.f, 0.25f}});
+    const Tensor x = cast(rows, dtype).with_grad();
+    const Tensor loss = sum(norm(x) * cast(weights, dtype));
+    const Tensor first = gradients(loss, {x}, {.create_graph = true})[0];
+    return values_of(cast(gradients(sum(square(first * 0x1p-10)), {x})[0], DType::f32));
+  };
+  const auto layer = [](const Tensor& x) { return layer_norm(x); };
+  const auto root = [](const Tensor& x) { return rms_norm(x - 0.5); };
+  const auto in_f32 = [&](const auto& norm) { return second(DType::f32, norm); };
+  CHECK(distance(second(DType::f16, layer), in_f32(layer)) < 1e-2);
+  CHECK(distance(second(DType::f16, root), in_f32(root)) < 1e-2);
+  CHECK(distance(second(DType::bf16, layer), in_f32(layer)) < 5e-2);
+  CHECK(distance(second(DType::bf16, root), in_f32(root)) < 5e-2);
 }
 
 }  // namespace ebb::tests

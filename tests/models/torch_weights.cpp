@@ -4,10 +4,13 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
 #include "ebb/core/data/tensor_files.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/gru.h"
 #include "ebb/models/lstm.h"
 #include "ebb/models/mlp.h"
+#include "ebb/models/norm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
@@ -59,6 +62,23 @@ TEST_CASE("weights of PyTorch's LSTM and Linear compute what they computed there
   CHECK_ERROR(load_torch(params, golden.path(), kRules), Error, "assign those of torch_weights()");
 }
 
+TEST_CASE("weights of PyTorch's GRU, both ways, compute what they computed there") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::best());
+  const models::Gru gru(params.scope("own"), 6, {.hidden = 5, .layers = 2, .bidirectional = true});
+  load_torch(params, golden.path(), {{"gru", "own", TorchLayer::gru}});
+  const Tensor x = golden["expected.x"].to(params.device());
+  CHECK(distance(gru(x).sequence, golden["expected.gru"]) < 1e-6);
+
+  Parameters others(Device::cpu());
+  const models::Gru one_way(others, 6, {.hidden = 5, .layers = 2});
+  CHECK_ERROR(load_torch(others, golden.path(), {{"gru", "", TorchLayer::gru}}), FileError,
+              "would be read from \"gru.weight_ih_l1\", f32[15, 10] before it is transposed");
+  CHECK_ERROR(load_torch(others, golden.path(), {{"encoder.lstm", "", TorchLayer::gru}}), FileError,
+              "\"0.bias\", which is f32[20] here, would be read from "
+              "\"encoder.lstm.bias_ih_l0\", f32[20]");
+}
+
 TEST_CASE("weights of PyTorch's are converted to the dtype of the parameters, a sum once") {
   const Golden golden("torch_weights");
   Parameters params(Device::cpu(), {}, DType::f64);
@@ -104,6 +124,56 @@ TEST_CASE("what keeps its layout keeps its values, running statistics among them
   for (const char* name : {"norm.weight", "norm.bias", "norm.running_mean", "norm.running_var",
                            "conv.weight", "conv.bias"})
     CHECK(bit_equal(params[name], golden[name]));
+}
+
+TEST_CASE("weights of PyTorch's normalisations have the names of those here") {
+  const Golden golden("torch_weights");
+  Parameters params(Device::cpu());
+  const models::BatchNorm batch(params.scope("batch"), 4);
+  const models::LayerNorm layer(params.scope("layer"), 4);
+  const models::GroupNorm group(params.scope("group"), 2, 4);
+  const TemporaryFolder folder;
+  const std::string file = folder.path("norms.safetensors");
+  TensorsByName in_torch{{"n.num_batches_tracked", Tensor::from({7})}};
+  for (const char* name : {"weight", "bias", "running_mean", "running_var"})
+    in_torch["b." + std::string(name)] = golden["norm." + std::string(name)];
+  for (const char* name : {"weight", "bias"})
+    in_torch["n." + std::string(name)] = golden["norm." + std::string(name)];
+  in_torch["g.weight"] = golden["norm.weight"];  // PyTorch's bias=False
+  params["group.shift"].impl()->storage->fill(1);
+  save_safetensors(file, in_torch);
+  load_torch(params, file,
+             {{"b", "batch", TorchLayer::norm},
+              {"n", "layer", TorchLayer::norm},
+              {"g", "group", TorchLayer::norm}});
+  for (const char* name : {"batch.scale", "layer.scale", "group.scale"})
+    CHECK(bit_equal(params[name], golden["norm.weight"]));
+  for (const char* name : {"batch.shift", "layer.shift"})
+    CHECK(bit_equal(params[name], golden["norm.bias"]));
+  CHECK(bit_equal(params["batch.running_mean"], golden["norm.running_mean"]));
+  CHECK(bit_equal(params["batch.running_variance"], golden["norm.running_var"]));
+  CHECK(params["group.shift"].to_vector<float>() == std::vector<float>(4, 0));
+}
+
+TEST_CASE("weights of PyTorch's LSTM in both directions have their places here") {
+  Parameters there(Device::cpu(), Seed{1}), here(Device::cpu(), Seed{2});
+  const models::LstmOptions options{.hidden = 3, .layers = 2, .bidirectional = true};
+  const models::Lstm of_torch(there, 2, options), lstm(here, 2, options);
+  TensorsByName in_torch;  // as tests/golden/make_recurrent.py takes them apart
+  for (const char* layer : {"0", "1"})
+    for (const char* way : {"", "reverse."}) {
+      const std::string from = std::string(layer) + '.' + way;
+      const std::string to = std::string("_l") + layer + (*way ? "_reverse" : "");
+      in_torch["rnn.weight_ih" + to] = transpose(there[from + "input"].detach());
+      in_torch["rnn.weight_hh" + to] = transpose(there[from + "recurrent"].detach());
+      in_torch["rnn.bias_ih" + to] = there[from + "bias"].detach();
+      in_torch["rnn.bias_hh" + to] = Tensor::zeros({12});
+    }
+  const TemporaryFolder folder;
+  const std::string file = folder.path("lstm.safetensors");
+  save_safetensors(file, in_torch);
+  load_torch(here, file, {{"rnn", "", TorchLayer::lstm}});
+  for (const auto& [name, tensor] : here.entries()) CHECK(bit_equal(tensor, there[name]));
 }
 
 TEST_CASE("weights that do not fit change nothing, and the message lists both sides") {

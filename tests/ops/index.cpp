@@ -167,7 +167,7 @@ TEST_CASE("indices that make no sense are refused, in words") {
               "more than 6 axes");
   CHECK_ERROR(embedding(Tensor::zeros({3}), indices), ShapeError, "embedding takes a table");
   CHECK_ERROR(index_add(x, indices, Tensor::zeros({3, 3})), ShapeError,
-              "the first shape is not that of the parts");
+              "[index_add] the values have not the shape of the parts");
   CHECK_ERROR(gather(x, 1, x), ShapeError, "[gather] indices must be i32 or i64");
   CHECK_ERROR(gather(x, 2, indices), ShapeError, "[gather] there is no axis 2");
   CHECK_ERROR(

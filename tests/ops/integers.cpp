@@ -5,6 +5,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -102,6 +103,20 @@ TEST_CASE("A number beside integers is one of them, on either side") {
   Tensor y = cast(x, DType::i64);
   y *= 0x1p40;
   CHECK(y.item<std::int64_t>({1}) == std::int64_t{7} << 40);
+}
+
+TEST_CASE(
+    "the gradient of a remainder is the quotient that it leaves, also where a / b is rounded") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Tensor a = Tensor::full({4}, 1, dtype);
+    const Tensor b = cast(Tensor::from({0.1, 0.2, 1.0 / 3, -0.1}), dtype).with_grad();
+    const auto quotient = cast(-floor_divide(a, b.detach()), DType::f64).to_vector<double>();
+    const auto gradient = [&](const Tensor& y) {
+      return cast(gradients(sum(y), {b})[0], DType::f64).to_vector<double>();
+    };
+    CHECK(gradient(remainder(a, b)) == quotient);
+    CHECK(gradient(remainder(1, b)) == quotient);
+  }
 }
 
 TEST_CASE("floor_divide of floats is what remainder leaves, at zeros and infinities as in NumPy") {

@@ -1,7 +1,9 @@
 // Whether what definitions keep for their gradients is worth the memory.
 #include <cstring>
 
+#include "ebb/core/kernels/recurrent.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
@@ -136,6 +138,7 @@ TEST_CASE("A gradient rule reads all that its definition keeps for it, and nothi
   for (const Sample& sample : all_samples(DType::f64)) {
     const OpDef& op = *sample.op;
     if (sample.order == 0 || !op.gradient) continue;
+    const bool is_recurrent = sample.op == &lstm_op || sample.op == &gru_op;
     const RecordedSample recorded(sample, DType::f64, false);
     const Rule rule(sample, recorded);
     // Without a choice by what is wanted, what any of the gradients reads has to be kept.
@@ -152,17 +155,17 @@ TEST_CASE("A gradient rule reads all that its definition keeps for it, and nothi
       for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
         INFO(where() << ", input " << i);
         const bool reads = rule.gradients(wants, static_cast<int>(i), -1) != expected;
-        // lstm keeps its biases unread: where they stand depends on attributes, and they are
-        // parameters, which live anyway.
-        const bool is_bias = sample.op == &lstm_op && rule.inputs[i].rank() == 1;
+        // lstm and gru keep their biases unread: where they stand depends on attributes, and they
+        // are parameters, which live anyway.
+        const bool is_bias = is_recurrent && rule.inputs[i].rank() == 1;
         CHECK((reads || is_bias) == keeps_input(op, i, wants));
       }
       for (std::size_t i = 0; i < rule.outputs.size(); ++i) {
         INFO(where() << ", output " << i);
         const bool reads = rule.gradients(wants, -1, static_cast<int>(i)) != expected;
-        // lstm keeps its sequence, of which no state counts where all sequences have one step.
-        const bool may_be_short = i == 0 && sample.op == &lstm_op &&
-                                  rule.node.attributes.get<LstmAttributes>().has_lengths;
+        // They keep their sequence, of which no state counts where all sequences have one step.
+        const bool may_be_short =
+            i == 0 && is_recurrent && rule.node.attributes.get<RecurrentAttributes>().has_lengths;
         CHECK((reads || may_be_short) == keeps_output(op, i, wants));
       }
     }

@@ -3,6 +3,7 @@
 
 #include "ebb/core/ops/attention.h"
 #include "ebb/core/ops/conv.h"
+#include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/tests/catch.h"
@@ -124,6 +125,8 @@ TEST_CASE("A kernel never takes memory from the heap") {
                                           &dense_backward_op,
                                           &lstm_op,
                                           &lstm_backward_op,
+                                          &gru_op,
+                                          &gru_backward_op,
                                           &conv2d_op,
                                           &conv2d_input_gradient_op,
                                           &attention_op,

@@ -1,16 +1,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <thread>
 
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/order.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
-#include "ebb/core/parameters/initializer.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
+#include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
@@ -28,13 +31,6 @@ double deviation_of(const Doubles& values) {
   double total = 0;
   for (const double value : values) total += (value - mean) * (value - mean);
   return std::sqrt(total / static_cast<double>(values.size()));
-}
-
-Doubles initial(const Initializer& initializer, Seed seed, std::string_view name,
-                std::int64_t count) {
-  Doubles values(static_cast<std::size_t>(count));
-  detail::draw_initial_values(initializer, seed, name, {DType::f64, {count}}, values.data());
-  return values;
 }
 
 }  // namespace
@@ -138,41 +134,49 @@ TEST_CASE("A graph's lstm draws anew in every run, of captured sequences as well
   CHECK(session.run(result.sequence).to_vector<float>() != first);
 }
 
-TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f64 ones rounded") {
-  const Initializer normal = initializers::normal(0, 1);
-  const Doubles values = initial(normal, {3}, "dense.weight", 100);
-  CHECK(initial(normal, {3}, "dense.weight", 100) == values);
-  CHECK(initial(normal, {4}, "dense.weight", 100) != values);
-  CHECK(initial(normal, {3}, "dense.bias", 100) != values);
-  const Doubles longer = initial(normal, {3}, "dense.weight", 200);
-  CHECK(std::equal(values.begin(), values.end(), longer.begin()));
-  std::vector<float> single(100);
-  detail::draw_initial_values(normal, {3}, "dense.weight", {DType::f32, {100}}, single.data());
-  for (std::size_t i = 0; i < single.size(); ++i) CHECK(single[i] == static_cast<float>(values[i]));
+TEST_CASE("A permutation has each number once, in another order each time") {
+  set_seed(Seed{5});
+  const auto of = [](const Tensor& order) { return order.to_vector<std::int64_t>(); };
+  CHECK(permutation(0).shape() == Shape{0});
+  CHECK(of(permutation(1)) == std::vector<std::int64_t>{0});
+  std::vector<std::int64_t> expected(1000);
+  std::iota(expected.begin(), expected.end(), 0);
+  set_seed(Seed{5});
+  const Tensor drawn = permutation(1000);
+  CHECK(of(drawn) != expected);
+  CHECK(of(permutation(1000)) != of(drawn));
+  CHECK(of(sort(drawn)) == expected);
+  set_seed(Seed{5});
+  CHECK(of(permutation(1000)) == of(drawn));
 }
 
-TEST_CASE("Initial values have the spread their initializer states") {
-  constexpr std::int64_t kCount = 50'000;
-  const Doubles uniform = initial(initializers::uniform(-2, 4), {1}, "a", kCount);
-  CHECK(*std::min_element(uniform.begin(), uniform.end()) >= -2);
-  CHECK(*std::max_element(uniform.begin(), uniform.end()) < 4);
-  CHECK(std::abs(mean_of(uniform) - 1) < 0.05);
-  const Doubles normal = initial(initializers::normal(5, 0.5), {1}, "b", kCount);
-  CHECK(std::abs(mean_of(normal) - 5) < 0.01);
-  CHECK(std::abs(deviation_of(normal) - 0.5) < 0.01);
-  const Doubles glorot = initial(initializers::glorot_uniform(30, 24), {1}, "c", kCount);
-  CHECK(std::abs(*std::max_element(glorot.begin(), glorot.end()) - 1.0 / 3) < 0.001);
-  const Doubles he = initial(initializers::he_normal(50), {1}, "d", kCount);
-  CHECK(std::abs(deviation_of(he) - 0.2) < 0.005);
-  CHECK(initial(initializers::constant(1.5), {1}, "e", 3) == Doubles{1.5, 1.5, 1.5});
+TEST_CASE("Each order of four numbers is drawn as often as the others") {
+  set_seed(Seed{11});
+  std::map<std::vector<std::int64_t>, int> times;
+  constexpr int kDraws = 4800;
+  for (int i = 0; i < kDraws; ++i) ++times[permutation(4).to_vector<std::int64_t>()];
+  REQUIRE(times.size() == 24);
+  double deviation = 0;  // chi squared of 23 degrees of freedom: above 60 once in 27,000
+  for (const auto& [order, count] : times)
+    deviation += (count - kDraws / 24.) * (count - kDraws / 24.) / (kDraws / 24.);
+  CHECK(deviation < 60);
 }
 
-TEST_CASE("The first initial values of a seed are what they have always been") {
-  // From tests/ops/initial_values.py, which draws them with integers of any size.
-  const Doubles uniform = initial(initializers::uniform(0, 1), {7}, "hidden.weight", 4);
-  const Doubles expected = {0.08577840746208332, 0.3862350197480978, 0.16701123403677098,
-                            0.3325304715874624};
-  CHECK(uniform == expected);
+TEST_CASE("A graph draws another permutation in each run, and the same for the same seed") {
+  Graph graph;
+  const Tensor order = permutation(graph, 100);
+  const auto runs = [&](std::uint64_t seed) {
+    Session session(graph, {.seed = Seed{seed}});
+    std::vector<std::vector<std::int64_t>> all;
+    for (int i = 0; i < 2; ++i) all.push_back(session.run(order).to_vector<std::int64_t>());
+    return all;
+  };
+  const auto first = runs(1);
+  CHECK(first[0] != first[1]);
+  CHECK(runs(1) == first);
+  CHECK(runs(2)[0] != first[0]);
+  CHECK(sort(Tensor::from(first[0])).to_vector<std::int64_t>() ==
+        arange(100).to_vector<std::int64_t>());
 }
 
 }  // namespace ebb::tests

@@ -22,7 +22,7 @@ std::vector<Reference> all_references() {
   add_loss_references(references);
   add_norm_references(references);
   add_random_references(references);
-  add_lstm_references(references);
+  add_recurrent_references(references);
   add_shape_references(references);
   add_index_references(references);
   add_sequence_references(references);

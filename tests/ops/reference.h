@@ -61,7 +61,7 @@ void add_attention_references(std::vector<Reference>& references);
 void add_loss_references(std::vector<Reference>& references);
 void add_norm_references(std::vector<Reference>& references);
 void add_random_references(std::vector<Reference>& references);
-void add_lstm_references(std::vector<Reference>& references);
+void add_recurrent_references(std::vector<Reference>& references);
 void add_shape_references(std::vector<Reference>& references);
 void add_index_references(std::vector<Reference>& references);
 void add_sequence_references(std::vector<Reference>& references);

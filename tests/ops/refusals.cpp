@@ -5,6 +5,9 @@
 #include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/gru.h"
+#include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -271,6 +274,57 @@ TEST_CASE("What was open when tensors were joined is compared when it is fed") {
   CHECK_ERROR(session.run(w, {{x, f32({2, 3})}}), ShapeError,
               "[squeeze] axis 1 is not of size 1; the input is f32[1, 2, 3]");
   CHECK(session.run(w, {{x, f32({1, 3})}}).shape() == Shape{1, 3});
+}
+
+TEST_CASE("Functions that apply other operators are named in what they refuse") {
+  const Tensor x = Tensor::zeros({2, 3}), none;
+  const Tensor indices = Tensor::from({{0, 1, 0}}), row = Tensor::from({0, 1});
+  const int run = __LINE__ + 1;
+  const auto wrong = [&] { return scatter_add(x, 0, indices, Tensor::zeros({2, 3})); };
+  CHECK_ERROR(wrong(), ShapeError,
+              "[scatter_add] updates must have the shape of the indices; inputs are f32[2, 3], "
+              "i32[1, 3], f32[2, 3]");
+  CHECK_ERROR(wrong(), ShapeError, "refusals.cpp:" + std::to_string(run));
+  CHECK_ERROR(scatter_add(x, 2, indices, x), ShapeError, "[scatter_add] there is no axis 2");
+  CHECK_ERROR(scatter_add(x, 0, x, x), ShapeError, "[scatter_add] indices must be i32 or i64");
+  CHECK_ERROR(scatter_add(x, 0, row, x), ShapeError, "[scatter_add] indices must have the shape");
+  CHECK_ERROR(scatter_add(x, 0, indices, none), Error, "[scatter_add] an input is a tensor that");
+  CHECK_ERROR(scatter_add(x, 0, indices, cast(Tensor::zeros({1, 3}), DType::f64)), ShapeError,
+              "[scatter_add] takes inputs of one dtype");
+  const int added = __LINE__ + 1;
+  const auto other = [&] { return index_add(x, row, Tensor::zeros({3, 3})); };
+  CHECK_ERROR(other(), ShapeError,
+              "[index_add] the values have not the shape of the parts; inputs are f32[2, 3], "
+              "i32[2], f32[3, 3]");
+  CHECK_ERROR(other(), ShapeError, "refusals.cpp:" + std::to_string(added));
+  CHECK_ERROR(index_add(x, row, x, 2), ShapeError, "[index_add] there is no axis 2");
+  CHECK_ERROR(index_add(cast(x, DType::i32), row, x), ShapeError, "[index_add] takes f32, f64");
+  CHECK_ERROR(index_add(x, x, x), ShapeError, "[index_add] indices must be i32 or i64");
+  CHECK_ERROR(ones_like(none), Error, "[ones_like] an input is a tensor that holds nothing");
+  CHECK_ERROR(zeros_like(2), Error, "[zeros_like] takes a tensor here, not a number");
+  CHECK_ERROR(full_like(none, 2), Error, "[full_like] an input is a tensor that holds nothing");
+  const int counted = __LINE__ + 1;
+  const auto negative = [] { return permutation(-1); };
+  CHECK_ERROR(negative(), Error, "[permutation] takes a count from 0 on, not -1");
+  CHECK_ERROR(negative(), Error, "refusals.cpp:" + std::to_string(counted));
+}
+
+TEST_CASE("gru says which layer does not fit") {
+  const auto f32 = [](const Shape& shape) { return Tensor::zeros(shape); };
+  const Tensor x = f32({2, 5, 3});
+  const GruWeights first{f32({3, 12}), f32({4, 12}), f32({16})};
+  const GruWeights weights[] = {first, first};
+  CHECK_ERROR(
+      gru(x, weights), ShapeError,
+      "[gru] the weights of layer 1 must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]");
+  CHECK_ERROR(gru(x, weights), ShapeError, "refusals.cpp:" + std::to_string(__LINE__));
+  CHECK_ERROR(gru(f32({2, 3}), {weights, 1}), ShapeError, "[gru] takes x [batch, time, in]");
+  CHECK_ERROR(gru(x, {}), Error, "[gru] takes at least one layer");
+  CHECK_ERROR(gru(x, {weights, 1}, {.dropout = 1}), Error, "[gru] takes a dropout in [0, 1)");
+  CHECK_ERROR(gru(x, {weights, 1}, {.hidden = f32({1, 3, 4})}), ShapeError,
+              "[gru] the state must be [layers, batch, hidden]");
+  const GruWeights of_lstm[] = {{f32({3, 16}), f32({4, 16}), f32({16})}};
+  CHECK_ERROR(gru(x, of_lstm), ShapeError, "[gru] the weights of layer 0 must be");
 }
 
 TEST_CASE("lstm says which layer does not fit") {

@@ -35,7 +35,7 @@ std::vector<Sample> all_samples(DType dtype) {
   add_loss_samples(samples);
   add_norm_samples(samples, dtype);
   add_random_samples(samples, dtype);
-  add_lstm_samples(samples, dtype);
+  add_recurrent_samples(samples, dtype);
   add_shape_samples(samples);
   add_index_samples(samples);
   add_sequence_samples(samples);

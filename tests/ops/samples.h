@@ -80,7 +80,7 @@ void add_loss_samples(std::vector<Sample>& samples);
 void add_cross_entropy_samples(std::vector<Sample>& samples);  // by that of losses
 void add_norm_samples(std::vector<Sample>& samples, DType dtype);
 void add_random_samples(std::vector<Sample>& samples, DType dtype);
-void add_lstm_samples(std::vector<Sample>& samples, DType dtype);
+void add_recurrent_samples(std::vector<Sample>& samples, DType dtype);
 void add_shape_samples(std::vector<Sample>& samples);
 void add_index_samples(std::vector<Sample>& samples);
 void add_sequence_samples(std::vector<Sample>& samples);

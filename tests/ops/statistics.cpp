@@ -144,6 +144,27 @@ TEST_CASE("where a statistic has no slope its gradient is 0") {
                  [](const Tensor& x) { return logsumexp(x, 1); }) == Floats{0, 0, 0, 1});
 }
 
+TEST_CASE("gradients of 16 bits are those of f32 far from zero too, rounded") {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    Floats values;
+    for (int i = 0; i < 40; ++i) values.push_back(96 + 0.5f * static_cast<float>(i % 5));
+    values[7] = 97;
+    const Tensor x = cast(Tensor::from(values, {5, 8}), dtype), wide = cast(x, DType::f32);
+    const auto check = [&](const auto& f) {
+      const auto gradient = [&](const Tensor& of) {
+        const Tensor at = of.with_grad();
+        return doubles(gradients(sum(f(at)), {at})[0]);
+      };
+      const Doubles found = gradient(x), right = gradient(wide);
+      for (std::size_t i = 0; i < right.size(); ++i)
+        CHECK(std::abs(found[i] - right[i]) < 0.01 * std::abs(right[i]) + 1e-4);
+    };
+    check([](const Tensor& z) { return logsumexp(z, 1); });
+    check([](const Tensor& z) { return variance(z, 1); });
+    check([](const Tensor& z) { return standard_deviation(z, 0); });
+  }
+}
+
 TEST_CASE("the largest size is a norm too") {
   const Tensor x = Tensor::from({{1.f, -5.f, 2.f}, {4.f, 0.f, -3.f}});
   CHECK(norm(x, {.p = kInfinity, .axes = {1}, .keep = true}).to_vector<float>() == Floats{5, 4});

@@ -234,6 +234,8 @@ TEST_CASE("cast cuts towards integers, and its gradient passes between floats on
 }
 
 TEST_CASE("fill_like makes tensors of every dtype") {
+  CHECK(full_like(Tensor::from({1, 2}), 7).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{7, 7});
   CHECK(fill_like(Tensor::from({1, 2}), 7).to_vector<std::int32_t>() ==
         std::vector<std::int32_t>{7, 7});
   CHECK(fill_like(Tensor::zeros({2}, DType::u8), 3).to_vector<std::uint8_t>() ==

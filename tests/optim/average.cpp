@@ -1,11 +1,14 @@
 // Moving averages of parameters: their names, what a swap exchanges, files, and memory.
 #include "ebb/optim/average.h"
 
+#include <limits>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/optim/train.h"
@@ -165,6 +168,14 @@ TEST_CASE("averages are one copy, counted as parameters, and an update in place 
   average.update();
   CHECK(peak.bytes() - after.allocated.current == 512);  // the decay
   CHECK(memory::stats(Device::cpu()).allocated.current == after.allocated.current);
+}
+
+TEST_CASE("a NaN that enters an average is found", "[optim][average]") {
+  const Parameters p = eager_parameters();
+  const MovingAverage average(p);
+  assign(p["x"], std::numeric_limits<double>::quiet_NaN());
+  const DetectNan detect;
+  CHECK_ERROR(average.update(), NotANumber, "[average_update] element [0]");
 }
 
 }  // namespace ebb::tests

@@ -6,6 +6,7 @@
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adam.h"
@@ -341,6 +342,20 @@ TEST_CASE("names of rules, slots and optimizers leave those of slots readable", 
   }
   CHECK_ERROR(own<Named>(0.1, "rule", "accumulated"), Error, "cannot name a slot");
   CHECK_ERROR(optim::Optimizer(nullptr, 0.1), Error, "not a null pointer");
+}
+
+TEST_CASE("a NaN is found in the operator of the rule that makes it, and nothing is written",
+          "[optim][rule]") {
+  const Parameters p(Device::cpu());
+  const Tensor w = p.declare("w", {2}, initializers::constant(1));
+  const auto optimizer = scripted([](const optim::RuleInput& in) -> optim::RuleResult {
+    return {in.parameter - sqrt(in.gradient - 9), {Tensor(), Tensor()}};
+  });
+  {
+    const DetectNan detect;
+    CHECK_ERROR(optimizer.minimize(sum(square(w)), p), NotANumber, "[sqrt] element [0]");
+  }
+  CHECK(w.detach().to_vector<float>() == std::vector<float>{1, 1});
 }
 
 }  // namespace ebb::tests

@@ -6,7 +6,7 @@
 #pragma once
 #include <limits>
 
-#include "ebb/kernels/cuda/host/lstm_layout.h"
+#include "ebb/kernels/cuda/host/recurrent_layout.h"
 
 namespace ebb::cuda {
 
@@ -19,7 +19,7 @@ namespace ebb::cuda {
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 
-  CudnnLayerBytes(const LstmSizes& size, std::int64_t layer, bool keep) noexcept {
+  CudnnLayerBytes(const RecurrentSizes& size, std::int64_t layer, bool keep) noexcept {
     const auto bytes = [&](std::int64_t elements) {
       return static_cast<std::size_t>(elements) * size_of(size.dtype);
     };
@@ -29,7 +29,7 @@ struct CudnnLayerBytes {
     reserve = keep ? bytes(5 * size.steps() + 8 * size.state()) + kRoom : 0;
   }
   // Of the layers above the first, which are alike, and the first.
-  static CudnnLayerBytes largest(const LstmSizes& size, bool keep) noexcept {
+  static CudnnLayerBytes largest(const RecurrentSizes& size, bool keep) noexcept {
     CudnnLayerBytes first(size, 0, keep);
     const CudnnLayerBytes other(size, size.layers == 1 ? 0 : 1, keep);
     first.weights = std::max(first.weights, other.weights);
@@ -39,9 +39,9 @@ struct CudnnLayerBytes {
 };
 
 // Whether cuDNN is to compute it, where its demands turn out to be within the bounds.
-inline bool suits_cudnn(const LstmSizes& size, const memory::Profile* profile) noexcept {
+inline bool suits_cudnn(const RecurrentSizes& size, const memory::Profile* profile) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return profile != nullptr && profile->has_cudnn &&
+  return profile != nullptr && profile->has_cudnn && size.has_cell &&
          (size.dtype != DType::bf16 || profile->has_cudnn_bf16) && size.steps() > 0 &&
          !size.has_lengths && size.in > 0 && size.rows() <= kMost / std::max(size.in, size.gates());
 }
@@ -51,13 +51,13 @@ inline constexpr std::size_t kCudnnAlignment = 256;
 // Of each layer cuDNN's reserve; of all but the last the hidden states [time, batch, hidden].
 template <class T>
 struct CudnnReserve {
-  LstmSizes size;
+  RecurrentSizes size;
   std::byte* opaque;
   std::size_t layer_bytes;
   T* all_hidden;
   std::size_t bytes;
 
-  CudnnReserve(const LstmSizes& sizes, void* base) noexcept : size(sizes) {
+  CudnnReserve(const RecurrentSizes& sizes, void* base) noexcept : size(sizes) {
     // Layers begin at multiples of the alignment.
     layer_bytes = (CudnnLayerBytes(size, 0, true).reserve + kCudnnAlignment - 1) / kCudnnAlignment *
                   kCudnnAlignment;
@@ -78,10 +78,10 @@ struct CudnnForwardSpace {
   std::byte *weights, *work;  // cuDNN's
   T* x;                       // [time, batch, in]
   T* y;                       // [time, batch, hidden] of the last layer
-  T* hidden[2];               // as in LstmForwardSpace
+  T* hidden[2];               // as in RecurrentForwardSpace
   std::size_t bytes;
 
-  CudnnForwardSpace(const LstmSizes& size, bool keep, void* base) noexcept {
+  CudnnForwardSpace(const RecurrentSizes& size, bool keep, void* base) noexcept {
     const CudnnLayerBytes layer = CudnnLayerBytes::largest(size, keep);
     Carver carver(base);
     weights = carver.take_bytes(layer.weights, kCudnnAlignment);
@@ -105,7 +105,7 @@ struct CudnnBackwardSpace {
   T* dx;               // [time, batch, in]
   std::size_t bytes;
 
-  CudnnBackwardSpace(const LstmSizes& size, bool destroys, void* base) noexcept {
+  CudnnBackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
     const CudnnLayerBytes layer = CudnnLayerBytes::largest(size, true);
     Carver carver(base);
     weights = carver.take_bytes(layer.weights, kCudnnAlignment);

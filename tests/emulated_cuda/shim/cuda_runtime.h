@@ -27,6 +27,9 @@ struct KernelCall {
 
 extern "C" EMULATED_HIDDEN cudaError_t ebb_emulated_launch(const cudaLaunchConfig_t* config,
                                                            const ebb::emulated::KernelCall* call);
+#if defined(EBB_EMULATED_OUTSIDE)  // ../outside.h
+extern "C" void ebb_emulated_arrive();
+#endif
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
@@ -39,6 +42,9 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const ebb::emulated::KernelCall call = {
       reinterpret_cast<const void*>(kernel),
       [](const void* function, const void* values) {
+#if defined(EBB_EMULATED_OUTSIDE)
+        ebb_emulated_arrive();
+#endif
         std::apply(reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(function)),
                    *static_cast<const Tuple*>(values));
       },

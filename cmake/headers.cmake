@@ -1,0 +1,23 @@
+# Which headers of ours a file includes, by the lines that say so.
+
+# ebb_headers_of(<result> <file>...): those files and all that they include of ebb, in turn; below the source folder, sorted.
+# CMake runs again when one of them changes.
+function(ebb_headers_of result)
+  set(found ${ARGN})
+  set(unread ${found})
+  while(unread)
+    list(POP_FRONT unread header)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${header} lines REGEX "^ *# *include \"ebb/")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^ *# *include \"ebb/([^\"]+)\".*" "\\1" included "${line}")
+      if(NOT included IN_LIST found)
+        list(APPEND found ${included})
+        list(APPEND unread ${included})
+      endif()
+    endforeach()
+  endwhile()
+  list(SORT found)
+  list(TRANSFORM found PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,93 @@
+#include "ebb/core/data/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "ebb/core/base/error.h"
+
+namespace ebb {
+
+namespace {
+
+constexpr std::size_t kColumns = 79;  // in the eightieth some terminals begin a new line
+
+std::string formatted(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+double since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+std::string duration(double seconds) {
+  if (seconds < 9.95) return formatted("%.1f s", seconds);
+  if (seconds < 119.5) return formatted("%.0f s", seconds);
+  if (seconds < 7170) return formatted("%.0f min", seconds / 60);
+  return formatted("%.1f h", seconds / 3600);
+}
+
+}  // namespace
+
+Progress::Progress(std::int64_t steps, const ProgressOptions& options, CallSite site)
+    : out_(options.out ? *options.out : std::cerr),
+      terminal_(options.terminal.value_or(!options.out && isatty(STDERR_FILENO) == 1)),
+      between_(options.seconds.value_or(terminal_ ? 0.1 : 10)),
+      label_(options.label.empty() ? "" : options.label + ' '),
+      steps_(steps) {
+  if (steps < 0)
+    throw Error(
+        detail::message("progress", "steps = " + std::to_string(steps) + " is below 0", site));
+  if (!(between_ >= 0))
+    throw Error(detail::message(
+        "progress", "seconds = " + std::to_string(between_) + " is not at least 0", site));
+}
+
+Progress::~Progress() {
+  try {
+    finish();
+  } catch (...) {  // of a stream that throws: what cannot be shown is not
+  }
+}
+
+std::string Progress::line(double seconds, bool is_last) const {
+  std::string text = label_ + std::to_string(done_);
+  if (steps_ > 0) {
+    const double part = static_cast<double>(done_) / static_cast<double>(steps_);
+    text += '/' + std::to_string(steps_) + formatted("  %.0f %%", 100 * part);
+  }
+  if (loss_) text += formatted("  loss %.4g", *loss_);
+  const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
+  if (rate > 0) text += formatted(rate < 10 ? "  %.2f steps/s" : "  %.0f steps/s", rate);
+  if (is_last)
+    text += "  " + duration(seconds);
+  else if (rate > 0 && steps_ > done_)
+    text += "  " + duration(static_cast<double>(steps_ - done_) / rate) + " left";
+  return text;
+}
+
+void Progress::write(const std::string& line, bool ends) {
+  if (terminal_)
+    out_ << "\r\033[K" << line.substr(0, kColumns) << (ends ? "\n" : "") << std::flush;
+  else
+    out_ << line << '\n' << std::flush;
+}
+
+void Progress::step(std::optional<double> loss) {
+  ++done_;
+  if (loss) loss_ = loss;
+  if (finished_ || since(shown_) < between_) return;
+  write(line(since(start_), false), false);
+  shown_ = Clock::now();
+}
+
+void Progress::finish() {
+  if (finished_) return;
+  finished_ = true;
+  if (done_ > 0) write(line(since(start_), true), true);
+}
+
+}  // namespace ebb

@@ -1,0 +1,53 @@
+#pragma once
+#include "ebb/core/base/host_device.h"
+#include "ebb/core/kernels/recurrent.h"
+
+namespace ebb {
+
+// Where forward inputs and backward outputs of a stack are. The backward outputs leave out those
+// without a gradient, `draw` and `lengths`.
+struct RecurrentOperands {
+  std::int64_t h0 = -1, c0 = -1, draw = -1, lengths = -1, weights, count;
+  std::size_t reserve;  // of the forward outputs, behind the states
+
+  explicit RecurrentOperands(const RecurrentAttributes& attributes) noexcept {
+    std::int64_t next = 1;
+    if (attributes.has_state != 0) {
+      h0 = next++;
+      if (attributes.has_cell()) c0 = next++;
+    }
+    if (attributes.dropout > 0) draw = next++;
+    if (attributes.has_lengths != 0) lengths = next++;
+    weights = next;
+    count = weights + 3 * attributes.layers;
+    reserve = attributes.has_cell() ? 3 : 2;
+  }
+  std::size_t w(std::int64_t layer) const noexcept {
+    return static_cast<std::size_t>(weights + 3 * layer);
+  }
+  std::size_t r(std::int64_t layer) const noexcept { return w(layer) + 1; }
+  std::size_t b(std::int64_t layer) const noexcept { return w(layer) + 2; }
+  bool has_gradient(std::int64_t input) const noexcept { return input != draw && input != lengths; }
+  // The place among backward's outputs of the gradient of a forward input.
+  std::size_t gradient(std::size_t input) const noexcept {
+    const auto before = [&](std::int64_t left_out) {
+      return left_out >= 0 && input > static_cast<std::size_t>(left_out) ? std::size_t{1} : 0;
+    };
+    return input - before(draw) - before(lengths);
+  }
+};
+
+// How many steps of a row count.
+struct RowLength {
+  std::int64_t steps;
+  bool is_valid;
+};
+// lengths: null where all do.
+EBB_HOST_DEVICE inline RowLength row_length(const std::int64_t* lengths, std::int64_t row,
+                                            std::int64_t time) {
+  if (lengths == nullptr) return {time, true};
+  const bool is_valid = lengths[row] >= 0 && lengths[row] <= time;
+  return {is_valid ? lengths[row] : time, is_valid};
+}
+
+}  // namespace ebb

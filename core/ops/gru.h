@@ -1,0 +1,45 @@
+#pragma once
+#include <span>
+
+#include "ebb/core/ops/random.h"
+#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/tensor/operand.h"
+
+namespace ebb {
+
+// One layer's weights; the gates stand side by side in the order r, z, n.
+struct GruWeights {
+  Tensor input;      // [in, 3 hidden]
+  Tensor recurrent;  // [hidden, 3 hidden]
+  Tensor bias;       // [4 hidden]: r, z, n, and that of what r multiplies
+};
+
+// How a stack of layers goes over its sequences: as LstmPassOptions, without cells.
+struct GruPassOptions {
+  double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
+  Phase phase = Phase::inference;
+  Tensor hidden = {};   // the state before the first step, [layers, batch, hidden]; or zeros
+  Tensor lengths = {};  // how many steps of each sequence count, [batch] of integers; or all
+};
+
+struct GruResult {
+  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step
+  Tensor hidden;    // [layers, batch, hidden]: the state after the last step
+};
+
+// A stack of GRU layers over whole sequences x [batch, time, in], floating. For each layer
+//   r, z = sigmoid(x_t W + h_{t-1} R + b),  q = h_{t-1} R_n + b_q,
+//   n = tanh(x_t W_n + b_n + r q),  h_t = (1 - z) n + z h_{t-1}
+// (Cho et al., EMNLP 2014, with r behind the product as in cuDNN, PyTorch and Keras, which call it
+// reset_after). One operator, and one for its gradient, which has no derivative of its own. Any
+// number of layers. Throws ShapeError; Error for no layer, or a dropout outside [0, 1).
+GruResult gru(const Operand& x, std::span<const GruWeights> layers,
+              const GruPassOptions& options = {});
+
+// One step of one layer, x [batch, in]: the state [batch, hidden] that follows `hidden`, or zeros
+// where that holds nothing. Throws as gru does.
+Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights);
+
+extern const OpDef gru_op, gru_backward_op;
+
+}  // namespace ebb

@@ -1,0 +1,144 @@
+#include "ebb/core/ops/recurrent.h"
+
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/kernels/recurrent_operands.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/gru.h"
+#include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/random/random.h"
+
+namespace ebb::detail {
+namespace {
+
+using Values = InlineVector<Tensor, 16>;
+using ValueInputs = InlineVector<Input, 16>;
+
+ValueInputs inputs_of(const Values& values) { return ValueInputs(values.begin(), values.end()); }
+// The same of values that nobody reads again.
+ValueInputs inputs_of(Values&& values) {
+  return ValueInputs(std::make_move_iterator(values.begin()),
+                     std::make_move_iterator(values.end()));
+}
+
+bool fits(const Spec& spec, const Shape& shape) { return may_equal(spec.shape, shape); }
+
+}  // namespace
+
+void infer_recurrent(Inference& inference) {
+  const auto& attributes = inference.attribute<RecurrentAttributes>();
+  const RecurrentOperands at(attributes);
+  const std::int64_t hidden = attributes.hidden, columns = attributes.columns();
+  const Spec& x = inference.inputs[0];
+  inference.require(is_floating(x.dtype), kTakesFloating);
+  inference.require(x.shape.rank() == 3, "takes x [batch, time, in]");
+  for (std::int64_t i = 1; i < at.count; ++i)
+    if (at.has_gradient(i) && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)
+      inference.fail("takes inputs of one dtype (cast() converts)");
+
+  if (at.draw >= 0)
+    inference.require(is_draw(inference.inputs[static_cast<std::size_t>(at.draw)]),
+                      "the draw must be i64[2]");
+  if (at.lengths >= 0) {
+    const Spec& lengths = inference.inputs[static_cast<std::size_t>(at.lengths)];
+    inference.require(lengths.dtype == DType::i64 && fits(lengths, {x.shape.dim(0)}),
+                      "the lengths must be integers [batch]");
+  }
+
+  const Shape state{attributes.layers, x.shape.dim(0), hidden};
+  for (const std::int64_t input : {at.h0, at.c0})
+    if (input >= 0)
+      inference.require(fits(inference.inputs[static_cast<std::size_t>(input)], state),
+                        attributes.has_cell() ? "the states must be [layers, batch, hidden]"
+                                              : "the state must be [layers, batch, hidden]");
+  for (int layer = 0; layer < attributes.layers; ++layer) {
+    const auto weights = inference.inputs.subspan(at.w(layer), 3);
+    const std::int64_t in = layer ? hidden : x.shape.dim(2);
+    if (!fits(weights[0], {in, columns}) || !fits(weights[1], {hidden, columns}) ||
+        !fits(weights[2], {4 * hidden}))
+      inference.fail("the weights of layer " + std::to_string(layer) +
+                     (attributes.has_cell()
+                          ? " must be [in, 4 hidden], [hidden, 4 hidden], [4 hidden]"
+                          : " must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]"));
+  }
+  inference.output(x.dtype, {x.shape.dim(0), x.shape.dim(1), hidden});
+  for (std::size_t i = 1; i < at.reserve; ++i) inference.output(x.dtype, state);
+  inference.output(DType::u8, {kOpen});
+}
+
+// One output per forward input except the draw and the lengths.
+void infer_recurrent_backward(Inference& inference) {
+  const RecurrentOperands at(inference.attribute<RecurrentAttributes>());
+  for (std::int64_t i = 0; i < at.count; ++i) {
+    const Spec& input = inference.inputs[static_cast<std::size_t>(kRecurrentBackwardX + i)];
+    if (at.has_gradient(i)) inference.output(input.dtype, input.shape);
+  }
+}
+
+Tensors recurrent_gradient(const GradientContext& g) {
+  RecurrentAttributes attributes = g.attribute<RecurrentAttributes>();
+  const RecurrentOperands at(attributes);
+  const int reserve = static_cast<int>(at.reserve);
+  Values values{g.take_y(reserve), g.take_y(0)};
+  IndexSet unwanted;
+  for (int i = 0; i < at.count; ++i) {
+    values.push_back(g.take_x(i));
+    if (at.has_gradient(i) && !g.wants(i))
+      unwanted.insert(at.gradient(static_cast<std::size_t>(i)));
+  }
+  for (int i = 0; i < reserve; ++i) {
+    if (!g.dy(i).defined()) continue;
+    values.push_back(g.take_dy(i));
+    attributes.d_given |= 1 << i;
+  }
+  const ValueInputs inputs = inputs_of(std::move(values));
+  const Tensors all = apply(attributes.has_cell() ? lstm_backward_op : gru_backward_op,
+                            {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
+  Tensors wanted(static_cast<std::size_t>(at.count));
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (at.has_gradient(static_cast<std::int64_t>(i)) && g.wants(static_cast<int>(i)))
+      wanted[i] = all[at.gradient(i)];
+  return wanted;
+}
+
+Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
+  const auto require = [&](bool condition, const std::string& text) {
+    if (!condition) throw Error(message(op.name, text, x.site()));
+  };
+  const Tensor& first = tensor_of(op, x);
+  require(!call.weights.empty(), "takes at least one layer");
+  require(call.dropout >= 0 && call.dropout < 1, "takes a dropout in [0, 1)");
+  require(!call.lengths.defined() || call.lengths.dtype() == DType::i64 ||
+              call.lengths.dtype() == DType::i32,
+          "takes lengths that are i32 or i64");
+  const Tensor& weight = call.weights[1];
+  require(weight.defined() && weight.rank() == 2,
+          call.cell == RecurrentCell::lstm ? "the recurrent weight must be [hidden, 4 hidden]"
+                                           : "the recurrent weight must be [hidden, 3 hidden]");
+  const std::int64_t hidden = weight.shape().dim(0);
+  require(hidden >= 0 && hidden <= std::numeric_limits<std::int32_t>::max() / 4,
+          "the size of the recurrent weight must be known, and below 2^29");
+
+  const std::size_t layers = call.weights.size() / 3;
+  RecurrentAttributes attributes{.layers = static_cast<std::int32_t>(layers),
+                                 .hidden = static_cast<std::int32_t>(hidden),
+                                 .has_state = !call.states.empty(),
+                                 .has_lengths = call.lengths.defined(),
+                                 .cell = call.cell};
+  Values values{first};
+  const GeneratorTrial trial;
+  for (Tensor& state : call.states) values.push_back(std::move(state));
+  if (layers > 1 && call.phase == Phase::training && call.dropout > 0) {
+    attributes.dropout = call.dropout;
+    // In a graph the draw is a node, even where the sequences are captured data.
+    values.push_back(next_draw(first.is_symbolic() ? first : weight, x.site()));
+  }
+  if (attributes.has_lengths) values.push_back(cast(call.lengths, DType::i64));
+  for (Tensor& part : call.weights) values.push_back(std::move(part));
+  const ValueInputs inputs = inputs_of(values);
+  return apply(op, {inputs.data(), inputs.size()}, attributes, x.site());
+}
+
+}  // namespace ebb::detail

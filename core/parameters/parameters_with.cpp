@@ -1,0 +1,93 @@
+// A model's parameters with other tensors in their place, and which of them are trained.
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/tensor_impl.h"
+
+namespace ebb {
+
+using detail::in_double_quotes;
+using detail::message;
+
+namespace {
+
+// A size that is open until a session runs may be any.
+bool fits(const Tensor& tensor, const Spec& spec) {
+  return tensor.dtype() == spec.dtype && detail::may_equal(tensor.shape(), spec.shape);
+}
+
+}  // namespace
+
+void detail::require_own(const Parameters& parameters, const char* what) {
+  if (parameters.state_->has_substitutes)
+    refuse(what,
+           "these parameters are substitutes, which with() gave their names: it takes the "
+           "parameters themselves");
+}
+
+Tensors Parameters::tensors() const {
+  Tensors tensors;
+  for (const Entry& entry : entries()) tensors.push_back(entry.tensor);
+  return tensors;
+}
+
+void Parameters::set_trainable(bool trainable) const {
+  for (const Entry& entry : entries()) {
+    if (trainable)
+      state_->frozen.erase(entry.name);
+    else
+      state_->frozen.insert(entry.name);
+  }
+}
+
+bool Parameters::is_trainable(const Entry& entry) const noexcept {
+  return state_->frozen.empty() || !state_->frozen.contains(entry.name);
+}
+
+Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
+  const std::vector<Entry>& originals = entries();
+  if (substitutes.size() != originals.size())
+    throw Error(message("with",
+                        "takes a tensor for each of the " + std::to_string(originals.size()) +
+                            " parameters, not " + std::to_string(substitutes.size()),
+                        site));
+  std::vector<Entry> named;
+  for (std::size_t i = 0; i < originals.size(); ++i) {
+    const Spec& spec = originals[i].tensor.impl()->spec;
+    if (!substitutes[i].defined() || !fits(substitutes[i], spec))
+      throw ShapeError(message("with",
+                               substitutes[i].to_string() + " cannot stand for " +
+                                   in_double_quotes(originals[i].name) + ", which is " +
+                                   spec.to_string(),
+                               site));
+    named.push_back({originals[i].name, substitutes[i]});
+  }
+  auto state = std::make_shared<State>();
+  state->device = state_->device;
+  state->graph = state_->graph;
+  state->seed = state_->seed;
+  state->dtype = state_->dtype;
+  state->root = state_->root;
+  state->has_substitutes = true;
+  state->parameters.add(std::move(named));
+  state->states.add(states());
+  return Parameters(std::move(state), prefix_);
+}
+
+Tensor Parameters::find_substitute(const std::string& full, const Spec& spec, bool trained,
+                                   CallSite site) const {
+  const Tensor* found = (trained ? state_->parameters : state_->states).find(full);
+  if (!found)
+    throw Error(message("parameters",
+                        "there is no " + in_double_quotes(full) + " to stand in for; " +
+                            state_->names_below(prefix_, full.substr(prefix_.size())),
+                        site));
+  if (!fits(*found, spec))
+    throw ShapeError(message("parameters",
+                             in_double_quotes(full) + " is " + found->to_string() + ", but " +
+                                 spec.to_string() + " is declared",
+                             site));
+  return *found;
+}
+
+}  // namespace ebb

@@ -1,0 +1,122 @@
+#include "ebb/examples/common/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <numbers>
+#include <random>
+#include <unordered_map>
+
+#include "ebb/core/base/error.h"
+
+namespace examples {
+
+namespace {
+
+constexpr std::size_t kOrder = 5;  // the best one on the text that ships
+
+struct Followers {
+  std::unordered_map<std::int32_t, double> counts;
+  double total = 0;
+};
+// By the characters before, as a string of their codes.
+using Counts = std::unordered_map<std::string, Followers>;
+
+std::string key(std::span<const std::int32_t> codes) {
+  std::string key;
+  for (const std::int32_t code : codes) key += static_cast<char>(code);
+  return key;
+}
+
+// Draws a code by its scores, at a temperature below 1: what is likely becomes likelier.
+std::int32_t draw(const std::vector<float>& scores, std::mt19937& generator) {
+  constexpr double kTemperature = 0.7;
+  const auto most = static_cast<double>(*std::ranges::max_element(scores));
+  std::vector<double> sums;
+  double sum = 0;
+  for (const float score : scores)
+    sums.push_back(sum += std::exp((static_cast<double>(score) - most) / kTemperature));
+  const double at = sum * static_cast<double>(generator()) / 0x1p32;
+  return static_cast<std::int32_t>(std::ranges::upper_bound(sums, at) - sums.begin());
+}
+
+}  // namespace
+
+Text read_text(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(in), {}};
+  if (!in || all.size() < 10) throw ebb::FileError("[text] " + file + " cannot be read as a text");
+  Text text;
+  text.characters = all;
+  std::ranges::sort(text.characters);
+  const auto rest = std::ranges::unique(text.characters);
+  text.characters.erase(rest.begin(), rest.end());
+  const std::size_t boundary = all.size() - all.size() / 10;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    (i < boundary ? text.training : text.held_out)
+        .push_back(static_cast<std::int32_t>(text.characters.find(all[i])));
+  return text;
+}
+
+ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
+                          std::int64_t stride) {
+  const ebb::Spec spec{ebb::DType::i32, {length}};
+  return {.size = (std::ssize(codes) - length - 1) / stride + 1,
+          .fields = {spec, spec},
+          .read = [=](std::int64_t sample, std::size_t field, void* values) {
+            const auto begin = static_cast<std::size_t>(sample * stride) + field;
+            const auto window = codes.subspan(begin, static_cast<std::size_t>(length));
+            std::ranges::copy(window, static_cast<std::int32_t*>(values));
+          }};
+}
+
+double ngram_bits(const Text& text, std::size_t order) {
+  std::vector<std::int32_t> all = text.training;
+  all.insert(all.end(), text.held_out.begin(), text.held_out.end());
+  const auto before = [&](std::size_t i, std::size_t length) {
+    return key(std::span(all).subspan(i - length, length));
+  };
+  std::vector<Counts> counts(order);
+  for (std::size_t i = 0; i < text.training.size(); ++i)
+    for (std::size_t length = 0; length < order && length <= i; ++length) {
+      Followers& followers = counts[length][before(i, length)];
+      ++followers.counts[all[i]];
+      ++followers.total;
+    }
+  double bits = 0;
+  for (std::size_t i = text.training.size(); i < all.size(); ++i) {
+    double probability = 1 / static_cast<double>(text.classes());
+    for (std::size_t length = 0; length < order; ++length) {
+      const auto found = counts[length].find(before(i, length));
+      if (found == counts[length].end()) break;
+      const Followers& followers = found->second;
+      const auto follower = followers.counts.find(all[i]);
+      const double count = follower == followers.counts.end() ? 0 : follower->second;
+      const auto kinds = static_cast<double>(followers.counts.size());
+      probability = (count + kinds * probability) / (followers.total + kinds);
+    }
+    bits -= std::log2(probability);
+  }
+  return bits / static_cast<double>(text.held_out.size());
+}
+
+double in_bits(double nats) { return nats / std::numbers::ln2; }
+
+void print_bits(const Text& text, const char* model, double bits) {
+  std::printf("bits per character, held out: single characters %.3f, %zu in a row %.3f, %s %.3f\n",
+              ngram_bits(text, 1), kOrder, ngram_bits(text, kOrder), model, bits);
+}
+
+void write(const Text& text, std::int64_t prompt, const Scores& scores) {
+  std::vector<std::int32_t> written(text.held_out.begin(), text.held_out.begin() + prompt);
+  std::mt19937 generator(1);
+  for (int i = 0; i < 320; ++i)
+    written.push_back(draw(scores(written).to_vector<float>(), generator));
+  for (const std::int32_t code : written)
+    std::putchar(text.characters[static_cast<std::size_t>(code)]);
+  std::printf("\n");
+}
+
+}  // namespace examples

@@ -1,0 +1,66 @@
+// Forecasts twelve months at once, as a graph, and holds that against what costs nothing.
+//
+// The window is one solar cycle: its first year is what a forecaster says who repeats the cycle,
+// its last month what one says who expects no change.
+#include <cstdio>
+
+#include "ebb/ebb.h"
+#include "ebb/examples/common/peak.h"
+
+using namespace ebb;
+
+constexpr std::int64_t kCycle = 132, kMonths = 12, kBatch = 64, kEpochs = 12;
+
+struct Forecaster {
+  models::Lstm lstm;
+  models::Dense out;
+  explicit Forecaster(const Parameters& p)
+      : lstm(p.scope("lstm"), 1, {.hidden = 32}), out(p.scope("out"), 32, kMonths) {}
+  // past [batch, kCycle, 1] to the months that follow [batch, kMonths]: their change from the last.
+  Tensor operator()(const Tensor& past, Phase phase) const {
+    const Tensor seen = last_step(lstm(past).sequence);
+    return out(dropout(seen, 0.1, phase)) + last_step(past);
+  }
+};
+
+int main(int argc, char** argv) try {
+  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+  const TimeSeries sunspots =
+      TimeSeries::csv(EBB_EXAMPLES_DATA "/sunspots.csv", {.value = "sunspots"});
+  const Windows windows = sunspots.windows({.length = kCycle, .steps = kMonths});
+  DataLoader batches(windows.training,
+                     {.batch = kBatch, .shuffle = Seed{1}, .drop_last = true, .device = device});
+
+  Graph graph;
+  const Tensor past = graph.placeholder("past", DType::f32, {-1, kCycle, 1});
+  const Tensor next = graph.placeholder("next", DType::f32, {-1, kMonths});
+  const Parameters params(graph, Seed{7});
+  const Forecaster forecaster(params);
+  const optim::Adam adam(
+      {.learning_rate = optim::cosine(5e-3, {.warm_up = 30, .steps = kEpochs * batches.size()}),
+       .clip = {.global_norm = 1}});
+  const Tensor train = adam.minimize(mse(forecaster(past, Phase::training), next), params);
+  const Tensor forecast = forecaster(past, Phase::inference);
+  const memory::Plan plan =
+      graph.plan({train}, {{past, {kBatch, kCycle, 1}}, {next, {kBatch, kMonths}}}, device);
+
+  Session session(graph, {.device = device, .seed = Seed{3}});
+  session.initialize(params);
+  auto step = session.prepare(train, {past, next});
+  for (int epoch = 1; epoch <= kEpochs; ++epoch)
+    for (const auto& [x, y] : batches) step(x, y);
+  examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
+
+  const Tensor x = windows.validation.inputs(), y = windows.validation.targets();
+  const auto error = [&](const Tensor& forecasts) {
+    return metrics::rmse(broadcast_to(forecasts, y.shape()), y) * windows.scale.deviation;
+  };
+  std::printf(
+      "RMSE of twelve months, %d times, held out: last month %.2f, last cycle %.2f, LSTM %.2f\n",
+      static_cast<int>(y.size(0)), error(last_step(x)),
+      error(squeeze(slice(x, 0, kMonths, {.axis = 1}), 2)),
+      error(session.run(forecast, {{past, x}})));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

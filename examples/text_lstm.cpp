@@ -1,0 +1,93 @@
+// Learns to write like a book with an LSTM, eagerly, by truncated backpropagation through time.
+//
+// The text runs in parallel columns. Each step goes on with the state that the one before left
+// behind, whose history detach() lets go of: memory stays what one step takes.
+#include <algorithm>
+#include <cstdio>
+
+#include "ebb/ebb.h"
+#include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/text.h"
+
+using namespace ebb;
+
+constexpr std::int64_t kColumns = 16, kSteps = 48, kEpochs = 8, kHidden = 192;
+
+struct Writer {
+  models::Embedding embedding;
+  models::Lstm lstm;
+  models::Dense out;
+  Writer(const Parameters& p, std::int64_t classes)
+      : embedding(p.scope("embedding"), classes, 48),
+        lstm(p.scope("lstm"), 48, {.hidden = kHidden}),
+        out(p.scope("out"), kHidden, classes) {}
+  // Codes [batch, time] to the scores of what follows each, [batch, time, classes]. The state goes
+  // on.
+  Tensor operator()(const Tensor& codes, models::LstmState& state, Phase phase) const {
+    const models::LstmOutput output = lstm(embedding(codes), phase, state);
+    state = {output.hidden.detach(), output.cell.detach()};
+    return out(dropout(output.sequence, 0.2, phase));
+  }
+};
+
+Tensor steps(const Tensor& columns, std::int64_t begin, std::int64_t end) {
+  return slice(columns, begin, end, {.axis = 1});
+}
+
+// Nats a character.
+double evaluate(const Writer& writer, const Tensor& codes) {
+  const NoGrad no_grad;
+  models::LstmState state;
+  double sum = 0;
+  const std::int64_t count = codes.size(1) - 1;
+  for (std::int64_t begin = 0, end = 0; begin < count; begin = end) {
+    end = std::min(begin + 512, count);
+    const Tensor scores = writer(steps(codes, begin, end), state, Phase::inference);
+    const Tensor loss = softmax_cross_entropy(scores, steps(codes, begin + 1, end + 1));
+    sum += static_cast<double>(end - begin) * static_cast<double>(loss.item<float>());
+  }
+  return sum / static_cast<double>(count);
+}
+
+Writer train(const Device& device, const examples::Text& text) {
+  const Parameters params(device, Seed{7});
+  Writer writer(params, text.classes());
+  const std::int64_t length = std::ssize(text.training) / kColumns, chunks = (length - 1) / kSteps;
+  const auto used = std::span(text.training).first(static_cast<std::size_t>(length * kColumns));
+  const Tensor columns = Tensor::from(used, {kColumns, length}).to(device);
+  const optim::Adam adam(
+      {.learning_rate = optim::cosine(6e-3, {.warm_up = 50, .steps = kEpochs * chunks}),
+       .clip = {.global_norm = 1}});
+  for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+    models::LstmState state;
+    double sum = 0;
+    for (std::int64_t at = 0; at < chunks * kSteps; at += kSteps) {
+      const Tensor scores = writer(steps(columns, at, at + kSteps), state, Phase::training);
+      const Tensor next = steps(columns, at + 1, at + kSteps + 1);
+      const Tensor loss = adam.minimize(softmax_cross_entropy(scores, next), params);
+      if (!device.is_simulated()) sum += static_cast<double>(loss.item<float>());
+    }
+    if (!device.is_simulated())
+      std::printf("epoch %d: %.3f bits\n", epoch,
+                  examples::in_bits(sum / static_cast<double>(chunks)));
+  }
+  return writer;
+}
+
+int main(int argc, char** argv) try {
+  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+  const examples::Text text = examples::read_text(EBB_EXAMPLES_DATA "/alice.txt");
+  const Writer writer =
+      examples::run_predicted(device, [&](const Device& here) { return train(here, text); });
+
+  const double nats = evaluate(writer, Tensor::from(text.held_out, {1, -1}).to(device));
+  examples::print_bits(text, "LSTM", examples::in_bits(nats));
+  models::LstmState state;
+  examples::write(text, 1, [&](std::span<const std::int32_t> written) {
+    const Tensor last = Tensor::from(written.last(1), {1, 1}).to(device);
+    return writer(last, state, Phase::inference)[0][0];
+  });
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

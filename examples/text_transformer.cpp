@@ -1,0 +1,99 @@
+// Learns to write like a book with a decoder-only transformer, as a graph.
+//
+// Attention takes memory for a number per query, not for each pair of them, and the plan says
+// before anything runs what a step takes.
+#include <cstdio>
+
+#include "ebb/ebb.h"
+#include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/text.h"
+
+using namespace ebb;
+
+constexpr std::int64_t kBatch = 16, kLength = 64, kWidth = 64, kHeads = 4, kSteps = 1500;
+
+// Normalised first, as in Radford et al., "Language models are unsupervised multitask learners".
+struct Block {
+  models::LayerNorm before_attention, before_mlp;
+  models::MultiHeadAttention attention;
+  models::Mlp mlp;
+  explicit Block(const Parameters& p)
+      : before_attention(p.scope("before_attention"), kWidth),
+        before_mlp(p.scope("before_mlp"), kWidth),
+        attention(p.scope("attention"), kWidth, {.heads = kHeads}),
+        mlp(p.scope("mlp"), {kWidth, 4 * kWidth, kWidth}) {}
+  Tensor operator()(Tensor x, const Tensor& bias, Phase phase) const {
+    x += dropout(attention(before_attention(x), {.mask = bias, .causal = true}), 0.1, phase);
+    return x + dropout(mlp(before_mlp(x)), 0.1, phase);
+  }
+};
+
+// Where characters stand is told by what a score loses with the distance, in each head at a rate of
+// its own: Press, Smith and Lewis, "Train short, test long", ICLR 2022, with steeper slopes.
+Tensor distances() {
+  const Tensor at = arange(kLength, {.dtype = DType::f32});
+  const Tensor slopes = reshape(Tensor::from({1.f, 0.4f, 0.16f, 0.06f}), {kHeads, 1, 1});
+  return -abs(unsqueeze(at, 0) - unsqueeze(at, 1)) * slopes;
+}
+
+struct Writer {
+  const Tensor bias = distances();
+  models::Embedding embedding;
+  Block first, second;
+  models::LayerNorm norm;
+  models::Dense out;
+  Writer(const Parameters& p, std::int64_t classes)
+      : embedding(p.scope("embedding"), classes, kWidth),
+        first(p.scope("first")),
+        second(p.scope("second")),
+        norm(p.scope("norm"), kWidth),
+        out(p.scope("out"), kWidth, classes) {}
+  // Codes [batch, kLength] to the scores of what follows each, [batch, kLength, classes].
+  Tensor operator()(const Tensor& codes, Phase phase) const {
+    return out(norm(second(first(embedding(codes), bias, phase), bias, phase)));
+  }
+};
+
+int main(int argc, char** argv) try {
+  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+  const examples::Text text = examples::read_text(EBB_EXAMPLES_DATA "/alice.txt");
+  Graph graph;
+  const Tensor codes = graph.placeholder("codes", DType::i32, {-1, kLength});
+  const Tensor next = graph.placeholder("next", DType::i32, {-1, kLength});
+  const Parameters params(graph, Seed{7});
+  const Writer writer(params, text.classes());
+  const optim::Adam adam({.learning_rate = optim::cosine(1e-2, {.warm_up = 100, .steps = kSteps}),
+                          .clip = {.global_norm = 1}});
+  const Tensor train =
+      adam.minimize(softmax_cross_entropy(writer(codes, Phase::training), next), params);
+  const Tensor scores = writer(codes, Phase::inference);
+  // Of characters that have half a window before them.
+  const Tensor late = softmax_cross_entropy(slice(scores, kLength / 2, kEnd, {.axis = 1}),
+                                            slice(next, kLength / 2, kEnd, {.axis = 1}));
+  const Shape fed{kBatch, kLength};
+  const memory::Plan plan = graph.plan({train}, {{codes, fed}, {next, fed}}, device);
+
+  Session session(graph, {.device = device, .seed = Seed{3}});
+  session.initialize(params);
+  auto step = session.prepare(train, {codes, next});
+  DataLoader batches(examples::windows(text.training, kLength, 1),
+                     {.batch = kBatch, .shuffle = Seed{1}, .drop_last = true, .device = device});
+  auto batch = batches.begin();  // of a pass that has more of them than are asked for
+  for (int i = 0; i < kSteps; ++i, ++batch) step((*batch).input, (*batch).target);
+  examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
+
+  double sum = 0;
+  DataLoader held_out(examples::windows(text.held_out, kLength, kLength / 2), {.batch = 1});
+  for (const auto& [x, y] : held_out)
+    sum += session.run(late, {{codes, x}, {next, y}}).item<float>();
+  examples::print_bits(text, "transformer",
+                       examples::in_bits(sum / static_cast<double>(held_out.size())));
+
+  examples::write(text, kLength, [&](std::span<const std::int32_t> written) {
+    const Tensor seen = Tensor::from(written.last(kLength), {1, kLength});
+    return session.run(scores, {{codes, seen}})[0][-1];
+  });
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,408 @@
+#include <cstring>
+
+#include "ebb/core/kernels/recurrent.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/recurrent_cell.h"
+#include "ebb/kernels/cpu/recurrent_layout.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Workspace of backward, independent of the length of the sequence. What belongs to a chunk lies in
+// the forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
+// gates and cells are not read again. A GRU has no cells.
+template <class T>
+struct BackwardSpace {
+  T* recurrent;  // the transpose of R of every layer, in strips [strip][columns, units]
+  T* d_gates;    // [chunk, batch, 4, hidden]; null: over the gates
+  T* scratch;    // [chunk, batch, the wider of in and hidden]; null: over the cells
+  T* d_hidden;  // [layers, batch, hidden]: what a step hands to the step before, in strips of units
+  T* d_cell;    // [layers, batch, hidden], of an LSTM
+  void* sums;   // of column_sum
+  std::size_t bytes;
+
+  BackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
+    Carver carver(base);
+    const auto take_unless = [&carver](bool elsewhere, std::int64_t elements) {
+      return elsewhere ? nullptr : carver.take<T>(elements);
+    };
+    recurrent = carver.take<T>(size.layers * size.hidden * size.columns());
+    d_gates = take_unless(destroys, size.chunk * 4 * size.state());
+    scratch = take_unless(destroys && size.has_cell && size.in <= size.hidden,
+                          size.chunk * size.batch * std::max(size.in, size.hidden));
+    d_hidden = carver.take<T>(size.layers * size.state());
+    d_cell = carver.take<T>(size.has_cell ? size.layers * size.state() : 0);
+    std::size_t sum_bytes = 0;  // of any number of rows up to a chunk's: the last may be shorter
+    for (std::int64_t steps = 1; steps <= size.chunk; ++steps)
+      sum_bytes = std::max(sum_bytes, column_sum_bytes(steps * size.batch, size.gates()));
+    sums = carver.take<std::byte>(static_cast<std::int64_t>(sum_bytes));
+    bytes = carver.bytes();
+  }
+};
+
+constexpr auto kReserve = static_cast<std::size_t>(kRecurrentBackwardReserve);
+constexpr auto kX = static_cast<std::size_t>(kRecurrentBackwardX);
+
+template <class T>
+class Backward {
+ public:
+  explicit Backward(const KernelContext& context) noexcept
+      : context_(context),
+        attributes_(context.attribute<RecurrentAttributes>()),
+        size_(context.inputs[kX].spec.shape, attributes_),
+        at_(attributes_),
+        reserve_(size_, context.inputs[kReserve].data),
+        space_(size_, context.destroys(kReserve), context.workspace),
+        sequence_(context.inputs[kRecurrentBackwardSequence].template as<const T>()) {
+    auto next = static_cast<std::size_t>(at_.count);
+    if ((attributes_.d_given & 1) != 0) d_sequence_ = in(next++);
+    if ((attributes_.d_given & 2) != 0) d_hidden_ = in(next++);
+    if ((attributes_.d_given & 4) != 0) d_cell_ = in(next++);
+    while (lowest_ + 1 < size_.layers && !wanted_up_to(lowest_)) ++lowest_;
+    if (at_.lengths >= 0)
+      lengths_ = context.inputs[kX + static_cast<std::size_t>(at_.lengths)]
+                     .template as<const std::int64_t>();
+  }
+
+  void run() {
+    for (std::int64_t layer = lowest_; layer < size_.layers; ++layer) {
+      pack(layer);
+      begin(space_.d_hidden, d_hidden_, layer);
+      if (size_.has_cell) begin(space_.d_cell, d_cell_, layer);
+    }
+    if (size_.time == 0 || size_.batch == 0) clear_gradients();
+    const std::int64_t last = (size_.time - 1) / size_.chunk * size_.chunk;
+    for (std::int64_t t = last; t >= 0 && size_.time > 0; t -= size_.chunk)
+      for (std::int64_t layer = size_.layers - 1; layer >= lowest_; --layer)
+        run_chunk(layer, t, std::min(size_.chunk, size_.time - t));
+    for (std::int64_t layer = lowest_; layer < size_.layers && at_.h0 >= 0; ++layer) {
+      end(at_.h0, space_.d_hidden, layer);
+      pass_by(layer);
+      if (size_.has_cell) end(at_.c0, space_.d_cell, layer);
+    }
+    if (size_.has_cell) return;
+    for (std::int64_t layer = lowest_; layer < size_.layers; ++layer)
+      if (T* db = gradient(at_.b(layer)))  // q stands before n among the gates
+        std::swap_ranges(db + 2 * size_.hidden, db + 3 * size_.hidden, db + 3 * size_.hidden);
+  }
+
+ private:
+  // A forward input, or one of those behind them.
+  const T* in(std::size_t index) const noexcept {
+    return context_.inputs[kX + index].template as<const T>();
+  }
+  // Where the gradient of a forward input goes, or null.
+  T* gradient(std::size_t input) const noexcept {
+    return context_.outputs[at_.gradient(input)].template as<T>();
+  }
+  // Whether a gradient is wanted that needs this layer: its own weights', a state's, or one below.
+  bool wanted_up_to(std::int64_t layer) const noexcept {
+    if (gradient(0) != nullptr) return true;
+    for (const std::int64_t state : {at_.h0, at_.c0})
+      if (state >= 0 && gradient(static_cast<std::size_t>(state)) != nullptr) return true;
+    for (std::int64_t l = 0; l <= layer; ++l)
+      if (gradient(at_.w(l)) != nullptr || gradient(at_.r(l)) != nullptr ||
+          gradient(at_.b(l)) != nullptr)
+        return true;
+    return false;
+  }
+
+  void clear_gradients() const noexcept {
+    for (std::size_t i = static_cast<std::size_t>(at_.weights);
+         i < static_cast<std::size_t>(at_.count); ++i)
+      if (T* to = gradient(i)) std::memset(to, 0, context_.inputs[kX + i].spec.bytes());
+    if (T* dx = gradient(0)) std::fill_n(dx, context_.inputs[kX].elements(), T(0));
+  }
+
+  // The transpose of R, cut into strips: it is the right factor of every step's product, and read
+  // row by row it takes a product half the time.
+  T* packed(std::int64_t layer, std::int64_t unit) const noexcept {
+    return space_.recurrent + (layer * size_.hidden + unit) * size_.columns();
+  }
+  void pack(std::int64_t layer) const {
+    const T* from = in(at_.r(layer));
+    const RecurrentSizes& size = size_;
+    constexpr std::int64_t kTile = 16;
+    const std::int64_t tiles = divide_up(size.hidden, kTile);
+    for_pieces(
+        tiles, rows_per_piece(size.columns() * kTile), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t tile = begin; tile < end; ++tile) {
+            const std::int64_t first = tile * kTile, count = std::min(kTile, size.hidden - first);
+            const std::int64_t unit = first / size.strip * size.strip;  // strips are whole tiles
+            const std::int64_t units = std::min(size.strip, size.hidden - unit);
+            T* to = packed(layer, unit) + (first - unit);
+            for (std::int64_t column = 0; column < size.columns(); ++column)
+              for (std::int64_t j = 0; j < count; ++j)
+                to[column * units + j] = from[(first + j) * size.columns() + column];
+          }
+        });
+  }
+
+  // The state's gradients are kept in strips, as steps write them: [strip][batch, units].
+  template <class Copy>
+  void for_strips(const Copy& copy) const {
+    for (std::int64_t unit = 0; unit < size_.hidden; unit += size_.strip) {
+      const std::int64_t units = std::min(size_.strip, size_.hidden - unit);
+      for (std::int64_t b = 0; b < size_.batch; ++b)
+        copy(unit * size_.batch + b * units, b * size_.hidden + unit, units);
+    }
+  }
+  void begin(T* state, const T* given, std::int64_t layer) const {
+    T* to = state + layer * size_.state();
+    for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
+      if (given == nullptr) {
+        std::fill_n(to + strip, units, T(0));
+      } else {
+        std::copy_n(given + layer * size_.state() + plain, units, to + strip);
+      }
+    });
+  }
+  void end(std::int64_t input, const T* state, std::int64_t layer) const {
+    T* to = gradient(static_cast<std::size_t>(input));
+    if (to == nullptr) return;
+    for_strips([&](std::int64_t strip, std::int64_t plain, std::int64_t units) {
+      std::copy_n(state + layer * size_.state() + strip, units, to + layer * size_.state() + plain);
+    });
+  }
+
+  // A sequence without steps ends with the state that it was given.
+  void pass_by(std::int64_t layer) const {
+    T* to = gradient(static_cast<std::size_t>(at_.h0));
+    if (to == nullptr || lengths_ == nullptr || size_.time == 0) return;
+    to += layer * size_.state();
+    for (std::int64_t b = 0; b < size_.batch; ++b)
+      if (lengths_[b] == 0) {
+        if (d_hidden_ == nullptr)
+          std::fill_n(to + b * size_.hidden, size_.hidden, T(0));
+        else
+          std::copy_n(d_hidden_ + layer * size_.state() + b * size_.hidden, size_.hidden,
+                      to + b * size_.hidden);
+      }
+  }
+
+  // The gradients of a chunk's gates. They lie as the gates do.
+  T* d_gates_from(std::int64_t layer, std::int64_t first) const noexcept {
+    return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates_at(layer, first);
+  }
+  // Holds one after the other, for a chunk of a layer: the last layer's hidden states, a step
+  // behind; the layer's input; the gradient of this input, which the layer below then reads.
+  T* scratch(std::int64_t layer, std::int64_t first) const noexcept {
+    return space_.scratch != nullptr ? space_.scratch : reserve_.cells_at(layer, first);
+  }
+
+  void run_chunk(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
+    const bool last_chunk = first + steps == size_.time;
+    run_steps(layer, first, steps);
+    const std::int64_t rows = steps * size_.batch;
+    const T* d_gates = d_gates_from(layer, first);
+    if (T* db = gradient(at_.b(layer)))
+      column_sum(d_gates, rows, size_.gates(), db, space_.sums, !last_chunk);
+    if (T* dr = gradient(at_.r(layer))) recurrent_gradient(layer, first, steps, dr, !last_chunk);
+    if (T* dw = gradient(at_.w(layer))) {
+      const std::int64_t width = size_.input(layer);
+      const T* const x = chunk_input(layer, first, steps);
+      for_input_columns([&](std::int64_t column, std::int64_t columns, std::int64_t gate) {
+        multiply_all<T>(width, columns, rows, {x, width, true}, {d_gates + gate, size_.gates()},
+                        dw + column, size_.columns(), !last_chunk);
+      });
+    }
+    input_gradient(layer, first, steps);
+  }
+
+  // Calls body(column, columns, gate) for columns of W whose gradients lie side by side among those
+  // of the gates, from `gate` on: all of an LSTM's; r and z of a GRU's, then n, which has q before
+  // it. R's columns do.
+  template <class Body>
+  void for_input_columns(const Body& body) const {
+    if (size_.has_cell) return body(std::int64_t{0}, size_.columns(), std::int64_t{0});
+    body(std::int64_t{0}, 2 * size_.hidden, std::int64_t{0});
+    body(2 * size_.hidden, size_.hidden, 3 * size_.hidden);
+  }
+
+  // What the step after t - 1 hands to it: d_hidden = d_gates of step t by the transpose of R, for
+  // one piece. It reads all of those d_gates, which other pieces wrote. A GRU's has its other part
+  // there already.
+  void hand_back(std::int64_t layer, const T* d_gates, std::int64_t row, std::int64_t rows,
+                 std::int64_t unit, std::int64_t units) const noexcept {
+    multiply<T>(rows, units, size_.columns(), {d_gates + row * size_.gates(), size_.gates()},
+                {packed(layer, unit), units},
+                space_.d_hidden + layer * size_.state() + unit * size_.batch + row * units, units,
+                !size_.has_cell);
+  }
+
+  // d_gates of each step of a chunk, from the last to the first. Each piece of a step begins with
+  // its own part of what the step after hands back, so that a step needs all threads to meet but
+  // once.
+  void run_steps(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
+    const std::int64_t step_elements = 4 * size_.state();
+    T* const d_gates_of_chunk = d_gates_from(layer, first);
+    for (std::int64_t t = first + steps - 1; t >= first; --t) {
+      T* d_gates = d_gates_of_chunk + (t - first) * step_elements;
+      const bool continues = t + 1 < first + steps;
+      size_.for_step_pieces(
+          [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
+            if (continues) hand_back(layer, d_gates + step_elements, row, rows, unit, units);
+            step_piece(layer, first, t, d_gates, row, rows, unit, units);
+          });
+    }
+    if (first == 0 && (at_.h0 < 0 || gradient(static_cast<std::size_t>(at_.h0)) == nullptr)) return;
+    size_.for_step_pieces(
+        [&](std::int64_t row, std::int64_t rows, std::int64_t unit, std::int64_t units) {
+          hand_back(layer, d_gates_of_chunk, row, rows, unit, units);
+        });
+  }
+
+  void step_piece(std::int64_t layer, std::int64_t first, std::int64_t t, T* d_gates,
+                  std::int64_t row, std::int64_t rows, std::int64_t unit,
+                  std::int64_t units) const noexcept {
+    const bool is_last_layer = layer + 1 == size_.layers;
+    const T* from_above = is_last_layer ? d_sequence_ : scratch(layer + 1, first);
+    const bool has_cell = size_.has_cell;
+    const T* cell_before = !has_cell ? nullptr
+                           : t > 0   ? reserve_.cells_at(layer, t - 1)
+                                     : initial(at_.c0, layer);
+    const T *gates = reserve_.gates_at(layer, t),
+            *cell = has_cell ? reserve_.cells_at(layer, t) : nullptr;
+    const std::int64_t strip = layer * size_.state() + unit * size_.batch;
+    T* d_hidden = space_.d_hidden + strip;
+    T* d_cell = has_cell ? space_.d_cell + strip : nullptr;
+    for (std::int64_t b = row; b < row + rows; ++b) {
+      const std::int64_t at = b * size_.hidden + unit;
+      const RowLength length = row_length(lengths_, b, size_.time);
+      if (t >= length.steps) {
+        for (int gate = 0; gate < 4; ++gate)
+          std::fill_n(d_gates + b * size_.gates() + gate * size_.hidden + unit, units, T(0));
+        continue;  // what it hands on is what was given, still
+      }
+      const T* d_after = d_hidden + b * units;
+      if (t + 1 == length.steps && t + 1 < size_.time)
+        d_after = d_hidden_ == nullptr ? nullptr : d_hidden_ + layer * size_.state() + at;
+      const T* d_output = from_above;
+      if (d_output != nullptr)
+        d_output +=
+            (is_last_layer ? b * size_.time + t : (t - first) * size_.batch + b) * size_.hidden +
+            unit;
+      cell_backward<T>(size_.cell,
+                       {.gates = gates + b * size_.gates() + unit,
+                        .cell = has_cell ? cell + at : nullptr,
+                        .cell_before = cell_before == nullptr ? nullptr : cell_before + at,
+                        .hidden_before = has_cell ? nullptr : hidden_before(layer, t, b, unit),
+                        .d_hidden = d_after,
+                        .d_output = d_output,
+                        .d_cell = has_cell ? d_cell + b * units : nullptr,
+                        .d_kept = d_hidden + b * units,
+                        .d_gates = d_gates + b * size_.gates() + unit,
+                        .stride = size_.hidden},
+                       units);
+    }
+  }
+
+  // A layer's initial state, null for zeros.
+  const T* initial(std::int64_t input, std::int64_t layer) const noexcept {
+    return input < 0 ? nullptr : in(static_cast<std::size_t>(input)) + layer * size_.state();
+  }
+  // h of row b before step t, from `unit` on.
+  const T* hidden_before(std::int64_t layer, std::int64_t t, std::int64_t b,
+                         std::int64_t unit) const noexcept {
+    const std::int64_t at = b * size_.hidden + unit;
+    if (t == 0) return at_.h0 < 0 ? nullptr : initial(at_.h0, layer) + at;
+    if (layer + 1 < size_.layers) return reserve_.hidden_at(layer, t - 1) + at;
+    return sequence_ + (b * size_.time + t - 1) * size_.hidden + unit;
+  }
+
+  // dR += the sum over steps of h_{t-1}^T d_gates_t, as one product over the chunk.
+  void recurrent_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps, T* dr,
+                          bool accumulate) const {
+    const auto add = [&](const T* hidden, const T* d_gates, std::int64_t rows) {
+      multiply_all<T>(size_.hidden, size_.columns(), rows, {hidden, size_.hidden, true},
+                      {d_gates, size_.gates()}, dr, size_.columns(), accumulate);
+      accumulate = true;
+    };
+    const T* d_gates = d_gates_from(layer, first);
+    T* const behind = scratch(layer, first);
+    if (first == 0) {
+      const T* h0 = initial(at_.h0, layer);
+      add(h0, d_gates, h0 == nullptr ? 0 : size_.batch);
+      d_gates += 4 * size_.state();
+      --steps;
+      if (steps == 0) return;
+      ++first;
+    }
+    const T* before;
+    if (layer + 1 == size_.layers) {
+      to_time_major(size_, sequence_, size_.hidden, first - 1, steps, behind);
+      before = behind;
+    } else {
+      before = reserve_.hidden_at(layer, first - 1);
+    }
+    add(before, d_gates, steps * size_.batch);
+  }
+
+  std::uint64_t draw(int word) const noexcept {
+    return static_cast<std::uint64_t>(context_.inputs[kX + static_cast<std::size_t>(at_.draw)]
+                                          .template as<const std::int64_t>()[word]);
+  }
+
+  const T* chunk_input(std::int64_t layer, std::int64_t t, std::int64_t steps) const {
+    T* const input = scratch(layer, t);
+    if (layer == 0) {
+      if (size_.batch == 1) return in(0) + t * size_.in;
+      to_time_major(size_, in(0), size_.in, t, steps, input);
+      return input;
+    }
+    const T* below = reserve_.hidden_at(layer - 1, t);
+    if (!size_.drops(layer)) return below;
+    drop_steps(size_, below, input, t, steps, attributes_.dropout, draw(0), draw(1), layer);
+    return input;
+  }
+
+  void input_gradient(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
+    T* dx = layer == 0 ? gradient(0) : nullptr;
+    if (layer == lowest_ && dx == nullptr) return;
+    T* to = scratch(layer, first);
+    const std::int64_t width = size_.input(layer);
+    for_input_columns([&](std::int64_t column, std::int64_t columns, std::int64_t gate) {
+      multiply_all<T>(steps * size_.batch, width, columns,
+                      {d_gates_from(layer, first) + gate, size_.gates()},
+                      {in(at_.w(layer)) + column, size_.columns(), true}, to, width, column > 0);
+    });
+    if (dx != nullptr) {
+      from_time_major(size_, to, width, first, steps, dx);
+    } else if (size_.drops(layer)) {
+      drop_steps(size_, to, to, first, steps, attributes_.dropout, draw(0), draw(1), layer);
+    }
+  }
+
+  const KernelContext& context_;
+  const RecurrentAttributes& attributes_;
+  RecurrentSizes size_;
+  RecurrentOperands at_;
+  RecurrentReserve<T> reserve_;
+  BackwardSpace<T> space_;
+  const T *sequence_ = nullptr, *d_sequence_ = nullptr, *d_hidden_ = nullptr, *d_cell_ = nullptr;
+  const std::int64_t* lengths_ = nullptr;
+  std::int64_t lowest_ = 0;  // the lowest layer that must be gone through
+};
+
+}  // namespace
+
+Status recurrent_backward(const KernelContext& context) {
+  if (is_half(context.inputs[kX].spec.dtype)) return in_float(context, recurrent_backward);
+  return for_floating(context.inputs[kX].spec.dtype,
+                      [&](auto type) { Backward<decltype(type)>(context).run(); });
+}
+
+MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
+  if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, recurrent_backward_memory);
+  MemoryNeeds needs;
+  const Status known = for_floating(query.inputs[kX].dtype, [&](auto type) {
+    const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
+    needs.workspace_bytes =
+        BackwardSpace<decltype(type)>(size, query.destroys(kReserve), nullptr).bytes;
+  });
+  return known.ok() ? needs : MemoryNeeds{};
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ebb/core/kernels/recurrent.h"
+#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/kernels/cpu/gemm.h"
+#include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/philox_words.h"
+#include "ebb/kernels/cpu/recurrent_cell.h"
+#include "ebb/kernels/cpu/recurrent_layout.h"
+
+namespace ebb::cpu {
+namespace {
+
+// Workspace of forward: it does not grow with the sequence.
+template <class T>
+struct ForwardSpace {
+  T* weights;  // W and R of every layer, cut into strips [strip][in or hidden, parts, units]; only
+               // with several strips
+  T* product;  // [strip][batch, products, units]: a step's x W and h R
+  T* hidden;   // [layers, 2, batch, hidden]: h of this step and the one before, where no reserve
+               // holds it
+  T* dropped;  // [2, batch, hidden]: h of this step as the layer above sees it, with dropout;
+               // layers take turns
+  T* cells;    // [layers, batch, hidden], without a reserve
+  std::size_t bytes;
+
+  ForwardSpace(const RecurrentSizes& size, bool keep, void* base) noexcept {
+    Carver carver(base);
+    const std::int64_t rows = size.in + size.layers * size.hidden + (size.layers - 1) * size.hidden;
+    weights = carver.take<T>(size.strips > 1 ? rows * size.columns() : 0);
+    product = carver.take<T>(size.products() * size.state());
+    hidden = carver.take<T>((keep ? 1 : size.layers) * 2 * size.state());
+    dropped = carver.take<T>(size.has_dropout && size.layers > 1 ? 2 * size.state() : 0);
+    cells = carver.take<T>(keep || !size.has_cell ? 0 : size.layers * size.state());
+    bytes = carver.bytes();
+  }
+};
+
+template <class T>
+class Forward {
+ public:
+  explicit Forward(const KernelContext& context) noexcept
+      : context_(context),
+        attributes_(context.attribute<RecurrentAttributes>()),
+        size_(context.inputs[0].spec.shape, attributes_),
+        at_(attributes_),
+        keep_(context.outputs[at_.reserve].data != nullptr),
+        reserve_(size_, context.outputs[at_.reserve].data),
+        space_(size_, keep_, context.workspace),
+        lengths_(at_.lengths < 0 ? nullptr
+                                 : context.inputs[static_cast<std::size_t>(at_.lengths)]
+                                       .template as<const std::int64_t>()) {}
+
+  void run() {
+    if (size_.strips > 1 && size_.time > 0)
+      for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
+        pack(in(at_.w(layer)), size_.input(layer), packed_w(layer));
+        pack(in(at_.r(layer)), size_.hidden, packed_r(layer));
+      }
+    for (std::int64_t t = 0; t < size_.time; ++t)
+      for (std::int64_t layer = 0; layer < size_.layers; ++layer) step(layer, t);
+    for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
+      if (lengths_ != nullptr && size_.time > 0) break;  // each row has put its own
+      put_state(context_.outputs[1], layer, hidden_at(layer, size_.time - 1));
+      if (size_.has_cell) put_state(context_.outputs[2], layer, cell_at(layer, size_.time - 1));
+    }
+  }
+
+ private:
+  static constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+
+  const T* in(std::size_t index) const noexcept {
+    return context_.inputs[index].template as<const T>();
+  }
+  bool is_last(std::int64_t layer) const noexcept { return layer + 1 == size_.layers; }
+
+  // h, and an LSTM's c, after step t; step -1 is the initial state, null for zeros.
+  T* hidden_at(std::int64_t layer, std::int64_t t) const noexcept {
+    if (t < 0) return initial(at_.h0, layer);
+    if (keep_ && !is_last(layer)) return reserve_.hidden_at(layer, t);
+    return space_.hidden + ((keep_ ? 0 : 2 * layer) + t % 2) * size_.state();
+  }
+  T* cell_at(std::int64_t layer, std::int64_t t) const noexcept {
+    if (t < 0) return initial(at_.c0, layer);
+    return keep_ ? reserve_.cells_at(layer, t) : space_.cells + layer * size_.state();
+  }
+  T* initial(std::int64_t index, std::int64_t layer) const noexcept {
+    if (index < 0) return nullptr;
+    return context_.inputs[static_cast<std::size_t>(index)].template as<T>() +
+           layer * size_.state();
+  }
+  // The input of a layer above the first, with dropout.
+  T* dropped(std::int64_t layer) const noexcept {
+    return space_.dropped + layer % 2 * size_.state();
+  }
+  void put_state(const Buffer& out, std::int64_t layer, const T* state) const noexcept {
+    if (out.data == nullptr || size_.state() == 0) return;
+    T* to = out.as<T>() + layer * size_.state();
+    const std::size_t bytes = static_cast<std::size_t>(size_.state()) * sizeof(T);
+    if (state == nullptr) {
+      std::memset(to, 0, bytes);
+    } else {
+      std::memcpy(to, state, bytes);
+    }
+  }
+
+  // The same for `units` units from `at` on of a row of the batch; state: null for zeros.
+  void put_row(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
+               std::int64_t units) const noexcept {
+    const Buffer& out = context_.outputs[output];
+    if (out.data == nullptr) return;
+    T* const to = out.as<T>() + layer * size_.state() + at;
+    if (state == nullptr) {
+      std::fill_n(to, units, T(0));
+    } else {
+      std::copy_n(state + at, units, to);
+    }
+  }
+
+  T* packed_w(std::int64_t layer) const noexcept {
+    const std::int64_t rows_before = layer == 0 ? 0 : size_.in + (2 * layer - 1) * size_.hidden;
+    return space_.weights + rows_before * size_.columns();
+  }
+  T* packed_r(std::int64_t layer) const noexcept {
+    return packed_w(layer) + size_.input(layer) * size_.columns();
+  }
+  // A piece of a step multiplies by its own columns of a weight: side by side they take a product
+  // less time than those of one gate after the other, a row apart.
+  void pack(const T* from, std::int64_t rows, T* packed) const {
+    const RecurrentSizes& size = size_;
+    Workers::instance().run(size.strips, [&](std::int64_t piece) {
+      const std::int64_t unit = piece * size.strip,
+                         units = std::min(size.strip, size.hidden - unit);
+      T* to = packed + size.parts() * unit * rows;
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t part = 0; part < size.parts(); ++part, to += units)
+          std::copy_n(from + (row * size.parts() + part) * size.hidden + unit, units, to);
+    });
+  }
+  // A weight's columns for the strip that begins at unit.
+  Factor<T> strip_of(const T* whole, const T* packed, std::int64_t rows, std::int64_t unit,
+                     std::int64_t units) const noexcept {
+    return size_.strips > 1 ? Factor<T>{packed + size_.parts() * unit * rows, size_.parts() * units}
+                            : Factor<T>{whole, size_.columns()};
+  }
+
+  // One step of one layer. A piece multiplies its rows of x and h by its columns of W and R and
+  // goes on with the gates at once: nothing of it but h is ever read by another piece.
+  void step(std::int64_t layer, std::int64_t t) const {
+    const std::int64_t width = size_.input(layer);
+    const T* x = layer == 0           ? in(0) + t * width
+                 : size_.drops(layer) ? dropped(layer)
+                                      : hidden_at(layer - 1, t);
+    const std::int64_t x_stride = layer == 0 ? size_.time * width : width;
+    const bool has_cell = size_.has_cell;
+    const T* const hidden_before = hidden_at(layer, t - 1);
+    const T* const cell_before = has_cell ? cell_at(layer, t - 1) : nullptr;
+    T *hidden = hidden_at(layer, t), *cell = has_cell ? cell_at(layer, t) : nullptr;
+    T* sequence = is_last(layer) ? context_.outputs[0].template as<T>() : nullptr;
+    T* gates = keep_ ? reserve_.gates_at(layer, t) : nullptr;
+    const RecurrentSizes& size = size_;
+    size.for_step_pieces([&](std::int64_t row, std::int64_t rows, std::int64_t unit,
+                             std::int64_t units) {
+      const std::int64_t columns = size.parts() * units, step = size.products() * units;
+      T* const product = space_.product + size.products() * (unit * size.batch + row * units);
+      T* const recurrent = has_cell ? product : product + columns;
+      multiply<T>(rows, columns, width, {x + row * x_stride, x_stride},
+                  strip_of(in(at_.w(layer)), packed_w(layer), width, unit, units), product, step,
+                  false);
+      if (hidden_before != nullptr)
+        multiply<T>(rows, columns, size.hidden, {hidden_before + row * size.hidden, size.hidden},
+                    strip_of(in(at_.r(layer)), packed_r(layer), size.hidden, unit, units),
+                    recurrent, step, has_cell);
+      for (std::int64_t b = row; b < row + rows; ++b) {
+        const std::int64_t at = b * size.hidden + unit,
+                           element = (b * size.time + t) * size.hidden + unit;
+        const RowLength length = row_length(lengths_, b, size.time);
+        if (t == 0 && length.steps == 0) {
+          put_row(1, layer, at, hidden_before, units);
+          if (has_cell) put_row(2, layer, at, cell_before, units);
+        }
+        if (t >= length.steps) {
+          std::fill_n(hidden + at, units, T(0));
+          if (has_cell) std::fill_n(cell + at, units, T(0));
+          if (sequence != nullptr) std::fill_n(sequence + element, units, T(0));
+          if (gates != nullptr) fill_gates(gates, b, unit, units, T(0));
+          if (!is_last(layer) && size.has_dropout)
+            std::fill_n(dropped(layer + 1) + at, units, T(0));
+          continue;
+        }
+        const auto at_row = [](auto* of, std::int64_t elements) {
+          return of == nullptr ? nullptr : of + elements;
+        };
+        cell_forward<T>(
+            size.cell,
+            {.product = product + (b - row) * step,
+             .recurrent = hidden_before == nullptr ? nullptr : recurrent + (b - row) * step,
+             .bias = in(at_.b(layer)) + unit,
+             .cell_before = at_row(cell_before, at),
+             .hidden_before = at_row(hidden_before, at),
+             .gates = at_row(gates, b * size.gates() + unit),
+             .cell = at_row(cell, at),
+             .hidden = hidden + at,
+             .sequence = at_row(sequence, element),
+             .stride = size.hidden,
+             .product_stride = units},
+            units);
+        if (!length.is_valid) {
+          std::fill_n(hidden + at, units, kNan);
+          if (has_cell) std::fill_n(cell + at, units, kNan);
+          if (gates != nullptr) fill_gates(gates, b, unit, units, kNan);
+          if (sequence != nullptr) std::fill_n(sequence + element, units, kNan);
+        }
+        if (lengths_ != nullptr && t + 1 == length.steps) {
+          put_row(1, layer, at, hidden, units);
+          if (has_cell) put_row(2, layer, at, cell, units);
+        }
+        if (!is_last(layer) && size.has_dropout)
+          drop_row(layer + 1, hidden + at, dropped(layer + 1) + at, units, element);
+      }
+    });
+  }
+
+  void fill_gates(T* gates, std::int64_t b, std::int64_t unit, std::int64_t units,
+                  T value) const noexcept {
+    for (int gate = 0; gate < 4; ++gate)
+      std::fill_n(gates + b * size_.gates() + gate * size_.hidden + unit, units, value);
+  }
+
+  // What a layer's input is after dropout; `element` as the rule in random.h counts them.
+  void drop_row(std::int64_t layer, const T* from, T* to, std::int64_t units,
+                std::int64_t element) const noexcept {
+    const auto* draw =
+        context_.inputs[static_cast<std::size_t>(at_.draw)].template as<const std::int64_t>();
+    drop(from, to, units, attributes_.dropout, static_cast<std::uint64_t>(draw[0]),
+         static_cast<std::uint64_t>(draw[1]), layer * kRecurrentLayerElements + element);
+  }
+
+  const KernelContext& context_;
+  const RecurrentAttributes& attributes_;
+  RecurrentSizes size_;
+  RecurrentOperands at_;
+  bool keep_;
+  RecurrentReserve<T> reserve_;
+  ForwardSpace<T> space_;
+  const std::int64_t* lengths_;
+};
+
+}  // namespace
+
+Status recurrent(const KernelContext& context) {
+  if (is_half(context.inputs[0].spec.dtype)) return in_float(context, recurrent);
+  return for_floating(context.inputs[0].spec.dtype,
+                      [&](auto type) { Forward<decltype(type)>(context).run(); });
+}
+
+MemoryNeeds recurrent_memory(const MemoryQuery& query) {
+  if (is_half(query.inputs[0].dtype)) return in_float_memory(query, recurrent_memory);
+  MemoryNeeds needs;
+  const Status known = for_floating(query.inputs[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    const RecurrentSizes size(query.inputs[0].shape, query.attribute<RecurrentAttributes>());
+    const RecurrentOperands at(query.attribute<RecurrentAttributes>());
+    const bool keep = query.wants(at.reserve);
+    needs.workspace_bytes = ForwardSpace<T>(size, keep, nullptr).bytes;
+    needs.reserve_bytes = RecurrentReserve<T>(size, nullptr).bytes;
+  });
+  return known.ok() ? needs : MemoryNeeds{};
+}
+
+}  // namespace ebb::cpu

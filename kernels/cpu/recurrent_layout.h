@@ -1,0 +1,130 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/recurrent_operands.h"
+#include "ebb/kernels/cpu/column_sum.h"
+#include "ebb/kernels/cpu/pieces.h"
+
+// The sizes of a stack of recurrent layers and where its pieces lie. Inside, everything is
+// time-major: row t * batch + b.
+//
+// Forward goes step by step through all layers. Backward takes the sequence in chunks of steps,
+// each through all layers, so that its workspace does not grow with the sequence either, and a
+// chunk's gradients are still in cache when the weights' gradients, one product each over all of
+// its steps, are taken from them.
+namespace ebb::cpu {
+
+struct RecurrentSizes {
+  std::int64_t batch, time, in, hidden, layers;
+  RecurrentCell cell;
+  bool has_cell, has_state, has_dropout;
+  std::int64_t chunk;  // steps
+  std::int64_t strip;  // hidden units that one piece of a step computes: its columns of all gates
+  std::int64_t strips;
+  std::int64_t rows;  // of the batch in one piece of a step
+  std::int64_t row_blocks;
+
+  RecurrentSizes(const Shape& x, const RecurrentAttributes& attributes) noexcept
+      : batch(x[0]),
+        time(x[1]),
+        in(x[2]),
+        hidden(attributes.hidden),
+        layers(attributes.layers),
+        cell(attributes.cell),
+        has_cell(attributes.has_cell()),
+        has_state(attributes.has_state != 0),
+        has_dropout(attributes.dropout > 0) {
+    constexpr std::int64_t kChunkRows = 512, kStripUnits = 64, kRows = 32;
+    chunk = std::max<std::int64_t>(
+        1, std::min(time, divide_up(kChunkRows, std::max<std::int64_t>(1, batch))));
+    strips = std::max<std::int64_t>(1, divide_up(hidden, kStripUnits));
+    strip = round_up(std::max<std::int64_t>(1, divide_up(hidden, strips)), 16);
+    strips = std::max<std::int64_t>(1, divide_up(hidden, strip));
+    row_blocks = std::max<std::int64_t>(1, divide_up(batch, kRows));
+    rows = divide_up(batch, row_blocks);
+  }
+
+  // What W and R have for each hidden unit; what is kept of them, and b has, are four.
+  std::int64_t parts() const noexcept { return has_cell ? 4 : 3; }
+  std::int64_t columns() const noexcept { return parts() * hidden; }
+  std::int64_t gates() const noexcept { return 4 * hidden; }
+  // A step's products: an LSTM's are added up, a GRU's side by side.
+  std::int64_t products() const noexcept { return has_cell ? 4 : 6; }
+  std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
+  std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
+  // Dropout is applied to the inputs of the layers above the first.
+  bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
+
+  // Calls body(row, rows, unit, units) for each piece of a step, over all threads.
+  template <class Body>
+  void for_step_pieces(const Body& body) const {
+    Workers::instance().run(row_blocks * strips, [&](std::int64_t piece) {
+      const std::int64_t row = piece / strips * rows, unit = piece % strips * strip;
+      body(row, std::min(rows, batch - row), unit, std::min(strip, hidden - unit));
+    });
+  }
+};
+
+// What forward leaves for backward: of every layer the activated gates [time, batch, 4, hidden],
+// i, f, g, o and the cells [time, batch, hidden], or r, z, q, n; of all layers but the last (whose
+// output is `sequence`) the hidden states [time, batch, hidden]. tanh of the cells and dropout's
+// masks are computed again.
+template <class T>
+struct RecurrentReserve {
+  RecurrentSizes size;
+  T* gates;
+  T* cells;
+  T* hidden;
+  std::size_t bytes;
+
+  RecurrentReserve(const RecurrentSizes& sizes, void* base) noexcept : size(sizes) {
+    Carver carver(base);
+    gates = carver.take<T>(size.layers * size.time * 4 * size.state());
+    cells = carver.take<T>(size.has_cell ? size.layers * size.time * size.state() : 0);
+    hidden = carver.take<T>((size.layers - 1) * size.time * size.state());
+    bytes = carver.bytes();
+  }
+  T* gates_at(std::int64_t layer, std::int64_t t) const noexcept {
+    return gates + (layer * size.time + t) * 4 * size.state();
+  }
+  T* cells_at(std::int64_t layer, std::int64_t t) const noexcept {
+    return cells + (layer * size.time + t) * size.state();
+  }
+  T* hidden_at(std::int64_t layer, std::int64_t t) const noexcept {
+    return hidden + (layer * size.time + t) * size.state();
+  }
+};
+
+// steps steps of [batch, time, width] from step t, to and from time-major rows. Over all threads.
+template <class T>
+inline void to_time_major(const RecurrentSizes& size, const T* from, std::int64_t width,
+                          std::int64_t t, std::int64_t steps, T* to) {
+  for_pieces(size.batch * steps, rows_per_piece(width),
+             [=, &size](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row)
+                 std::copy_n(from + (row % size.batch * size.time + t + row / size.batch) * width,
+                             width, to + row * width);
+             });
+}
+template <class T>
+inline void from_time_major(const RecurrentSizes& size, const T* from, std::int64_t width,
+                            std::int64_t t, std::int64_t steps, T* to) {
+  for_pieces(size.batch * steps, rows_per_piece(width),
+             [=, &size](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row)
+                 std::copy_n(from + row * width, width,
+                             to + (row % size.batch * size.time + t + row / size.batch) * width);
+             });
+}
+
+// Dropout of steps steps from step t of time-major rows: element (b, s, j) of [batch, time, hidden]
+// among the layer's of the draw. to may be from. Over all threads.
+template <class T>
+void drop_steps(const RecurrentSizes& size, const T* from, T* to, std::int64_t t,
+                std::int64_t steps, double probability, std::uint64_t key, std::uint64_t counter,
+                std::int64_t layer);
+
+}  // namespace ebb::cpu

@@ -1,0 +1,192 @@
+// The sizes of a stack of recurrent layers, where its pieces lie and the products it consists of,
+// for the form that is composed of products and a cell kernel (recurrent_composed.h).
+//
+// Everything stays batch-major, row b * time + t: a step's rows are then `time` rows apart, which
+// products take as a stride, and nothing is transposed. Forward and backward go layer by layer;
+// what a layer's steps have in common, the products by W and the weights' gradients, is one product
+// over all of them.
+//
+// With f16 and bf16, whatever a product reads or writes has their type: the gates before
+// activation, which are rounded at the product by W and again when that by R is added, the
+// activated gates that are left for backward, and the gradients of the gates. What a step hands to
+// the next without a product is a float: the cells, in the reserve too, and the gradients of cells.
+// So a reserve takes 12 bytes for each hidden unit of each step, not 20 as with f32, and sums over
+// time lose nothing. A GRU has no cells: 8 bytes and 16. Its state is rounded at each step, since a
+// product reads it; what the gradient of a state hands on beside a product is a float.
+#pragma once
+#include <algorithm>
+#include <array>
+
+#include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/recurrent_operands.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/host/product_memory.h"
+#include "ebb/kernels/cuda/host/reduce_plan.h"
+
+namespace ebb::cuda {
+
+struct RecurrentSizes {
+  DType dtype;
+  std::int64_t batch, time, in, hidden, layers;
+  bool has_cell, has_state, has_dropout, has_lengths;
+
+  RecurrentSizes(const Spec& x, const RecurrentAttributes& attributes) noexcept
+      : dtype(x.dtype),
+        batch(x.shape.dim(0)),
+        time(x.shape.dim(1)),
+        in(x.shape.dim(2)),
+        hidden(attributes.hidden),
+        layers(attributes.layers),
+        has_cell(attributes.has_cell()),
+        has_state(attributes.has_state != 0),
+        has_dropout(attributes.dropout > 0 && attributes.layers > 1),
+        has_lengths(attributes.has_lengths != 0) {}
+
+  std::int64_t columns() const noexcept { return (has_cell ? 4 : 3) * hidden; }  // of W and R
+  std::int64_t gates() const noexcept { return 4 * hidden; }  // what is kept of them, and of b
+  // From a step's gates to the next ones in forward, with a reserve and without.
+  std::int64_t gate_row(bool keep) const noexcept { return keep ? gates() : columns(); }
+  std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
+  std::int64_t rows() const noexcept { return batch * time; }
+  std::int64_t steps() const noexcept { return rows() * hidden; }  // elements of all steps' h
+  std::int64_t input(std::int64_t layer) const noexcept { return layer == 0 ? in : hidden; }
+  // Dropout is applied to the inputs of the layers above the first.
+  bool drops(std::int64_t layer) const noexcept { return has_dropout && layer > 0; }
+  bool is_last(std::int64_t layer) const noexcept { return layer + 1 == layers; }
+};
+
+// Rows of a batch, step by step.
+template <class T>
+struct Steps {
+  T* data = nullptr;
+  std::int64_t row = 0;   // elements from a row of the batch to the next
+  std::int64_t step = 0;  // and from a step to the next; 0 where a step's takes the place of the
+                          // one before
+
+  T* at(std::int64_t t) const noexcept { return data == nullptr ? nullptr : data + t * step; }
+};
+// Of [batch, time, width].
+template <class T>
+Steps<T> all_steps(T* data, const RecurrentSizes& size, std::int64_t width) noexcept {
+  return {data, size.time * width, width};
+}
+// Of [batch, width], the same for every step.
+template <class T>
+Steps<T> one_step(T* data, std::int64_t width) noexcept {
+  return {data, width, 0};
+}
+
+// What forward leaves for backward: of every layer the activated gates [batch, time, 4, hidden],
+// i, f, g, o and the cells [batch, time, hidden], or r, z, q, n; of all layers but the last, whose
+// output is `sequence`, the hidden states [batch, time, hidden]. tanh of the cells and dropout's
+// masks are computed again.
+template <class T>
+struct RecurrentReserve {
+  RecurrentSizes size;
+  T* all_gates;
+  Accumulate<T>* all_cells;
+  T* all_hidden;
+  std::size_t bytes;
+
+  RecurrentReserve(const RecurrentSizes& sizes, void* base) noexcept : size(sizes) {
+    Carver carver(base);
+    all_gates = carver.take<T>(size.layers * 4 * stride());
+    all_cells = carver.take<Accumulate<T>>(size.has_cell ? size.layers * stride() : 0);
+    all_hidden = carver.take<T>((size.layers - 1) * stride());
+    bytes = carver.bytes();
+  }
+  // From a layer to the next. Each is aligned as memory of its own would be, so that products are
+  // computed alike where the gradients are written over them and where they are not.
+  std::int64_t stride() const noexcept { return (size.steps() + 63) / 64 * 64; }
+  T* gates(std::int64_t layer) const noexcept { return all_gates + layer * 4 * stride(); }
+  Accumulate<T>* cells(std::int64_t layer) const noexcept { return all_cells + layer * stride(); }
+  T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * stride(); }
+};
+
+// The products of forward and of backward, by what they make. Those that a layer above the first
+// has otherwise than the first come twice; those that are not needed have m = 0.
+struct RecurrentForwardProducts {
+  enum Index : std::size_t { kFirstInput, kInput, kFirstStep, kStep, kCount };
+  std::array<ProductShape, kCount> shapes;
+
+  // keep: whether there is a reserve; sequence: whether the last layer's hidden states are all
+  // kept, in an output.
+  RecurrentForwardProducts(const RecurrentSizes& size, bool keep, bool sequence) noexcept;
+};
+struct RecurrentBackwardProducts {
+  enum Index : std::size_t {
+    kHidden,          // what a step hands to the one before
+    kFirstRecurrent,  // dR of the first steps, from h0
+    kRecurrent,       // dR of the others
+    kFirstWeight,
+    kWeight,
+    kFirstInput,
+    kInput,
+    // Of a GRU's W the columns of n, whose gates have q before them; those of r and z above.
+    kFirstWeightOfN,
+    kWeightOfN,
+    kFirstInputOfN,
+    kInputOfN,
+    kCount
+  };
+  std::array<ProductShape, kCount> shapes;
+
+  explicit RecurrentBackwardProducts(const RecurrentSizes& size) noexcept;
+};
+// Of the memory in which one product after the other works.
+std::size_t largest_bytes(std::span<const ProductShape> shapes,
+                          const memory::Profile* profile) noexcept;
+
+// Without a reserve, gates and hidden states lie here, those of one layer over those of another.
+template <class T>
+struct RecurrentForwardSpace {
+  T* gates;              // [batch, time, columns]
+  T* recurrent;          // [batch, columns]: a GRU's h R of a step
+  Accumulate<T>* cells;  // [batch, hidden], of an LSTM
+  T* hidden[2];          // [batch, time, hidden] of layers below the last, which take turns; with
+                         // dropout, but with a reserve hidden[0] has only what was dropped from it
+  T* last_hidden;        // [batch, hidden] of the last layer, where nobody reads the sequence
+  std::byte* work;       // of the products
+  std::size_t bytes;
+
+  RecurrentForwardSpace(const RecurrentSizes& size, bool keep, bool sequence,
+                        std::size_t work_bytes, void* base) noexcept {
+    Carver carver(base);
+    const auto take_if = [&carver](bool here, std::int64_t elements) {
+      return here ? carver.take<T>(elements) : nullptr;
+    };
+    gates = take_if(!keep, size.rows() * size.columns());
+    recurrent = take_if(!size.has_cell, size.batch * size.columns());
+    cells = keep || !size.has_cell ? nullptr : carver.take<Accumulate<T>>(size.state());
+    hidden[0] = take_if(keep ? size.has_dropout : size.layers > 1, size.steps());
+    hidden[1] = take_if(!keep && size.layers > 2, size.steps());
+    last_hidden = take_if(!sequence, size.state());
+    work = carver.take_bytes(work_bytes);
+    bytes = carver.bytes();
+  }
+};
+
+template <class T>
+struct RecurrentBackwardSpace {
+  T* d_gates;   // [batch, time, 4, hidden]; null: over the gates
+  T* below;     // [batch, time, hidden]: a layer's input with dropout, then the gradient of that;
+                // null: over the cells
+  T* d_hidden;  // [batch, hidden] both: what a step hands to the one before, by its product and
+  Accumulate<T>* d_carried;  // beside it
+  std::byte* work;           // of the products and sums
+  std::size_t bytes;
+
+  RecurrentBackwardSpace(const RecurrentSizes& size, bool destroys, std::size_t work_bytes,
+                         void* base) noexcept {
+    Carver carver(base);
+    d_gates = destroys ? nullptr : carver.take<T>(4 * size.steps());
+    const bool has_room = destroys && size.has_cell;
+    below = has_room || size.layers == 1 ? nullptr : carver.take<T>(size.steps());
+    d_hidden = carver.take<T>(size.state());
+    d_carried = carver.take<Accumulate<T>>(size.state());
+    work = carver.take_bytes(work_bytes);
+    bytes = carver.bytes();
+  }
+};
+
+}  // namespace ebb::cuda

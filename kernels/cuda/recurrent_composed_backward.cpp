@@ -1,0 +1,198 @@
+#include "ebb/kernels/cuda/column_sum.h"
+#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/recurrent_composed.h"
+#include "ebb/kernels/cuda/recurrent_gradients.h"
+#include "ebb/kernels/cuda/recurrent_steps.h"
+
+namespace ebb::cuda {
+namespace {
+
+using Products = RecurrentBackwardProducts;
+
+template <class T>
+class Backward {
+ public:
+  Backward(const KernelContext& context, const PreparedProducts& prepared) noexcept
+      : of_(context),
+        products_(prepared.products),
+        stream_(context.stream),
+        reserve_(of_.size, context.inputs[kRecurrentBackwardReserve].data),
+        space_(of_.size, context.destroys(kRecurrentBackwardReserve), 0, context.workspace) {}
+
+  Status run() const noexcept {
+    if (of_.size.rows() == 0) return of_.without_steps(stream());
+    const std::int64_t lowest = of_.lowest_layer();
+    for (std::int64_t layer = of_.size.layers - 1; layer >= lowest; --layer)
+      EBB_TRY(run_layer(layer, layer == lowest));
+    return {};
+  }
+
+ private:
+  cudaStream_t stream() const noexcept { return static_cast<DeviceStream*>(stream_)->get(); }
+  T* d_gates(std::int64_t layer) const noexcept {
+    return space_.d_gates != nullptr ? space_.d_gates : reserve_.gates(layer);
+  }
+  T* below(std::int64_t layer) const noexcept {
+    return space_.below != nullptr ? space_.below : reinterpret_cast<T*>(reserve_.cells(layer));
+  }
+  const T* hidden(std::int64_t layer) const noexcept {
+    return of_.size.is_last(layer) ? of_.sequence : reserve_.hidden(layer);
+  }
+  Status multiply(Products::Index index, const T* a, const T* b, T* c,
+                  bool accumulate = false) const noexcept {
+    return products_[index].run(
+        stream_, {.a = a, .b = b, .c = c, .accumulate = accumulate, .workspace = space_.work});
+  }
+
+  Status run_layer(std::int64_t layer, bool is_lowest) const noexcept {
+    EBB_TRY(run_steps(layer));
+    const RecurrentSizes& size = of_.size;
+    if (T* const db = of_.gradient(of_.at.b(layer))) {
+      EBB_TRY(column_sum<T>(stream(), d_gates(layer), db, size.rows(), size.gates(), space_.work));
+      if (!size.has_cell) EBB_TRY(swap_last_gates(db));
+    }
+    if (T* const dw = of_.gradient(of_.at.w(layer))) {
+      const T* x = nullptr;
+      EBB_TRY(input(layer, x));
+      EBB_TRY(
+          multiply(layer == 0 ? Products::kFirstWeight : Products::kWeight, x, d_gates(layer), dw));
+      if (!size.has_cell)
+        EBB_TRY(multiply(layer == 0 ? Products::kFirstWeightOfN : Products::kWeightOfN, x,
+                         d_gates(layer) + 3 * size.hidden, dw + 2 * size.hidden));
+    }
+    // After the last reader of x, whose memory dx may have taken over, and of what lies below.
+    T* const dx = layer > 0 ? (is_lowest ? nullptr : below(layer)) : of_.gradient(0);
+    if (dx != nullptr) {
+      EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, d_gates(layer),
+                       of_.in(of_.at.w(layer)), dx));
+      if (!size.has_cell)
+        EBB_TRY(multiply(layer == 0 ? Products::kFirstInputOfN : Products::kInputOfN,
+                         d_gates(layer) + 3 * size.hidden,
+                         of_.in(of_.at.w(layer)) + 2 * size.hidden, dx, true));
+      if (size.drops(layer)) EBB_TRY(of_.drop_layer(stream(), dx, dx, layer, false));
+    }
+    T* const dr = of_.gradient(of_.at.r(layer));
+    return dr == nullptr ? Status{} : recurrent_gradient(layer, dr);
+  }
+
+  // A GRU's gates are r, z, q, n, and its bias is r, z, n, q. What steps hand on is read no more.
+  Status swap_last_gates(T* db) const noexcept {
+    const std::int64_t hidden = of_.size.hidden;
+    const std::size_t bytes = static_cast<std::size_t>(hidden) * sizeof(T);
+    EBB_TRY(copy(stream(), space_.d_hidden, db + 2 * hidden, bytes));
+    EBB_TRY(copy(stream(), db + 2 * hidden, db + 3 * hidden, bytes));
+    return copy(stream(), db + 3 * hidden, space_.d_hidden, bytes);
+  }
+
+  // d_gates of all steps, from the last to the first, and the gradients of the initial states.
+  Status run_steps(std::int64_t layer) const noexcept {
+    const RecurrentSizes& size = of_.size;
+    const auto steps = [&](auto* data, std::int64_t width) { return all_steps(data, size, width); };
+    const auto gates = steps(reserve_.gates(layer), size.gates());
+    const bool has_cell = size.has_cell;
+    const auto cells =
+        has_cell ? steps(reserve_.cells(layer), size.hidden) : Steps<Accumulate<T>>{};
+    const auto states = steps(hidden(layer), size.hidden);
+    const auto d_gate_steps = steps(d_gates(layer), size.gates());
+    const T* const from_above = size.is_last(layer) ? of_.d_sequence : below(layer + 1);
+    const auto d_outputs = steps(from_above, size.hidden);
+    T* const dh0 = of_.state_gradient(of_.at.h0, layer);
+    T* const d_first = has_cell ? of_.state_gradient(of_.at.c0, layer) : dh0;
+    const T* const d_last_hidden = of_.of_layer(of_.d_hidden, layer);
+    const std::int64_t* const lengths = of_.lengths();
+    StepRows<const T> d_hidden;
+    StepRows<Accumulate<T>> d_carried;
+    for (std::int64_t t = size.time - 1; t >= 0; --t) {
+      const StepRows<Accumulate<T>> cell = rows_at(cells, t), d_carried_after = d_carried;
+      const StepRows<Accumulate<T>> before =
+          t > 0 ? rows_at(cells, t - 1) : StepRows<Accumulate<T>>{};
+      const StepRows<const T> state =
+          t > 0 ? rows_at(states, t - 1) : StepRows<const T>{of_.h0(layer), size.hidden};
+      const StepRows<T> gate = rows_at(gates, t);
+      d_carried = {t > 0 ? space_.d_carried : nullptr, size.hidden};
+      EBB_TRY(cell_backward<T>(stream(), size,
+                               {.gates = {gate.data, gate.stride},
+                                .cell = {cell.data, cell.stride},
+                                .cell_before = {before.data, before.stride},
+                                .first_cell = of_.c0(layer),
+                                .hidden_before = state,
+                                .d_hidden = d_hidden,
+                                .d_output = rows_at(d_outputs, t),
+                                .d_carried_after = {d_carried_after.data, d_carried_after.stride},
+                                .d_last_cell = of_.of_layer(of_.d_cell, layer),
+                                .d_carried = d_carried,
+                                .d_first = t > 0 ? nullptr : d_first,
+                                .d_last_hidden = d_last_hidden,
+                                .ends = {lengths, t, size.time},
+                                .d_gates = rows_at(d_gate_steps, t)}));
+      T* const d_hidden_before = t == 0 ? dh0 : space_.d_hidden;
+      if (d_hidden_before != nullptr)
+        EBB_TRY(multiply(Products::kHidden, d_gate_steps.at(t), of_.in(of_.at.r(layer)),
+                         d_hidden_before, !has_cell && t == 0));
+      d_hidden = {d_hidden_before, size.hidden};
+    }
+    if (lengths != nullptr && dh0 != nullptr)
+      return pass_by<T>(stream(), size, lengths, d_last_hidden, dh0);
+    return {};
+  }
+
+  // dR = the sum over steps of h_{t-1}^T d_gates_t. The first steps meet h0, or nothing; then they
+  // are cleared, so that in one product over all rows but the ends, each with the hidden state of
+  // the row before, the last state of one sequence does not count for the first step of the next.
+  Status recurrent_gradient(std::int64_t layer, T* dr) const noexcept {
+    const RecurrentSizes& size = of_.size;
+    const T* const h0 = of_.h0(layer);
+    if (h0 != nullptr) EBB_TRY(multiply(Products::kFirstRecurrent, h0, d_gates(layer), dr));
+    const std::size_t row = static_cast<std::size_t>(size.gates()) * sizeof(T);
+    EBB_TRY(answer(cudaMemset2DAsync(d_gates(layer), static_cast<std::size_t>(size.time) * row, 0,
+                                     row, static_cast<std::size_t>(size.batch), stream()),
+                   "memory could not be cleared"));
+    return multiply(Products::kRecurrent, hidden(layer), d_gates(layer) + size.gates(), dr,
+                    h0 != nullptr);
+  }
+
+  Status input(std::int64_t layer, const T*& x) const noexcept {
+    x = layer == 0 ? of_.in(0) : reserve_.hidden(layer - 1);
+    if (!of_.size.drops(layer)) return {};
+    T* const dropped = below(layer);
+    const Status status = of_.drop_layer(stream(), x, dropped, layer, false);
+    x = dropped;
+    return status;
+  }
+
+  const RecurrentGradients<T> of_;
+  const std::vector<Product>& products_;
+  Stream* const stream_;
+  const RecurrentReserve<T> reserve_;
+  const RecurrentBackwardSpace<T> space_;
+};
+
+}  // namespace
+
+detail::Ref<PreparedProducts> prepare_composed_recurrent_backward(const MemoryQuery& query) {
+  const RecurrentSizes size(query.inputs[kRecurrentBackwardX],
+                            query.attribute<RecurrentAttributes>());
+  const Products products(size);
+  auto prepared = detail::make_ref<PreparedProducts>();
+  prepared->products.reserve(Products::kCount);
+  for (std::size_t i = 0; i < Products::kCount; ++i) {
+    // From a step's gates on; of a layer's states.
+    const bool of_gates = i == Products::kHidden || i == Products::kRecurrent;
+    const bool of_state = i == Products::kHidden || i == Products::kFirstRecurrent;
+    const bool of_n = i >= Products::kFirstWeightOfN;
+    std::size_t alignment = 16;
+    if (of_n) alignment = row_alignment(size.hidden, size.dtype);
+    if (of_gates) alignment = row_alignment(size.gates(), size.dtype);
+    if (of_state) alignment = std::min(alignment, row_alignment(size.state(), size.dtype));
+    prepared->products.emplace_back(products.shapes[i], Epilogue::none, query, alignment);
+  }
+  return prepared;
+}
+
+Status composed_recurrent_backward(const KernelContext& context,
+                                   const PreparedProducts& prepared) noexcept {
+  return for_floating(context.inputs[kRecurrentBackwardX].spec.dtype,
+                      [&](auto type) { return Backward<decltype(type)>(context, prepared).run(); });
+}
+
+}  // namespace ebb::cuda

@@ -1,0 +1,89 @@
+#pragma once
+#include "ebb/kernels/cuda/recurrent_steps.h"
+
+namespace ebb::cuda {
+
+// The operands of lstm_backward by name, whichever way it is computed.
+template <class T>
+struct RecurrentGradients {
+  const KernelContext& context;
+  const RecurrentAttributes& attributes;
+  const RecurrentSizes size;
+  const RecurrentOperands at;
+  const T* const sequence;
+  const T *d_sequence = nullptr, *d_hidden = nullptr, *d_cell = nullptr;  // null: not given
+
+  explicit RecurrentGradients(const KernelContext& of) noexcept
+      : context(of),
+        attributes(of.attribute<RecurrentAttributes>()),
+        size(of.inputs[kRecurrentBackwardX].spec, attributes),
+        at(attributes),
+        sequence(of.inputs[kRecurrentBackwardSequence].template as<const T>()) {
+    auto next = static_cast<std::size_t>(at.count);
+    if ((attributes.d_given & 1) != 0) d_sequence = in(next++);
+    if ((attributes.d_given & 2) != 0) d_hidden = in(next++);
+    if ((attributes.d_given & 4) != 0) d_cell = in(next++);
+  }
+
+  // A forward input, or one of those behind them.
+  template <class U = const T>
+  U* in(std::size_t index) const noexcept {
+    return context.inputs[kRecurrentBackwardX + index].template as<U>();
+  }
+  // Where the gradient of a forward input goes, or null.
+  T* gradient(std::size_t input) const noexcept {
+    return context.outputs[at.gradient(input)].template as<T>();
+  }
+  // A layer's part of what is [layers, batch, hidden]; null where there is none.
+  template <class U>
+  U* of_layer(U* states, std::int64_t layer) const noexcept {
+    return states == nullptr ? nullptr : states + layer * size.state();
+  }
+  const std::int64_t* lengths() const noexcept {
+    return at.lengths < 0 ? nullptr : in<const std::int64_t>(static_cast<std::size_t>(at.lengths));
+  }
+  const T* h0(std::int64_t layer) const noexcept { return initial(at.h0, layer); }
+  const T* c0(std::int64_t layer) const noexcept { return initial(at.c0, layer); }
+  T* state_gradient(std::int64_t input, std::int64_t layer) const noexcept {
+    return input < 0 ? nullptr : of_layer(gradient(static_cast<std::size_t>(input)), layer);
+  }
+
+  // The lowest layer that has to be gone through: what is below it has no gradient that somebody
+  // reads.
+  std::int64_t lowest_layer() const noexcept {
+    const auto wants = [&](std::int64_t input) {
+      return input >= 0 && gradient(static_cast<std::size_t>(input)) != nullptr;
+    };
+    if (wants(0) || wants(at.h0) || wants(at.c0)) return 0;
+    std::int64_t layer = 0;
+    while (layer + 1 < size.layers && !gradient(at.w(layer)) && !gradient(at.r(layer)) &&
+           !gradient(at.b(layer)))
+      ++layer;
+    return layer;
+  }
+
+  Status drop_layer(cudaStream_t stream, const T* from, T* to, std::int64_t layer,
+                    bool time_major) const noexcept {
+    return drop<T>(stream, size, from, to, attributes.dropout,
+                   in<const std::int64_t>(static_cast<std::size_t>(at.draw)), layer, time_major);
+  }
+
+  // All gradients of a sequence without steps, or of no sequences.
+  Status without_steps(cudaStream_t stream) const noexcept {
+    for (std::int64_t i = 0; i < at.count; ++i) {
+      if (!at.has_gradient(i)) continue;
+      const auto input = static_cast<std::size_t>(i);
+      const T* const from = i == at.h0 ? d_hidden : i == at.c0 ? d_cell : nullptr;
+      EBB_TRY(
+          copy(stream, gradient(input), from, context.outputs[at.gradient(input)].spec.bytes()));
+    }
+    return {};
+  }
+
+ private:
+  const T* initial(std::int64_t input, std::int64_t layer) const noexcept {
+    return input < 0 ? nullptr : of_layer(in(static_cast<std::size_t>(input)), layer);
+  }
+};
+
+}  // namespace ebb::cuda

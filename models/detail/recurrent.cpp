@@ -1,0 +1,28 @@
+#include "ebb/models/detail/recurrent.h"
+
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/sequence.h"
+#include "ebb/core/ops/shape.h"
+
+namespace ebb::models {
+
+Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double probability,
+                 Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& pass) {
+  const auto backwards = [&](const Tensor& sequence) {
+    return lengths.defined() ? reverse_sequence(sequence, lengths) : flip(sequence, 1);
+  };
+  Tensor below = x;
+  for (std::size_t i = 0; i < 2 * layers; i += 2) {
+    if (i > 0) below = dropout(below, probability, phase);
+    const Tensor forward = pass(below, i);
+    below = concat({forward, backwards(pass(backwards(below), i + 1))}, 2);
+  }
+  return below;
+}
+
+Tensor initial_state(const Tensor& states, std::size_t i) {
+  const auto begin = static_cast<std::int64_t>(i);
+  return states.defined() ? slice(states, begin, begin + 1) : Tensor();
+}
+
+}  // namespace ebb::models

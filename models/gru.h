@@ -1,0 +1,60 @@
+#pragma once
+#include <vector>
+
+#include "ebb/core/ops/gru.h"
+#include "ebb/core/parameters/parameters.h"
+
+namespace ebb::models {
+
+struct GruOptions {
+  std::int64_t hidden = 64;  // units of each layer
+  std::int64_t layers = 1;
+  double dropout = 0;          // of the input of every layer but the first, in Phase::training
+  bool bidirectional = false;  // each layer goes over its sequences backwards as well
+};
+
+// How a stack goes over its sequences.
+struct GruCall {
+  Phase phase = Phase::inference;
+  // The state before the first step, [layers, batch, hidden], or [2 layers, batch, hidden] with a
+  // layer's two directions side by side; zeros where it holds nothing.
+  Tensor hidden = {};
+  // How many steps of each sequence count, [batch] of integers; all where it holds nothing. As in
+  // LstmPassOptions; backwards, a sequence begins with its own last step.
+  Tensor lengths = {};
+};
+
+struct GruOutput {
+  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step; both
+                    // directions side by side: [batch, time, 2 hidden]
+  Tensor hidden;    // after the last step, as in GruCall
+};
+
+// A stack of GRU layers (formulas at ebb::gru). Layer l has parameters "l.input" [in, 3 hidden] and
+// "l.recurrent" [hidden, 3 hidden], gates in the order r, z, n, and "l.bias" [4 hidden], which has
+// behind those of the gates the one that r multiplies. All start uniform within 1 / sqrt(hidden).
+// The backward direction has "l.reverse.input" and so on (Schuster & Paliwal 1997); what both give,
+// side by side, is the next layer's input.
+class Gru {
+ public:
+  // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
+  Gru(const Parameters& parameters, std::int64_t in, const GruOptions& options = {},
+      CallSite site = CallSite::here());
+
+  // x [batch, time, in], of the parameters' dtype. Throws ShapeError.
+  GruOutput operator()(const Tensor& x, const GruCall& call,
+                       CallSite site = CallSite::here()) const;
+  GruOutput operator()(const Tensor& x, Phase phase = Phase::inference, const Tensor& hidden = {},
+                       CallSite site = CallSite::here()) const {
+    return (*this)(x, {.phase = phase, .hidden = hidden}, site);
+  }
+
+ private:
+  GruOutput in_both_ways(const Tensor& x, const GruCall& call) const;
+
+  std::vector<GruWeights> layers_;  // with two directions one behind the other
+  double dropout_;
+  bool is_bidirectional_;
+};
+
+}  // namespace ebb::models

@@ -1,0 +1,79 @@
+#include "ebb/core/data/progress.h"
+
+#include <regex>
+#include <sstream>
+
+#include "ebb/core/base/error.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+std::string rate = "  [0-9.e+]+ steps/s";
+
+bool matches(const std::string& text, const std::string& pattern) {
+  INFO(text);
+  return std::regex_match(text, std::regex(pattern));
+}
+
+}  // namespace
+
+TEST_CASE("progress is plain lines where there is no terminal, and one at the end", "[progress]") {
+  std::ostringstream out;
+  {
+    Progress progress(3, {.label = "training", .out = &out, .seconds = 0});
+    progress.step(0.5);
+    progress.step();
+    progress.step(0.25);
+    progress.finish();
+    progress.finish();
+  }
+  CAPTURE(out.str());
+  CHECK(matches(out.str(), "training 1/3  33 %  loss 0.5" + rate +
+                               "  0.0 s left\n"
+                               "training 2/3  67 %  loss 0.5" +
+                               rate +
+                               "  0.0 s left\n"
+                               "training 3/3  100 %  loss 0.25" +
+                               rate +
+                               "\n"
+                               "training 3/3  100 %  loss 0.25" +
+                               rate + "  0.0 s\n"));
+  std::ostringstream quiet;
+  {
+    Progress progress(1000, {.out = &quiet});  // every ten seconds
+    for (int i = 0; i < 10; ++i) progress.step();
+  }
+  CAPTURE(quiet.str());
+  CHECK(matches(quiet.str(), "10/1000  1 %" + rate + "  0.0 s\n"));
+  std::ostringstream none;
+  { const Progress progress(1000, {.out = &none}); }
+  CHECK(none.str().empty());
+}
+
+TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progress]") {
+  std::ostringstream out;
+  {
+    Progress progress(0,
+                      {.label = std::string(90, 'x'), .out = &out, .terminal = true, .seconds = 0});
+    progress.step();
+    progress.step();
+  }
+  const std::string line = "\r\033[K" + std::string(79, 'x');
+  CHECK(out.str() == line + line + line + "\n");
+  std::ostringstream open;
+  {
+    Progress progress(0, {.out = &open, .terminal = true, .seconds = 0});
+    progress.step(1.5);
+  }
+  CAPTURE(open.str());
+  CHECK(matches(open.str(),
+                "\r\033\\[K1  loss 1.5" + rate + "\r\033\\[K1  loss 1.5" + rate + "  0.0 s\n"));
+}
+
+TEST_CASE("progress of fewer than no steps is refused", "[progress]") {
+  CHECK_ERROR(Progress(-1), Error, "[progress] steps = -1 is below 0");
+  CHECK_ERROR(Progress(1, {.seconds = -1}), Error, "[progress] seconds = -1");
+}
+
+}  // namespace ebb::tests

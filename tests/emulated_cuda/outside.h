@@ -1,0 +1,19 @@
+// Kernels of a program that has loaded the emulated device, as one that nvcc has compiled has some
+// beside those of the CUDA part. Its files are compiled against shim/ with EBB_EMULATED_OUTSIDE,
+// and outside/program.cpp is linked to them. Threads of such kernels wait for no others.
+#pragma once
+#include <cuda_runtime.h>
+
+namespace ebb::emulated {
+
+struct Outside {
+  const uint3 *thread, *block;
+  const dim3 *block_size, *grid_size;
+  cudaError_t (*launch)(const cudaLaunchConfig_t* config, const KernelCall* call);
+  cudaError_t (*last_error)();
+};
+
+}  // namespace ebb::emulated
+
+extern "C" __attribute__((visibility("default"))) const ebb::emulated::Outside*
+ebb_emulated_outside();

@@ -1,0 +1,131 @@
+#include "ebb/models/sequence_classifier.h"
+
+#include <algorithm>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
+#include "ebb/optim/adam.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
+
+namespace ebb::tests {
+namespace {
+
+using Doubles = std::vector<double>;
+using models::Pooling;
+
+// The head's scores of what the steps [time, features] of one sequence become, in plain loops.
+Doubles scores_of(const Doubles& pooled, const Parameters& head) {
+  const Doubles w = values_of(head["weight"]), b = values_of(head["bias"]);
+  Doubles scores = b;
+  for (std::size_t i = 0; i < pooled.size(); ++i)
+    for (std::size_t j = 0; j < b.size(); ++j) scores[j] += pooled[i] * w[i * b.size() + j];
+  return scores;
+}
+
+Doubles pooled_by(Pooling pooling, const Doubles& steps, std::size_t width) {
+  Doubles pooled(width, pooling == Pooling::max ? -1.0 : 0.0);
+  const std::size_t count = steps.size() / width;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    double& to = pooled[i % width];
+    to = pooling == Pooling::max ? std::max(to, steps[i]) : to + steps[i] / double(count);
+  }
+  return pooled;
+}
+
+}  // namespace
+
+TEST_CASE("a sequence's scores are those of it alone, however it is pooled, in both modes",
+          "[models][sequence]") {
+  const Tensor lengths = Tensor::from({3, 1, 5, 0});
+  for (const bool both : {false, true})
+    for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::max}) {
+      CAPTURE(both, static_cast<int>(pooling));
+      set_seed(Seed{3});
+      const Tensor x = normal({4, 5, 2}, {.dtype = DType::f64});
+      const models::SequenceClassifierOptions options{
+          .lstm = {.hidden = 3, .layers = 2, .bidirectional = both}, .pooling = pooling};
+      const Parameters params(Device::cpu(), Seed{1}, DType::f64);
+      const models::SequenceClassifier model(params, 2, 4, options);
+      const Tensor scores = model(x, {.lengths = lengths});
+      REQUIRE(scores.shape() == Shape{4, 4});
+      const models::Lstm lstm(Parameters(Device::cpu(), Seed{1}, DType::f64).scope("lstm"), 2,
+                              options.lstm);  // of the same values, by name
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const std::int64_t length = lengths.item<std::int32_t>({i});
+        Doubles pooled(both ? 6 : 3, pooling == Pooling::max ? -1.0 : 0.0);
+        if (length > 0) {
+          const models::LstmOutput alone = lstm(slice(slice(x, i, i + 1), 0, length, {.axis = 1}));
+          if (pooling == Pooling::last) {
+            pooled = values_of(slice(alone.hidden, both ? -2 : -1));
+          } else {
+            pooled = pooled_by(pooling, values_of(alone.sequence), both ? 6 : 3);
+          }
+        }
+        CHECK(distance(values_of(scores[i]), scores_of(pooled, params.scope("head"))) < 1e-12);
+      }
+      // Without lengths all steps count.
+      CHECK(distance(model(x), model(x, {.lengths = Tensor::from({5, 5, 5, 5})})) < 1e-14);
+
+      Graph graph;
+      const Tensor fed = graph.placeholder("x", DType::f64, {-1, -1, 2});
+      const Tensor fed_lengths = graph.placeholder("lengths", DType::i32, {-1});
+      const Parameters symbolic(graph, Seed{1}, DType::f64);
+      const models::SequenceClassifier same(symbolic, 2, 4, options);
+      const Tensor node = same(fed, {.lengths = fed_lengths});
+      Session session(graph);
+      session.initialize();
+      CHECK(bit_equal(session.run(node, {{fed, x}, {fed_lengths, lengths}}), scores));
+    }
+}
+
+TEST_CASE("a classifier of codes learns which symbol a sequence has, and what it is made of",
+          "[models][sequence]") {
+  // Whether code 1 comes at all, in sequences of one to eight codes.
+  set_seed(Seed{2});
+  const std::int64_t count = 64;
+  const Tensor codes = randint(0, 6, {count, 8}, {.dtype = DType::i32}),
+               lengths = randint(1, 9, {count}, {.dtype = DType::i32});
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < count; ++i) {
+    labels.push_back(0);
+    for (std::int64_t t = 0; t < lengths.item<std::int32_t>({i}); ++t)
+      if (codes.item<std::int32_t>({i, t}) == 1) labels.back() = 1;
+  }
+  const Parameters params(Device::cpu(), Seed{1});
+  const models::SequenceClassifier model(
+      params, 4, 2,
+      {.vocabulary = 6, .lstm = {.hidden = 8, .bidirectional = true}, .pooling = Pooling::max});
+  CHECK(params.entries()[0].name == "embedding.weight");
+  CHECK(params.entries()[0].tensor.shape() == Shape{6, 4});
+  CHECK(params["lstm.0.input"].shape() == Shape{4, 32});
+  CHECK(params["head.weight"].shape() == Shape{16, 2});
+  const Tensor target = Tensor::from(labels);
+  float loss = 0;
+  for (int i = 0; i < 150; ++i)
+    loss = optim::Adam({.learning_rate = 0.02})
+               .minimize(softmax_cross_entropy(
+                             model(codes, {.phase = Phase::training, .lengths = lengths}), target),
+                         params)
+               .item<float>();
+  CHECK(loss < 0.05f);
+}
+
+TEST_CASE("sequence classifiers that cannot be are refused, and leave nothing",
+          "[models][sequence]") {
+  const Parameters params(Device::cpu());
+  CHECK_ERROR(models::SequenceClassifier(params, 2, 3, {.dropout = 1}), Error,
+              "[sequence_classifier] dropout = 1.000000 is outside [0, 1)");
+  CHECK_ERROR(models::SequenceClassifier(params, 2, 3, {.vocabulary = -1}), Error,
+              "[sequence_classifier] vocabulary = -1 is below 0");
+  CHECK_ERROR(models::SequenceClassifier(params, 2, 0), Error, "[dense] out = 0");
+  CHECK(params.entries().empty());
+  const models::SequenceClassifier model(params, 2, 3);
+  CHECK_ERROR(model(Tensor::zeros({4, 5, 3})), ShapeError, "[lstm]");
+  CHECK(model(Tensor::zeros({0, 5, 2})).shape() == Shape{0, 3});
+}
+
+}  // namespace ebb::tests
