@@ -81,6 +81,8 @@ def make_creation():
     torch_row("torch.zeros_like(x), torch.ones_like(x), np.zeros_like(x)",
               lambda x: (torch.zeros_like(x), torch.ones_like(x)), I32,
               also=lambda x: (np.zeros_like(x), np.ones_like(x)))
+    torch_row("torch.full_like(x, 3), np.full_like(x, 3)", lambda x: torch.full_like(x, 3), I32,
+              also=lambda x: np.full_like(x, 3))
     torch_row("torch.arange(2, 9, 3), np.arange(2, 9, 3)", lambda: torch.arange(2, 9, 3),
               also=lambda: np.arange(2, 9, 3))
     numpy_row("np.arange(0, 1, 0.3)", lambda: np.arange(0, 1, 0.3))

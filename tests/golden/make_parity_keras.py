@@ -137,6 +137,19 @@ def make_layers(rows, row):
                  [trained.numpy(), norm.moving_mean.numpy(), norm.moving_variance.numpy()])
 
 
+def make_gru(row):
+    made = keras.layers.GRU(2, return_sequences=True, return_state=True)
+    x = normal(2, 4, 3)
+    made.build(x.shape)
+    values = [normal(*w.shape) for w in made.weights]
+
+    def run(x, *_):
+        made.set_weights(values)
+        return made(x)
+
+    row("keras.layers.GRU(2, return_sequences=True, return_state=True)", run, x, *values)
+
+
 def make_optimizers(rows, row):
     start, gradients = normal(2, 3), normal(STEPS, 2, 3)
     train = tf1.train
@@ -306,3 +319,4 @@ def make(rows, row):
     make_layers(rows, row)
     make_optimizers(rows, row)
     make_programs(rows)
+    make_gru(row)

@@ -151,6 +151,21 @@ def make_recurrent(torch_row):
               normal(2, 3), normal(2, 2), normal(2, 2), *weights.values())
 
 
+def make_gru(torch_row):
+    for name, make, inputs in (
+        ("nn.GRU(3, 2, batch_first=True)", lambda: nn.GRU(3, 2, batch_first=True), [normal(2, 4, 3)]),
+        ("nn.GRUCell(3, 2)", lambda: nn.GRUCell(3, 2), [normal(2, 3), normal(2, 2)]),
+    ):
+        module = make().double()
+        weights = {n: normal(*p.shape) for n, p in module.named_parameters()}
+
+        def run(*x):
+            values = dict(zip(weights, x[len(inputs):]))
+            return functional_call(module, values, x[: len(inputs)])
+
+        torch_row(name, run, *inputs, *weights.values())
+
+
 def make_losses(torch_row):
     targets, positive = random.random((2, 4)), random.random(4) + 0.5
     for name, function in {"mse_loss": F.mse_loss, "l1_loss": F.l1_loss}.items():
@@ -300,3 +315,4 @@ def make(rows, torch_row):
     make_losses(torch_row)
     make_optimizers(rows)
     make_modules(torch_row)
+    make_gru(torch_row)

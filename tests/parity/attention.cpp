@@ -11,6 +11,13 @@ LstmWeights layer(const Tensors& x, std::size_t first) {
 
 Tensors all(const LstmResult& result) { return {result.sequence, result.hidden, result.cell}; }
 
+// A GRU's: PyTorch has two biases, of which the last third cannot be added up.
+GruWeights gru_layer(const Tensors& x, std::size_t first) {
+  const Tensors of_x = split(x[first + 2], {4, 2}), of_h = split(x[first + 3], {4, 2});
+  return {transpose(x[first]), transpose(x[first + 1]),
+          concat({of_x[0] + of_h[0], of_x[1], of_h[1]})};
+}
+
 }  // namespace
 
 EBB_SAME("F.scaled_dot_product_attention(q, k, v)", scaled_dot_product_attention(x[0], x[1], x[2]));
@@ -65,6 +72,13 @@ EBB_ROW("nn.utils.rnn.pack_padded_sequence(x, [4, 2])") {
     return all(lstm(x[0], std::array{layer(x, 1)}, {.lengths = Tensor::from({4, 2})}));
   });
 }
+EBB_ROW("nn.GRU(3, 2, batch_first=True)") {
+  row.holds([](const Tensors& x) {
+    const GruResult result = gru(x[0], std::array{gru_layer(x, 1)});
+    return Tensors{result.sequence, result.hidden};
+  });
+}
+EBB_SAME("nn.GRUCell(3, 2)", gru_cell(x[0], x[1], gru_layer(x, 2)));
 EBB_ROW("nn.LSTMCell(3, 2)") {
   row.holds([](const Tensors& x) {
     const LstmCellState after = lstm_cell(x[0], {x[1], x[2]}, layer(x, 3));

@@ -9,6 +9,7 @@ EBB_SAME("torch.zeros(2, 3), torch.ones(2, 3)", Tensor::zeros({2, 3}), ones({2, 
 EBB_SAME("torch.full((2, 3), 0.1)", Tensor::full({2, 3}, 0.1));
 EBB_SAME("torch.zeros_like(x), torch.ones_like(x), np.zeros_like(x)", zeros_like(x[0]),
          ones_like(x[0]));
+EBB_SAME("torch.full_like(x, 3), np.full_like(x, 3)", full_like(x[0], 3));
 EBB_SAME("torch.arange(2, 9, 3), np.arange(2, 9, 3)", arange(2, 9, {.step = 3}));
 EBB_SAME("np.arange(0, 1, 0.3)", arange(0, 1, {.step = 0.3, .dtype = DType::f64}));
 EBB_SAME("torch.arange(0, 1, 0.3)", arange(0, 1, {.step = 0.3, .dtype = DType::f32}));

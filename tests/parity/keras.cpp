@@ -159,6 +159,22 @@ EBB_ROW("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)") {
     return Tensors{result.sequence, squeeze(result.hidden, 0), squeeze(result.cell, 0)};
   });
 }
+EBB_ROW("keras.layers.GRU(2, return_sequences=True, return_state=True)") {
+  row.holds([](const Tensors& x) {
+    const auto in_order = [](const Tensor& w) {  // from z, r, n
+      const Tensors gates = chunk(w, 3, -1);
+      return concat({gates[1], gates[0], gates[2]}, -1);
+    };
+    const Tensors of_x = split(in_order(x[3][0]), {4, 2}), of_h = split(in_order(x[3][1]), {4, 2});
+    const Parameters params = f64();
+    const models::Gru layer(params, 3, {.hidden = 2});
+    set(params, {{"0.input", in_order(x[1])},
+                 {"0.recurrent", in_order(x[2])},
+                 {"0.bias", concat({of_x[0] + of_h[0], of_x[1], of_h[1]})}});
+    const models::GruOutput out = layer(x[0]);
+    return Tensors{out.sequence, squeeze(out.hidden, 0)};
+  });
+}
 EBB_ROW("keras.layers.BatchNormalization(momentum=0.9)") {
   row.holds([](const Tensors& x) {
     const Parameters params = f64();
