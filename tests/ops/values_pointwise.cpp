@@ -54,6 +54,31 @@ TEST_CASE("A remainder has the sign of what is divided by, as in NumPy") {
   check_same(remainder(-7, Tensor::from({2.0, -4.0})), {1, -3});
 }
 
+TEMPLATE_TEST_CASE("A remainder is exact, next to multiples and of quotients of many bits too", "",
+                   float, double) {
+  using T = TestType;
+  std::vector<T> a, b;
+  std::uint64_t dice = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    const T sign = (dice >> 40 & 1) != 0 ? T(-1) : T(1),
+            divisor = sign * (T(dice >> 44) + T(1)) / T(1 << 10);
+    const auto quotient = static_cast<std::int64_t>(dice >> 8) >> (dice % 56);
+    const T near = divisor * static_cast<T>(quotient);
+    const T ways[] = {near, std::nextafter(near, T(0)), std::nextafter(near, T(1e30)), near / T(3)};
+    a.push_back(ways[dice >> 4 & 3]);
+    b.push_back(divisor);
+  }
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const T rest = std::fmod(a[i], b[i]);
+    const bool differs = rest != 0 && (rest < 0) != (b[i] < 0);
+    expected.push_back(static_cast<double>(rest == 0 ? std::copysign(rest, b[i])
+                                                     : rest + (differs ? b[i] : T(0))));
+  }
+  check_same(cast(remainder(Tensor::from(a), Tensor::from(b)), DType::f64), expected);
+}
+
 TEST_CASE("No gradient goes through a step, and that of abs is 0 at 0") {
   const Tensor x = Tensor::from({-2.5, 0.0, 1.25}).with_grad();
   check_same(gradients(sum(abs(x)), {x})[0], {-1, 0, 1});

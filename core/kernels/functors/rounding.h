@@ -47,10 +47,10 @@ struct Trunc {
     return trunc(x);
   }
 };
-// What fmod leaves of a: exact, with the sign of a. Libraries divide bit by bit. Where the quotient
-// has fewer bits than X, one step finds what is left, which X has, and a quotient that was rounded
-// upwards is one too many. Nothing here branches by the elements but for what is rare, since it
-// would be guessed wrong half of the time.
+// What whole quotients leave of a, below b in size: exact. Libraries divide bit by bit. Where the
+// quotient has fewer bits than X, one step finds what is left, which X has; a quotient that was
+// rounded upwards leaves it with the other sign, which is right as well. Nothing here branches by
+// the elements but for what is rare, since it would be guessed wrong half of the time.
 template <class X>
 struct Rest {
   X rest;
@@ -58,16 +58,10 @@ struct Rest {
   bool differs;  // in sign from b, and is not 0
 
   EBB_HOST_DEVICE Rest(const X& a, const X& b) {
-    using std::abs, std::copysign, std::fma, std::fmod, std::trunc;
+    using std::abs, std::fma, std::fmod, std::trunc;
     const X quotient = trunc(a / b);
     usual = (abs(quotient) < parameter<X>(0x1p22)) & (abs(b) < parameter<X>(HUGE_VAL));
-    if (usual) {
-      rest = fma(-quotient, b, a);
-      const bool is_one_less = (rest != X{}) & ((rest < X{}) != (a < X{}));
-      rest = rest + static_cast<X>(is_one_less) * copysign(b, a);
-    } else {
-      rest = fmod(a, b);
-    }
+    rest = usual ? fma(-quotient, b, a) : fmod(a, b);
     differs = (rest != X{}) & ((rest < X{}) != (b < X{}));
   }
 };
