@@ -163,6 +163,18 @@ TEST_CASE("a CSV without a header has its columns by number") {
               "e.csv: is empty");
 }
 
+TEST_CASE("a CSV longer than what is read at once loses nothing, wherever it is cut") {
+  const TemporaryFolder folder;
+  std::string text = "x,y\n";
+  for (int i = 0; i < 20'000; ++i) text += std::to_string(i) + ',' + std::to_string(3 * i) + '\n';
+  const DataSet data = DataSet::csv(folder.file("f.csv", text), {.targets = {"y"}});
+  const Floats x = data.inputs().to_vector<float>(), y = data.targets().to_vector<float>();
+  bool right = x.size() == 20'000 && y.size() == 20'000;
+  for (std::size_t i = 0; right && i < x.size(); ++i)
+    right = x[i] == static_cast<float>(i) && y[i] == static_cast<float>(3 * i);
+  CHECK(right);
+}
+
 TEST_CASE("separators are found or given, and comments are skipped") {
   const TemporaryFolder folder;
   for (const char separator : {',', ';', '\t', '|'}) {
