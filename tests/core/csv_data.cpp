@@ -140,6 +140,8 @@ TEST_CASE("a target or a text that is missing is refused unless its line is drop
                 "t.csv:2: column 'y': '' is empty, where a number should be");
     CHECK_ERROR(DataSet::csv(text, {.label = "y", .codes = {"a"}, .missing = missing}), FileError,
                 "s.csv:2: column 'a': '' is empty, where a text should be");
+    CHECK_ERROR(DataSet::csv(target, {.label = "y", .codes = {"y"}, .missing = missing}), FileError,
+                "t.csv:2: column 'y': '' is empty, where a text should be");
   }
   CHECK(DataSet::csv(target, {.label = "y", .missing = Missing::drop_row}).size() == 1);
   // A text of a line that is dropped is no category.

@@ -139,6 +139,13 @@ TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][c
   }
 }
 
+TEST_CASE("norms of halves are those of float, where their squares have no room", "[optim][clip]") {
+  const Tensor g = Tensor::full({100}, 300, DType::f16);
+  CHECK(optim::global_norm({g}).item<double>() == 3000);
+  CHECK(cast(optim::clip_by_norm({g}, 300)[0], DType::f32).to_vector<float>() ==
+        std::vector<float>(100, 30));
+}
+
 TEST_CASE("norms are those of all elements, and what is not there stays so", "[optim][clip]") {
   const Tensor a = Tensor::from({3.f, 4.f}), b = Tensor::from({12.f});
   CHECK(optim::global_norm({a, {}, b}).item<double>() == 13);
