@@ -77,8 +77,7 @@ struct Statistic {
     if (kind == Kind::norm1) return state.sum;
     if (kind == Kind::norm2) return std::sqrt(state.sum);
     if (kind == Kind::logsumexp) return std::log(state.sum) + state.center;
-    const double n = state.count - correction;
-    const double variance = state.sum / (n > 0 ? n : 0);
+    const double variance = state.sum / (state.count - correction);  // of one element at least
     return kind == Kind::variance ? variance : std::sqrt(variance);
   }
 };

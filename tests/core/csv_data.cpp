@@ -140,6 +140,8 @@ TEST_CASE("a target or a text that is missing is refused unless its line is drop
                 "t.csv:2: column 'y': '' is empty, where a number should be");
     CHECK_ERROR(DataSet::csv(text, {.label = "y", .codes = {"a"}, .missing = missing}), FileError,
                 "s.csv:2: column 'a': '' is empty, where a text should be");
+    CHECK_ERROR(DataSet::csv(target, {.label = "y", .codes = {"y"}, .missing = missing}), FileError,
+                "t.csv:2: column 'y': '' is empty, where a text should be");
   }
   CHECK(DataSet::csv(target, {.label = "y", .missing = Missing::drop_row}).size() == 1);
   // A text of a line that is dropped is no category.
@@ -161,6 +163,18 @@ TEST_CASE("a CSV without a header has its columns by number") {
               "g.csv:2: the line has 1 field, the first line has 2");
   CHECK_ERROR(load_csv(folder.file("e.csv", ""), {.format = {.header = false}}), FileError,
               "e.csv: is empty");
+}
+
+TEST_CASE("a CSV longer than what is read at once loses nothing, wherever it is cut") {
+  const TemporaryFolder folder;
+  std::string text = "x,y\n";
+  for (int i = 0; i < 20'000; ++i) text += std::to_string(i) + ',' + std::to_string(3 * i) + '\n';
+  const DataSet data = DataSet::csv(folder.file("f.csv", text), {.targets = {"y"}});
+  const Floats x = data.inputs().to_vector<float>(), y = data.targets().to_vector<float>();
+  bool right = x.size() == 20'000 && y.size() == 20'000;
+  for (std::size_t i = 0; right && i < x.size(); ++i)
+    right = x[i] == static_cast<float>(i) && y[i] == static_cast<float>(3 * i);
+  CHECK(right);
 }
 
 TEST_CASE("separators are found or given, and comments are skipped") {

@@ -374,6 +374,20 @@ TEST_CASE("a position brings the seed of its shuffle along") {
   CHECK(pass(second) == pass(first));
 }
 
+TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
+  const DataLoaderOptions options{.batch = 4, .shuffle = Seed{1}};
+  const Resumable::Position position = DataLoader(counting(10), options).position();
+  const auto check = [&](std::int64_t samples, const DataLoaderOptions& of) {
+    DataLoader(counting(samples), of).check(position, "file");
+  };
+  check(10, {.batch = 4, .shuffle = Seed{2}});
+  CHECK_ERROR(check(10, {.batch = 4, .shuffle = Seed{1}, .drop_last = true}), FileError,
+              "file was saved with a loader of");
+  CHECK_ERROR(check(10, {.batch = 4}), FileError, "file was saved with a loader of");
+  CHECK_ERROR(check(10, {.batch = 5, .shuffle = Seed{1}}), FileError, "was saved with a loader of");
+  CHECK_ERROR(check(11, options), FileError, "was saved with a loader of");
+}
+
 TEST_CASE("a position that is damaged is refused and says so") {
   DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
   const Resumable::Position good = loader.position();

@@ -155,6 +155,17 @@ TEST_CASE("a data set is mapped alike whatever is mapped at a time, and keeps no
   const auto first = [](const Tensors& fields) -> Tensors { return {slice(fields[0], 0, 1)}; };
   CHECK_ERROR(data.mapped(first), ShapeError, "mapped to as many samples, 10, not f32[1, 2]");
   CHECK_ERROR(data.mapped(first, {.batch = 0}), Error, line(__LINE__));
+  const auto wider = [](const Tensors& fields) -> Tensors {
+    return {Tensor::zeros({fields[0].size(0), fields[0].size(0)})};
+  };
+  CHECK_ERROR(data.mapped(wider, {.batch = 4}), ShapeError, "takes parts that are alike: field 0");
+  bool has_history = true;
+  const auto watch = [&](const Tensors& fields) -> Tensors {
+    has_history = (fields[0] * weight).requires_grad();
+    return {fields[0]};
+  };
+  static_cast<void>(data.mapped(watch));
+  CHECK_FALSE(has_history);
   const int inside = __LINE__ + 2;
   const auto wrong = [](const Tensors& fields) -> Tensors {
     return {fields[0] + Tensor::zeros({7})};
@@ -332,6 +343,11 @@ TEST_CASE("a loader's transform is what is given out, anew in each pass, on the 
   auto first = failing.begin();
   CHECK_THROWS_AS(*first, std::runtime_error);
   CHECK((*first).target.to_vector<std::int32_t>() == Ints{0, 1, 2, 3});
+  const Tensor weight = Tensor::full({}, 2).with_grad();
+  DataLoader weighted(data, {.transform = [&](const Batch& batch) {
+                        return Batch{batch.input * weight, batch.target};
+                      }});
+  CHECK_FALSE((*weighted.begin()).input.requires_grad());
   DataLoader nothing(data, {.transform = [](const Batch&) { return Batch(); }});
   CHECK_ERROR(*nothing.begin(), Error, "the transform gives no batch");
 }

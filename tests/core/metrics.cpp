@@ -5,7 +5,9 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/parameters/early_stopping.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
@@ -173,6 +175,21 @@ TEST_CASE("the best weights are kept, states among them, and come back bit for b
   CHECK(stopping.update(0.5, params));
   stopping.restore(params);
   CHECK(weight.to_vector<float>() == std::vector<float>(3, 0));
+
+  // What was read before has another version now, and what was torn is whole again.
+  const Tensor y = square(weight.with_grad());
+  stopping.restore(params);
+  CHECK_THROWS_AS(sum(y).backward(), Error);
+  weight.impl()->storage->tear("a test");
+  CHECK_ERROR(stopping.update(0.25, params), Error, "a test");
+  CHECK(stopping.best() == 0.5);
+  stopping.restore(params);
+  CHECK(weight.to_vector<float>() == std::vector<float>(3, 0));
+  const Parameters simulated(Device::simulated("cpu", std::size_t{1} << 30));
+  simulated.declare("w", {3}, initializers::zeros());
+  EarlyStopping on_twin;
+  CHECK(on_twin.update(1, simulated));
+  on_twin.restore(simulated);
 
   Parameters others(Device::cpu());
   CHECK_ERROR(stopping.update(0, others), Error, "there are no parameters");

@@ -67,6 +67,8 @@ TEST_CASE("an infinity is found on request alone") {
     {
       const DetectNan of_infinity({.infinity = true});
       CHECK_ERROR(divided(), NotANumber, "[divide] element [1] of its result f32[2] is not finite");
+      CHECK_ERROR(sqrt(Tensor::from({1.f, -1.f})), NotANumber,
+                  "[sqrt] element [1] of its result f32[2] is not finite");
     }
     CHECK_NOTHROW(divided());
   }

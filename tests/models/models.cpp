@@ -209,6 +209,23 @@ TEST_CASE("layers without a bias are those with a bias of zero", "[models]") {
   CHECK(without.entries().size() == 2);
 }
 
+TEST_CASE("a convolution of groups starts as one of their channels alone", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{4});
+  const auto weights = [&](const char* name, Activation activation) {
+    models::Conv2d(parameters.scope(name), 80, 160,
+                   {.kernel = 3, .groups = 4, .activation = activation});
+    return values_of(parameters[std::string(name) + ".weight"]);
+  };
+  double square_sum = 0;
+  const std::vector<double> he = weights("relu", Activation::relu);
+  for (const double value : he) square_sum += value * value;
+  CHECK(std::abs(square_sum / static_cast<double>(he.size()) / (2.0 / 180) - 1) < 0.03);
+  const std::vector<double> glorot = weights("tanh", Activation::tanh);
+  const double limit = std::sqrt(6.0 / (20 * 9 + 40 * 9));
+  const auto [low, high] = range(glorot, 0, glorot.size());
+  CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
+}
+
 TEST_CASE("a model gives the same bits in both modes", "[models]") {
   const auto classifier = [](const Parameters& parameters) {
     return models::Classifier(parameters, 12, 5, {.hidden = 16, .layers = 2});
@@ -325,6 +342,8 @@ TEST_CASE("attention of several heads takes sequences of open number and length,
     const Tensor got = session.run(y, {{x, values}, {memory, kept}});
     CHECK(distance(got, now(values, kept)) < 1e-6);
   }
+  CHECK_ERROR(now(Tensor::zeros({2, 3, 6}), Tensor::zeros({3, 6})), ShapeError,
+              "takes x [batch, length, features]; the input is f32[3, 6]");
 }
 
 TEST_CASE("a forecaster learns as from the last step of its sequence, without that one's gradient",

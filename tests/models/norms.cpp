@@ -135,6 +135,9 @@ TEST_CASE("a batch norm whose step fails, and one without elements enough, say s
               "[layer_norm] a size = 0 is below 1");
   CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {}), Error,
               "[layer_norm] the number of axes = 0 is below 1");
+  const models::BatchNorm last(parameters.scope("b"), 4, {.axis = 2});
+  CHECK(last(Tensor::zeros({2, 3, 4})).shape() == Shape{2, 3, 4});
+  CHECK_ERROR(last(Tensor::zeros({2, 4, 3})), ShapeError, "scale and shift must be [3]");
   const models::LayerNorm of_last(parameters.scope("last"), 3);
   CHECK(parameters["last.scale"].shape() == Shape{3});
   const models::LayerNorm layer(parameters.scope("l"), {2, 3});

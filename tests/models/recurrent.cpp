@@ -2,6 +2,7 @@
 // (tests/golden/make_recurrent.py).
 #include <cmath>
 
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
@@ -150,6 +151,41 @@ TEST_CASE("a length that cannot be makes its row NaN and no other", "[models]") 
   CHECK_ERROR(lstm(x, {.lengths = Tensor::from({6, 1})}), ShapeError, "integers [batch]");
 }
 
+TEST_CASE("a sequence without steps hands its initial state on, and that one's gradient back",
+          "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
+  const models::Lstm lstm(parameters, 3, {.hidden = 5});
+  const NormalOptions options{.dtype = DType::f64};
+  const Tensor x = normal({2, 4, 3}, options), hidden = normal({1, 2, 5}, options).with_grad(),
+               cell = normal({1, 2, 5}, options).with_grad(), w = normal({1, 2, 5}, options);
+  const models::LstmOutput out =
+      lstm(x, {.initial = {hidden, cell}, .lengths = Tensor::from({0, 3})});
+  CHECK(bit_equal(out.hidden[0][0], hidden.detach()[0][0]));
+  CHECK(bit_equal(out.cell[0][0], cell.detach()[0][0]));
+  const auto row = [&](const Tensor& loss, const Tensor& of) {
+    return gradients(loss, {of}, {.retain_graph = true})[0][0][0];
+  };
+  CHECK(bit_equal(row(sum(out.hidden * w), hidden), w[0][0]));
+  CHECK(bit_equal(row(sum(out.cell * w), cell), w[0][0]));
+  const std::vector<double> none(5, 0);
+  CHECK(row(sum(out.sequence), hidden).to_vector<double>() == none);
+  CHECK(row(sum(out.sequence), cell).to_vector<double>() == none);
+}
+
+TEST_CASE("two ways of several layers drop out between them in training, and in training only",
+          "[models]") {
+  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
+  const models::Lstm dropping(with, 3,
+                              {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = true});
+  const models::Lstm plain(without, 3, {.hidden = 5, .layers = 2, .bidirectional = true});
+  const Tensor x = normal({2, 4, 3});
+  const Tensor expected = plain(x, {.phase = Phase::training}).sequence;
+  CHECK(bit_equal(dropping(x).sequence, expected));
+  const Tensor dropped = dropping(x, {.phase = Phase::training}).sequence;
+  CHECK_FALSE(bit_equal(dropped, expected));
+  CHECK_FALSE(bit_equal(dropping(x, {.phase = Phase::training}).sequence, dropped));
+}
+
 TEST_CASE("steps one by one are what the sequence gives", "[models]") {
   const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
   const LstmWeights weights = {.input = normal({3, 20}, {.dtype = DType::f64}),
@@ -172,6 +208,8 @@ TEST_CASE("a reversed sequence has what follows its end where it was", "[models]
   const Tensor lengths = Tensor::from({3, 0, 5});
   CHECK(reverse_sequence(x, lengths).to_vector<int>() ==
         std::vector<int>{3, 2, 1, 4, 5, 6, 7, 8, 0, 0, 0, 0});
+  CHECK(reverse_sequence(x, Tensor::from({-1, 4, 1})).to_vector<int>() ==
+        std::vector<int>{0, 0, 0, 0, 8, 7, 6, 5, 9, 10, 11, 12});
   CHECK_ERROR(reverse_sequence(x, Tensor::from({1, 2})), ShapeError, "integers [batch]");
   CHECK_ERROR(reverse_sequence(x[0], lengths), ShapeError, "[batch, time, ...]");
 }

@@ -13,6 +13,7 @@
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/softmax.h"
 #include "ebb/core/ops/where.h"
+#include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -99,6 +100,9 @@ TEST_CASE("Causally the queries behind the last key count all keys, and without 
   for (std::size_t i = 0; i < some.size(); ++i)
     if (i / 2 % 150 >= 69) right = right && std::abs(some[i] - all[i]) < 1e-14;
   CHECK(right);
+  Graph graph;
+  const Tensor open = graph.placeholder("q", DType::f64, {-1, 150, 3});
+  CHECK(scaled_dot_product_attention(open, k, v).shape() == Shape{2, 150, 2});
   const Tensor flat = scaled_dot_product_attention(Tensor::zeros({1, 2, 0}, DType::f64),
                                                    Tensor::zeros({1, 3, 0}, DType::f64),
                                                    Tensor::from({{{3.0}, {6.0}, {0.0}}}));

@@ -51,7 +51,7 @@ TEST_CASE("linspace has both its ends exactly, and numbers rounded once") {
   CHECK(linspace(2, -2, 2).to_vector<float>() == Floats{2, -2});
   CHECK(linspace(3, 9, 1).to_vector<float>() == Floats{3});
   CHECK(linspace(3, 9, 0).elements() == 0);
-  for (const std::int64_t count : {3, 10, 50, 1000}) {
+  for (const std::int64_t count : {3, 10, 16, 50, 1000}) {
     const auto values = linspace(0.1, 0.7, count, {.dtype = DType::f64}).to_vector<double>();
     CHECK(values.front() == 0.1);
     CHECK(values.back() == 0.7);

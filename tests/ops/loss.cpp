@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -114,7 +115,8 @@ TEST_CASE("The mean of no row is NaN, the sum 0, and an ignored row has no gradi
 
 TEST_CASE(
     "The loss of many rows, or of many classes, is that of plain loops, and so is its gradient") {
-  for (const auto& [rows, classes] : {std::pair{5000, 7}, std::pair{1200, 40}, std::pair{20, 3000}})
+  for (const auto& [rows, classes] :
+       {std::pair{300, 7}, std::pair{5000, 7}, std::pair{1200, 40}, std::pair{20, 3000}})
     for (const LossReduction reduction : {mean, LossReduction::sum}) {
       CAPTURE(rows, classes);
       Doubles scores, weights;
@@ -147,6 +149,30 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("Cross entropies have derivatives of two orders with every option") {
+  const Tensor scores = Tensor::from({{0.3, -1.0, 0.8}, {1.1, 0.2, -0.4}, {-0.6, 0.9, 0.1}}),
+               weights = Tensor::from({0.5, 1.5, 2.0}), labels = Tensor::from({1, 0, 2}),
+               p = Tensor::from({{0.2, 0.5, 0.4}, {0.1, 0.0, 0.7}, {0.3, 0.3, 0.3}});
+  for (const LossReduction reduction : {mean, LossReduction::sum, none})
+    for (const bool weighted : {false, true})
+      for (const double smoothing : {0.0, 0.3}) {
+        CAPTURE(static_cast<int>(reduction), weighted, smoothing);
+        const CrossEntropyOptions how{.weights = weighted ? weights : Tensor(),
+                                      .label_smoothing = smoothing,
+                                      .reduction = reduction};
+        CrossEntropyOptions ignoring = how;
+        ignoring.ignored_label = 1;
+        CHECK(check_gradient(
+                  [&](const Tensors& in) { return softmax_cross_entropy(in[0], labels, ignoring); },
+                  {scores}, {.order = 2})
+                  .report == "");
+        CHECK(check_gradient(
+                  [&](const Tensors& in) { return softmax_cross_entropy(in[0], in[1], how); },
+                  {scores, p}, {.order = 2})
+                  .report == "");
+      }
+}
+
 TEST_CASE("Labels that are checked are an error where they are out of range, by number") {
   const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}});
   const CrossEntropyOptions checked{.ignored_label = 7, .check_labels = true};
@@ -158,12 +184,31 @@ TEST_CASE("Labels that are checked are an error where they are out of range, by 
                   std::to_string(run) + ")");
   CHECK_ERROR(softmax_cross_entropy(x, Tensor::from({0, -1}), {.check_labels = true}), Error,
               "label 1 is -1, out of range for 2 classes");
-  CHECK_ERROR(softmax_cross_entropy(Tensor::zeros({}), Tensor::from({0, 1}), checked), ShapeError,
-              "takes scores [.., classes]");
+  for (const CrossEntropyOptions& how : {checked, CrossEntropyOptions{.check_labels = true}})
+    CHECK_ERROR(softmax_cross_entropy(Tensor::zeros({}), Tensor::from({0, 1}), how), ShapeError,
+                "takes scores [.., classes]");
   Graph graph;
   const Tensor y = graph.placeholder("y", DType::i32, {2});
   CHECK_ERROR(softmax_cross_entropy(x, y, checked), Error,
               "[softmax_cross_entropy] check_labels reads labels, which have no values");
+}
+
+TEST_CASE("The weights of binary cross entropies broadcast to the logits, and not beyond them") {
+  const Tensor x = Tensor::from({{0.5, -1.0, 2.0}, {1.5, 0.25, -0.5}}), z = x * 0 + 0.25;
+  const Tensor each = binary_cross_entropy_with_logits(x, z, {.reduction = none});
+  for (const Shape& shape : {Shape{1, 3}, Shape{2, 1}, Shape{3}, Shape{}, Shape{2, 3}}) {
+    CAPTURE(shape.to_string());
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < shape.elements(); ++i)
+      values.push_back(static_cast<double>(i + 1));
+    const Tensor w = Tensor::from(values, shape);
+    CHECK(values_of(binary_cross_entropy_with_logits(x, z, {.weights = w, .reduction = none})) ==
+          values_of(each * w));
+  }
+  for (const Shape& shape : {Shape{1, 2, 3}, Shape{2}, Shape{3, 1}})
+    CHECK_ERROR(
+        binary_cross_entropy_with_logits(x, z, {.weights = Tensor::zeros(shape, DType::f64)}),
+        ShapeError, "must have the logits' dtype and broadcast to their shape");
 }
 
 TEST_CASE("Small losses are as accurate as large ones, and large ones do not overflow") {

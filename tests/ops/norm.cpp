@@ -120,6 +120,20 @@ TEST_CASE("batch norms of many rows are their formulas, gradients and running st
   }
 }
 
+TEST_CASE("a group norm of open length has the second derivatives of eager") {
+  Graph graph;
+  const Tensor open = graph.placeholder("x", DType::f64, {2, 4, -1});
+  const Tensor scale = filled({4}, 5), shift = filled({4}, 3), value = filled({2, 4, 6}, 7);
+  const auto second = [&](const Tensor& x) {
+    const Tensor y = group_norm(x, 2, scale, shift, {.epsilon = kEpsilon});
+    const Tensor slope = gradients(sum(square(y)), {x}, {.create_graph = true})[0];
+    return gradients(sum(square(slope)), {x})[0];
+  };
+  const Tensor result = second(open);
+  Session session(graph);
+  CHECK(distance(session.run(result, {{open, value}}), second(value.with_grad())) < 1e-10);
+}
+
 TEST_CASE("norms refuse what makes no sense, and take channels that are open") {
   const Tensor x = Tensor::zeros({4, 6}), of_6 = Tensor::zeros({6});
   const auto batch = [&](const Tensor& mean, const BatchNormOptions& options) {

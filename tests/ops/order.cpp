@@ -14,6 +14,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -259,6 +260,11 @@ TEST_CASE("the extreme of nothing is refused, but there may be none to ask for")
   CHECK_ERROR(argmin(Tensor::zeros({0, 3})), ShapeError, "[argmin] there is none");
   CHECK(max(Tensor::zeros({0, 3}), 1).shape() == Shape{0});
   CHECK(argmin(Tensor::zeros({0, 0}), 0).shape() == Shape{0});
+  Graph graph;
+  const Tensor open = graph.placeholder("x", DType::f32, {-1, 0}), y = max(open, 1);
+  Session session(graph);
+  CHECK(session.run(y, {{open, Tensor::zeros({0, 0})}}).shape() == Shape{0});
+  CHECK_ERROR(session.run(y, {{open, Tensor::zeros({2, 0})}}), ShapeError, "[max] there is none");
   CHECK_ERROR(max(Tensor::zeros({2}), 1), ShapeError, "[max] there is no axis 1");
   CHECK_ERROR(max(Tensor::zeros({2, 3}), {.axes = {0, -2}}), ShapeError, "given twice");
   CHECK_ERROR(argmin(Tensor::zeros({2}), -2), ShapeError, "[argmin] there is no axis -2");

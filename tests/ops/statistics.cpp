@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -168,6 +169,13 @@ TEST_CASE("gradients of 16 bits are those of f32 far from zero too, rounded") {
     check([](const Tensor& z) { return variance(z, 1); });
     check([](const Tensor& z) { return standard_deviation(z, 0); });
   }
+}
+
+TEST_CASE("a deviation of 0 has no derivative of any order") {
+  const Tensor x = Tensor::from({{7.0, 7.0, 7.0}}).with_grad();
+  const Tensor slope = gradients(sum(standard_deviation(x, 1)), {x}, {.create_graph = true})[0];
+  const Tensor weights = Tensor::from({{1.0, 2.0, 4.0}});
+  CHECK(doubles(gradients(sum(slope * weights), {x})[0]) == Doubles{0, 0, 0});
 }
 
 TEST_CASE("the largest size is a norm too") {

@@ -108,6 +108,22 @@ TEST_CASE("softmax along any axis is that of rows, of any number of classes and 
     }
 }
 
+TEST_CASE("An unlikely class has its probability to the last digits, on any device") {
+  const Tensor x = Tensor::from({{100.1f, 20.3f, 33.7f}, {50.9f, 0.2f, -11.1f}});
+  const std::vector<float> scores = x.to_vector<float>();
+  for (const Tensor& y : {softmax(x), transpose(softmax(transpose(x), 0))}) {
+    const std::vector<float> p = y.to_vector<float>();
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double largest = static_cast<double>(scores[i / 3 * 3]);
+      double sum = 0;
+      for (std::size_t j = i / 3 * 3; j < i / 3 * 3 + 3; ++j)
+        sum += std::exp(static_cast<double>(scores[j]) - largest);
+      const double right = std::exp(static_cast<double>(scores[i]) - largest) / sum;
+      CHECK(std::abs(static_cast<double>(p[i]) / right - 1) < 8e-7);
+    }
+  }
+}
+
 TEST_CASE("The cross entropy is the mean of logsumexp minus the label's score") {
   const Tensor scores = random({7, 5});
   const std::vector<std::int64_t> labels = {0, 4, 2, 2, 1, 3, 0};

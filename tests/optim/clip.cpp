@@ -135,11 +135,14 @@ TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][c
     const Parameters p(Device::cpu(), Seed{1}, dtype);
     Tensors gradients;
     double squares = 0;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 900; ++i) {
       const std::int64_t n = i == 7 ? 100'003 : i % 3;  // none at all, too
       p.declare("p" + std::to_string(i), {n}, initializers::zeros());
-      gradients.push_back(Tensor::full({n}, i % 8, dtype));
-      squares += static_cast<double>(n * (i % 8) * (i % 8));
+      std::vector<double> values(static_cast<std::size_t>(n), i % 8);
+      if (i == 7)
+        for (std::size_t j = 0; j < values.size(); ++j) values[j] = static_cast<double>(j / 99 % 8);
+      gradients.push_back(cast(Tensor::from(values, {n}), dtype));
+      for (const double value : values) squares += value * value;
     }
     optim::Sgd({.learning_rate = 1, .clip = {.global_norm = 1}}).apply(gradients, p);
     const double expected = -5 / std::sqrt(squares);  // of a gradient of 5
@@ -148,6 +151,13 @@ TEST_CASE("a global norm is that of many gradients and of long ones", "[optim][c
     CHECK(std::abs(got / expected - 1) < (dtype == DType::bf16 ? 4e-3 : 1e-6));
     if (dtype == DType::f64) CHECK(std::abs(got / expected - 1) < 1e-13);
   }
+}
+
+TEST_CASE("norms of halves are those of float, where their squares have no room", "[optim][clip]") {
+  const Tensor g = Tensor::full({100}, 300, DType::f16);
+  CHECK(optim::global_norm({g}).item<double>() == 3000);
+  CHECK(cast(optim::clip_by_norm({g}, 300)[0], DType::f32).to_vector<float>() ==
+        std::vector<float>(100, 30));
 }
 
 TEST_CASE("norms are those of all elements, and what is not there stays so", "[optim][clip]") {

@@ -80,6 +80,7 @@ TEST_CASE("schedules refuse options out of range", "[optim][schedule]") {
   CHECK_ERROR(optim::linear_decay(1, {.warm_up = 5, .steps = 5}), Error,
               "[linear_decay] takes 0 <= warm_up < steps, not warm_up = 5, steps = 5");
   CHECK_ERROR(optim::polynomial_decay(1, 0), Error, "[polynomial_decay] power = 0");
+  CHECK_ERROR(optim::cosine(1, {.steps = 5, .end = -1}), Error, "[cosine] end = -1");
   CHECK_ERROR(optim::linear_decay(-1), Error, "[linear_decay] peak = -1");
   CHECK_ERROR(optim::step_decay(1, {.factor = 0}), Error, "[step_decay] factor = 0");
   CHECK_ERROR(optim::exponential_decay(1, {.every = 0}), Error,
