@@ -6,6 +6,7 @@ namespace ebb {
 // The axis, from the front, along which indices choose.
 struct IndexAttributes {
   std::int64_t axis = 0;
+  std::int64_t zero_outside = 0;  // 1: an index out of range chooses 0 of every dtype
 };
 
 // A tensor seen as [outer, size, inner], whose middle axis is the one that indices choose from.
@@ -21,7 +22,9 @@ struct IndexedAxis {
 };
 
 // Every byte of an element that an index out of range chooses: NaN, or 0 of what is not floating.
-constexpr unsigned char missing_byte(DType dtype) noexcept { return is_floating(dtype) ? 0xFF : 0; }
+constexpr unsigned char missing_byte(DType dtype, const IndexAttributes& attributes = {}) noexcept {
+  return is_floating(dtype) && attributes.zero_outside == 0 ? 0xFF : 0;
+}
 
 namespace cpu {
 // out[o, k, i] = in[o, indices[k], i] where the inputs are in [outer, size, inner], of any dtype,

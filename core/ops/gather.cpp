@@ -81,7 +81,10 @@ constinit const OpDef gather_backward_op{
     .name = "gather_backward",
     .infer = infer_gather_backward,
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(gather_op, {g.dy(), g.x(1)}, g.node().attributes, g.site()), {}, {}};
+      // What is added at an index out of range counts for nothing, and has no gradient.
+      const IndexAttributes attributes{.axis = g.attribute<IndexAttributes>().axis,
+                                       .zero_outside = 1};
+      return {apply_one(gather_op, {g.dy(), g.x(1)}, attributes, g.site()), {}, {}};
     },
     .keeps = input(1),
     .shape_only = bit(2),

@@ -75,6 +75,11 @@ void infer_one_hot(Inference& inference) {
   inference.output(dtype, out);
 }
 
+// What is added at an index out of range counts for nothing, and has no gradient.
+IndexAttributes of_what_is_added(Gradient g) {
+  return {.axis = g.attribute<IndexAttributes>().axis, .zero_outside = 1};
+}
+
 // From the front; one that is not there is left to the shape rule.
 IndexAttributes along(const Tensor& x, int axis) {
   return {axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis};
@@ -127,7 +132,7 @@ constinit const OpDef index_select_backward_op{
     .name = "index_select_backward",
     .infer = infer_index_select_backward,
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(index_select_op, {g.dy(), g.x(1)}, g.node().attributes, g.site()), {}, {}};
+      return {apply_one(index_select_op, {g.dy(), g.x(1)}, of_what_is_added(g), g.site()), {}, {}};
     },
     .keeps = input(1),
     .shape_only = bit(2),

@@ -22,7 +22,7 @@ Status gather(const KernelContext& context) {
   const auto& attributes = context.attribute<IndexAttributes>();
   const IndexedAxis axis(in.spec.shape, attributes), chosen(out.spec.shape, attributes);
   const auto element = static_cast<std::int64_t>(size_of(in.spec.dtype));
-  const int missing = missing_byte(in.spec.dtype);
+  const int missing = missing_byte(in.spec.dtype, attributes);
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {

@@ -20,11 +20,12 @@ bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
 
 Status index_select(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
+  const auto& attributes = context.attribute<IndexAttributes>();
+  const IndexedAxis axis(in.spec.shape, attributes);
   const std::int64_t chosen = indices.elements();
   const std::int64_t part = axis.inner * static_cast<std::int64_t>(size_of(in.spec.dtype));
   if (out.elements() == 0) return {};
-  const int missing = missing_byte(in.spec.dtype);
+  const int missing = missing_byte(in.spec.dtype, attributes);
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {

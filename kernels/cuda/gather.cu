@@ -67,7 +67,7 @@ Status gather(const KernelContext& context) {
   if (count == 0) return {};
   const auto& attributes = context.attribute<IndexAttributes>();
   const IndexedAxis axis(in.spec.shape, attributes), chosen(out.spec.shape, attributes);
-  const unsigned missing = missing_byte(in.spec.dtype);
+  const unsigned missing = missing_byte(in.spec.dtype, attributes);
   cudaStream_t stream = stream_of(context);
   return for_indices(indices, [&]<class L>(const L* index) {
     return with_words(size_of(in.spec.dtype), {in.data, out.data}, [&]<class W>(W) {

@@ -107,10 +107,11 @@ Status index_select(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   const std::int64_t count = out.elements(), chosen = indices.elements();
   if (count == 0) return {};
-  const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
+  const auto& attributes = context.attribute<IndexAttributes>();
+  const IndexedAxis axis(in.spec.shape, attributes);
   const auto element = static_cast<std::int64_t>(size_of(in.spec.dtype));
   const std::int64_t part = axis.inner * element;
-  const unsigned missing = missing_byte(in.spec.dtype);
+  const unsigned missing = missing_byte(in.spec.dtype, attributes);
   cudaStream_t stream = stream_of(context);
   return for_indices(indices, [&]<class L>(const L* index) {
     return with_words(static_cast<std::size_t>(part), {in.data, out.data}, [&]<class W>(W) {

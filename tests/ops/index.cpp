@@ -49,6 +49,28 @@ TEST_CASE("an index out of range chooses NaN, or 0 of whole numbers, and gives n
   CHECK(one_hot(indices, 2).to_vector<float>() == Floats{0, 0, 0, 1, 0, 0, 0, 0});
 }
 
+TEST_CASE("what is added at an index out of range counts for nothing, and has no gradient") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    CAPTURE(name(dtype));
+    const auto floats = [](const Tensor& x) { return cast(x, DType::f32).to_vector<float>(); };
+    const Tensor x = Tensor::zeros({2, 2}, dtype);
+    const Tensor values = Tensor::full({3, 2}, 1, dtype).with_grad();
+    const Tensor y = index_add(x, Tensor::from({1, 2, -1}), values);
+    CHECK(floats(y) == Floats{0, 0, 1, 1});
+    CHECK(floats(gradients(sum(y * 3), {values})[0]) == Floats{3, 3, 0, 0, 0, 0});
+    const Tensor z = scatter_add(x, 0, Tensor::from({{1, 2}, {-1, 0}, {0, 1}}), values);
+    CHECK(floats(z) == Floats{1, 1, 1, 1});
+    CHECK(floats(gradients(sum(z * 3), {values})[0]) == Floats{3, 0, 0, 3, 3, 3});
+
+    // In the second derivative of what is chosen, that of its gradient.
+    const Tensor rows = Tensor::full({2, 2}, 2, dtype).with_grad();
+    const Tensor dy = Tensor::full({3, 2}, 1, dtype).with_grad();
+    const Tensor chosen = index_select(rows, Tensor::from({1, 2, -1}));
+    const Tensor first = gradients(sum(chosen * dy), {rows}, {.create_graph = true})[0];
+    CHECK(floats(gradients(sum(first), {dy})[0]) == Floats{1, 1, 0, 0, 0, 0});
+  }
+}
+
 TEST_CASE("parts of any width are found and added, however many there are") {
   for (const std::int64_t rows : {1, 40, 9000})
     for (const std::int64_t features : {1, 3, 8, 300}) {
