@@ -74,7 +74,7 @@ class Emitter {
   void count_run(std::uint32_t random_state) {
     for (ArenaLife& life : program_.arena_lives)
       if (life.last == program_.steps.size()) ++life.last;  // of what is fetched
-    Ref<Node> node = make_ref<Node>(next_run_op, Attributes(), CallSite(), 0);
+    Ref<Node> node = make_ref<Node>(next_run_op, Attributes(), CallSite(), 0u);
     program_.steps.push_back({.node = node.get(),
                               .kernel = &kernel_of(next_run_op, *form_.runtime),
                               .first_value = static_cast<std::uint32_t>(program_.values.size()),
