@@ -5,7 +5,7 @@ namespace ebb {
 
 // What is computed of the elements over some axes: bit i of axes is axis i.
 struct StatisticAttributes {
-  enum Kind : std::uint8_t { variance, standard_deviation, norm1, norm2, logsumexp };
+  enum Kind : std::uint8_t { variance, standard_deviation, norm1, norm2, logsumexp, product };
   std::uint32_t axes = 0;
   std::uint8_t keep = 0;        // reduced axes stay, with size 1
   std::uint8_t kind = 0;        // a Kind
@@ -19,8 +19,11 @@ namespace cpu {
 // where one would overflow or lose digits. Of no elements: NaN, NaN, 0, 0, -infinity.
 Status statistic(const KernelContext&);
 MemoryNeeds statistic_memory(const MemoryQuery&);
+// The product of the elements, multiplied in double, in an order fixed by the shape; of none 1.
+Status prod(const KernelContext&);
+MemoryNeeds prod_memory(const MemoryQuery&);
 }  // namespace cpu
-// The same in one pass, on a GPU.
+// The same in one pass, on a GPU; statistic() is the product as well.
 namespace cuda {
 KernelFunction statistic;
 MemoryNeeds statistic_memory(const MemoryQuery&);

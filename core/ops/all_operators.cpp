@@ -85,7 +85,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // order, scan
       &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op,
       // statistics
-      &variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op,
+      &variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op, &prod_op,
       // sequence
       &reverse_sequence_op,
       // update

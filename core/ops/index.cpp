@@ -2,6 +2,7 @@
 
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/index_rules.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -51,16 +52,16 @@ void infer_index_select_backward(Inference& inference) {
 }
 
 // What index_add is: x, indices, values.
-constinit const OpDef index_add_function{
-    .name = "index_add", .infer = [](Inference& inference) {
-      require_indices(inference, 1);
-      const Spec &x = inference.inputs[0], &values = inference.inputs[2];
-      if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);
-      inference.require(values.dtype == x.dtype, "takes inputs of one dtype (cast() converts)");
-      inference.require(
-          detail::may_equal(values.shape, selected(inference, x.shape, inference.inputs[1].shape)),
-          "the values have not the shape of the parts");
-    }};
+constexpr OpDef index_add_function{.name = "index_add", .infer = nullptr};
+void check_index_add(Inference& inference) {
+  require_indices(inference, 1);
+  const Spec &x = inference.inputs[0], &values = inference.inputs[2];
+  if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);
+  inference.require(values.dtype == x.dtype, "takes inputs of one dtype (cast() converts)");
+  inference.require(
+      detail::may_equal(values.shape, selected(inference, x.shape, inference.inputs[1].shape)),
+      "the values have not the shape of the parts");
+}
 
 void infer_one_hot(Inference& inference) {
   require_indices(inference, 0);
@@ -103,7 +104,7 @@ Tensor embedding(const Operand& table, const Operand& indices) {
 Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis) {
   const IndexAttributes attributes = along(detail::tensor_of(index_add_function, x), axis);
   const Operand* const operands[] = {&x, &indices, &values};
-  detail::check(index_add_function, operands, attributes, x.site());
+  detail::check(index_add_function, check_index_add, operands, attributes, x.site());
   const Input like(x.tensor());
   return add(x, {apply_one(index_select_backward_op, {values, indices, like}, attributes, x.site()),
                  x.site()});

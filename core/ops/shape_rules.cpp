@@ -21,17 +21,6 @@ const Tensor& tensor_of(const OpDef& op, const Operand& operand) {
   return operand.tensor();
 }
 
-void check(const OpDef& function, std::span<const Operand* const> operands,
-           const Attributes& attributes, CallSite site) {
-  Specs inputs, outputs;
-  for (const Operand* operand : operands) {
-    const Tensor& tensor = tensor_of(function, *operand);
-    inputs.push_back({tensor.dtype(), tensor.shape()});
-  }
-  Inference inference{function, {inputs.data(), inputs.size()}, attributes, site, outputs};
-  function.infer(inference);
-}
-
 int axis_of(const OpDef& op, int axis, const Operand& x) {
   const Tensor& tensor = tensor_of(op, x);
   const int rank = tensor.rank();

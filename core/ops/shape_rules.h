@@ -31,11 +31,6 @@ class HeldOperand {
   const Operand operand_;
 };
 
-// Runs the shape rule of what is a public function but no operator: `function` has a name and a
-// rule alone, so that errors name what was called and not what it applies.
-void check(const OpDef& function, std::span<const Operand* const> operands,
-           const Attributes& attributes, CallSite site);
-
 // An axis of the operand, or several, counted from the front. Throw ShapeError for one that is not
 // there, or is given twice.
 int axis_of(const OpDef& op, int axis, const Operand& x);

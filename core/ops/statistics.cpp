@@ -6,12 +6,14 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/reduce_rules.h"
 #include "ebb/core/ops/rounding.h"
+#include "ebb/core/ops/where.h"
 
 namespace ebb {
 namespace {
@@ -75,6 +77,21 @@ Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttrib
       dy, x, {.axes = how.axes, .keep = how.keep, .mean = 1, .correction = how.correction});
 }
 
+// For each element the product of the others. p is that of what is not 0, and s, the sum of what
+// is, is 0: it is there for the gradient of this, which has terms where s and x themselves have
+// none.
+//   no zero: p / x; one: p for it and s p / x for the others; two, a and b: b p for a and a p for
+//   b; of more, 0 in both orders.
+Tensor products_of_others(const Tensor& x, const ReduceOptions& axes) {
+  const Tensor is_zero = x == 0;
+  const Tensor zeros = sum(is_zero, axes);
+  const Tensor divisor = where(is_zero, 1, x), p = prod(divisor, axes);
+  const Tensor s = sum(where(is_zero, x, 0), axes);
+  const Tensor of_zero = where(zeros == 1, p, where(zeros == 2, (s - x) * p, 0));
+  const Tensor of_other = where(zeros == 0, p, where(zeros == 1, s * p, 0)) / divisor;
+  return where(is_zero, of_zero, of_other);
+}
+
 }  // namespace
 
 Tensor variance(const Operand& x, const VarianceOptions& options) {
@@ -88,6 +105,10 @@ Tensor logsumexp(const Operand& x, const ReduceOptions& options) {
   return statistic(logsumexp_op, x, options.axes, options.keep, Kind::logsumexp);
 }
 
+Tensor prod(const Operand& x, const ReduceOptions& options) {
+  return statistic(prod_op, x, options.axes, options.keep, Kind::product);
+}
+
 // The largest size is that of the largest or of the smallest element: no tensor of sizes is made.
 Tensor norm(const Operand& x, const NormOptions& options) {
   if (options.p == 1) return statistic(norm1_op, x, options.axes, options.keep, Kind::norm1);
@@ -99,6 +120,17 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   const ReduceOptions over{options.axes, options.keep};
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
+
+constinit const OpDef prod_op{
+    .name = "prod",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& how = g.attribute<StatisticAttributes>();
+      return {products_of_others(g.x(0), detail::kept(how.axes)) * with_axes(g.take_dy(), how)};
+    },
+    .keeps = input(0),
+    .cpu = {cpu::prod, cpu::prod_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
 
 constinit const OpDef variance_op{
     .name = "variance",

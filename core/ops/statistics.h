@@ -46,6 +46,14 @@ Tensor logsumexp(const Operand& x, std::integral auto axis) {
   return logsumexp(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
 }
 
-extern const OpDef variance_op, standard_deviation_op, norm1_op, norm2_op, logsumexp_op;
+// The product of the elements, multiplied in double and rounded once; of nothing 1. It overflows
+// where that of a part does, which parts a device makes being a function of the shape. Its gradient
+// is right where elements are 0 too, in both orders, and takes a few tensors of x's size meanwhile.
+Tensor prod(const Operand& x, const ReduceOptions& options = {});
+Tensor prod(const Operand& x, std::integral auto axis) {
+  return prod(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+}
+
+extern const OpDef variance_op, standard_deviation_op, norm1_op, norm2_op, logsumexp_op, prod_op;
 
 }  // namespace ebb

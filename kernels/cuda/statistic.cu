@@ -22,6 +22,7 @@ struct Statistic {
   double correction;
 
   __device__ State none() const {
+    if (kind == Kind::product) return {0, 1, 0};
     return {kind == Kind::logsumexp ? -std::numeric_limits<double>::infinity() : 0.0, 0, 0};
   }
 
@@ -29,6 +30,8 @@ struct Statistic {
     const auto x = static_cast<Accumulate<T>>(element);
     if (kind == Kind::norm1) {
       state.sum += static_cast<double>(std::abs(x));
+    } else if (kind == Kind::product) {
+      state.sum *= static_cast<double>(x);
     } else if (kind == Kind::norm2) {
       state.sum += static_cast<double>(x) * static_cast<double>(x);
     } else if (kind == Kind::logsumexp) {
@@ -53,6 +56,8 @@ struct Statistic {
   __device__ void merge(State& state, const State& other) const {
     if (kind == Kind::norm1 || kind == Kind::norm2) {
       state.sum += other.sum;
+    } else if (kind == Kind::product) {
+      state.sum *= other.sum;
     } else if (kind == Kind::logsumexp) {
       const bool is_less = state.center < other.center;
       const double high = is_less ? other.center : state.center;
@@ -74,7 +79,7 @@ struct Statistic {
     out[result] = convert<T>(value_of(state));
   }
   __device__ double value_of(const State& state) const {
-    if (kind == Kind::norm1) return state.sum;
+    if (kind == Kind::norm1 || kind == Kind::product) return state.sum;
     if (kind == Kind::norm2) return std::sqrt(state.sum);
     if (kind == Kind::logsumexp) return std::log(state.sum) + state.center;
     const double variance = state.sum / (state.count - correction);  // of one element at least
@@ -92,7 +97,8 @@ Status statistic(const KernelContext& context) {
     if (in.elements() == 0) {
       constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      const double of_nothing = how.kind == Kind::logsumexp                          ? -kInfinity
+      const double of_nothing = how.kind == Kind::product                            ? 1
+                                : how.kind == Kind::logsumexp                        ? -kInfinity
                                 : how.kind == Kind::norm1 || how.kind == Kind::norm2 ? 0
                                                                                      : kNaN;
       return fill_with(stream_of(context), out.as<T>(), convert<T>(of_nothing), out.elements());

@@ -1,5 +1,6 @@
 // What operators keep for their gradients, beside inputs that are there anyway: no more than
-// PyTorch 2 keeps, and where it says so less. MEMORY.md, row 7.
+// PyTorch 2 keeps, but for weights of positives (one tensor more), and where it says so less.
+// MEMORY.md, row 7.
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/attention.h"

@@ -10,6 +10,11 @@ namespace ebb::tests {
 namespace {
 
 double value_of(const std::vector<double>& x, const StatisticAttributes& how) {
+  if (how.kind == StatisticAttributes::product) {
+    double product = 1;
+    for (const double value : x) product *= value;
+    return product;
+  }
   const auto n = static_cast<double>(x.size());
   long double total = 0, mean = 0;
   double largest = -std::numeric_limits<double>::infinity();
@@ -69,7 +74,7 @@ Arrays statistic(const Application& a) {
 
 void add_statistic_references(std::vector<Reference>& references) {
   for (const OpDef* op :
-       {&variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op})
+       {&variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op, &prod_op})
     references.push_back({op, statistic});
 }
 

@@ -44,6 +44,11 @@ void add_statistic_samples(std::vector<Sample>& samples) {
          return logsumexp(x, {.axes = axes, .keep = keep});
        },
        Values::any},
+      {prod_op, "prod",
+       [](const Tensor& x, const Axes& axes, bool keep) {
+         return prod(x, {.axes = axes, .keep = keep});
+       },
+       Values::apart_from_zero},
   };
   for (const auto& kind : kinds) {
     const auto add = [&](const char* how, const Shape& shape, const Axes& axes, bool keep) {

@@ -217,4 +217,48 @@ TEST_CASE("statistics that make no sense are refused, in words") {
   CHECK_ERROR(wrong(), ShapeError, "statistics.cpp:" + std::to_string(here) + ")");
 }
 
+TEST_CASE("A product is that of its elements, in any dtype, and of nothing 1") {
+  const DType dtype = GENERATE(DType::f32, DType::f64, DType::f16, DType::bf16);
+  const Tensor x = cast(Tensor::from({{1.5, -2., 4.}, {0., 3., 0.5}}), dtype);
+  CHECK(doubles(prod(x)) == Doubles{0});
+  CHECK(doubles(prod(x, 1)) == Doubles{-12, 0});
+  CHECK(doubles(prod(x, 0)) == Doubles{0, -6, 2});
+  CHECK(prod(x, {.axes = {1}, .keep = true}).shape() == Shape{2, 1});
+  CHECK(doubles(prod(Tensor::zeros({0, 2}, dtype), 0)) == Doubles{1, 1});
+  CHECK(prod(Tensor::zeros({0, 2}, dtype), 1).shape() == Shape{0});
+  CHECK_ERROR(prod(Tensor::from({1, 2})), ShapeError, "[prod]");
+  CHECK_ERROR(prod(x, 2), ShapeError, "[prod] there is no axis 2");
+}
+
+TEST_CASE("A product of f32 may be beyond f32 on the way, and is NaN of infinity and 0") {
+  std::vector<float> values(200, 4);
+  std::fill(values.begin() + 100, values.end(), 0.25f);
+  values[7] = 8;
+  CHECK(number(prod(Tensor::from(values))) == 2);
+  CHECK(std::isnan(number(prod(Tensor::from({1., kInfinity, 0.})))));
+}
+
+TEST_CASE("The gradients of a product are those of its formula, with zeros and without") {
+  // Of 3 x0 x1 x2 x3: products of the others, then of all but two, weighted.
+  const auto zeros = GENERATE(0, 1, 2, 3, 4);
+  Doubles x = {1.5, -2, 0.5, 3};
+  for (int i = 0; i < zeros; ++i) x[static_cast<std::size_t>(i)] = 0;
+  const Doubles u = {1, -0.5, 2, 0.25};
+  const auto others = [&](std::size_t i, std::size_t k) {
+    double product = 1;
+    for (std::size_t j = 0; j < x.size(); ++j) product *= j == i || j == k ? 1 : x[j];
+    return product;
+  };
+  Doubles first, second(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    first.push_back(3 * others(i, i));
+    for (std::size_t k = 0; k < 4; ++k)
+      if (k != i) second[i] += 3 * u[k] * others(i, k);
+  }
+  const Tensor leaf = Tensor::from(x).with_grad();
+  const Tensor g = gradients(prod(leaf) * 3, {leaf}, {.create_graph = true})[0];
+  CHECK(worst(g, first) < 1e-14);
+  CHECK(worst(gradients(sum(g * Tensor::from(u)), {leaf})[0], second) < 1e-14);
+}
+
 }  // namespace ebb::tests
