@@ -1,7 +1,7 @@
-// How do I write an operator of my own?
+// An operator of one's own, as a functor in a file of its own (custom_operator/mish.cpp).
 //
-// As a functor in a file of its own (custom_operator/mish.cpp): ebb makes the kernels. Here it is
-// the activation of a classifier of handwritten digits, in both modes, with its gradient checked.
+// ebb makes the kernels. Here it is the activation of a classifier of handwritten digits, in both
+// modes, with its gradient checked.
 #include <cstdio>
 #include <string>
 
