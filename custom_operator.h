@@ -87,6 +87,20 @@ consteval int count_inputs() {
 template <class F>
 inline constexpr int kInputs = count_inputs<F>();
 
+// Whether f64 stays f64: what takes and gives float alone would lose it without a word.
+template <class F>
+consteval bool keeps_double() {
+  const auto is_kept = []<class... X>(X...) {
+    return !std::is_same_v<std::invoke_result_t<const F&, X...>, float>;
+  };
+  if constexpr (kInputs<F> == 1)
+    return is_kept(0.);
+  else if constexpr (kInputs<F> == 2)
+    return is_kept(0., 0.);
+  else
+    return is_kept(0., 0., 0.);
+}
+
 template <class F>
 F functor_of(const Attributes& attributes) noexcept {
   static_assert(std::is_trivially_copyable_v<F>, "parameters are numbers: doubles, std::int64_t");
@@ -164,6 +178,7 @@ consteval OpDef make_pointwise() {
       "a functor has a name, which errors and memory reports tell: "
       "static constexpr const char* name = \"swish\";");
   static_assert(kInputs<F> < kMostPointwiseInputs, "a functor takes three numbers at most");
+  static_assert(keeps_double<F>(), "a functor gives double for double: template <class X>");
   OpDef op{.name = F::name,
            .infer = detail::infer_pointwise,
            .takes_over = kAll,

@@ -3,7 +3,6 @@
 // ebb makes the kernels. Here it is the activation of a classifier of handwritten digits, in both
 // modes, with its gradient checked.
 #include <cstdio>
-#include <string>
 
 #include "ebb/ebb.h"
 #include "ebb/examples/custom_operator/mish.h"
@@ -47,14 +46,15 @@ double eagerly(const DataSet& training, const DataSet& held_out, const Device& d
 }
 
 int main(int argc, char** argv) try {
-  const std::string file = argc > 1 ? argv[1] : "examples/data/digits.csv";
-  const Device device = Device::parse(argc > 2 ? argv[2] : "cpu");
+  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
   const GradientCheck gradient = check_gradient([](const Tensors& in) { return mish(in[0]); },
                                                 {Tensor::from({-3.0, -0.5, 0.0, 0.5, 3.0})});
   std::printf("The gradient agrees with differences: %s\n", gradient ? "yes" : "no");
 
   const auto [training, held_out] =
-      DataSet::csv(file, {.label = "digit"}).scaled(1.0 / 16).split(0.2, Seed{2});
+      DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"})
+          .scaled(1.0 / 16)
+          .split(0.2, Seed{2});
   const double graph = as_a_graph(training, held_out, device);
   const double eager = eagerly(training, held_out, device);
   std::printf("Digits recognised of those held out: %.1f %% as a graph, %.1f %% eagerly\n",

@@ -85,7 +85,12 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
         change += gradient[j] * (above[j] - below[j]);
         length = std::max(length, std::abs(above[j] - below[j]));
       }
-      if (length == 0) return;
+      if (x.empty()) return;
+      if (length == 0) {  // as NaN would give
+        check.agrees = false;
+        check.report = "input " + std::to_string(i) + ", " + where + ": a step moves nothing";
+        return;
+      }
       const double numeric = (value_at(above) - value_at(below)) / length;
       compare(check, change / length, numeric, options.tolerance,
               "input " + std::to_string(i) + ", " + where);
@@ -110,9 +115,16 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
 GradientCheck check_gradient(const Function& function, const Tensors& inputs,
                              const GradientCheckOptions& options, CallSite site) {
   const detail::CallScope at(site);
+  const auto require = [&](bool condition, const std::string& text) {
+    if (!condition) throw Error(detail::message("check_gradient", text, site));
+  };
   for (const Tensor& input : inputs)
-    if (input.dtype() != DType::f64)
-      throw Error("[check_gradient] takes f64 inputs, not " + input.to_string());
+    require(input.dtype() == DType::f64, "takes f64 inputs, not " + input.to_string());
+  require(options.step > 0 && std::isfinite(options.step), "takes a step above 0");
+  require(options.tolerance >= 0 && std::isfinite(options.tolerance),
+          "takes a tolerance from 0 on");
+  require(options.order == 1 || options.order == 2, "takes an order of 1 or 2");
+  require(options.directions >= 0, "takes a number of directions from 0 on");
   const Function loss = [&](const Tensors& x) { return weighted_sum(function(x), 1); };
   GradientCheck first = check_first_order(loss, inputs, options);
   if (options.order < 2 || !first) return first;

@@ -25,7 +25,7 @@ struct GradientCheck {
 // every element of every input, or along a few directions of each, which takes two calls a
 // direction and sees an error in one of many elements less sharply. Inputs are f64 on the CPU, away from points where the function is
 // not smooth. A result of several elements is reduced with fixed random weights. Throws Error for
-// an input of another dtype, NotDifferentiable.
+// an input of another dtype and for options that check nothing, NotDifferentiable.
 GradientCheck check_gradient(const std::function<Tensor(const Tensors&)>& function,
                              const Tensors& inputs, const GradientCheckOptions& options = {},
                              CallSite site = CallSite::here());

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numbers>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "ebb/core/base/error.h"
@@ -151,6 +153,15 @@ void draw_orthogonal(double gain, std::uint64_t key, const Shape& shape, void* o
                                                     : vectors[column * length + row]));
 }
 
+// The largest T below a bound, which f32 and 16 bits may be rounded to.
+template <class T>
+T last_before(float bound) {
+  if constexpr (kIsHalf<T>)
+    return largest_below<T>(bound);
+  else
+    return std::nextafter(bound, -std::numeric_limits<float>::infinity());
+}
+
 template <class T>
 void draw(const Initializer& initializer, std::uint64_t key, const Shape& shape, void* out) {
   if (initializer.kind == Initializer::orthogonal)
@@ -163,9 +174,9 @@ void draw(const Initializer& initializer, std::uint64_t key, const Shape& shape,
     const bool raised = i >= count / 4 && i < count / 2;
     const double offset = raised ? initializer.second_quarter : 0;
     values[i] = convert<T>(raised ? value + offset : value);
-    if constexpr (kIsHalf<T>) {
+    if constexpr (!std::is_same_v<T, double>) {
       const auto end = static_cast<float>(initializer.b + offset);
-      if (has_end && static_cast<float>(values[i]) >= end) values[i] = largest_below<T>(end);
+      if (has_end && static_cast<float>(values[i]) >= end) values[i] = last_before<T>(end);
     }
   }
 }

@@ -48,6 +48,15 @@ TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f6
   for (std::size_t i = 0; i < single.size(); ++i) CHECK(single[i] == static_cast<float>(values[i]));
 }
 
+TEST_CASE("Uniform initial values of f32 are rounded to no open end") {
+  const float end = 1 + 0x1p-22f;
+  std::vector<float> values(1000);
+  detail::draw_initial_values(initializers::uniform(1, end), {3}, "w", {DType::f32, {1000}},
+                              values.data());
+  CHECK(*std::min_element(values.begin(), values.end()) == 1);
+  CHECK(*std::max_element(values.begin(), values.end()) == std::nextafter(end, 0.f));
+}
+
 TEST_CASE("Initial values have the spread their initializer states") {
   constexpr std::int64_t kCount = 50'000;
   const Doubles uniform = initial(initializers::uniform(-2, 4), {1}, "a", kCount);

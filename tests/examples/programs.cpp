@@ -8,7 +8,6 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/examples/run.h"
-#include "ebb/tests/source_folder.h"
 
 using ebb::tests::contents_of;
 using ebb::tests::Ended;
@@ -68,8 +67,7 @@ TEST_CASE("bad arguments end with 2 and one line that says why") {
 }
 
 TEST_CASE("an operator of one's own recognises 97 of 100 digits it has not seen, in both modes") {
-  const Ended ended =
-      run("custom_operator " + ebb::tests::source_folder() + "/examples/data/digits.csv");
+  const Ended ended = run("custom_operator");
   INFO(ended.output);
   CHECK(ended.code == 0);
   CHECK(holds(ended, "The gradient agrees with differences: yes"));

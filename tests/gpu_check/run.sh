@@ -93,7 +93,7 @@ suites() {
 examples() {
   python3 tests/gpu_check/compare_trainings.py "$build/examples" "$out" || return 1
   # Its kernel is that of a GPU.
-  [[ -n ${EBB_CUDA_PART:-} ]] || "$build/examples/custom_operator" examples/data/digits.csv cuda
+  [[ -n ${EBB_CUDA_PART:-} ]] || "$build/examples/custom_operator" cuda
 }
 
 # What CUDA refuses is no error here: tests ask for what it has to refuse. Nor is what lives until the process ends.

@@ -43,6 +43,18 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/consumer -
     "-DCMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}")
 run(${CMAKE_COMMAND} --build ${work}/consumer --config ${config})
 
+# The project of the README, as it stands there.
+file(READ ${CMAKE_CURRENT_LIST_DIR}/../../README.md readme)
+if(NOT readme MATCHES "```cmake\n([^`]*)```")
+  message(FATAL_ERROR "the README has no project")
+endif()
+file(WRITE ${work}/mine/CMakeLists.txt "${CMAKE_MATCH_1}")
+file(WRITE ${work}/mine/mine.cpp "#include <ebb/ebb.h>\nint main() { return ebb::sum(ebb::ones({0})).item<float>() != 0; }\n")
+run(${CMAKE_COMMAND} --fresh -S ${work}/mine -B ${work}/mine/build -G ${generator} -DCMAKE_BUILD_TYPE=${config}
+    -DCMAKE_CXX_COMPILER=${compiler} ${flags} "-DCMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}")
+run(${CMAKE_COMMAND} --build ${work}/mine/build --config ${config})
+run(${work}/mine/build/mine)
+
 # In a folder of its own: the tour writes files.
 file(MAKE_DIRECTORY ${work}/consumer/run)
 function(run_tour)

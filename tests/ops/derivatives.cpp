@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
@@ -118,6 +121,26 @@ TEST_CASE("The second derivative of gru is refused by name") {
                                  Tensor::zeros({8}, DType::f64)}};
   const Tensors g = gradients(sum(gru(x, weights).sequence), {x}, {.create_graph = true});
   CHECK_ERROR(gradients(sum(square(g[0])), {x}), NotDifferentiable, "[gru_backward]");
+}
+
+TEST_CASE("check_gradient says that it agrees of nothing that it has not tried") {
+  const auto wrong = [](const Tensors& in) { return detail::apply_to(wrong_square_op, in[0]); };
+  const Tensor x = Tensor::from({0.5, -1.5});
+  CHECK(check_gradient(wrong, {x}, {.step = 1e-20}).report ==
+        "input 0, element 1: a step moves nothing");
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CHECK_FALSE(check_gradient(wrong, {Tensor::from({kInfinity})}));
+  CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}));
+  CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}, {.directions = 1}));
+  for (const double step : {0., -1e-5, std::nan(""), kInfinity})
+    CHECK_ERROR(check_gradient(wrong, {x}, {.step = step}), Error, "takes a step above 0");
+  for (const double tolerance : {-1., std::nan(""), kInfinity})
+    CHECK_ERROR(check_gradient(wrong, {x}, {.tolerance = tolerance}), Error, "takes a tolerance");
+  for (const int order : {0, 3})
+    CHECK_ERROR(check_gradient(wrong, {x}, {.order = order}), Error, "takes an order of 1 or 2");
+  const int line = __LINE__ + 1;
+  CHECK_ERROR(check_gradient(wrong, {x}, {.directions = -1}), Error,
+              "derivatives.cpp:" + std::to_string(line));
 }
 
 TEST_CASE("The second derivative of lstm is refused by name") {
