@@ -31,7 +31,9 @@ Tensors Parameters::tensors() const {
   return tensors;
 }
 
-void Parameters::set_trainable(bool trainable) const {
+void Parameters::set_trainable(bool trainable, CallSite site) const {
+  const detail::CallSiteScope at(site);
+  detail::require_any(*this, "set_trainable");
   for (const Entry& entry : entries()) {
     if (trainable)
       state_->frozen.erase(entry.name);
@@ -69,6 +71,7 @@ Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
   state->dtype = state_->dtype;
   state->root = state_->root;
   state->has_substitutes = true;
+  state->frozen = state_->frozen;
   state->parameters.add(std::move(named));
   state->states.add(states());
   return Parameters(std::move(state), prefix_);

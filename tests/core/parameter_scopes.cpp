@@ -345,4 +345,18 @@ TEST_CASE("a set's name begins all its names", "[scope]") {
   CHECK_ERROR(Parameters(Device::cpu(), {}, {.name = "a/b"}), Error, "cannot name a set");
 }
 
+TEST_CASE("set_trainable says where it would do nothing", "[scope][trainable]") {
+  const Parameters p = model(Seed{1});
+  int run = __LINE__ + 1;
+  CHECK_ERROR(p.scope("encodr").set_trainable(false), Error,
+              "[set_trainable] there are no parameters whose names begin with \"encodr.\"");
+  CHECK_ERROR(p.scope("encodr").set_trainable(true), Error,
+              "parameter_scopes.cpp:" + std::to_string(run + 2));
+  const Parameters substitutes = p.with(p.tensors());
+  run = __LINE__ + 1;
+  CHECK_ERROR(substitutes.set_trainable(false), Error,
+              "[set_trainable] these parameters are substitutes");
+  CHECK_ERROR(Parameters(Device::cpu()).set_trainable(false), Error, "declare them first");
+}
+
 }  // namespace ebb::tests
