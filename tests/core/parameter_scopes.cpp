@@ -1,7 +1,6 @@
 // A scope is a handle to a part of a set, for everything; state that is not trained; copies.
 #include <algorithm>
 
-#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/safetensors.h"
 #include "ebb/core/memory/memory.h"
@@ -10,7 +9,6 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/parameters/declaring.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/random/random.h"
 #include "ebb/graph/graph.h"
@@ -345,73 +343,6 @@ TEST_CASE("a set's name begins all its names", "[scope]") {
   scoped.load(folder.path("f"));
   CHECK(bit_equal(scoped["a.w"], w));
   CHECK_ERROR(Parameters(Device::cpu(), {}, {.name = "a/b"}), Error, "cannot name a set");
-}
-
-TEST_CASE("set_trainable says where it would do nothing", "[scope][trainable]") {
-  const Parameters p = model(Seed{1});
-  int run = __LINE__ + 1;
-  CHECK_ERROR(p.scope("encodr").set_trainable(false), Error,
-              "[set_trainable] there are no parameters whose names begin with \"encodr.\"");
-  CHECK_ERROR(p.scope("encodr").set_trainable(true), Error,
-              "parameter_scopes.cpp:" + std::to_string(run + 2));
-  const Parameters substitutes = p.with(p.tensors());
-  run = __LINE__ + 1;
-  CHECK_ERROR(substitutes.set_trainable(false), Error,
-              "[set_trainable] these parameters are substitutes");
-  CHECK_ERROR(Parameters(Device::cpu()).set_trainable(false), Error, "declare them first");
-}
-
-TEST_CASE("attempt takes back what was frozen and thawed", "[scope][trainable]") {
-  const auto trained = [](const Parameters& p) {
-    std::string all;
-    for (const Parameters::Entry& entry : p.entries()) all += p.is_trainable(entry) ? '1' : '0';
-    return all;
-  };
-  const auto failing = [](const auto& step) {
-    CHECK_THROWS_AS(attempt([&] {
-                      step();
-                      throw Error("[failing]");
-                    }),
-                    Error);
-  };
-  Graph graph;
-  const Parameters symbolic(graph, Seed{1});
-  for (const char* name : {"a.w", "w"}) symbolic.declare(name, {1}, kUniform);
-  for (const Parameters& p : {model(Seed{1}), symbolic}) {
-    p.scope("a").set_trainable(false);
-    const std::string before = trained(p);
-    failing([&] { p.set_trainable(false); });
-    CHECK(trained(p) == before);
-    failing([&] {
-      p.set_trainable(true);
-      p.scope("a").set_trainable(false);
-      failing([&] { p.set_trainable(false); });
-      CHECK(trained(p) == before);
-      attempt([&] { p.set_trainable(true); });
-    });
-    CHECK(trained(p) == before);
-    attempt([&] { p.set_trainable(true); });
-    CHECK(trained(p).find('0') == std::string::npos);
-  }
-
-  // A name that is free again is of no parameter that was frozen.
-  const Parameters p(Device::cpu());
-  failing([&] {
-    p.declare("w", {1}, kUniform);
-    p.set_trainable(false);
-  });
-  p.declare("w", {1}, kUniform);
-  CHECK(trained(p) == "1");
-  const auto construct = [&](bool fails) {
-    const detail::Declaring declaring(p, CallSite::here());
-    p.declare("b", {1}, kUniform);
-    if (!fails) return;
-    p.set_trainable(false);
-    throw Error("[failing]");
-  };
-  CHECK_THROWS_AS(construct(true), Error);
-  construct(false);
-  CHECK(trained(p) == "01");
 }
 
 }  // namespace ebb::tests
