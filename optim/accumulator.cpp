@@ -28,16 +28,19 @@ void tear(const Tensors& sums, const Tensor& count) noexcept {
   of(count);
 }
 
-// Updates with the sums where the gate is open, and clears them.
-std::vector<Tensor> commit_and_clear(OptimizerStep& step, const Tensors& sums, const Tensor& count,
-                                     const Gate& gate) {
+// Updates with the sums where the gate is open, and clears them and those of frozen parameters:
+// nothing of a group is left for the next.
+std::vector<Tensor> commit_and_clear(OptimizerStep& step, const Tensors& sums,
+                                     const Tensors& frozen, const Tensor& count, const Gate& gate) {
   try {
     std::vector<Tensor> updates = step.commit(sums);
-    for (const Tensor& sum : sums) updates.push_back(ebb::detail::clear_if(sum, gate.ready));
+    for (const Tensors* cleared : {&sums, &frozen})
+      for (const Tensor& sum : *cleared) updates.push_back(ebb::detail::clear_if(sum, gate.ready));
     updates.push_back(ebb::detail::clear_if(count, gate.ready));
     return updates;
   } catch (...) {
     tear(sums, count);
+    tear(frozen, count);
     throw;
   }
 }
@@ -65,23 +68,29 @@ Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& paramet
   return cast(sum / cast(count, sum.dtype()), state_dtype_of(parameters.dtype()));
 }
 
-// The parameters that this accumulator has a sum for.
-Targets accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
+// What this accumulator has sums for.
+struct Accumulated {
+  Targets targets;  // the parameters that are trained
+  Tensors frozen;   // the sums of the others
+};
+Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
   const std::vector<Parameters::Entry>& entries = parameters.entries();
-  const std::string sum = '/' + OptimizerStep::sum_name(optimizer, parameters);
-  Targets targets;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (parameters.is_trainable(entries[i]) &&
-        parameters.contains(entries[i].name.substr(parameters.prefix().size()) + sum))
-      targets.push_back(i);
-  return targets;
+  const std::string slot = '/' + OptimizerStep::sum_name(optimizer, parameters);
+  Accumulated accumulated;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string sum = entries[i].name.substr(parameters.prefix().size()) + slot;
+    if (!parameters.contains(sum)) continue;
+    if (parameters.is_trainable(entries[i]))
+      accumulated.targets.push_back(i);
+    else
+      accumulated.frozen.push_back(parameters[sum]);
+  }
+  return accumulated;
 }
 
 // Whichever micro-step completes a group updates all that the group has accumulated. In a graph a
 // micro-step is built once, and could not know what one built later accumulates.
-Targets with_accumulated(const Targets& below, const Tensor& loss, const Parameters& parameters,
-                         const Optimizer& optimizer) {
-  const Targets known = accumulated_by(optimizer, parameters);
+Targets with_accumulated(const Targets& below, const Tensor& loss, const Targets& known) {
   if (loss.is_symbolic() && !known.empty() && known != below)
     fail("minimize",
          "the loss depends on other parameters than an earlier micro-step of this "
@@ -111,7 +120,8 @@ Tensor Accumulator::minimize(const Tensor& given, const Parameters& parameters,
   if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
     fail("minimize", "the number of samples, " + samples.to_string() +
                          ", does not belong to the loss, " + loss.to_string());
-  OptimizerStep step(optimizer_, parameters, with_accumulated(below, loss, parameters, optimizer_),
+  const Accumulated before = accumulated_by(optimizer_, parameters);
+  OptimizerStep step(optimizer_, parameters, with_accumulated(below, loss, before.targets),
                      sum_dtype(parameters));
   // Not defined() for what this loss does not depend on, but an earlier one of the group did.
   const Tensors gradients = step.gradients_of(loss, below);
@@ -139,23 +149,29 @@ Tensor Accumulator::minimize(const Tensor& given, const Parameters& parameters,
     throw;
   }
   const Tensor value = value_before_step(loss);
-  const std::vector<Tensor> updates = commit_and_clear(step, sums, count, gate);
+  const std::vector<Tensor> updates = commit_and_clear(step, sums, before.frozen, count, gate);
   return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
 }
 
 Tensor Accumulator::flush(const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  Targets accumulated = accumulated_by(optimizer_, parameters);
-  if (accumulated.empty())
+  const Accumulated accumulated = accumulated_by(optimizer_, parameters);
+  if (accumulated.targets.empty() && !accumulated.frozen.empty())
+    fail(
+        "flush",
+        "every parameter with an accumulated gradient is frozen by set_trainable(false); what they "
+        "have accumulated is still there");
+  if (accumulated.targets.empty())
     fail("flush", "nothing has been accumulated for these parameters; minimize() does that");
-  OptimizerStep step(optimizer_, parameters, std::move(accumulated), sum_dtype(parameters));
+  OptimizerStep step(optimizer_, parameters, accumulated.targets, sum_dtype(parameters));
 
   const Tensor applied = copy(step.samples());
   const Gate gate{ebb::detail::at_least(applied, 1), applied};
   step.prepare(gate, [&](std::size_t i) { return mean_of(step.sum(i), applied, parameters); });
   Tensors sums;
   for (std::size_t i = 0; i < step.size(); ++i) sums.push_back(step.sum(i));
-  const std::vector<Tensor> updates = commit_and_clear(step, sums, step.samples(), gate);
+  const std::vector<Tensor> updates =
+      commit_and_clear(step, sums, accumulated.frozen, step.samples(), gate);
   return parameters.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
 

@@ -30,15 +30,16 @@ class Accumulator {
   // rows() of a batch), to the sums. Where the count reaches the option's, the parameters are
   // updated with sums / count, and sums and count start again at zero: all parameters of which this
   // accumulator has a sum, whichever micro-step completes the group (in a graph all of its
-  // micro-steps must depend on the same ones). Otherwise like Optimizer::minimize, whose result
+  // micro-steps must depend on the same ones). What one that is frozen then has accumulated is
+  // dropped with its group. Otherwise like Optimizer::minimize, whose result
   // this returns.
   Tensor minimize(const Tensor& loss, const Parameters& parameters, const Tensor& samples,
                   CallSite site = CallSite::here()) const;
 
   // Updates the parameters with what has been accumulated of an incomplete group, if anything.
   // Returns the number of its samples, i64[]: eager, it has happened; in a graph, a run that
-  // fetches the result makes it happen. Throws Error where nothing has ever been accumulated;
-  // OutOfMemory.
+  // fetches the result makes it happen. Throws Error where nothing has ever been accumulated, or
+  // all that has is frozen; OutOfMemory.
   Tensor flush(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
  private:

@@ -18,7 +18,8 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
   Tensors inputs;
   std::unordered_set<const Node*> seen;
   for (const auto& [parameters, optimizer] : groups) {
-    Targets targets = parameters_below(loss, parameters, "minimize");
+    Targets targets = trained_below(loss, parameters, "minimize");
+    if (targets.empty()) continue;
     for (const std::size_t target : targets) {
       const Parameters::Entry& entry = parameters.entries()[target];
       if (!seen.insert(entry.tensor.impl()->node.get()).second)
@@ -27,6 +28,7 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
     }
     steps.emplace_back(optimizer, parameters, std::move(targets));
   }
+  if (steps.empty()) fail_for_frozen("minimize", "parameter of the groups", loss);
   const Tensors all = gradients(loss, inputs);
   std::vector<Tensors> of_each;
   std::size_t next = 0;

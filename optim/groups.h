@@ -18,7 +18,8 @@ struct ParameterGroup {
 //
 // makes the steps that one backward() and a step() of each would make. Slots are those of each
 // optimizer on its part; what is in no group is a constant; each clips its own part. Everything is
-// allocated before the first byte is written. Throws Error for no group, where the loss depends on
+// allocated before the first byte is written. A group that is frozen, or as far as the loss depends
+// on it, is passed over. Throws Error for no group, where all are frozen, where the loss depends on
 // nothing in one of them, or for a parameter in two of them; and as Optimizer::minimize.
 Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups,
                 CallSite site = CallSite::here());

@@ -25,7 +25,8 @@ class Attempt {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->note(leaf, made);
   }
-  // A set of parameters begins to declare one: take_back() makes it what it is now.
+  // A set of parameters begins to declare one, or to freeze some: take_back() makes it what it is
+  // now.
   static void note_declaration(const void* set, const std::function<void()>& take_back) {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->declarations_.try_emplace(set, take_back);
@@ -80,11 +81,12 @@ class Attempt {
 //   after a backward() that fails: Optimizer::step and apply refuse them until zero_grad(). What
 //   was computed from them is not marked;
 // - parameters that were declared are gone, and their names free. So a model of several layers that
-//   does not fit leaves nothing: attempt([&] { return Classifier(params); }). A graph's stay.
+//   does not fit leaves nothing: attempt([&] { return Classifier(params); }). A graph's stay. What
+//   set_trainable() has frozen or thawed is as it was.
 //
-// An optimizer's step that was made stays made, and what was drawn and declared before it stays;
-// what else the step has written stays written. A session's run needs no attempt(): one that fails
-// has not happened. Attempts nest.
+// An optimizer's step that was made stays made, and what was drawn, declared and frozen before it
+// stays; what else the step has written stays written. A session's run needs no attempt(): one that
+// fails has not happened. Attempts nest.
 template <class Step>
 decltype(auto) attempt(Step&& step) {
   detail::Attempt scope;

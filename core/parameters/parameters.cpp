@@ -36,6 +36,8 @@ std::string to_string(const Initializer& initializer) {
 
 void Parameters::State::shrink(std::size_t parameter_count, std::size_t state_count) noexcept {
   if (graph) return;
+  for (std::size_t i = parameter_count; i < parameters.all().size(); ++i)
+    frozen.erase(parameters.all()[i].name);
   parameters.shrink(parameter_count);
   states.shrink(state_count);
   for (auto& [name, places] : slots_beside)

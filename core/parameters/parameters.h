@@ -146,8 +146,12 @@ class Parameters {
 
   // Whether optimizers update the parameters below this handle that there are, as they do at first.
   // What is frozen costs a step no gradient in minimize(); backward() and gradients() go on without
-  // a difference. In a graph it counts when the update is built. Files do not keep it.
-  void set_trainable(bool trainable) const;
+  // a difference. In a graph it counts when the update is built. Files do not keep it. Adam counts
+  // its steps for the whole set, not for each parameter: one that is thawed late starts without the
+  // correction for small counts, with the default options in steps 3 to 7 times as long for the
+  // first 100 (an optimizer of its own, by scope or .name, begins at zero). Throws Error where
+  // there is neither parameter nor state, and for what with() has returned.
+  void set_trainable(bool trainable, CallSite site = CallSite::here()) const;
   bool is_trainable(const Entry& entry) const noexcept;
 
   // The same names with other tensors in place of the parameters, one for each of entries() and of
@@ -162,9 +166,10 @@ class Parameters {
   //   const Model adapted(params.with(fast), ...);
   //   mse(adapted(other_x), other_y).backward();  // to the parameters, through the step
   //
-  // State is shared with the original. Optimizers, files and copy_from() refuse what this returns.
-  // Throws Error for another number of tensors, ShapeError for another shape or dtype; so does
-  // declare() of a name that is not there, or in another shape.
+  // State is shared with the original; what is frozen now is so there. Optimizers, files,
+  // set_trainable() and copy_from() refuse what this returns. Throws Error for another number of
+  // tensors, ShapeError for another shape or dtype; so does declare() of a name that is not there,
+  // or in another shape.
   Parameters with(const Tensors& substitutes, CallSite site = CallSite::here()) const;
 
   // Frees the accumulated gradients. Nothing to do for a graph.

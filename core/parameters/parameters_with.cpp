@@ -1,4 +1,5 @@
 // A model's parameters with other tensors in their place, and which of them are trained.
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/parameters/parameters_state.h"
@@ -31,7 +32,13 @@ Tensors Parameters::tensors() const {
   return tensors;
 }
 
-void Parameters::set_trainable(bool trainable) const {
+void Parameters::set_trainable(bool trainable, CallSite site) const {
+  const detail::CallSiteScope at(site);
+  detail::require_any(*this, "set_trainable");
+  const std::weak_ptr<State> set = state_;  // which may go before the attempt ends
+  detail::Attempt::note_declaration(&state_->frozen, [set, frozen = state_->frozen]() mutable {
+    if (const auto still = set.lock()) still->frozen.swap(frozen);
+  });
   for (const Entry& entry : entries()) {
     if (trainable)
       state_->frozen.erase(entry.name);
@@ -69,6 +76,7 @@ Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
   state->dtype = state_->dtype;
   state->root = state_->root;
   state->has_substitutes = true;
+  state->frozen = state_->frozen;
   state->parameters.add(std::move(named));
   state->states.add(states());
   return Parameters(std::move(state), prefix_);

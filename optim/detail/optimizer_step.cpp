@@ -71,26 +71,37 @@ Tensor value_before_step(const Tensor& loss) {
   return is_state ? copy(loss) : loss;
 }
 
+void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss) {
+  fail(what, std::string("every ") + parameter + " that the loss, " + loss.to_string() +
+                 ", depends on is frozen by set_trainable(false)");
+}
+
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what) {
+  Targets targets = trained_below(loss, parameters, what);
+  if (targets.empty()) fail_for_frozen(what, "parameter", loss);
+  return targets;
+}
+
+Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what) {
   if (!loss.defined()) fail(what, "of a tensor that holds nothing");
+  ebb::detail::require_own(parameters, "optimizer");
   if (loss.is_symbolic() != parameters.is_symbolic())
     fail(what, std::string("the loss is ") + loss.to_string() + ", but the parameters " +
                    (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
   const std::unordered_set<const Node*> below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
-  bool frozen = false;
+  bool any_frozen = false, all_frozen = !entries.empty();
   for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool is_trained = parameters.is_trainable(entries[i]);
+    if (is_trained) all_frozen = false;
     if (!below.contains(entries[i].tensor.impl()->node.get())) continue;
-    if (parameters.is_trainable(entries[i]))
+    if (is_trained)
       targets.push_back(i);
     else
-      frozen = true;
+      any_frozen = true;
   }
-  if (targets.empty() && frozen)
-    fail(what, "every parameter that the loss, " + loss.to_string() +
-                   ", depends on is frozen by set_trainable(false)");
-  if (targets.empty())
+  if (targets.empty() && !any_frozen && !all_frozen)
     fail(what, "the loss, " + loss.to_string() + ", depends on none of the " +
                    std::to_string(entries.size()) + " parameters" +
                    (parameters.prefix().empty()

@@ -292,6 +292,7 @@ TEST_CASE("a summary lists parameters and state, and adds up", "[summary]") {
       "all: 2,100 in 8,400 bytes\n"
       "trained: 2,020 in 8,080 bytes\n";
   CHECK(summary(params) == expected);
+  CHECK(summary(params.with(params.tensors())) == expected);
   Graph graph;
   const Parameters symbolic(graph, Seed{1});
   const models::Dense same(symbolic.scope("dense"), 100, 20);

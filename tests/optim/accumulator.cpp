@@ -5,6 +5,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
+#include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
@@ -221,6 +222,76 @@ TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
   CHECK_ERROR(eager.accumulator.minimize(eager.loss(data.x, data.y), eager.parameters, f32),
               ShapeError, "i64 scalar");
   CHECK(eager.parameters.slots().empty());
+}
+
+namespace {
+
+// a and b, each with a gradient of the number that a micro-step is given.
+struct Pair {
+  explicit Pair(const Parameters& parameters) : parameters(parameters) {
+    for (const char* name : {"a", "b"})
+      parameters.scope(name).declare("w", {}, initializers::zeros());
+  }
+  Tensor loss(const Tensor& c) const { return parameters["a.w"] * c + parameters["b.w"] * c; }
+  Tensor micro(const Tensor& c) const { return accumulator.minimize(loss(c), parameters, one); }
+  Tensor flush() const { return accumulator.flush(parameters); }
+  void freeze(bool frozen) const { parameters.scope("b").set_trainable(!frozen); }
+
+  const Parameters parameters;
+  const Tensor one = Tensor::full({}, 1, DType::i64);
+  const optim::Accumulator accumulator{optim::Sgd({.learning_rate = 1}), {.samples = 2}};
+};
+
+Tensor number(double value) { return Tensor::full({}, value, DType::f64); }
+
+}  // namespace
+
+TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim][row15]") {
+  for (const bool flushed : {false, true}) {
+    CAPTURE(flushed);
+    {
+      const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+      const Pair pair(p);
+      pair.micro(number(100));
+      pair.freeze(true);
+      flushed ? pair.flush() : pair.micro(number(100));
+      CHECK(p["a.w"].item<double>() == -100);
+      CHECK(p["b.w"].item<double>() == 0);
+      pair.freeze(false);
+      pair.micro(number(1));
+      pair.micro(number(1));
+      CHECK(p["a.w"].item<double>() == -101);
+      CHECK(p["b.w"].item<double>() == -1);
+    }
+    Graph graph;
+    const Tensor c = graph.placeholder("c", DType::f64, {});
+    const Parameters p(graph, Seed{1}, DType::f64);
+    const Pair pair(p);
+    const Tensor both = pair.micro(c);
+    pair.freeze(true);
+    const Tensor last = flushed ? pair.flush() : pair.micro(c);
+    Session session(graph);
+    session.initialize(p);
+    session.run(both, {{c, number(100)}});
+    flushed ? session.run(last) : session.run(last, {{c, number(100)}});
+    CHECK(session.value(p["a.w"]).item<double>() == -100);
+    CHECK(session.value(p["b.w"]).item<double>() == 0);
+    for (int i = 0; i < 2; ++i) session.run(both, {{c, number(1)}});
+    CHECK(session.value(p["a.w"]).item<double>() == -101);
+    CHECK(session.value(p["b.w"]).item<double>() == -1);
+  }
+}
+
+TEST_CASE("what is thawed within a group has what it accumulated of it", "[optim][row15]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const Pair pair(p);
+  pair.micro(number(100));
+  p.set_trainable(false);
+  CHECK_ERROR(pair.flush(), Error, "every parameter with an accumulated gradient is frozen");
+  p.set_trainable(true);
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["a.w"].item<double>() == -100);
+  CHECK(p["b.w"].item<double>() == -100);
 }
 
 }  // namespace ebb::tests

@@ -74,4 +74,38 @@ TEST_CASE("groups that cannot make a step together have changed nothing", "[opti
   CHECK(memory::stats(Device::cpu()).allocated.current == held);
 }
 
+TEST_CASE("a group that is frozen is passed over", "[optim][groups]") {
+  const optim::Sgd sgd({.learning_rate = 0.1, .momentum = 0.9});
+  const optim::Adam adam;
+  const auto freeze = [](const Parameters& p) {
+    declare(p);
+    p.scope("encoder").set_trainable(false);
+  };
+  const auto all = [&](const Parameters& p) {
+    return optim::minimize(loss_of(p), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
+  };
+  const auto head = [&](const Parameters& p) { return adam.minimize(loss_of(p), p.scope("head")); };
+  check_bits(train_eagerly({freeze, {all}}, 3), train_eagerly({freeze, {head}}, 3));
+  check_bits(train_as_graph({freeze, {all}}, 3), train_as_graph({freeze, {head}}, 3));
+
+  const Parameters p(Device::cpu(), Seed{1});
+  freeze(p);
+  // As where a frozen part is computed without a history, to save its memory.
+  optim::minimize(sum(p["head.w"]), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
+  const Values before = values_of(p);
+  CHECK_ERROR(
+      optim::minimize(sum(p["head.w"]), {{p.scope("encoder"), sgd}, {p.scope("frozen"), adam}}),
+      Error, "depends on none of the 1 parameters whose names begin with \"frozen.\"");
+  p.set_trainable(false);
+  int line = 0;
+  const auto none = [&] {
+    line = __LINE__ + 1;
+    return optim::minimize(loss_of(p), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
+  };
+  CHECK_ERROR(none(), Error,
+              "every parameter of the groups that the loss, f32[] on cpu, depends on");
+  CHECK_ERROR(none(), Error, "groups.cpp:" + std::to_string(line));
+  check_bits(values_of(p), before);
+}
+
 }  // namespace ebb::tests
