@@ -261,4 +261,24 @@ TEST_CASE("The gradients of a product are those of its formula, with zeros and w
   CHECK(worst(gradients(sum(g * Tensor::from(u)), {leaf})[0], second) < 1e-14);
 }
 
+TEST_CASE("The gradient of a product of a zero and of factors that overflow is 0, not NaN") {
+  const auto [dtype, large] = GENERATE(std::pair{DType::f32, 1e20}, std::pair{DType::f64, 1e200});
+  const auto gradient = [&](const Doubles& x) {
+    const Tensor leaf = cast(Tensor::from(x), dtype).detach().with_grad();
+    return doubles(gradients(prod(leaf), {leaf})[0]);
+  };
+  CHECK(gradient({0, large, large, 1}) == Doubles{kInfinity, 0, 0, 0});
+  CHECK(gradient({large, -large, 0}) == Doubles{0, 0, -kInfinity});
+  CHECK(gradient({0, 0, large, large}) == Doubles{0, 0, 0, 0});
+  CHECK(gradient({0, 0, 0, large, large}) == Doubles{0, 0, 0, 0, 0});
+  CHECK(std::isnan(gradient({0, kNaN, 1})[0]));
+
+  // The second derivative for two zeros, which is that of the others, overflows as the first does.
+  const Tensor leaf = cast(Tensor::from({0., 0., -large, large}), dtype).detach().with_grad();
+  const Tensor g = gradients(prod(leaf), {leaf}, {.create_graph = true})[0];
+  const Doubles second = doubles(gradients(sum(slice(g, 0, 1)) * 3, {leaf})[0]);
+  CHECK(second[0] == 0);
+  CHECK(second[1] == -kInfinity);
+}
+
 }  // namespace ebb::tests
