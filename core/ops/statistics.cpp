@@ -126,16 +126,18 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
 
-constinit const OpDef prod_op{
-    .name = "prod",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
-      const auto& how = g.attribute<StatisticAttributes>();
-      return {products_of_others(g.x(0), detail::kept(how.axes)) * with_axes(g.take_dy(), how)};
-    },
-    .keeps = input(0),
-    .cpu = {cpu::prod, cpu::prod_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+constinit const OpDef prod_op{.name = "prod",
+                              .infer = infer_statistic,
+                              .gradient = [](Gradient g) -> Tensors {
+                                const auto& how = g.attribute<StatisticAttributes>();
+                                const DType given = g.dy().dtype();
+                                const Tensor others = products_of_others(widened(g.take_x(0)),
+                                                                         detail::kept(how.axes));
+                                return {cast(others * with_axes(widened(g.take_dy()), how), given)};
+                              },
+                              .keeps = input(0),
+                              .cpu = {cpu::prod, cpu::prod_memory},
+                              .cuda = {cuda::statistic, cuda::statistic_memory}};
 
 constinit const OpDef variance_op{
     .name = "variance",

@@ -281,4 +281,20 @@ TEST_CASE("The gradient of a product of a zero and of factors that overflow is 0
   CHECK(second[1] == -kInfinity);
 }
 
+TEST_CASE("The gradient of a product of 16 bits is computed in 32") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16);
+  // Whose product, or that of two of them, is none of f16's numbers, or is far from one.
+  for (const Doubles& values : {Doubles{0.003, 0.003, 0.003}, Doubles{300, 300, 1e-3},
+                                Doubles{0, 300, 300, 0.01}, Doubles{1.01, 1.02, 0.97, 1.03}}) {
+    const Tensor leaf = cast(Tensor::from(values), dtype).detach().with_grad();
+    const Doubles x = doubles(leaf), got = doubles(gradients(prod(leaf), {leaf})[0]);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double others = 1;
+      for (std::size_t j = 0; j < x.size(); ++j) others *= j == i ? 1 : x[j];
+      CAPTURE(name(dtype), values, i);
+      CHECK(got[i] == number(cast(Tensor::from({others}), dtype)));
+    }
+  }
+}
+
 }  // namespace ebb::tests
