@@ -120,11 +120,12 @@ TEST_CASE("a classifier of codes learns which symbol a sequence has, and what it
 TEST_CASE("a length that cannot be makes its scores NaN and no other's, however it is pooled",
           "[models][sequence]") {
   const Tensor x = normal({3, 5, 2});
+  const bool both = GENERATE(false, true);
   for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::max}) {
-    CAPTURE(static_cast<int>(pooling));
+    CAPTURE(both, static_cast<int>(pooling));
     const Parameters params(Device::cpu(), Seed{1});
-    const models::SequenceClassifier model(params, 2, 1,
-                                           {.lstm = {.hidden = 3}, .pooling = pooling});
+    const models::SequenceClassifier model(
+        params, 2, 1, {.lstm = {.hidden = 3, .bidirectional = both}, .pooling = pooling});
     const Doubles scores = values_of(model(x, {.lengths = Tensor::from({-1, 2, 6})}));
     CHECK(std::isnan(scores[0]));
     CHECK(std::isfinite(scores[1]));
