@@ -83,8 +83,9 @@ Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttrib
 // none.
 //   no zero: p / x; one: p for it and s p / x for the others; two, a and b: b p for a and a p for
 //   b; of more, 0 in both orders.
-// 0 times a p that overflows is 0: it is multiplied in as finite numbers, so that the gradient of
-// this still overflows, those of them that are large where a's and b's own have cancelled.
+// 0 times a p that overflows is 0: for p stand finite numbers, its sign and `rest` twice, so that
+// the gradient of this still overflows. `rest` is with the zeros, where a gradient that cancels
+// (a's, of b p) has done so before it is multiplied.
 Tensor products_of_others(const Tensor& x, const ReduceOptions& axes) {
   const Tensor is_zero = x == 0;
   const Tensor zeros = sum(is_zero, axes);
