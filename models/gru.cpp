@@ -24,6 +24,8 @@ GruOutput Gru::operator()(const Tensor& x, const GruCall& call, CallSite site) c
 }
 
 GruOutput Gru::in_both_ways(const Tensor& x, const GruCall& call) const {
+  require_states("gru", "hidden", call.hidden, x, layers_.size(),
+                 layers_[0].recurrent.shape().dim(0));
   Tensors hidden;
   const Tensor sequence = both_ways(
       x, layers_.size() / 2, call.lengths, dropout_, call.phase,

@@ -26,6 +26,9 @@ LstmOutput Lstm::operator()(const Tensor& x, const LstmCall& call, CallSite site
 }
 
 LstmOutput Lstm::in_both_ways(const Tensor& x, const LstmCall& call) const {
+  const std::int64_t units = layers_[0].recurrent.shape().dim(0);
+  require_states("lstm", "hidden", call.initial.hidden, x, layers_.size(), units);
+  require_states("lstm", "cell", call.initial.cell, x, layers_.size(), units);
   Tensors hidden, cell;
   const Tensor sequence = both_ways(x, layers_.size() / 2, call.lengths, dropout_, call.phase,
                                     [&](const Tensor& below, std::size_t i) {

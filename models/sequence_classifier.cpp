@@ -29,14 +29,19 @@ std::optional<Embedding> embedding_of(const Parameters& parameters, std::int64_t
 // The mean over the steps of [batch, time, features] that count; behind them there are zeros.
 Tensor mean_of_steps(const Tensor& sequence, const Tensor& lengths) {
   if (!lengths.defined()) return mean(sequence, 1);
-  return sum(sequence, 1) / unsqueeze(cast(maximum(lengths, 1), sequence.dtype()), 1);
+  // Neither a sum nor a count of 16 bits would hold many steps.
+  const DType dtype = sequence.dtype(), wide = is_half(dtype) ? DType::f32 : dtype;
+  const Tensor counts = unsqueeze(cast(maximum(lengths, 1), wide), 1);
+  return cast(sum(cast(sequence, wide), 1) / counts, dtype);
 }
 
 Tensor max_of_steps(const Tensor& sequence, const Tensor& lengths) {
   if (!lengths.defined()) return max(sequence, 1);
   // The number of each step, from 1, in [batch, time]; sizes may be open.
   const Tensor ones = cast(ones_like(select(sequence, 2, 0)), DType::i64);
-  const Tensor is_behind = greater(cumsum(ones, 1), unsqueeze(cast(lengths, DType::i64), 1));
+  const Tensor length = unsqueeze(cast(lengths, DType::i64), 1);
+  // What a length below 0 makes NaN stays that.
+  const Tensor is_behind = (cumsum(ones, 1) > length) & (length >= 0);
   return max(masked_fill(sequence, unsqueeze(is_behind, 2), -1), 1);
 }
 

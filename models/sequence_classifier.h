@@ -11,7 +11,7 @@ namespace ebb::models {
 enum class Pooling {
   last,  // what the last layer holds after the last step, backwards after the first
   mean,  // the mean over the steps
-  max    // the largest of each feature over the steps; -1, below which none is, of no step
+  max    // the largest of each feature over the steps; -1, below which none is, where a length is 0
 };
 
 struct SequenceClassifierOptions {
@@ -39,7 +39,8 @@ class SequenceClassifier {
                      CallSite site = CallSite::here());
 
   // x [batch, time, in], or codes [batch, time] of integers, to scores [batch, classes]. Steps
-  // behind a sequence's length change nothing. Throws ShapeError.
+  // behind a sequence's length change nothing; a length that cannot be makes its scores NaN. Throws
+  // ShapeError, also for Pooling::max of an x without steps.
   Tensor operator()(const Tensor& x, const SequenceClassifierCall& call = {},
                     CallSite site = CallSite::here()) const;
 

@@ -10,6 +10,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/reduce_rules.h"
 #include "ebb/core/ops/rounding.h"
@@ -82,13 +83,18 @@ Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttrib
 // none.
 //   no zero: p / x; one: p for it and s p / x for the others; two, a and b: b p for a and a p for
 //   b; of more, 0 in both orders.
+// 0 times a p that overflows is 0: for p stand finite numbers, its sign and `rest` twice, so that
+// the gradient of this still overflows. `rest` is with the zeros, where a gradient that cancels
+// (a's, of b p) has done so before it is multiplied.
 Tensor products_of_others(const Tensor& x, const ReduceOptions& axes) {
   const Tensor is_zero = x == 0;
   const Tensor zeros = sum(is_zero, axes);
   const Tensor divisor = where(is_zero, 1, x), p = prod(divisor, axes);
-  const Tensor s = sum(where(is_zero, x, 0), axes);
-  const Tensor of_zero = where(zeros == 1, p, where(zeros == 2, (s - x) * p, 0));
-  const Tensor of_other = where(zeros == 0, p, where(zeros == 1, s * p, 0)) / divisor;
+  const Tensor overflows = isinf(p), finite = where(overflows, sign(p), p);
+  const Tensor rest = masked_fill(ones_like(p), overflows, -lowest_of(p.dtype()));
+  const Tensor zero = where(is_zero, x, 0) * rest * rest, s = sum(zero, axes);
+  const Tensor of_zero = where(zeros == 1, p, where(zeros == 2, (s - zero) * finite, 0));
+  const Tensor of_other = where(zeros == 0, p, where(zeros == 1, s * finite, 0)) / divisor;
   return where(is_zero, of_zero, of_other);
 }
 
@@ -121,16 +127,18 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
 
-constinit const OpDef prod_op{
-    .name = "prod",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
-      const auto& how = g.attribute<StatisticAttributes>();
-      return {products_of_others(g.x(0), detail::kept(how.axes)) * with_axes(g.take_dy(), how)};
-    },
-    .keeps = input(0),
-    .cpu = {cpu::prod, cpu::prod_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+constinit const OpDef prod_op{.name = "prod",
+                              .infer = infer_statistic,
+                              .gradient = [](Gradient g) -> Tensors {
+                                const auto& how = g.attribute<StatisticAttributes>();
+                                const DType given = g.dy().dtype();
+                                const Tensor others = products_of_others(widened(g.take_x(0)),
+                                                                         detail::kept(how.axes));
+                                return {cast(others * with_axes(widened(g.take_dy()), how), given)};
+                              },
+                              .keeps = input(0),
+                              .cpu = {cpu::prod, cpu::prod_memory},
+                              .cuda = {cuda::statistic, cuda::statistic_memory}};
 
 constinit const OpDef variance_op{
     .name = "variance",

@@ -3,6 +3,7 @@
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/shape_rules.h"
 
 namespace ebb::models {
 
@@ -18,6 +19,16 @@ Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, dou
     below = concat({forward, backwards(pass(backwards(below), i + 1))}, 2);
   }
   return below;
+}
+
+void require_states(const char* model, const char* what, const Tensor& states, const Tensor& x,
+                    std::size_t layers, std::int64_t hidden) {
+  if (!states.defined() || !x.defined() || x.rank() != 3) return;
+  const Shape expected{static_cast<std::int64_t>(layers), x.shape().dim(0), hidden};
+  if (!ebb::detail::may_equal(states.shape(), expected))
+    ebb::detail::refuse<ShapeError>(
+        model, "the initial " + std::string(what) + " must be [2 layers, batch, hidden], here " +
+                   expected.to_string() + "; it is " + states.to_string());
 }
 
 Tensor initial_state(const Tensor& states, std::size_t i) {

@@ -53,6 +53,13 @@ std::vector<Weights> declare_layers(const char* model, const Parameters& paramet
 Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double dropout,
                  Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& pass);
 
+// Throws ShapeError "[lstm] the initial hidden must be [2 layers, ..." for initial states that
+// are something else than [layers, batch, hidden] (both directions counted), for the line of the
+// scope it is called in. `what` is their name, x the sequences; states that hold nothing are right,
+// and an x that is no [batch, time, in] is for the passes to refuse.
+void require_states(const char* model, const char* what, const Tensor& states, const Tensor& x,
+                    std::size_t layers, std::int64_t hidden);
+
 // The i-th of initial states [n, batch, hidden], as one of [1, batch, hidden]; or nothing.
 Tensor initial_state(const Tensor& states, std::size_t i);
 

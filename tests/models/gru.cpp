@@ -126,6 +126,28 @@ TEST_CASE("a length that cannot be makes its row of a GRU NaN and no other, grad
   }
 }
 
+TEST_CASE("too few or too many initial states of a GRU both ways are refused before any pass",
+          "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const models::Gru gru(parameters, 3,
+                        {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = true});
+  const Tensor x = normal({2, 4, 3});
+  for (const Shape& shape :
+       {Shape{3, 2, 5}, Shape{8, 2, 5}, Shape{4, 1, 5}, Shape{4, 2, 6}, Shape{4, 2}}) {
+    const Tensor states = Tensor::zeros(shape);
+    set_seed(Seed{7});
+    const Tensor next = normal({3});
+    set_seed(Seed{7});
+    const int line = __LINE__ + 1;
+    const auto wrong = [&] { return gru(x, {.phase = Phase::training, .hidden = states}); };
+    CHECK_ERROR(wrong(), ShapeError,
+                "[gru] the initial hidden must be [2 layers, batch, hidden], here [4, 2, 5]");
+    CHECK_ERROR(wrong(), ShapeError, shape.to_string());
+    CHECK_ERROR(wrong(), ShapeError, "gru.cpp:" + std::to_string(line));
+    CHECK(bit_equal(normal({3}), next));
+  }
+}
+
 TEST_CASE("steps of a GRU one by one are what the sequence gives", "[models]") {
   const auto values = [](const Shape& shape) { return normal(shape, {.dtype = DType::f64}); };
   const GruWeights weights = {values({3, 15}), values({5, 15}), values({20})};

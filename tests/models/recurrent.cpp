@@ -186,6 +186,31 @@ TEST_CASE("two ways of several layers drop out between them in training, and in 
   CHECK_FALSE(bit_equal(dropping(x, {.phase = Phase::training}).sequence, dropped));
 }
 
+TEST_CASE("too few or too many initial states of an LSTM both ways are refused before any pass",
+          "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const models::Lstm lstm(parameters, 3,
+                          {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = true});
+  const Tensor x = normal({2, 4, 3});
+  for (const Shape& shape :
+       {Shape{3, 2, 5}, Shape{8, 2, 5}, Shape{4, 1, 5}, Shape{4, 2, 6}, Shape{4, 2}}) {
+    const Tensor states = Tensor::zeros(shape);
+    set_seed(Seed{7});
+    const Tensor next = normal({3});
+    set_seed(Seed{7});
+    const models::LstmState initial{states, states};
+    const int line = __LINE__ + 1;
+    const auto wrong = [&] { return lstm(x, {.phase = Phase::training, .initial = initial}); };
+    CHECK_ERROR(wrong(), ShapeError,
+                "[lstm] the initial hidden must be [2 layers, batch, hidden], here [4, 2, 5]");
+    CHECK_ERROR(wrong(), ShapeError, shape.to_string());
+    CHECK_ERROR(wrong(), ShapeError, "recurrent.cpp:" + std::to_string(line));
+    CHECK(bit_equal(normal({3}), next));
+  }
+  const Tensor right = Tensor::zeros({4, 2, 5}), wrong = Tensor::zeros({8, 2, 5});
+  CHECK_ERROR(lstm(x, {.initial = {right, wrong}}), ShapeError, "[lstm] the initial cell must be");
+}
+
 TEST_CASE("steps one by one are what the sequence gives", "[models]") {
   const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
   const LstmWeights weights = {.input = normal({3, 20}, {.dtype = DType::f64}),

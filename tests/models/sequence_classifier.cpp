@@ -1,8 +1,11 @@
 #include "ebb/models/sequence_classifier.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
@@ -114,6 +117,36 @@ TEST_CASE("a classifier of codes learns which symbol a sequence has, and what it
   CHECK(loss < 0.05f);
 }
 
+TEST_CASE("a length that cannot be makes its scores NaN and no other's, however it is pooled",
+          "[models][sequence]") {
+  const Tensor x = normal({3, 5, 2});
+  const bool both = GENERATE(false, true);
+  for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::max}) {
+    CAPTURE(both, static_cast<int>(pooling));
+    const Parameters params(Device::cpu(), Seed{1});
+    const models::SequenceClassifier model(
+        params, 2, 1, {.lstm = {.hidden = 3, .bidirectional = both}, .pooling = pooling});
+    const Doubles scores = values_of(model(x, {.lengths = Tensor::from({-1, 2, 6})}));
+    CHECK(std::isnan(scores[0]));
+    CHECK(std::isfinite(scores[1]));
+    CHECK(std::isnan(scores[2]));
+  }
+}
+
+TEST_CASE("the mean of more steps than f16 can count is that of f32", "[models][sequence]") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16);
+  const models::SequenceClassifierOptions options{.lstm = {.hidden = 1}, .pooling = Pooling::mean};
+  const Parameters half(Device::cpu(), Seed{1}, dtype);
+  const models::SequenceClassifier model(half, 1, 1, options);
+  const Tensor x = full({1, 70'000, 1}, 5.0, {.dtype = dtype});
+  const auto score = [&](const Tensor& lengths) {
+    return values_of(cast(model(x, {.lengths = lengths}), DType::f32))[0];
+  };
+  const double all = score({});
+  CHECK(std::abs(all) > 0.01);
+  CHECK(std::abs(score(Tensor::from({70'000})) - all) <= 0.01 * std::abs(all));
+}
+
 TEST_CASE("sequence classifiers that cannot be are refused, and leave nothing",
           "[models][sequence]") {
   const Parameters params(Device::cpu());
@@ -126,6 +159,8 @@ TEST_CASE("sequence classifiers that cannot be are refused, and leave nothing",
   const models::SequenceClassifier model(params, 2, 3);
   CHECK_ERROR(model(Tensor::zeros({4, 5, 3})), ShapeError, "[lstm]");
   CHECK(model(Tensor::zeros({0, 5, 2})).shape() == Shape{0, 3});
+  const models::SequenceClassifier largest(params.scope("max"), 2, 3, {.pooling = Pooling::max});
+  CHECK_ERROR(largest(Tensor::zeros({4, 0, 2})), ShapeError, "[max]");
 }
 
 }  // namespace ebb::tests

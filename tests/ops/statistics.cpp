@@ -261,4 +261,40 @@ TEST_CASE("The gradients of a product are those of its formula, with zeros and w
   CHECK(worst(gradients(sum(g * Tensor::from(u)), {leaf})[0], second) < 1e-14);
 }
 
+TEST_CASE("The gradient of a product of a zero and of factors that overflow is 0, not NaN") {
+  const auto [dtype, large] = GENERATE(std::pair{DType::f32, 1e20}, std::pair{DType::f64, 1e200});
+  const auto gradient = [&](const Doubles& x) {
+    const Tensor leaf = cast(Tensor::from(x), dtype).detach().with_grad();
+    return doubles(gradients(prod(leaf), {leaf})[0]);
+  };
+  CHECK(gradient({0, large, large, 1}) == Doubles{kInfinity, 0, 0, 0});
+  CHECK(gradient({large, -large, 0}) == Doubles{0, 0, -kInfinity});
+  CHECK(gradient({0, 0, large, large}) == Doubles{0, 0, 0, 0});
+  CHECK(gradient({0, 0, 0, large, large}) == Doubles{0, 0, 0, 0, 0});
+  CHECK(std::isnan(gradient({0, kNaN, 1})[0]));
+
+  // The second derivative for two zeros, which is that of the others, overflows as the first does.
+  const Tensor leaf = cast(Tensor::from({0., 0., -large, large}), dtype).detach().with_grad();
+  const Tensor g = gradients(prod(leaf), {leaf}, {.create_graph = true})[0];
+  const Doubles second = doubles(gradients(sum(slice(g, 0, 1)) * 3, {leaf})[0]);
+  CHECK(second[0] == 0);
+  CHECK(second[1] == -kInfinity);
+}
+
+TEST_CASE("The gradient of a product of 16 bits is computed in 32") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16);
+  // Whose product, or that of two of them, is none of f16's numbers, or is far from one.
+  for (const Doubles& values : {Doubles{0.003, 0.003, 0.003}, Doubles{300, 300, 1e-3},
+                                Doubles{0, 300, 300, 0.01}, Doubles{1.01, 1.02, 0.97, 1.03}}) {
+    const Tensor leaf = cast(Tensor::from(values), dtype).detach().with_grad();
+    const Doubles x = doubles(leaf), got = doubles(gradients(prod(leaf), {leaf})[0]);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double others = 1;
+      for (std::size_t j = 0; j < x.size(); ++j) others *= j == i ? 1 : x[j];
+      CAPTURE(name(dtype), values, i);
+      CHECK(got[i] == number(cast(Tensor::from({others}), dtype)));
+    }
+  }
+}
+
 }  // namespace ebb::tests
