@@ -111,6 +111,9 @@ F functor_of(const Attributes& attributes) noexcept {
 }
 template <class F>
 Attributes attributes_of([[maybe_unused]] const F& functor) noexcept {
+  static_assert(sizeof(F) <= Attributes::kCapacity,
+                "the parameters of a functor take 96 bytes at most; what is larger is a tensor, an "
+                "input");
   if constexpr (std::is_empty_v<F>)
     return {};
   else
@@ -222,8 +225,10 @@ inline constexpr OpDef custom_op = custom::make_pointwise<F>();
 // Its gradient is what `Derivatives` says, one pass over the inputs for each of them, which it
 // keeps; or a static function of public operators, with what it reads again:
 //
-//   static Tensors gradient(const GradientContext& g) { return {g.take_dy() * (1 - square(g.y()))};
-//   } static constexpr Keeps keeps = output(0);
+//   static Tensors gradient(const GradientContext& g) {
+//     return {g.take_dy() * (1 - square(g.y()))};
+//   }
+//   static constexpr Keeps keeps = output(0);
 //
 // With neither it is not differentiable. Throws ShapeError for shapes that do not broadcast and for
 // other dtypes, Error for numbers in place of tensors, and on a GPU where nvcc has not compiled it.

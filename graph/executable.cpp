@@ -1,6 +1,7 @@
 #include "ebb/graph/executable.h"
 
 #include <optional>
+#include <string_view>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
@@ -223,7 +224,10 @@ void Executable::require_wanted(std::size_t step, Unwanted unwanted, Stream* str
   if (found.empty()) return;
   tear(step + 1);
   const Node& node = *program_.steps[step].node;
-  throw NotANumber(message(node.op->name, found + ", in a run" + at(entry()), node.site));
+  const CallSite run = entry();  // where compile() has traced, that of the operator too
+  const bool is_other = run.line != node.site.line || std::string_view(run.file) != node.site.file;
+  throw NotANumber(message(node.op->name, found, node.site) +
+                   (is_other ? ", in a run" + at(run) : std::string()));
 }
 
 // What the first steps have updated belongs to a step that was not made to its end.

@@ -1,5 +1,6 @@
 #include "ebb/graph/random.h"
 
+#include "ebb/core/base/called.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/random_parameters.h"
 #include "ebb/graph/graph_state.h"
@@ -15,6 +16,7 @@ Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& sh
         op.name, "takes no open shape " + shape.to_string() + "; " + op.name + "_like does", site));
   if (!is_floating(dtype))
     throw ShapeError(detail::message(op.name, detail::makes_floating(dtype), site));
+  const detail::CalledScope called(op.name);
   const Tensor draw = graph.state().draw(site);
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
@@ -39,6 +41,7 @@ Tensor bernoulli(Graph& graph, const Shape& shape, const BernoulliOptions& optio
 
 Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options, CallSite site) {
+  const detail::CalledScope called("randint");
   const Attributes told = detail::randint_attributes(low, high, shape, options.dtype, site);
   return apply_one(randint_op, {graph.state().draw(site)}, told, site);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ostream>
 #include <vector>
 
 #include "ebb/core/memory/figures.h"
@@ -62,6 +63,12 @@ std::string summary(const Parameters& parameters) {
   std::string text = table(rows) + all.line("all") + trained.line("trained");
   for (const Parameters::Entry& entry : parameters.slots()) slots.add(entry.tensor);
   return slots.numbers ? text + slots.line("slots of optimizers") : text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Parameters& parameters) {
+  std::string text = summary(parameters);
+  text.pop_back();
+  return out << text;
 }
 
 }  // namespace ebb

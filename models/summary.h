@@ -1,4 +1,5 @@
 #pragma once
+#include <iosfwd>
 #include <string>
 
 #include "ebb/core/parameters/parameters.h"
@@ -12,5 +13,7 @@ namespace ebb {
 //
 //   std::cout << summary(params);
 std::string summary(const Parameters& parameters);
+// The same without the last line break.
+std::ostream& operator<<(std::ostream& out, const Parameters& parameters);
 
 }  // namespace ebb

@@ -1,5 +1,7 @@
 #include "ebb/core/base/error.h"
 
+#include "ebb/core/base/called.h"
+
 namespace ebb {
 
 namespace detail {
@@ -9,7 +11,7 @@ std::string at(CallSite site) {
 }
 
 std::string message(const char* what, const std::string& text, CallSite site) {
-  return "[" + std::string(what) + "] " + text + at(site);
+  return "[" + std::string(called() ? called() : what) + "] " + text + at(site);
 }
 }  // namespace detail
 

@@ -3,30 +3,34 @@
 #include "ebb/core/base/error.h"
 
 namespace ebb {
+namespace {
+// A size has no line of its own: that of a function which says it (CallSiteScope), where there is
+// one.
+[[noreturn]] void refuse(const std::string& text) { detail::refuse<ShapeError>("shape", text); }
+}  // namespace
 
 Shape::Shape(std::span<const std::int64_t> dims) {
   for (const std::int64_t size : dims) push_back(size);
 }
 
 void Shape::push_back(std::int64_t size) {
-  if (rank_ == kMaxRank)
-    throw ShapeError("a tensor has at most " + std::to_string(kMaxRank) + " dimensions");
-  if (size < kOpen) throw ShapeError("a dimension cannot be " + std::to_string(size));
+  if (rank_ == kMaxRank) refuse("a tensor has at most " + std::to_string(kMaxRank) + " dimensions");
+  if (size < kOpen) refuse("a dimension cannot be " + std::to_string(size));
   dims_[static_cast<std::size_t>(rank_++)] = size;
 }
 
 void Shape::throw_no_size(int axis) const {
   if (axis < -rank_ || axis >= rank_)
-    throw ShapeError("[shape] there is no axis " + std::to_string(axis) + " in " + to_string());
-  throw ShapeError("[shape] the size of axis " + std::to_string(axis) + " of " + to_string() +
-                   " is not known before a session runs; size(x, axis) is a tensor of it");
+    refuse("there is no axis " + std::to_string(axis) + " in " + to_string());
+  refuse("the size of axis " + std::to_string(axis) + " of " + to_string() +
+         " is not known before a session runs; size(x, axis) is a tensor of it");
 }
 
 void Shape::throw_no_elements() const {
   if (is_countable())
-    throw ShapeError("[shape] the number of elements of " + to_string() +
-                     " is not known before a session runs; size(x, axis) is a tensor of each size");
-  throw ShapeError("[shape] " + detail::too_large(*this));
+    refuse("the number of elements of " + to_string() +
+           " is not known before a session runs; size(x, axis) is a tensor of each size");
+  refuse(detail::too_large(*this));
 }
 
 std::string detail::too_large(const Shape& shape) {

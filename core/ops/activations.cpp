@@ -71,6 +71,7 @@ Tensor elu(const Operand& x, double alpha) {
   return detail::apply_to(elu_op, x, functors::Alpha{alpha});
 }
 Tensor gelu(const Operand& x, GeluOptions options) {
+  const detail::CalledScope called("gelu");
   return detail::apply_to(options.approximate ? gelu_tanh_op : gelu_op, x);
 }
 

@@ -23,7 +23,8 @@ void infer_broadcast_to(Inference& inference) {
 }
 
 // x with a new axis before or behind this one, along which it is so many times, made one with it.
-Tensor repeated(const Operand& x, std::int64_t times, int axis, bool behind) {
+Tensor repeated(const char* function, const Operand& x, std::int64_t times, int axis, bool behind) {
+  const detail::CalledScope called(function);
   axis = detail::axis_of(broadcast_to_op, axis, x);
   if (times < 0)
     detail::fail(broadcast_to_op, "takes no tensor " + std::to_string(times) + " times", x.tensor(),
@@ -43,12 +44,16 @@ Tensor broadcast_to(const Operand& x, const Shape& shape) {
   return detail::apply_to(broadcast_to_op, x, detail::AskedShape(shape));
 }
 
+Tensor broadcast_to(const Operand& x, std::initializer_list<std::int64_t> shape) {
+  return broadcast_to(x, detail::shape_of("broadcast_to", shape, x.site()));
+}
+
 Tensor tile(const Operand& x, std::int64_t times, int axis) {
-  return repeated(x, times, axis, false);
+  return repeated("tile", x, times, axis, false);
 }
 
 Tensor repeat(const Operand& x, std::int64_t times, int axis) {
-  return repeated(x, times, axis, true);
+  return repeated("repeat", x, times, axis, true);
 }
 
 constinit const OpDef broadcast_to_op{

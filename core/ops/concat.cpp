@@ -89,6 +89,7 @@ Tensor concat(std::span<const Tensor> tensors, int axis, CallSite site) {
 }
 
 Tensor stack(std::span<const Tensor> tensors, int axis, CallSite site) {
+  const detail::CalledScope called("stack");
   InlineVector<Tensor, 8> rows;
   for (const Tensor& tensor : tensors) {
     rows.push_back(unsqueeze({tensor, site}, axis));

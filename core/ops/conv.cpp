@@ -22,8 +22,11 @@ std::int64_t places(const Inference& inference, std::int64_t size, std::int64_t 
   const std::int64_t padded = size + 2 * attributes.padding[side];
   std::int64_t reach = 0;
   if (__builtin_mul_overflow(attributes.dilation[side], kernel - 1, &reach) || reach >= padded)
-    inference.fail(std::string("the kernel is ") + (side == 0 ? "higher" : "wider") +
-                   " than the images, padding and all");
+    inference.fail(std::string("the kernel is ") +
+                   (inference.inputs[0].shape.rank() == 3 ? "longer than x"
+                    : side == 0                           ? "higher than the images"
+                                                          : "wider than the images") +
+                   ", padding and all");
   return (padded - reach - 1) / attributes.stride[side] + 1;
 }
 
@@ -57,14 +60,19 @@ Shape convolved(const Inference& inference, const Shape& x, const Shape& weights
           places(inference, x.dim(3), weights.dim(3), 1)};
 }
 
+void require_bias(const Inference& inference, const Shape& y) {
+  if (inference.attribute<ConvAttributes>().bias == 0) return;
+  const Shape &bias = inference.inputs[2].shape, &weights = inference.inputs[1].shape;
+  if (bias.rank() != 1 || !detail::may_equal(bias.dim(0), y.dim(1)))
+    inference.fail("the bias must be [out] for weights [out, in / groups, " +
+                   std::string(weights.rank() == 3 ? "k]" : "kh, kw]"));
+}
+
 void infer_conv2d(Inference& inference) {
   detail::require_arithmetic(inference);
   const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
   const Shape y = convolved(inference, x.shape, weights.shape);
-  if (inference.attribute<ConvAttributes>().bias != 0)
-    inference.require(inference.inputs[2].shape.rank() == 1 &&
-                          detail::may_equal(inference.inputs[2].shape.dim(0), y.dim(1)),
-                      "the bias must be [out] for weights [out, in / groups, kh, kw]");
+  require_bias(inference, y);
   inference.output(x.dtype, y);
 }
 
@@ -93,6 +101,14 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
   return apply_one(conv2d_op, {x, weights}, of(g), g.site());
 }
 
+ConvAttributes attributes_of(const Conv2dOptions& options, bool bias) {
+  return {.stride = {options.stride.height, options.stride.width},
+          .padding = {options.padding.height, options.padding.width},
+          .dilation = {options.dilation.height, options.dilation.width},
+          .groups = options.groups,
+          .bias = bias};
+}
+
 // The gradient of one factor reads the other, that of a bias none.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
@@ -102,36 +118,37 @@ Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions&
     detail::tensor_of(conv2d_op, *operand);
     inputs.push_back(*operand);
   }
-  const ConvAttributes attributes{.stride = {options.stride.height, options.stride.width},
-                                  .padding = {options.padding.height, options.padding.width},
-                                  .dilation = {options.dilation.height, options.dilation.width},
-                                  .groups = options.groups,
-                                  .bias = operands.size() == 3};
+  const ConvAttributes attributes = attributes_of(options, operands.size() == 3);
   return std::move(
       apply(conv2d_op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
 }
 
 // What is one-dimensional as images of height 1.
-Operand as_rows(const Operand& x, Tensor& rows, const char* what) {
-  const Tensor& tensor = detail::tensor_of(conv2d_op, x);
-  if (tensor.rank() != 3) detail::fail(conv2d_op, what, tensor, x.site());
-  rows = unsqueeze(x, 2);
-  return {std::move(rows), x.site()};
-}
+Shape as_images(const Shape& rows) { return {rows.dim(0), rows.dim(1), 1, rows.dim(2)}; }
 
-Tensor apply_rows(const Operand& x, const Operand& weights, const Operand* bias,
-                  const Conv1dOptions& options) {
-  Tensor of_x, of_weights;
-  const Operand rows = as_rows(x, of_x, "conv1d takes x [n, in, length]"),
-                kernels =
-                    as_rows(weights, of_weights, "conv1d takes weights [out, in / groups, k]");
+void infer_conv1d(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
+  inference.require(x.rank() == 3 && weights.rank() == 3,
+                    "takes x [n, in, length] and weights [out, in / groups, k]");
+  require_bias(inference, convolved(inference, as_images(x), as_images(weights)));
+}
+constexpr OpDef conv1d_function{.name = "conv1d", .infer = infer_conv1d};
+
+Tensor apply_rows(std::span<const Operand* const> operands, const Conv1dOptions& options) {
+  const detail::CalledScope called(conv1d_function.name);
+  const CallSite site = operands[0]->site();
   const Conv2dOptions of_rows{.stride = {1, options.stride},
                               .padding = {0, options.padding},
                               .dilation = {1, options.dilation},
                               .groups = options.groups};
-  Tensor y =
-      bias == nullptr ? conv2d(rows, kernels, of_rows) : conv2d(rows, kernels, *bias, of_rows);
-  return squeeze({std::move(y), x.site()}, {2});
+  const ConvAttributes attributes = attributes_of(of_rows, operands.size() == 3);
+  detail::check(conv1d_function, operands, attributes, site);
+  Tensor rows = unsqueeze(*operands[0], 2), kernels = unsqueeze(*operands[1], 2);
+  InlineVector<Input, 3> inputs{std::move(rows), std::move(kernels)};
+  if (operands.size() == 3) inputs.push_back(*operands[2]);
+  Tensor y = std::move(apply(conv2d_op, {inputs.data(), inputs.size()}, attributes, site)[0]);
+  return squeeze({std::move(y), site}, {2});
 }
 
 }  // namespace
@@ -148,10 +165,12 @@ Tensor conv2d(const Operand& x, const Operand& weights, const Conv2dOptions& opt
 
 Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv1dOptions& options) {
-  return apply_rows(x, weights, &bias, options);
+  const Operand* const operands[] = {&x, &weights, &bias};
+  return apply_rows(operands, options);
 }
 Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options) {
-  return apply_rows(x, weights, nullptr, options);
+  const Operand* const operands[] = {&x, &weights};
+  return apply_rows(operands, options);
 }
 
 constinit const OpDef conv2d_op{.name = "conv2d",

@@ -1,6 +1,7 @@
 // Tensors out of nothing, from the host, from another device.
 #include "ebb/core/ops/create.h"
 
+#include "ebb/core/base/called.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/copy.h"
@@ -36,11 +37,13 @@ Tensor Tensor::full(Shape shape, double value, DType dtype, const Device& device
 }
 
 Tensor Tensor::zeros(Shape shape, DType dtype, const Device& device, CallSite site) {
+  const detail::CalledScope called("zeros");
   return full(shape, 0, dtype, device, site);
 }
 
 Tensor Tensor::clone(CallSite site) const {
   if (!defined()) throw Error(message("clone", "takes a tensor, not " + to_string(), site));
+  const detail::CalledScope called("clone");
   return copy({*this, site});
 }
 

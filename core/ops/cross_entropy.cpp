@@ -213,6 +213,7 @@ void check(const Tensor& scores, const Tensor& labels, const Options& options, C
 Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                              const CrossEntropyOptions& how) {
   const OpDef& op = softmax_cross_entropy_op;
+  const detail::CalledScope called(op.name);
   const CallSite site = scores.site();
   const Tensor &x = detail::tensor_of(op, scores), &y = detail::tensor_of(op, labels);
   const auto require = [&](bool condition, const char* text) {

@@ -7,10 +7,8 @@ namespace ebb {
 
 namespace {
 
-// Errors name the function that was called.
 Tensor fill(const char* function, const Operand& x, double value) {
-  const OpDef named{.name = function, .infer = nullptr};
-  detail::tensor_of(named, x);
+  const detail::CalledScope called(function);
   return detail::apply_to(fill_like_op, x, FillAttributes{value});
 }
 

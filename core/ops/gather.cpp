@@ -1,7 +1,6 @@
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/index.h"
-#include "ebb/core/ops/index_rules.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -38,8 +37,7 @@ void infer_gather_backward(Inference& inference) {
 }
 
 // What scatter_add is: x, indices, updates.
-constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = nullptr};
-void check_scatter_add(Inference& inference) {
+void infer_scatter_add(Inference& inference) {
   const Spec &x = inference.inputs[0], &updates = inference.inputs[2];
   if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);
   inference.require(updates.dtype == x.dtype, "takes inputs of one dtype (cast() converts)");
@@ -47,6 +45,7 @@ void check_scatter_add(Inference& inference) {
       detail::may_equal(updates.shape, gathered(inference, x.shape, inference.inputs[1])),
       "updates must have the shape of the indices");
 }
+constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatter_add};
 
 }  // namespace
 
@@ -57,9 +56,10 @@ Tensor gather(const Operand& x, int axis, const Operand& indices) {
 }
 
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates) {
+  const detail::CalledScope called("scatter_add");
   const IndexAttributes attributes{detail::axis_of(scatter_add_function, axis, x)};
   const Operand* const operands[] = {&x, &indices, &updates};
-  detail::check(scatter_add_function, check_scatter_add, operands, attributes, x.site());
+  detail::check(scatter_add_function, operands, attributes, x.site());
   const Input like(x.tensor());
   return add(
       x, {apply_one(gather_backward_op, {updates, indices, like}, attributes, x.site()), x.site()});

@@ -20,12 +20,20 @@ GruResult gru(const Operand& x, std::span<const GruWeights> layers, const GruPas
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
+namespace {
+constexpr OpDef gru_cell_function{.name = "gru_cell", .infer = detail::infer_cell};
+}  // namespace
+
 Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights) {
   const detail::CallSiteScope scope(x.site());
-  const Tensor& row = detail::tensor_of(gru_op, x);
-  if (row.rank() != 2)
-    throw ShapeError(
-        detail::message("gru_cell", "takes x [batch, in]; x is " + row.to_string(), x.site()));
+  const detail::CalledScope called(gru_cell_function.name);
+  const Tensor& row = detail::tensor_of(gru_cell_function, x);
+  const Operand state_before = hidden, w = weights.input, r = weights.recurrent, b = weights.bias;
+  InlineVector<const Operand*, 5> operands{&x};
+  if (hidden.defined()) operands.push_back(&state_before);
+  for (const Operand* weight : {&w, &r, &b}) operands.push_back(weight);
+  detail::check(gru_cell_function, {operands.data(), operands.size()},
+                RecurrentAttributes{.cell = RecurrentCell::gru}, x.site());
   const Tensor state = hidden.defined() ? unsqueeze(hidden, 0) : Tensor();
   return squeeze(gru(unsqueeze(row, 1), {&weights, 1}, {.hidden = state}).hidden, 0);
 }

@@ -2,7 +2,6 @@
 
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/index_rules.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -52,8 +51,7 @@ void infer_index_select_backward(Inference& inference) {
 }
 
 // What index_add is: x, indices, values.
-constexpr OpDef index_add_function{.name = "index_add", .infer = nullptr};
-void check_index_add(Inference& inference) {
+void infer_index_add(Inference& inference) {
   require_indices(inference, 1);
   const Spec &x = inference.inputs[0], &values = inference.inputs[2];
   if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);
@@ -62,6 +60,7 @@ void check_index_add(Inference& inference) {
       detail::may_equal(values.shape, selected(inference, x.shape, inference.inputs[1].shape)),
       "the values have not the shape of the parts");
 }
+constexpr OpDef index_add_function{.name = "index_add", .infer = infer_index_add};
 
 void infer_one_hot(Inference& inference) {
   require_indices(inference, 0);
@@ -95,16 +94,18 @@ Tensor index_select(const Operand& x, const Operand& indices, int axis) {
 }
 
 Tensor embedding(const Operand& table, const Operand& indices) {
+  const detail::CalledScope called("embedding");
   const Tensor& rows = detail::tensor_of(index_select_op, table);
   if (rows.rank() != 2)
-    detail::fail(index_select_op, "embedding takes a table [rows, features]", rows, table.site());
+    detail::fail(index_select_op, "takes a table [rows, features]", rows, table.site());
   return index_select(table, indices);
 }
 
 Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis) {
+  const detail::CalledScope called("index_add");
   const IndexAttributes attributes = along(detail::tensor_of(index_add_function, x), axis);
   const Operand* const operands[] = {&x, &indices, &values};
-  detail::check(index_add_function, check_index_add, operands, attributes, x.site());
+  detail::check(index_add_function, operands, attributes, x.site());
   const Input like(x.tensor());
   return add(x, {apply_one(index_select_backward_op, {values, indices, like}, attributes, x.site()),
                  x.site()});

@@ -35,6 +35,7 @@ inline Tensor stack(std::initializer_list<Tensor> tensors, int axis = 0,
 // x repeated to this shape by NumPy's rules, where -1 is the size that x has; x itself where that
 // is its shape. The gradient is summed back. Throws ShapeError where x does not broadcast to it.
 Tensor broadcast_to(const Operand& x, const Shape& shape);
+Tensor broadcast_to(const Operand& x, std::initializer_list<std::int64_t> shape);
 // x so many times along an axis (negative: from the end): as a whole, 0 1 2 0 1 2, or element by
 // element, 0 0 1 1 2 2. Of x at most kMaxRank - 1 axes. Throw ShapeError.
 Tensor tile(const Operand& x, std::int64_t times, int axis = 0);

@@ -179,6 +179,7 @@ Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
   const Attributes of_given = attributes;
   Specs outputs;
   product_shape(Inference{matmul_op, given, of_given, a.site(), outputs});
+  const detail::CalledScope called(matmul_op.name);
   const Tensor rows = a_rank == 1 ? unsqueeze(a, 0) : a.take();
   const Tensor columns = b_rank == 1 ? unsqueeze(b, 1) : b.take();
   Axes added;

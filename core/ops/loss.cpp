@@ -57,16 +57,19 @@ void require_factor(const OpDef& op, const char* what, const Tensor& factor, con
 }  // namespace
 
 Tensor mse(const Operand& a, const Operand& b, const LossOptions& options) {
+  const detail::CalledScope called("mse");
   const CallSite site = a.site();
   Tensor squares = square({detail::apply_pair(difference_op, a, b), site});
   return detail::reduce_losses({std::move(squares), site}, options.reduction);
 }
 
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options) {
+  const detail::CalledScope called("mae");
   return detail::reduce_losses({detail::apply_pair(mae_op, a, b), a.site()}, options.reduction);
 }
 
 Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options) {
+  const detail::CalledScope called("huber");
   require_above_zero(huber_op, "delta", options.delta, a.site());
   return detail::reduce_losses(
       {detail::apply_pair(huber_op, a, b, functors::Delta{options.delta}), a.site()},
@@ -74,6 +77,7 @@ Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options) {
 }
 
 Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& options) {
+  const detail::CalledScope called("smooth_l1");
   require_above_zero(smooth_l1_op, "beta", options.beta, a.site());
   Tensor losses = detail::apply_pair(smooth_l1_op, a, b, functors::Delta{options.beta});
   losses = detail::reduce_losses({std::move(losses), a.site()}, options.reduction);
@@ -83,6 +87,7 @@ Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& opti
 // What is more with a positive weight w: (w - 1) z softplus(-x).
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options) {
+  const detail::CalledScope called("binary_cross_entropy_with_logits");
   const OpDef& op = binary_cross_entropy_with_logits_op;
   const CallSite site = logits.site();
   const auto at_site = [&](Tensor&& x) { return Operand(std::move(x), site); };
@@ -105,6 +110,7 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
 }
 
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options) {
+  const detail::CalledScope called("kl_divergence");
   const CallSite site = log_p.site();
   if (detail::tensor_of(kl_divergence_op, log_p).rank() == 0)
     detail::fail(kl_divergence_op, "takes log p and log q [.., classes]", log_p.tensor(), site);

@@ -23,12 +23,24 @@ LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
   return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
 }
 
+namespace {
+constexpr OpDef lstm_cell_function{.name = "lstm_cell", .infer = detail::infer_cell};
+}  // namespace
+
 LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights) {
   const detail::CallSiteScope scope(x.site());
-  const Tensor& row = detail::tensor_of(lstm_op, x);
-  if (row.rank() != 2)
-    throw ShapeError(
-        detail::message("lstm_cell", "takes x [batch, in]; x is " + row.to_string(), x.site()));
+  const detail::CalledScope called(lstm_cell_function.name);
+  const Tensor& row = detail::tensor_of(lstm_cell_function, x);
+  if (state.hidden.defined() != state.cell.defined())
+    throw Error(detail::message("lstm_cell", "takes both states or neither", x.site()));
+  const Operand h = state.hidden, c = state.cell, w = weights.input, r = weights.recurrent,
+                b = weights.bias;
+  InlineVector<const Operand*, 6> operands{&x};
+  if (state.hidden.defined())
+    for (const Operand* before : {&h, &c}) operands.push_back(before);
+  for (const Operand* weight : {&w, &r, &b}) operands.push_back(weight);
+  detail::check(lstm_cell_function, {operands.data(), operands.size()},
+                RecurrentAttributes{.cell = RecurrentCell::lstm}, x.site());
   const auto layer = [](const Tensor& part) {
     return part.defined() ? unsqueeze(part, 0) : Tensor();
   };

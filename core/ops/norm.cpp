@@ -270,6 +270,7 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options) {
   const OpDef& op = batch_norm_op;
+  const detail::CalledScope called(op.name);
   const CallSite site = x.site();
   const NormAttributes attributes{.epsilon = options.epsilon,
                                   .kind = batch,

@@ -1,4 +1,6 @@
 #pragma once
+#include <type_traits>
+
 #include "ebb/core/ops/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -11,6 +13,18 @@ namespace ebb {
 // each mean, and one backward. Gradients of any order. Throw ShapeError.
 
 struct LayerNormOptions {
+  // layer_norm(x, {2}) does not compile: 2 axes, or as in PyTorch one of size 2?
+  struct ByName {
+    explicit constexpr ByName() noexcept {}
+    template <class T>
+    requires std::is_arithmetic_v<T>
+    constexpr ByName(T) noexcept {  // NOLINT
+      static_assert(!std::is_same_v<T, T>,
+                    "what is meant is said by its name: {.axes = 1} is the last axis, {.axes = 2} "
+                    "the last two, whose sizes are those of x (PyTorch's normalized_shape)");
+    }
+  };
+  [[no_unique_address]] ByName by_name = ByName();
   int axes = 1;  // the last so many
   double epsilon = 1e-5;
 };

@@ -48,6 +48,7 @@ Tensor permute(const Operand& x, const Axes& axes) {
 }
 
 Tensor transpose(const Operand& x, int a, int b) {
+  const detail::CalledScope called("transpose");
   a = detail::axis_of(permute_op, a, x);
   b = detail::axis_of(permute_op, b, x);
   Axes axes;

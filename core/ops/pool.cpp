@@ -15,6 +15,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
 Shape pooled(const Inference& inference, const Shape& x) {
   const auto& attributes = inference.attribute<PoolAttributes>();
+  const bool is_row = inference.inputs[0].shape.rank() < x.rank();
   inference.require(x.rank() >= 2, "takes x [..., h, w]");
   Shape y = x;
   for (int side = 0; side < 2; ++side) {
@@ -26,8 +27,11 @@ Shape pooled(const Inference& inference, const Shape& x) {
                       "takes a padding of at most half the kernel");
     if (size == kOpen) continue;
     if (size == 0 || size + 2 * padding < kernel)
-      inference.fail(std::string("the kernel is ") + (side == 0 ? "higher" : "wider") +
-                     " than the images, padding and all");
+      inference.fail(std::string("the kernel is ") +
+                     (is_row      ? "longer than x"
+                      : side == 0 ? "higher than the images"
+                                  : "wider than the images") +
+                     ", padding and all");
     y.set(side - 2, (size + 2 * padding - kernel) / stride + 1);
   }
   return y;
@@ -40,6 +44,20 @@ void infer_pool(Inference& inference) {
 }
 
 // What is chosen from, and what chooses.
+// x [..., length], as images of height 1.
+void infer_rows(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Spec& x = inference.inputs[0];
+  inference.require(x.shape.rank() >= 1 && x.shape.rank() < kMaxRank,
+                    "takes x [..., length], of 5 axes at most");
+  Shape images;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    if (axis + 1 == x.shape.rank()) images.push_back(1);
+    images.push_back(x.shape.dim(axis));
+  }
+  inference.output(x.dtype, pooled(inference, images));
+}
+
 void infer_select(Inference& inference) {
   detail::require_arithmetic(inference);
   const Shape &v = inference.inputs[0].shape, &x = inference.inputs[1].shape;
@@ -79,9 +97,13 @@ PoolAttributes row_attributes(const Options& of) {
           .stride = {1, stride_of(of.stride, of.kernel)},
           .padding = {0, of.padding}};
 }
-Tensor apply_rows(const OpDef& op, const Operand& x, const PoolAttributes& attributes) {
-  const Tensor& tensor = detail::tensor_of(op, x);
-  if (tensor.rank() == 0) detail::fail(op, "takes x [..., length]", tensor, x.site());
+constexpr OpDef max_pool1d_function{.name = "max_pool1d", .infer = infer_rows};
+constexpr OpDef avg_pool1d_function{.name = "avg_pool1d", .infer = infer_rows};
+Tensor apply_rows(const OpDef& function, const OpDef& op, const Operand& x,
+                  const PoolAttributes& attributes) {
+  const Operand* const operands[] = {&x};
+  detail::check(function, operands, attributes, x.site());
+  const detail::CalledScope called(function.name);
   Tensor y = detail::apply_to(op, {unsqueeze(x, -2), x.site()}, attributes);
   return squeeze({std::move(y), x.site()}, {-2});
 }
@@ -89,12 +111,14 @@ Tensor apply_rows(const OpDef& op, const Operand& x, const PoolAttributes& attri
 }  // namespace
 
 Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options) {
+  const detail::CalledScope called("max_pool2d");
   return detail::apply_to(max_pool_op, x, attributes_of(options));
 }
 Tensor max_pool1d(const Operand& x, const MaxPool1dOptions& options) {
-  return apply_rows(max_pool_op, x, row_attributes(options));
+  return apply_rows(max_pool1d_function, max_pool_op, x, row_attributes(options));
 }
 Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options) {
+  const detail::CalledScope called("avg_pool2d");
   PoolAttributes attributes = attributes_of(options);
   attributes.count_include_pad = options.count_include_pad;
   return detail::apply_to(avg_pool_op, x, attributes);
@@ -102,7 +126,7 @@ Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options) {
 Tensor avg_pool1d(const Operand& x, const AvgPool1dOptions& options) {
   PoolAttributes attributes = row_attributes(options);
   attributes.count_include_pad = options.count_include_pad;
-  return apply_rows(avg_pool_op, x, attributes);
+  return apply_rows(avg_pool1d_function, avg_pool_op, x, attributes);
 }
 
 constinit const OpDef max_pool_op{

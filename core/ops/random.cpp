@@ -38,6 +38,7 @@ void infer_randint(Inference& inference) {
 
 Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dtype,
               const Device& device, CallSite site) {
+  const detail::CalledScope called(op.name);
   if (shape.is_open())
     throw ShapeError(detail::message(op.name, "takes no open shape " + shape.to_string(), site));
   const detail::GeneratorTrial trial;
@@ -56,6 +57,7 @@ void infer_like(Inference& inference) {
 }
 
 Tensor create_like(const OpDef& op, const Operand& x, double a, double b) {
+  const detail::CalledScope called(op.name);
   const detail::HeldOperand held(x);
   const Tensor& like = detail::tensor_of(op, *held);
   const detail::GeneratorTrial trial;
@@ -130,6 +132,7 @@ Attributes detail::randint_attributes(std::int64_t low, std::int64_t high, const
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options, CallSite site) {
+  const detail::CalledScope called("randint");
   const Attributes told = detail::randint_attributes(low, high, shape, options.dtype, site);
   const detail::GeneratorTrial trial;
   const Tensor draw = detail::next_draw(options.device, site);
@@ -138,11 +141,13 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
 
 Tensor detail::permutation_of(std::int64_t count, CallSite site,
                               const std::function<Tensor(std::int64_t end)>& draw) {
-  if (count < 0 || count > kMaxElements)
+  if (count < 0)
     throw Error(
         message("permutation", "takes a count from 0 on, not " + std::to_string(count), site));
+  if (count > kMaxElements) throw ShapeError(message("permutation", too_large(Shape{count}), site));
   constexpr std::int64_t kLower = std::int64_t{1} << 32;
   const CallSiteScope scope(site);
+  const CalledScope called("permutation");
   Tensor keys = multiply({draw(kLower / 2), site}, static_cast<double>(kLower));
   keys = add({std::move(keys), site}, {draw(kLower), site});
   return argsort({std::move(keys), site});
@@ -182,11 +187,13 @@ Tensor normal_like(const Operand& x, double mean, double standard_deviation) {
 }
 
 Tensor bernoulli_like(const Operand& x, double probability) {
+  const detail::CalledScope called(bernoulli_like_op.name);
   detail::require_probability(probability, x.site());
   return create_like(bernoulli_like_op, x, probability, 1);
 }
 
 Tensor dropout(const Operand& x, double probability, Phase phase) {
+  const detail::CalledScope called(dropout_op.name);
   const Tensor& tensor = detail::tensor_of(dropout_op, x);
   if (!(probability >= 0 && probability < 1))
     throw Error(detail::message("dropout", "takes a probability in [0, 1)", x.site()));

@@ -59,7 +59,7 @@ struct PermutationOptions {
 
 // The integers [0, count) in a random order, i64[count], drawn likewise: the argsort of random
 // integers of 63 bits, the same on every device. Equal ones among them, which would leave two in
-// their order, have a probability below count^2 / 2^64. Throws Error for a negative count.
+// their order, have a probability below count^2 / 2^64. Throws Error for other counts.
 Tensor permutation(std::int64_t count, const PermutationOptions& options = {},
                    CallSite site = CallSite::here());
 

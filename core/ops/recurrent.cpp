@@ -68,6 +68,28 @@ void infer_recurrent(Inference& inference) {
   inference.output(DType::u8, {kOpen});
 }
 
+void infer_cell(Inference& inference) {
+  const RecurrentCell cell = inference.attribute<RecurrentAttributes>().cell;
+  const bool is_lstm = cell == RecurrentCell::lstm;
+  require_arithmetic(inference);
+  const Shape& x = inference.inputs[0].shape;
+  inference.require(x.rank() == 2, "takes x [batch, in]");
+  const auto weights = inference.inputs.last(3);
+  const Shape& recurrent = weights[1].shape;
+  const std::int64_t hidden = recurrent.rank() == 2 ? recurrent.dim(0) : kOpen;
+  inference.require(hidden != kOpen, is_lstm ? "the recurrent weight must be [hidden, 4 hidden]"
+                                             : "the recurrent weight must be [hidden, 3 hidden]");
+  for (std::size_t i = 1; i + 3 < inference.inputs.size(); ++i)
+    inference.require(
+        fits(inference.inputs[i], {x.dim(0), hidden}),
+        is_lstm ? "the states must be [batch, hidden]" : "the state must be [batch, hidden]");
+  const std::int64_t columns = (is_lstm ? 4 : 3) * hidden;
+  inference.require(fits(weights[0], {x.dim(1), columns}) && fits(weights[1], {hidden, columns}) &&
+                        fits(weights[2], {4 * hidden}),
+                    is_lstm ? "the weights must be [in, 4 hidden], [hidden, 4 hidden], [4 hidden]"
+                            : "the weights must be [in, 3 hidden], [hidden, 3 hidden], [4 hidden]");
+}
+
 // One output per forward input except the draw and the lengths.
 void infer_recurrent_backward(Inference& inference) {
   const RecurrentOperands at(inference.attribute<RecurrentAttributes>());
@@ -104,6 +126,7 @@ Tensors recurrent_gradient(const GradientContext& g) {
 }
 
 Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
+  const CalledScope called(op.name);
   const auto require = [&](bool condition, const std::string& text) {
     if (!condition) throw Error(message(op.name, text, x.site()));
   };

@@ -12,6 +12,9 @@ void infer_recurrent(Inference& inference);
 void infer_recurrent_backward(Inference& inference);
 Tensors recurrent_gradient(const GradientContext& g);
 
+// The rule of one step: x [batch, in], the states [batch, hidden] if there are any, W, R, b.
+void infer_cell(Inference& inference);
+
 struct RecurrentCall {
   RecurrentCell cell;
   Tensors states;   // the initial ones: all, or none

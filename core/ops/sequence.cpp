@@ -20,6 +20,7 @@ void infer_reverse_sequence(Inference& inference) {
 
 Tensor reverse_sequence(const Operand& x, const Operand& lengths) {
   const OpDef& op = reverse_sequence_op;
+  const detail::CalledScope called(op.name);
   detail::tensor_of(op, x);
   const bool is_short = detail::tensor_of(op, lengths).dtype() == DType::i32;
   return is_short ? apply_one(op, {x, cast(lengths, DType::i64)}, {}, x.site())

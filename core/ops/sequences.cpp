@@ -57,14 +57,11 @@ Tensor full(const Shape& shape, double value, const CreateOptions& options, Call
 }
 
 Tensor zeros(const Shape& shape, const CreateOptions& options, CallSite site) {
-  if (shape.is_open())
-    throw ShapeError(message("zeros", "the shape " + shape.to_string() + " is open", site));
   return Tensor::zeros(shape, options.dtype, options.device, site);
 }
 
 Tensor ones(const Shape& shape, const CreateOptions& options, CallSite site) {
-  if (shape.is_open())
-    throw ShapeError(message("ones", "the shape " + shape.to_string() + " is open", site));
+  const detail::CalledScope called("ones");
   return Tensor::full(shape, 1, options.dtype, options.device, site);
 }
 

@@ -115,6 +115,10 @@ Tensor reshape(const Operand& x, const Shape& shape) {
   return detail::apply_to(reshape_op, x, detail::AskedShape(shape));
 }
 
+Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape) {
+  return reshape(x, detail::shape_of("reshape", shape, x.site()));
+}
+
 Tensor flatten(const Operand& x) { return detail::apply_to(flatten_op, x); }
 
 Tensor unsqueeze(const Operand& x, int axis) {

@@ -13,6 +13,7 @@ namespace ebb {
 // The same elements in another shape; one dimension may be -1: what is left. Shares x's memory. Any
 // dtype. Throws ShapeError where the numbers of elements differ.
 Tensor reshape(const Operand& x, const Shape& shape);
+Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape);
 // x [n, ...] as [n, the rest]. Shares x's memory. Any dtype; at least one axis.
 Tensor flatten(const Operand& x);
 

@@ -13,6 +13,23 @@ void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite si
   Inference{op, {&spec, 1}, none, site, outputs}.fail(text);
 }
 
+void check(const OpDef& function, std::span<const Operand* const> operands,
+           const Attributes& attributes, CallSite site) {
+  Specs inputs, outputs;
+  for (const Operand* operand : operands) {
+    const Tensor& tensor = tensor_of(function, *operand);
+    inputs.push_back({tensor.dtype(), tensor.shape()});
+  }
+  Inference inference{function, {inputs.data(), inputs.size()}, attributes, site, outputs};
+  function.infer(inference);
+}
+
+Shape shape_of(const char* function, std::initializer_list<std::int64_t> sizes, CallSite site) {
+  const CallSiteScope at(site);
+  const CalledScope called(function);
+  return Shape(sizes);
+}
+
 const Tensor& tensor_of(const OpDef& op, const Operand& operand) {
   if (operand.is_number())
     throw Error(message(op.name, "takes a tensor here, not a number", operand.site()));

@@ -1,5 +1,6 @@
 // What the shape rules and public functions of several families share.
 #pragma once
+#include "ebb/core/base/called.h"
 #include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
@@ -10,6 +11,16 @@ namespace ebb::detail {
 
 // Throws the ShapeError of a shape rule for what a public function finds before it applies `op`.
 [[noreturn]] void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite site);
+
+// Runs the shape rule of what is a public function but no operator, on what it was given: its
+// errors name what was called and the user's shapes, not those of what it applies. `function` has
+// but a name and that rule.
+void check(const OpDef& function, std::span<const Operand* const> operands,
+           const Attributes& attributes, CallSite site);
+
+// The shape that `function` is asked for in braces. Throws ShapeError in its name where these are
+// no sizes.
+Shape shape_of(const char* function, std::initializer_list<std::int64_t> sizes, CallSite site);
 
 // The operand's tensor. Throws Error where it is a number, or a tensor that holds nothing.
 const Tensor& tensor_of(const OpDef& op, const Operand& operand);

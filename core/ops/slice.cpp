@@ -114,14 +114,15 @@ Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end, const Slice
 }
 
 Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis) {
+  const detail::CalledScope called("split");
   const Tensor tensor = detail::tensor_of(slice_op, x);
   axis = detail::axis_of(slice_op, axis, x);
   const auto fail = [&](const std::string& text) {
     std::string list;
     for (const std::int64_t size : sizes) list += (list.empty() ? "" : ", ") + std::to_string(size);
     detail::fail(slice_op,
-                 "cannot split axis " + std::to_string(axis) + " into {" + list + "}" + text,
-                 tensor, x.site());
+                 "cannot cut axis " + std::to_string(axis) + " into {" + list + "}" + text, tensor,
+                 x.site());
   };
   const std::int64_t whole = tensor.shape().dim(axis);
   std::int64_t known = 0, open = 0;
@@ -144,6 +145,7 @@ Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis) {
 }
 
 Tensors chunk(const Operand& x, int parts, int axis) {
+  const detail::CalledScope called("chunk");
   const Tensor tensor = detail::tensor_of(slice_op, x);
   axis = detail::axis_of(slice_op, axis, x);
   const std::int64_t size = tensor.shape().dim(axis);
@@ -157,6 +159,7 @@ Tensors chunk(const Operand& x, int parts, int axis) {
 }
 
 Tensor flip(const Operand& x, const Axes& axes) {
+  const detail::CalledScope called("flip");
   Axes all = detail::axes_of(strided_slice_op, axes, x);
   if (axes.empty())
     for (int i = 0; i < x.tensor().rank(); ++i) all.push_back(i);
@@ -175,9 +178,10 @@ Tensor select(const Operand& x, int axis, std::int64_t index) {
 Tensor Tensor::operator[](IndexAt i) const { return select({*this, i.site}, 0, i.index); }
 
 Tensor last_step(const Operand& x) {
+  const detail::CalledScope called("last_step");
   const Tensor& tensor = detail::tensor_of(select_op, x);
   if (tensor.rank() != 3)
-    detail::fail(select_op, "last_step takes [batch, time, feature]", tensor, x.site());
+    detail::fail(select_op, "takes x [batch, time, feature]", tensor, x.site());
   return select(x, 1, -1);
 }
 
@@ -185,7 +189,10 @@ Tensor size(const Operand& x, int axis) {
   return detail::apply_to(size_op, x, SizeAttributes{detail::axis_of(size_op, axis, x)});
 }
 
-Tensor rows(const Operand& x) { return size(x, 0); }
+Tensor rows(const Operand& x) {
+  const detail::CalledScope called("rows");
+  return size(x, 0);
+}
 
 constinit const OpDef slice_op{.name = "slice",
                                .infer = infer_part<sliced>,

@@ -38,18 +38,25 @@ TopK in_order(const OpDef& op, const Operand& operand, int axis, const SortAttri
 }  // namespace
 
 Tensor sort(const Operand& x, const SortOptions& options) {
+  const detail::CalledScope called("sort");
   return in_order(argsort_op, x, options.axis, {.descending = options.descending}).values;
 }
 
 Tensor argsort(const Operand& x, const SortOptions& options) {
+  const detail::CalledScope called("argsort");
   const int axis = detail::axis_of(argsort_op, options.axis, x);
   return indices_of(argsort_op, x.tensor(), axis, {.descending = options.descending}, x.site());
 }
 
 TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options) {
-  if (k < 0)
-    detail::fail(topk_op, "there are no " + std::to_string(k) + " elements",
-                 detail::tensor_of(topk_op, x), x.site());
+  const detail::CalledScope called("topk");
+  const int axis = detail::axis_of(topk_op, options.axis, x);
+  const std::int64_t there = x.tensor().shape().dim(axis);
+  if (k < 0 || (there != kOpen && there < k))
+    detail::fail(
+        topk_op,
+        "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis),
+        x.tensor(), x.site());
   return in_order(topk_op, x, options.axis, {.count = k, .descending = options.largest});
 }
 

@@ -121,6 +121,7 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   if (options.p == 2) return statistic(norm2_op, x, options.axes, options.keep, Kind::norm2);
   if (options.p != std::numeric_limits<double>::infinity())
     throw Error(detail::message(norm2_op.name, "takes a p of 1, 2 or infinity", x.site()));
+  const detail::CalledScope called(norm2_op.name);
   const Tensor all = detail::tensor_of(norm2_op, x);
   if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, all, x.site());
   const ReduceOptions over{options.axes, options.keep};

@@ -36,8 +36,8 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
   if (loader) {
     const Resumable::Position position = loader->position();
     if (position.empty())
-      throw Error("[save] the loader's position() is empty, and " + file +
-                  " could not be told from one that was saved without a loader");
+      refuse("save", "the loader's position() is empty, and " + file +
+                         " could not be told from one that was saved without a loader");
     for (const auto& [name, text] : position) metadata.emplace(std::string(kLoader) + name, text);
   }
   safetensors::write(file, values, metadata);

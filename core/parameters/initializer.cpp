@@ -197,8 +197,8 @@ void draw_initial_values(const Initializer& initializer, Seed seed, std::string_
   } else if (initializer.kind == Initializer::constant && initializer.a == 0) {
     if (spec.bytes() > 0) std::memset(values, 0, spec.bytes());
   } else {
-    throw Error("[initialize] '" + std::string(name) + "' is " + spec.to_string() +
-                ": only floating ones start at other values than zero");
+    refuse("initialize", "'" + std::string(name) + "' is " + spec.to_string() +
+                             ": only floating ones start at other values than zero");
   }
 }
 

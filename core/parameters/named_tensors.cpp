@@ -42,7 +42,7 @@ void NamedTensors::add(std::vector<NamedTensor> tensors) {
       all_.push_back(std::move(tensor));
       const std::string& name = all_.back().name;
       if (!positions_.emplace(name, all_.size() - 1).second)
-        throw Error("[parameters] there is a \"" + name + "\" already");
+        refuse("parameters", "there is a \"" + name + "\" already");
     }
   } catch (...) {
     shrink(before);

@@ -27,6 +27,7 @@ bool is_distribution(const Initializer& initializer) noexcept {
 
 std::string to_string(const Initializer& initializer) {
   const std::string a = std::to_string(initializer.a), b = std::to_string(initializer.b);
+  if (initializer.kind == Initializer::orthogonal) return "orthogonal with a gain of " + a;
   return initializer.kind == Initializer::uniform
              ? "uniform from " + a + " to " + b
              : "normal with a mean of " + a + " and a deviation of " + b;
@@ -73,13 +74,15 @@ std::string Parameters::State::names_below(std::string_view prefix, std::string_
 }
 
 std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
-                                                          const ParametersOptions& options) {
+                                                          const ParametersOptions& options,
+                                                          CallSite site) {
   if (!is_floating(options.dtype))
-    throw Error(std::string("[parameters] are f32, f64, f16 or bf16, not ") +
-                ebb::name(options.dtype));
+    throw Error(message("parameters",
+                        std::string("are f32, f64, f16 or bf16, not ") + ebb::name(options.dtype),
+                        site));
   if (is_slot(options.name))
-    throw Error("[parameters] " + in_double_quotes(options.name) +
-                " cannot name a set: it has a '/'");
+    throw Error(message("parameters",
+                        in_double_quotes(options.name) + " cannot name a set: it has a '/'", site));
   auto state = std::make_shared<State>();
   state->seed = seed;
   state->dtype = options.dtype;
@@ -90,24 +93,27 @@ std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
 Parameters::Parameters(std::shared_ptr<State> state, std::string prefix)
     : state_(std::move(state)), prefix_(std::move(prefix)) {}
 
-Parameters::Parameters(const Device& device, Seed seed, const ParametersOptions& options)
-    : state_(make_state(seed, options)), prefix_(state_->root) {
+Parameters::Parameters(const Device& device, Seed seed, const ParametersOptions& options,
+                       CallSite site)
+    : state_(make_state(seed, options, site)), prefix_(state_->root) {
   state_->device = device;
 }
-Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, const ParametersOptions& options)
-    : state_(make_state(seed, options)), prefix_(state_->root) {
+Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, const ParametersOptions& options,
+                       CallSite site)
+    : state_(make_state(seed, options, site)), prefix_(state_->root) {
   state_->graph = std::move(graph);
 }
-Parameters::Parameters(const Device& device, Seed seed, DType dtype)
-    : Parameters(device, seed, ParametersOptions{.dtype = dtype}) {}
-Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, DType dtype)
-    : Parameters(std::move(graph), seed, ParametersOptions{.dtype = dtype}) {}
+Parameters::Parameters(const Device& device, Seed seed, DType dtype, CallSite site)
+    : Parameters(device, seed, ParametersOptions{.dtype = dtype}, site) {}
+Parameters::Parameters(detail::Ref<Recorder> graph, Seed seed, DType dtype, CallSite site)
+    : Parameters(std::move(graph), seed, ParametersOptions{.dtype = dtype}, site) {}
 
-Parameters Parameters::scope(std::string_view name) const {
-  if (name.empty() || is_slot(name))
-    throw Error("[parameters] " + in_double_quotes(name) +
-                " cannot name a scope: it is empty or has a '/'");
-  return Parameters(state_, prefix_ + std::string(name) + '.');
+Parameters Parameters::scope(NameAt at) const {
+  if (at.name.empty() || is_slot(at.name))
+    throw Error(message(
+        "scope", in_double_quotes(at.name) + " cannot name a scope: it is empty or has a '/'",
+        at.site));
+  return Parameters(state_, prefix_ + std::string(at.name) + '.');
 }
 
 Parameters Parameters::root() const { return Parameters(state_, state_->root); }
@@ -219,9 +225,10 @@ bool Parameters::contains(std::string_view name) const {
 bool Parameters::is_symbolic() const noexcept { return static_cast<bool>(state_->graph); }
 DType Parameters::dtype() const noexcept { return state_->dtype; }
 
-Device Parameters::device() const {
+Device Parameters::device(CallSite site) const {
   if (!state_->device)
-    throw Error("[parameters] a graph's parameters are on no device before a Session runs it");
+    throw Error(message("parameters",
+                        "a graph's parameters are on no device before a Session runs it", site));
   return *state_->device;
 }
 

@@ -83,15 +83,19 @@ class Parameters {
   using Entry = NamedTensor;
 
   // Parameters are floating. Throws Error for another dtype, or a name with a '/' in it.
-  explicit Parameters(const Device& device, Seed seed = {}, DType dtype = DType::f32);
-  Parameters(const Device& device, Seed seed, const ParametersOptions& options);
+  explicit Parameters(const Device& device, Seed seed = {}, DType dtype = DType::f32,
+                      CallSite site = CallSite::here());
+  Parameters(const Device& device, Seed seed, const ParametersOptions& options,
+             CallSite site = CallSite::here());
   // Of a graph, which converts to its recorder.
-  explicit Parameters(detail::Ref<Recorder> graph, Seed seed = {}, DType dtype = DType::f32);
-  Parameters(detail::Ref<Recorder> graph, Seed seed, const ParametersOptions& options);
+  explicit Parameters(detail::Ref<Recorder> graph, Seed seed = {}, DType dtype = DType::f32,
+                      CallSite site = CallSite::here());
+  Parameters(detail::Ref<Recorder> graph, Seed seed, const ParametersOptions& options,
+             CallSite site = CallSite::here());
 
   // The part of the set whose names begin with this handle's and "name.". Throws Error for an empty
   // name or one with a '/' in it.
-  Parameters scope(std::string_view name) const;
+  Parameters scope(NameAt name) const;
   // The whole set that this is a part of.
   Parameters root() const;
   // What the names of this part begin with: "encoder.0.", or nothing.
@@ -125,7 +129,7 @@ class Parameters {
   bool is_symbolic() const noexcept;
   DType dtype() const noexcept;
   // Throws Error for a graph's parameters.
-  Device device() const;
+  Device device(CallSite site = CallSite::here()) const;
   // The number of scalar parameters; state and slots are not counted.
   std::int64_t count() const;
 
@@ -168,8 +172,8 @@ class Parameters {
   //
   // State is shared with the original; what is frozen now is so there. Optimizers, files,
   // set_trainable() and copy_from() refuse what this returns. Throws Error for another number of
-  // tensors, ShapeError for another shape or dtype; so does declare() of a name that is not there,
-  // or in another shape.
+  // tensors and for one on another device, ShapeError for another shape or dtype; so does declare()
+  // of a name that is not there, or in another shape.
   Parameters with(const Tensors& substitutes, CallSite site = CallSite::here()) const;
 
   // Frees the accumulated gradients. Nothing to do for a graph.
@@ -209,7 +213,8 @@ class Parameters {
   Parameters(std::shared_ptr<State> state, std::string prefix);
   void save_with(const std::string& file, const Resumable* loader) const;
   void load_with(const std::string& file, Resumable* loader, const RestoreOptions& options) const;
-  static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options);
+  static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options,
+                                           CallSite site);
   Tensor find_substitute(const std::string& full, const Spec& spec, bool trained,
                          CallSite site) const;
   Tensor add(std::string_view name, const Spec& spec, const Initializer& initializer, bool trained,

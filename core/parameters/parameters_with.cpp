@@ -67,6 +67,15 @@ Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
                                    in_double_quotes(originals[i].name) + ", which is " +
                                    spec.to_string(),
                                site));
+    const auto& storage = substitutes[i].impl()->storage;
+    if (storage && state_->device && !(storage->device() == *state_->device))
+      throw Error(message("with",
+                          substitutes[i].to_string() + " cannot stand for " +
+                              in_double_quotes(originals[i].name) + ", which is on " +
+                              (storage->device().name() == state_->device->name()
+                                   ? "another device of that name"
+                                   : state_->device->name() + "; move it with Tensor::to"),
+                          site));
     named.push_back({originals[i].name, substitutes[i]});
   }
   auto state = std::make_shared<State>();

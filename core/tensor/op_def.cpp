@@ -32,7 +32,7 @@ detail::Ref<Prepared> detail::prepare(const OpDef& op, const DeviceKernel& kerne
   if (prepared && prepared->way() && logs_debug()) {
     std::string text;
     for (const Spec& input : query.inputs) text += (text.empty() ? "" : ", ") + input.to_string();
-    log_debug(message(op.name, "of " + text + ": " + prepared->way(), {}));
+    log_debug("[" + std::string(op.name) + "] of " + text + ": " + prepared->way());
   }
   return prepared;
 }

@@ -1,4 +1,6 @@
 // Tensors as people read them.
+#include "ebb/core/tensor/print.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -145,6 +147,15 @@ class Printer {
 
 }  // namespace
 
+std::ostream& operator<<(std::ostream& out, DType type) { return out << name(type); }
+std::ostream& operator<<(std::ostream& out, const Spec& spec) { return out << spec.to_string(); }
+std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.name(); }
+std::ostream& operator<<(std::ostream& out, Float16 value) {
+  return out << static_cast<float>(value);
+}
+std::ostream& operator<<(std::ostream& out, BFloat16 value) {
+  return out << static_cast<float>(value);
+}
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) {

@@ -164,6 +164,8 @@ TEST_CASE("Orthogonal values are those of a matrix, in both modes") {
   const Parameters eager(Device::cpu(), Seed{1});
   CHECK_ERROR(eager.declare("bias", {3}, initializers::orthogonal()), ShapeError,
               "\"bias\" is f32[3]: orthogonal values need two axes or more");
+  CHECK_ERROR(eager.declare("wild", {3, 4}, initializers::orthogonal(std::nan(""))), Error,
+              "\"wild\" cannot start orthogonal with a gain of nan");
   const Tensor weight = eager.declare("weight", {3, 4}, initializers::orthogonal());
   Graph graph;
   const Parameters symbolic(graph, Seed{1});

@@ -3,6 +3,7 @@
 
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/tensor/print.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
@@ -31,6 +32,15 @@ Tensor counted(std::int64_t count) {
 }
 
 }  // namespace
+
+TEST_CASE("dtypes, devices and what is known of a tensor are printed by their names") {
+  CHECK(printed(DType::bf16) == "bf16");
+  CHECK(printed(DType::boolean) == "bool");
+  CHECK(printed(Device::cpu()) == "cpu");
+  CHECK(printed(Spec{DType::i64, {2, -1}}) == "i64[2, ?]");
+  CHECK(printed(Tensor::full({2}, 0.5, DType::f16).item<Float16>({1})) == "0.5");
+  CHECK(printed(Tensor::full({}, -3, DType::bf16).item<BFloat16>()) == "-3");
+}
 
 TEST_CASE("a tensor is printed row by row, each number as wide as the widest") {
   CHECK(printed(Tensor::full({}, 2.5)) == "2.5");

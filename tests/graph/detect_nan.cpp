@@ -120,8 +120,8 @@ TEST_CASE("a run is looked through as well, in every plan that it is made of") {
       const float right = session.run(y, good).item<float>();
       CHECK_ERROR(looked_through(), NotANumber,
                   "[log] element [1, 2] of its result f32[2, 3] is NaN, which none of its inputs "
-                  "is, in a run " +
-                      line(run) + " " + line(at));
+                  "is " +
+                      line(at) + ", in a run " + line(run));
       CHECK(session.run(y, good).item<float>() == right);
     }
     CHECK(std::isnan(looked_through().item<float>()));

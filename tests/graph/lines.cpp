@@ -56,6 +56,18 @@ TEST_CASE("an operator that takes no such shapes is named with its line and the 
   CHECK_ERROR(step(x), Error, "takes 2 values and was given 1 " + line(prepared));
 }
 
+TEST_CASE("a plan that cannot be names the call") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 8});
+  const auto plan = [&](const Shape& shape, CallSite site) {
+    return graph.plan({x * 2}, {{x, shape}}, Device::cpu(), site);
+  };
+  const CallSite user{"user.cpp", 42};
+  CHECK_ERROR(plan({4, 7}, user), ShapeError, "cannot be fed with shape [4, 7] (user.cpp:42)");
+  CHECK_ERROR(plan({std::int64_t{1} << 60, 8}, user), ShapeError, "(user.cpp:42)");
+  CHECK_ERROR(graph.plan({x * 2}, {}, Device::cpu()), Error, "is not fed " + line(__LINE__));
+}
+
 TEST_CASE("what reads and writes variables names the call") {
   const TemporaryFolder folder;
   Graph graph;

@@ -1,4 +1,6 @@
 // Models called with other weights, trained in part, and described.
+#include <sstream>
+
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -190,6 +192,15 @@ TEST_CASE("substitutes that do not fit, and what is not for them, are refused", 
               "f32[2, 3] on cpu cannot stand for \"dense.bias\", which is f32[3]");
   CHECK_ERROR(params.with({weight, cast(bias, DType::f64)}), ShapeError, "cannot stand for");
   CHECK_ERROR(params.with({weight, Tensor()}), ShapeError, "cannot stand for");
+  const Device elsewhere = Device::simulated("cpu", std::size_t{1} << 20);
+  CHECK_ERROR(params.with({weight, bias.to(elsewhere)}), Error,
+              "[with] f32[3] on sim:cpu cannot stand for \"dense.bias\", which is on cpu; move it "
+              "with Tensor::to (");
+  const Parameters twin(elsewhere);
+  const models::Dense same(twin.scope("dense"), 2, 3);
+  const Device third = Device::simulated("cpu", std::size_t{1} << 20);
+  CHECK_ERROR(twin.with({weight.to(elsewhere), bias.to(third)}), Error,
+              "which is on another device of that name");
   const Parameters other = params.with({weight, bias});
   CHECK_ERROR(models::Dense(other.scope("dens"), 2, 3), Error,
               "there is no \"dens.weight\" to stand in for");
@@ -292,6 +303,9 @@ TEST_CASE("a summary lists parameters and state, and adds up", "[summary]") {
       "all: 2,100 in 8,400 bytes\n"
       "trained: 2,020 in 8,080 bytes\n";
   CHECK(summary(params) == expected);
+  std::ostringstream printed;
+  printed << params << '\n';
+  CHECK(printed.str() == expected);
   CHECK(summary(params.with(params.tensors())) == expected);
   Graph graph;
   const Parameters symbolic(graph, Seed{1});

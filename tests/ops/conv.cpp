@@ -93,9 +93,9 @@ TEST_CASE("what no kernel reaches is refused") {
               "[conv2d] the kernel is higher than the images, padding and all");
   CHECK(conv2d(x, Tensor::zeros({1, 3, 4, 5})).shape() == Shape{2, 1, 1, 1});
   CHECK_ERROR(max_pool2d(Tensor::zeros({1, 0, 4}), {.kernel = 2, .padding = 1}), ShapeError,
-              "[max_pool] the kernel is higher than the images");
+              "[max_pool2d] the kernel is higher than the images");
   CHECK_ERROR(avg_pool1d(Tensor::zeros({1, 0}), {.kernel = 2, .padding = 1}), ShapeError,
-              "[avg_pool] the kernel is wider than the images");
+              "[avg_pool1d] the kernel is longer than x, padding and all");
 }
 
 TEST_CASE("pools of one axis are those of images of height 1, a kernel apart unless told") {

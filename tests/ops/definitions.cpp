@@ -26,8 +26,9 @@ std::string code_of(const fs::path& file) {
 
 // The names of the operators that a source defines. A kind of node that nothing applies (a leaf, a
 // variable) is none: it says `.infer = nullptr`, and applying it would crash. Nor is a move between
-// devices, which no kernel makes and no graph records. What mentions OpDef
-// in a form that this does not know is added to `unknown`: an operator must not hide there.
+// devices, which no kernel makes and no graph records; nor what stands for a function that is made
+// of operators: the name and the shape rule of `.._function`. What mentions OpDef in a form that
+// this does not know is added to `unknown`: an operator must not hide there.
 Names definitions(const std::string& code, std::vector<std::string>& unknown) {
   static const std::regex mention(
       R"((extern\s+const|struct)?\s*\b(?:Binary)?OpDef\b\s*(\w+)?\s*(\S))");
@@ -46,9 +47,9 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
     }
     const std::string rest = at->suffix();
     const std::string text = rest.substr(0, rest.find("OpDef"));
-    if (text.find(".infer = nullptr") == std::string::npos &&
-        text.find(".moves = true") == std::string::npos)
-      names.insert(name);
+    const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
+    const bool is_function = name.ends_with("_function") && !says(".cpu") && !says(".view");
+    if (!says(".infer = nullptr") && !says(".moves = true") && !is_function) names.insert(name);
   }
   for (std::sregex_iterator at(code.begin(), code.end(), maker), end; at != end; ++at)
     if (!(*at)[1].matched) unknown.push_back(at->str());
@@ -124,6 +125,8 @@ TEST_CASE("A definition is found however it is written, or its form is refused")
   CHECK(found("constinit const OpDef a_op{.name = \"a\"};") == Names{"a_op"});
   CHECK(found("inline constexpr OpDef\n    a_op\n{.name = \"a\"};") == Names{"a_op"});
   CHECK(found("extern const OpDef a_op;\nextern const OpDef a_op{};") == Names{"a_op"});
+  CHECK(found("constexpr OpDef a_function{.name = \"a\", .infer = rule};") == Names());
+  CHECK(found("constexpr OpDef a_function{.name = \"a\", .cpu = {run}};") == Names{"a_function"});
   CHECK(found("const OpDef a_op = made();\nstatic const OpDef b_op{};") == Names{"a_op", "b_op"});
   CHECK(found("extern const OpDef a_op, b_op;\nstruct OpDef;\nvoid f(const OpDef& op);\n"
               "const OpDef* const all[] = {}; Keeps k = OpDef::none;") == Names());

@@ -187,7 +187,7 @@ TEST_CASE("indices that make no sense are refused, in words") {
   CHECK_ERROR(index_select(x, indices, -3), ShapeError, "[index_select] there is no axis -3");
   CHECK_ERROR(index_select(x, Tensor::zeros({1, 1, 1, 1, 1, 1}, DType::i32)), ShapeError,
               "more than 6 axes");
-  CHECK_ERROR(embedding(Tensor::zeros({3}), indices), ShapeError, "embedding takes a table");
+  CHECK_ERROR(embedding(Tensor::zeros({3}), indices), ShapeError, "[embedding] takes a table");
   CHECK_ERROR(index_add(x, indices, Tensor::zeros({3, 3})), ShapeError,
               "[index_add] the values have not the shape of the parts");
   CHECK_ERROR(gather(x, 1, x), ShapeError, "[gather] indices must be i32 or i64");

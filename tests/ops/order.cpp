@@ -238,10 +238,10 @@ TEST_CASE("running sums are exact where double is, in rows and columns of any le
 }
 
 TEST_CASE("orders that make no sense are refused, in words") {
-  CHECK_ERROR(sort(Tensor::zeros({})), ShapeError, "[argsort] there is no axis -1");
+  CHECK_ERROR(sort(Tensor::zeros({})), ShapeError, "[sort] there is no axis -1");
   CHECK_ERROR(argsort(Tensor::zeros({2}), {.axis = 1}), ShapeError, "[argsort] there is no axis 1");
   CHECK_ERROR(topk(Tensor::zeros({2, 3}), 4), ShapeError,
-              "[topk] there are no 4 elements; the input is f32[2, 3]");
+              "[topk] there are no 4 elements along axis 1; the input is f32[2, 3]");
   CHECK_ERROR(topk(Tensor::zeros({2, 3}), -1), ShapeError, "[topk] there are no -1 elements");
   CHECK_ERROR(cumsum(Tensor::zeros({2, 3}), 2), ShapeError, "[cumsum] there is no axis 2");
   CHECK_ERROR(cumsum(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumsum] takes f32");

@@ -143,12 +143,13 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(conv2d(images, f32({3, 4, 3, 3}), f32({4})), ShapeError,
               "[conv2d] the bias must be [out]");
   CHECK_ERROR(conv1d(images, f32({3, 4, 3})), ShapeError,
-              "[conv2d] conv1d takes x [n, in, length]; the input is f32[2, 4, 5, 6] (");
+              "[conv1d] takes x [n, in, length] and weights [out, in / groups, k]; inputs are "
+              "f32[2, 4, 5, 6], f32[3, 4, 3] (");
   CHECK_ERROR(max_pool2d(images, {.kernel = 3, .padding = 2}), ShapeError,
-              "[max_pool] takes a padding of at most half the kernel; the input is "
+              "[max_pool2d] takes a padding of at most half the kernel; the input is "
               "f32[2, 4, 5, 6] (");
   CHECK_ERROR(avg_pool2d(images, {.kernel = {6, 1}}), ShapeError,
-              "[avg_pool] the kernel is higher than the images, padding and all");
+              "[avg_pool2d] the kernel is higher than the images, padding and all");
   const Tensor q = f32({2, 3, 4}), k = f32({2, 5, 4}), v = f32({2, 5, 6});
   const auto attend = [&](const Tensor& keys, const Tensor& mask) {
     return scaled_dot_product_attention(q, keys, v, {.mask = mask});
@@ -175,8 +176,8 @@ TEST_CASE("Each family refuses what makes no sense, in words") {
   CHECK_ERROR(slice(x, -3), ShapeError, "[slice] rows -3 to the end are out of range");
   CHECK_ERROR(select(x, 0, 2), ShapeError, "[select] there is no index 2 along axis 0");
   CHECK_ERROR(select(x, 2, 0), ShapeError, "[select] there is no axis 2");
-  CHECK_ERROR(last_step(x), ShapeError, "last_step takes [batch, time, feature]");
-  CHECK_ERROR(rows(f32({})), ShapeError, "[size] there is no axis 0; the input is f32[]");
+  CHECK_ERROR(last_step(x), ShapeError, "[last_step] takes x [batch, time, feature]");
+  CHECK_ERROR(rows(f32({})), ShapeError, "[rows] there is no axis 0; the input is f32[]");
   CHECK_ERROR(size(f32({2, 3}), 2), ShapeError, "there is no axis 2");
   CHECK_ERROR(size(f32({2, 3}), -3), ShapeError, "there is no axis -3");
   CHECK_ERROR(softmax_cross_entropy(x, f32({2})), ShapeError, "labels must be i32 or i64");
@@ -211,8 +212,8 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
               "[permute] is given an order of 1 axes; the input is f32[2, 3]");
   CHECK_ERROR(permute(x, {0, 2}), ShapeError, "[permute] there is no axis 2");
   CHECK_ERROR(permute(x, {1, -1}), ShapeError, "[permute] axis -1 is given twice");
-  CHECK_ERROR(transpose(x, 0, 2), ShapeError, "[permute] there is no axis 2");
-  CHECK_ERROR(transpose(f32({3})), ShapeError, "[permute] there is no axis -2");
+  CHECK_ERROR(transpose(x, 0, 2), ShapeError, "[transpose] there is no axis 2");
+  CHECK_ERROR(transpose(f32({3})), ShapeError, "[transpose] there is no axis -2");
   CHECK_ERROR(permute(2, {}), Error, "[permute] takes a tensor here, not a number");
   CHECK_ERROR(concat(Tensors()), Error, "[concat] takes at least one tensor");
   CHECK_ERROR(concat({x, Tensor()}), Error, "[concat] an input is a tensor that holds nothing");
@@ -224,11 +225,11 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
   CHECK_ERROR(concat({x, cast(x, DType::f64)}, 1), ShapeError, "input 1 differs");
   CHECK_ERROR(concat({x, f32({2})}, 1), ShapeError, "input 1 differs");
   CHECK_ERROR(stack(Tensors()), Error, "[stack] takes at least one tensor");
-  CHECK_ERROR(stack({x, Tensor()}), Error, "[unsqueeze] an input is a tensor that holds nothing");
+  CHECK_ERROR(stack({x, Tensor()}), Error, "[stack] an input is a tensor that holds nothing");
   CHECK_ERROR(stack({x, f32({3, 2})}), ShapeError,
               "[stack] takes tensors of one shape and dtype; input 1 is f32[3, 2], the first "
               "f32[2, 3]");
-  CHECK_ERROR(stack({x}, 3), ShapeError, "[unsqueeze] cannot put an axis at 3");
+  CHECK_ERROR(stack({x}, 3), ShapeError, "[stack] cannot put an axis at 3");
   CHECK_ERROR(unsqueeze(x, -4), ShapeError,
               "[unsqueeze] cannot put an axis at -4; the input is f32[2, 3]");
   CHECK_ERROR(unsqueeze(f32({1, 1, 1, 1, 1, 1}), 0), ShapeError,
@@ -246,14 +247,14 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
   CHECK_ERROR(slice(x, 0, kEnd, {.step = 0}), ShapeError, "[slice] takes no step of 0");
   CHECK_ERROR(slice(f32({}), 0), ShapeError, "[slice] there is no axis 0; the input is f32[]");
   CHECK_ERROR(split(x, {1, 1}, 1), ShapeError,
-              "[slice] cannot split axis 1 into {1, 1}; the input is f32[2, 3]");
-  CHECK_ERROR(split(x, {4, -1}, 1), ShapeError, "cannot split axis 1 into {4, -1}");
+              "[split] cannot cut axis 1 into {1, 1}; the input is f32[2, 3]");
+  CHECK_ERROR(split(x, {4, -1}, 1), ShapeError, "cannot cut axis 1 into {4, -1}");
   CHECK_ERROR(split(x, {-1, -1}, 1), ShapeError, "into {-1, -1}: -1 is for one size only");
   CHECK_ERROR(split(x, {5, -2}, 1), ShapeError, "into {5, -2}");
   CHECK_ERROR(chunk(x, 2, 1), ShapeError,
-              "[slice] cannot cut axis 1 into 2 parts of one size; the input is f32[2, 3]");
+              "[chunk] cannot cut axis 1 into 2 parts of one size; the input is f32[2, 3]");
   CHECK_ERROR(chunk(x, 0), ShapeError, "into 0 parts");
-  CHECK_ERROR(flip(x, {2}), ShapeError, "[slice] there is no axis 2");
+  CHECK_ERROR(flip(x, {2}), ShapeError, "[flip] there is no axis 2");
   CHECK_ERROR(pad(x, {{1, 1}}), ShapeError,
               "[pad] takes a padding for each axis, not 1; the input is f32[2, 3]");
   CHECK_ERROR(pad(x, {{1, 1}, {0, -1}}), ShapeError, "[pad] takes no padding of {0, -1}");
@@ -265,10 +266,10 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
               "[broadcast_to] does not broadcast to the shape [3, 3]; the input is f32[2, 3]");
   CHECK_ERROR(broadcast_to(x, {3}), ShapeError, "does not broadcast to the shape [3]");
   CHECK_ERROR(broadcast_to(x, {-1, 2, 3}), ShapeError, "to the shape [?, 2, 3]");
-  CHECK_ERROR(tile(x, -1), ShapeError, "[broadcast_to] takes no tensor -1 times");
-  CHECK_ERROR(tile(x, 2, 2), ShapeError, "[broadcast_to] there is no axis 2");
+  CHECK_ERROR(tile(x, -1), ShapeError, "[tile] takes no tensor -1 times");
+  CHECK_ERROR(tile(x, 2, 2), ShapeError, "[tile] there is no axis 2");
   CHECK_ERROR(repeat(f32({1, 1, 1, 1, 1, 1}), 2), ShapeError,
-              "[unsqueeze] leaves no room for one more axis");
+              "[repeat] leaves no room for one more axis");
   CHECK_ERROR(squeeze(x, {0}), ShapeError, "[squeeze] axis 0 is not of size 1");
   CHECK_ERROR(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
 }
@@ -279,8 +280,8 @@ TEST_CASE("What was open when tensors were joined is compared when it is fed") {
   const Tensor y = graph.placeholder("y", DType::f32, {-1, 3});
   const Tensor z = concat({x, y}, 1), w = squeeze(unsqueeze(x, 0), {1});
   CHECK_ERROR(split(x, {1, 2}), ShapeError,
-              "[slice] cannot split axis 0 into {1, 2}: of an open axis one size is -1");
-  CHECK_ERROR(chunk(x, 2), ShapeError, "[slice] cannot cut axis 0 into 2 parts of one size");
+              "[split] cannot cut axis 0 into {1, 2}: of an open axis one size is -1");
+  CHECK_ERROR(chunk(x, 2), ShapeError, "[chunk] cannot cut axis 0 into 2 parts of one size");
   Session session(graph);
   CHECK_ERROR(session.run(z, {{x, f32({4, 3})}, {y, f32({2, 3})}}), ShapeError,
               "[concat] takes tensors of one dtype, and of one shape but for axis 1; input 1 "
