@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 
+#include "ebb/core/ops/plain_number.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -41,6 +42,23 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {},
               CallSite site = CallSite::here());
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
+Tensor uniform(const Shape& shape, detail::PlainNumber auto low, detail::PlainNumber auto high,
+               CallSite site = CallSite::here()) {
+  return uniform(shape,
+                 UniformOptions{.low = static_cast<double>(low), .high = static_cast<double>(high)},
+                 site);
+}
+Tensor normal(const Shape& shape, detail::PlainNumber auto mean,
+              detail::PlainNumber auto standard_deviation, CallSite site = CallSite::here()) {
+  return normal(shape,
+                NormalOptions{.mean = static_cast<double>(mean),
+                              .standard_deviation = static_cast<double>(standard_deviation)},
+                site);
+}
+Tensor bernoulli(const Shape& shape, detail::PlainNumber auto probability,
+                 CallSite site = CallSite::here()) {
+  return bernoulli(shape, BernoulliOptions{.probability = static_cast<double>(probability)}, site);
+}
 
 struct RandintOptions {
   DType dtype = DType::i64;
@@ -52,6 +70,10 @@ struct RandintOptions {
 // Error for integers that the dtype does not have, none of them or more than 2^32.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options = {}, CallSite site = CallSite::here());
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+               std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return randint(low, high, shape, RandintOptions{.dtype = dtype}, site);
+}
 
 struct PermutationOptions {
   Device device = Device::cpu();
