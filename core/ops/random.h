@@ -92,6 +92,16 @@ Tensor uniform_like(const Operand& x, double low = 0, double high = 1);
 Tensor normal_like(const Operand& x, double mean = 0, double standard_deviation = 1);
 Tensor bernoulli_like(const Operand& x, double probability = 0.5);
 
+// A class for each row of logits [.., classes], floating, drawn with the probabilities of
+// softmax(logits / temperature): i64 [..], as argmax gives it. 0 is the likeliest class, without a
+// draw; -infinity is never drawn; a row with NaN gives the first NaN's class. Of probabilities p,
+// categorical(log(p)). Drawn as the functions above, by the largest sum of a logit and Gumbel noise
+// (Gumbel, "Statistical theory of extreme values", 1954; Maddison et al., "A* sampling", NeurIPS
+// 2014), in float for f16 and bf16; two tensors of the size of the logits meanwhile. Classes beyond
+// 2^24 times less likely than another do not come. No gradient passes. Throws Error for a
+// temperature that is negative or not finite, ShapeError as argmax.
+Tensor categorical(const Operand& logits, double temperature = 1);
+
 // In training each element becomes 0 with `probability`, else x / (1 - probability); in inference,
 // and for probability 0, x itself. The mask is drawn anew in each call, or in each run of
 // a graph; it is not stored, the gradient draws it again from the same draw. Throws Error for a
