@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/ops/attention.h"
 #include "ebb/core/parameters/declaring.h"
 #include "ebb/models/dense.h"
@@ -19,6 +21,11 @@ class MultiHeadAttention {
   MultiHeadAttention(const Parameters& parameters, std::int64_t features,
                      const MultiHeadAttentionOptions& options = {},
                      CallSite site = CallSite::here());
+  MultiHeadAttention(const Parameters& parameters, std::int64_t features, std::integral auto heads,
+                     CallSite site = CallSite::here())
+      : MultiHeadAttention(parameters, features,
+                           MultiHeadAttentionOptions{.heads = static_cast<std::int64_t>(heads)},
+                           site) {}
 
   // Of x [batch, length, features] to itself; [batch, length, features], of the parameters' dtype.
   // The mask broadcasts to [batch, heads, length, keys]. Throws ShapeError.

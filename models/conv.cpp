@@ -1,8 +1,8 @@
 #include "ebb/models/conv.h"
 
-#include "ebb/core/ops/activations.h"
-#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/linear.h"
 #include "ebb/core/parameters/declaring.h"
+#include "ebb/models/detail/rectifier.h"
 #include "ebb/models/detail/sizes.h"
 
 namespace ebb::models {
@@ -32,7 +32,7 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
   const std::int64_t taps = shape[2] * shape[3], fan_in = shape[1] * taps;
   weight_ =
       parameters.declare("weight", shape,
-                         activation_ == Activation::relu
+                         is_rectifier(activation_)
                              ? initializers::he_normal(fan_in)
                              : initializers::glorot_uniform(fan_in, out / options.groups * taps));
   if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
@@ -41,17 +41,7 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
 Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {
   Tensor y = bias_.defined() ? conv2d({x, site}, weight_, bias_, options_)
                              : conv2d({x, site}, weight_, options_);
-  switch (activation_) {
-    case Activation::relu:
-      return relu({std::move(y), site});
-    case Activation::tanh:
-      return tanh({std::move(y), site});
-    case Activation::sigmoid:
-      return sigmoid({std::move(y), site});
-    case Activation::none:
-      break;
-  }
-  return y;
+  return ebb::detail::activate({std::move(y), site}, activation_);
 }
 
 }  // namespace ebb::models

@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/kernels/linear.h"
 #include "ebb/core/ops/conv.h"
 #include "ebb/core/parameters/parameters.h"
@@ -24,6 +26,9 @@ class Conv2d {
   // `parameters` has already.
   Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
          const Conv2dOptions& options = {}, CallSite site = CallSite::here());
+  Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out, std::integral auto kernel,
+         CallSite site = CallSite::here())
+      : Conv2d(parameters, in, out, Conv2dOptions{.kernel = kernel}, site) {}
 
   // x [n, in, h, w] to [n, out, oh, ow] (sizes at ebb::conv2d), of the parameters' dtype. Throws
   // ShapeError.

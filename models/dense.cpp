@@ -1,6 +1,7 @@
 #include "ebb/models/dense.h"
 
 #include "ebb/core/parameters/declaring.h"
+#include "ebb/models/detail/rectifier.h"
 #include "ebb/models/detail/sizes.h"
 
 namespace ebb::models {
@@ -11,9 +12,8 @@ Dense::Dense(const Parameters& parameters, std::int64_t in, std::int64_t out,
   const ebb::detail::Declaring at(parameters, site);
   require_size("dense", "in", in);
   require_size("dense", "out", out);
-  weight_ =
-      parameters.declare("weight", {in, out},
-                         activation_ == Activation::relu ? initializers::he_normal(in)
+  weight_ = parameters.declare("weight", {in, out},
+                               is_rectifier(activation_) ? initializers::he_normal(in)
                                                          : initializers::glorot_uniform(in, out));
   if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
 }

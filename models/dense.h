@@ -10,7 +10,7 @@ struct DenseOptions {
 };
 
 // A fully connected layer, activation(x w + b). Parameters "weight" [in, out], which starts normal
-// with deviation sqrt(2 / in) before a relu (He et al. 2015), otherwise uniform within
+// with deviation sqrt(2 / in) before a relu and its kin (He et al. 2015), otherwise uniform within
 // sqrt(6 / (in + out)) (Glorot & Bengio 2010), and "bias" [out], zero, unless the options leave
 // that out.
 class Dense {

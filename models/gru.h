@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <vector>
 
 #include "ebb/core/ops/gru.h"
@@ -40,6 +41,9 @@ class Gru {
   // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
   Gru(const Parameters& parameters, std::int64_t in, const GruOptions& options = {},
       CallSite site = CallSite::here());
+  Gru(const Parameters& parameters, std::int64_t in, std::integral auto hidden,
+      CallSite site = CallSite::here())
+      : Gru(parameters, in, GruOptions{.hidden = static_cast<std::int64_t>(hidden)}, site) {}
 
   // x [batch, time, in], of the parameters' dtype. Throws ShapeError.
   GruOutput operator()(const Tensor& x, const GruCall& call,

@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <vector>
 
 #include "ebb/core/ops/lstm.h"
@@ -49,6 +50,9 @@ class Lstm {
   // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
   Lstm(const Parameters& parameters, std::int64_t in, const LstmOptions& options = {},
        CallSite site = CallSite::here());
+  Lstm(const Parameters& parameters, std::int64_t in, std::integral auto hidden,
+       CallSite site = CallSite::here())
+      : Lstm(parameters, in, LstmOptions{.hidden = static_cast<std::int64_t>(hidden)}, site) {}
 
   // x [batch, time, in], of the parameters' dtype. Throws ShapeError.
   LstmOutput operator()(const Tensor& x, const LstmCall& call,

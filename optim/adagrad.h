@@ -28,6 +28,9 @@ class Adagrad : public Optimizer {
  public:
   // Throws Error for an option out of range.
   explicit Adagrad(const AdagradOptions& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit Adagrad(const LearningRate& rate, CallSite site = CallSite::here())
+      : Adagrad(AdagradOptions{.learning_rate = rate}, site) {}
 };
 
 // What it applies to a parameter, its sum and its gradient (optim/kernels/adagrad.h).

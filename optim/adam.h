@@ -29,6 +29,9 @@ class Adam : public Optimizer {
  public:
   // Throws Error for an option out of range.
   explicit Adam(const AdamOptions& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit Adam(const LearningRate& rate, CallSite site = CallSite::here())
+      : Adam(AdamOptions{.learning_rate = rate}, site) {}
 };
 
 struct AdamWOptions {
@@ -50,6 +53,9 @@ class AdamW : public Optimizer {
  public:
   // Throws Error for an option out of range.
   explicit AdamW(const AdamWOptions& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit AdamW(const LearningRate& rate, CallSite site = CallSite::here())
+      : AdamW(AdamWOptions{.learning_rate = rate}, site) {}
 };
 
 // What both apply to a parameter, its two moments and its gradient (optim/kernels/adam.h).

@@ -26,6 +26,9 @@ class Lion : public Optimizer {
  public:
   // Throws Error for an option out of range.
   explicit Lion(const LionOptions& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit Lion(const LearningRate& rate, CallSite site = CallSite::here())
+      : Lion(LionOptions{.learning_rate = rate}, site) {}
 };
 
 // What it applies to a parameter, its momentum and its gradient (optim/kernels/lion.h).

@@ -32,6 +32,9 @@ class Rmsprop : public Optimizer {
  public:
   // Throws Error for an option out of range.
   explicit Rmsprop(const RmspropOptions& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit Rmsprop(const LearningRate& rate, CallSite site = CallSite::here())
+      : Rmsprop(RmspropOptions{.learning_rate = rate}, site) {}
 };
 
 // What it applies to a parameter, its slots and its gradient (optim/kernels/rmsprop.h).

@@ -26,6 +26,9 @@ class Sgd : public Optimizer {
  public:
   // Throws Error for an option out of range.
   explicit Sgd(const SgdOptions& options = {}, CallSite site = CallSite::here());
+  template <int = 0>  // so that a list in braces is the options
+  explicit Sgd(const LearningRate& rate, CallSite site = CallSite::here())
+      : Sgd(SgdOptions{.learning_rate = rate}, site) {}
 };
 
 // What it applies to a parameter, its velocity and its gradient, and without a velocity

@@ -2,6 +2,7 @@
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <ranges>
@@ -30,7 +31,7 @@ class InlineVector {
       (!std::same_as<std::remove_cvref_t<Range>, InlineVector>)
           InlineVector(const Range& values)  // NOLINT: implicit, where several tensors are taken
       : InlineVector(std::ranges::begin(values), std::ranges::end(values)) {}
-  template <class Iterator>
+  template <std::input_iterator Iterator>
   InlineVector(Iterator first, Iterator last) {
     for (; first != last; ++first) push_back(*first);
   }

@@ -53,6 +53,12 @@ class DataLoader final : public Resumable {
   // function, and ShapeError for fields of open shapes or of as many axes as a tensor can have.
   explicit DataLoader(SampleReader reader, const DataLoaderOptions& options = {},
                       CallSite site = CallSite::here());
+  DataLoader(DataSet data, std::integral auto batch, CallSite site = CallSite::here())
+      : DataLoader(std::move(data), DataLoaderOptions{.batch = static_cast<std::int64_t>(batch)},
+                   site) {}
+  DataLoader(SampleReader reader, std::integral auto batch, CallSite site = CallSite::here())
+      : DataLoader(std::move(reader), DataLoaderOptions{.batch = static_cast<std::int64_t>(batch)},
+                   site) {}
 
   class Iterator;
   struct End {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/base/error.h"
@@ -44,6 +45,22 @@ std::vector<double> numbers(const Tensor& tensor, const char* what, const char* 
     default:
       refuse(what,
              std::string("takes ") + which + " of a floating dtype, not " + tensor.to_string());
+  }
+}
+
+// The same of every dtype.
+std::vector<double> any_numbers(const Tensor& tensor, const char* what, const char* which) {
+  switch (tensor.dtype()) {
+    case DType::i32:
+      return converted<std::int32_t, double>(tensor);
+    case DType::i64:
+      return converted<std::int64_t, double>(tensor);
+    case DType::u8:
+      return converted<std::uint8_t, double>(tensor);
+    case DType::boolean:
+      return converted<bool, double>(tensor);
+    default:
+      return numbers(tensor, what, which);
   }
 }
 
@@ -89,6 +106,46 @@ double part_among(const Tensor& scores, const Tensor& labels, std::int64_t k, co
   return static_cast<double>(right) / static_cast<double>(classes.labels.size());
 }
 
+// The class of the highest score; 0 where there is none but NaN.
+std::size_t best_of(const Classes& classes, std::size_t i) {
+  const double* const row = classes.row(i);
+  std::size_t best = 0;
+  for (std::size_t j = 1; j < classes.count; ++j)
+    if (row[j] > row[best] || (std::isnan(row[best]) && !std::isnan(row[j]))) best = j;
+  return best;
+}
+
+// How often a class was right, and was somebody's label or highest score.
+struct Hits {
+  double right = 0, labels = 0, taken = 0;
+};
+
+double mean_over_classes(const Tensor& scores, const Tensor& labels,
+                         const ClassMetricOptions& options, const char* what,
+                         double (*figure)(const Hits&)) {
+  const Classes classes(scores, labels, what);
+  if (options.positive && (*options.positive < 0 || *options.positive >= scores.size(1)))
+    refuse(what, "class " + std::to_string(*options.positive) + " is none of " +
+                     std::to_string(classes.count));
+  std::vector<Hits> hits(classes.count);
+  for (std::size_t i = 0; i < classes.labels.size(); ++i) {
+    const std::size_t best = best_of(classes, i), label = classes.label(i);
+    ++hits[label].labels;
+    ++hits[best].taken;
+    if (best == label) ++hits[label].right;
+  }
+  if (options.positive) return figure(hits[static_cast<std::size_t>(*options.positive)]);
+  double sum = 0, occur = 0;
+  for (const Hits& of_class : hits)
+    if (of_class.labels + of_class.taken > 0) {
+      sum += figure(of_class);
+      ++occur;
+    }
+  return sum / occur;
+}
+
+double part(double of, double whole) { return whole == 0 ? 0 : of / whole; }
+
 // sum(function(forecast, target)) and the number of elements.
 struct Pairs {
   Pairs(const Tensor& a, const Tensor& b, const char* what)
@@ -127,13 +184,65 @@ Tensor confusion_matrix(const Tensor& scores, const Tensor& labels, CallSite sit
   const Classes classes(scores, labels, "confusion_matrix");
   std::vector<std::int64_t> counts(classes.count * classes.count, 0);
   for (std::size_t i = 0; i < classes.labels.size(); ++i) {
-    const double* const row = classes.row(i);
-    std::size_t best = 0;
-    for (std::size_t j = 1; j < classes.count; ++j)
-      if (row[j] > row[best] || (std::isnan(row[best]) && !std::isnan(row[j]))) best = j;
-    ++counts[classes.label(i) * classes.count + best];
+    ++counts[classes.label(i) * classes.count + best_of(classes, i)];
   }
   return Tensor::from(counts, {scores.size(1), scores.size(1)});
+}
+
+double precision(const Tensor& scores, const Tensor& labels, const ClassMetricOptions& options,
+                 CallSite site) {
+  const detail::CallSiteScope at(site);
+  return mean_over_classes(scores, labels, options, "precision",
+                           [](const Hits& h) { return part(h.right, h.taken); });
+}
+
+double recall(const Tensor& scores, const Tensor& labels, const ClassMetricOptions& options,
+              CallSite site) {
+  const detail::CallSiteScope at(site);
+  return mean_over_classes(scores, labels, options, "recall",
+                           [](const Hits& h) { return part(h.right, h.labels); });
+}
+
+double f1(const Tensor& scores, const Tensor& labels, const ClassMetricOptions& options,
+          CallSite site) {
+  const detail::CallSiteScope at(site);
+  return mean_over_classes(scores, labels, options, "f1",
+                           [](const Hits& h) { return part(2 * h.right, h.labels + h.taken); });
+}
+
+double roc_auc(const Tensor& scores, const Tensor& labels, CallSite site) {
+  const detail::CallSiteScope at(site);
+  const std::vector<double> all = numbers(scores, "roc_auc", "the scores");
+  detail::require_values(labels, "roc_auc", "the labels");
+  if (scores.rank() != 1 || labels.rank() != 1 || scores.size(0) != labels.size(0))
+    refuse<ShapeError>("roc_auc", "takes scores [n] and labels [n], not " + scores.to_string() +
+                                      " and " + labels.to_string());
+  const std::vector<double> classes = any_numbers(labels, "roc_auc", "the labels");
+  std::vector<std::pair<double, bool>> ordered;
+  std::size_t ones = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (std::isnan(all[i])) refuse("roc_auc", "score " + std::to_string(i) + " is NaN");
+    if (classes[i] != 0 && classes[i] != 1)
+      refuse("roc_auc", "label " + std::to_string(i) + " is neither 0 nor 1");
+    ordered.emplace_back(all[i], classes[i] == 1);
+    ones += classes[i] == 1;
+  }
+  const std::size_t zeros = all.size() - ones;
+  if (ones == 0 || zeros == 0)
+    refuse("roc_auc", "takes labels of both classes, not of class " +
+                          std::string(ones == 0 ? "0" : "1") + " alone");
+  std::sort(ordered.begin(), ordered.end());
+  // Of each score: its ones above all zeros below it, and half of those equal.
+  double above = 0, below = 0;
+  for (std::size_t i = 0; i < ordered.size();) {
+    double equal_zeros = 0, equal_ones = 0;
+    const double score = ordered[i].first;
+    for (; i < ordered.size() && ordered[i].first == score; ++i)
+      ++(ordered[i].second ? equal_ones : equal_zeros);
+    above += equal_ones * (below + equal_zeros / 2);
+    below += equal_zeros;
+  }
+  return above / (static_cast<double>(ones) * static_cast<double>(zeros));
 }
 
 double mae(const Tensor& forecasts, const Tensor& targets, CallSite site) {

@@ -1,6 +1,7 @@
 // How good forecasts are, computed on the host in f64, from tensors with values on any device.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "ebb/core/tensor/tensor.h"
 
@@ -20,6 +21,28 @@ double top_k_accuracy(const Tensor& scores, const Tensor& labels, std::int64_t k
 // nothing but NaN counts as class 0.
 Tensor confusion_matrix(const Tensor& scores, const Tensor& labels,
                         CallSite site = CallSite::here());
+
+struct ClassMetricOptions {
+  std::optional<std::int64_t> positive = {};  // of this class; none: of all classes
+};
+
+// Of what was taken for a class the part that is of it, and of what is of a class the part that was
+// taken for it; 2 precision recall / (precision + recall). What a part of nothing is counts as 0.
+// Of all classes, the mean over those that occur, among labels or as somebody's highest score: all
+// as sklearn's, there average="binary" with pos_label, and "macro". The highest score is that of
+// confusion_matrix. Throw Error for a class that is none.
+double precision(const Tensor& scores, const Tensor& labels, const ClassMetricOptions& options = {},
+                 CallSite site = CallSite::here());
+double recall(const Tensor& scores, const Tensor& labels, const ClassMetricOptions& options = {},
+              CallSite site = CallSite::here());
+double f1(const Tensor& scores, const Tensor& labels, const ClassMetricOptions& options = {},
+          CallSite site = CallSite::here());
+
+// Of two classes: scores [n] in any floating dtype, the higher the likelier class 1, labels [n] of
+// 0 and 1 in any dtype. The area under the receiver operating characteristic: how often one of
+// class 1 scores above one of class 0, equal ones counting half. Throws Error where one of the
+// classes has no label, a label is neither, or a score is NaN.
+double roc_auc(const Tensor& scores, const Tensor& labels, CallSite site = CallSite::here());
 
 // Of numbers: forecasts and targets of one shape, at least one element, in floating dtypes. Throw
 // ShapeError for different shapes, Error for other dtypes and tensors without values.

@@ -3,7 +3,19 @@
 
 namespace ebb {
 
-enum class Activation : std::int32_t { none, relu, tanh, sigmoid };
+// What follows a product. The first ones are part of it, forward and backward; from gelu on they
+// are operators of their own behind it (core/ops/activations.h), as they are without parameters.
+enum class Activation : std::int32_t {
+  none,
+  relu,
+  tanh,
+  sigmoid,
+  gelu,
+  silu,
+  leaky_relu,
+  elu,
+  softplus
+};
 
 struct MatmulAttributes {
   std::uint8_t transpose_a = 0;
@@ -12,8 +24,8 @@ struct MatmulAttributes {
 };
 
 struct DenseAttributes {
-  Activation activation = Activation::none;
-  std::int32_t bias = 1;  // whether there is an input 2, the bias
+  Activation activation = Activation::none;  // one that is part of it, here and below
+  std::int32_t bias = 1;                     // whether there is an input 2, the bias
 };
 
 struct ActivationAttributes {

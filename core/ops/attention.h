@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <optional>
 
 #include "ebb/core/tensor/op_def.h"
@@ -26,6 +27,10 @@ struct AttentionOptions {
 // scale of an open depth too.
 Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
                                     const AttentionOptions& options = {});
+Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
+                                    const std::same_as<Tensor> auto& mask) {
+  return scaled_dot_product_attention(q, k, v, AttentionOptions{.mask = mask});
+}
 
 extern const OpDef attention_op, attention_backward_op, causal_bias_op;
 

@@ -1,4 +1,7 @@
 #pragma once
+#include <concepts>
+#include <initializer_list>
+
 #include "ebb/core/base/inline_vector.h"
 #include "ebb/core/base/shape.h"
 
@@ -6,5 +9,17 @@ namespace ebb {
 
 // Axes of a tensor, by number; a negative one counts from the end.
 using Axes = InlineVector<int, kMaxRank>;
+
+// Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
+//
+// Where a function takes options as well, the one that takes these is a template without need of
+// it: a list in braces that could be either, as {} and {{0}, true} can, is then the options.
+class AxisList : public Axes {
+ public:
+  AxisList(std::integral auto axis) : Axes{static_cast<int>(axis)} {}  // NOLINT: implicit by design
+  AxisList(std::initializer_list<int> axes) : Axes(axes) {}
+  template <std::convertible_to<Axes> Range>
+  requires(!std::integral<Range>) AxisList(const Range& axes) : Axes(axes) {}  // NOLINT: likewise
+};
 
 }  // namespace ebb

@@ -106,6 +106,19 @@ Tensor stack(std::span<const Tensor> tensors, int axis, CallSite site) {
   return concat(rows, axis, site);
 }
 
+// Two slices, one after the other.
+Tensor roll(const Operand& x, std::int64_t shift, int axis) {
+  const CallSite site = x.site();
+  axis = detail::axis_of(concat_op, axis, x);
+  const std::int64_t size = x.tensor().shape().dim(axis);
+  if (size != kOpen) shift = size == 0 ? 0 : shift % size;
+  if (shift == 0) return x.take();
+  const Tensor whole = x.take();
+  const Tensor last = slice({whole, site}, -shift, kEnd, {.axis = axis}),
+               first = slice({whole, site}, 0, -shift, {.axis = axis});
+  return concat({last, first}, axis, site);
+}
+
 constinit const OpDef concat_op{.name = "concat",
                                 .infer = infer_concat,
                                 .gradient = concat_gradient,

@@ -1,4 +1,7 @@
 #pragma once
+#include <concepts>
+
+#include "ebb/core/ops/plain_number.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
@@ -30,6 +33,17 @@ Tensor full(const Shape& shape, double value, const CreateOptions& options = {},
             CallSite site = CallSite::here());
 Tensor ones(const Shape& shape, const CreateOptions& options = {},
             CallSite site = CallSite::here());
+// Of this dtype; as below, where a dtype may stand for the options.
+Tensor zeros(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return zeros(shape, CreateOptions{.dtype = dtype}, site);
+}
+Tensor full(const Shape& shape, double value, std::same_as<DType> auto dtype,
+            CallSite site = CallSite::here()) {
+  return full(shape, value, CreateOptions{.dtype = dtype}, site);
+}
+Tensor ones(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return ones(shape, CreateOptions{.dtype = dtype}, site);
+}
 
 // start + i step for i = 0, 1, .. while that is before end: ceil((end - start) / step) numbers,
 // computed in double and rounded once. start is 0 where it is left out. i64 unless another dtype is
@@ -38,16 +52,37 @@ Tensor ones(const Shape& shape, const CreateOptions& options = {},
 Tensor arange(double end, const ArangeOptions& options = {}, CallSite site = CallSite::here());
 Tensor arange(double start, double end, const ArangeOptions& options = {},
               CallSite site = CallSite::here());
+Tensor arange(double start, double end, detail::PlainNumber auto step,
+              CallSite site = CallSite::here()) {
+  return arange(start, end, ArangeOptions{.step = static_cast<double>(step)}, site);
+}
+Tensor arange(double end, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return arange(end, ArangeOptions{.dtype = dtype}, site);
+}
+Tensor arange(double start, double end, std::same_as<DType> auto dtype,
+              CallSite site = CallSite::here()) {
+  return arange(start, end, ArangeOptions{.dtype = dtype}, site);
+}
 
 // `count` numbers at equal distances, the first of them start and the last end; one is start alone.
 // Computed in double and rounded once; floating. Throws Error for other dtypes, a negative count
 // and ends that are not finite.
 Tensor linspace(double start, double end, std::int64_t count, const CreateOptions& options = {},
                 CallSite site = CallSite::here());
+Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType> auto dtype,
+                CallSite site = CallSite::here()) {
+  return linspace(start, end, count, CreateOptions{.dtype = dtype}, site);
+}
 
 // A matrix [rows, columns] of 1 on a diagonal and 0 elsewhere; any dtype. Throws ShapeError for
 // negative numbers of rows.
 Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
+Tensor eye(std::int64_t rows, std::integral auto columns, CallSite site = CallSite::here()) {
+  return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);
+}
+Tensor eye(std::int64_t rows, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return eye(rows, EyeOptions{.dtype = dtype}, site);
+}
 
 // Matrices x [..., m, n] with what is above the diagonal (tril), or below it (triu), replaced by 0,
 // whatever it was; the gradient likewise. The diagonal is where column - row is `diagonal`. Any

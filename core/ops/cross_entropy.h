@@ -31,6 +31,10 @@ struct CrossEntropyOptions {
 // No gradient flows to weights. Throws ShapeError, Error for options that make no sense.
 Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                              const CrossEntropyOptions& options = {});
+inline Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
+                                    LossReduction reduction) {
+  return softmax_cross_entropy(scores, labels, CrossEntropyOptions{.reduction = reduction});
+}
 
 extern const OpDef softmax_cross_entropy_op, softmax_cross_entropy_backward_op, label_weights_op;
 

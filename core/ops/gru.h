@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <span>
 
 #include "ebb/core/ops/random.h"
@@ -35,6 +36,10 @@ struct GruResult {
 // number of layers. Throws ShapeError; Error for no layer, or a dropout outside [0, 1).
 GruResult gru(const Operand& x, std::span<const GruWeights> layers,
               const GruPassOptions& options = {});
+inline GruResult gru(const Operand& x, std::initializer_list<GruWeights> layers,
+                     const GruPassOptions& options = {}) {
+  return gru(x, std::span(layers.begin(), layers.size()), options);
+}
 
 // One step of one layer, x [batch, in]: the state [batch, hidden] that follows `hidden`, or zeros
 // where that holds nothing. Throws as gru does.

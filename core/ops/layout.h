@@ -41,6 +41,11 @@ Tensor broadcast_to(const Operand& x, std::initializer_list<std::int64_t> shape)
 Tensor tile(const Operand& x, std::int64_t times, int axis = 0);
 Tensor repeat(const Operand& x, std::int64_t times, int axis = 0);
 
+// x with its elements moved `shift` places along an axis (negative: from the end), those that leave
+// it coming in at the other side: 0 1 2 by 1 is 2 0 1. Along an open axis by no more than its size.
+// Throws ShapeError.
+Tensor roll(const Operand& x, std::int64_t shift, int axis);
+
 // What is put before and behind the elements along an axis: how many more.
 struct Padding {
   std::int64_t before = 0;

@@ -5,6 +5,7 @@
 
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -140,7 +141,7 @@ Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attrib
       return {dy * (1 - square(y))};
     case Activation::sigmoid:
       return {dy * (y * (1 - y))};
-    case Activation::none:
+    default:
       break;
   }
   return {dy};
@@ -160,12 +161,38 @@ Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&
 }
 
 Tensor apply_dense(std::span<const Input> inputs, Activation activation, CallSite site) {
+  if (activation > Activation::sigmoid)
+    return detail::activate({apply_dense(inputs, Activation::none, site), site}, activation);
   const DenseAttributes attributes{activation, inputs.size() == 3};
   return std::move(apply(activation == Activation::none ? dense_op : dense_activated_op, inputs,
                          attributes, site)[0]);
 }
 
 }  // namespace
+
+Tensor detail::activate(const Operand& x, Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return relu(x);
+    case Activation::tanh:
+      return tanh(x);
+    case Activation::sigmoid:
+      return sigmoid(x);
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::silu:
+      return silu(x);
+    case Activation::leaky_relu:
+      return leaky_relu(x);
+    case Activation::elu:
+      return elu(x);
+    case Activation::softplus:
+      return softplus(x);
+  }
+  return x.take();
+}
 
 Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
   const int a_rank = detail::tensor_of(matmul_op, a).rank();

@@ -19,11 +19,17 @@ struct MatmulOptions {
 Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options = {});
 
 // A fully connected layer: activation(x w + b) for x [..., in], weight w [in, out], bias b [out];
-// [..., out], of their dtype. One kernel forward, one backward. Throws ShapeError.
+// [..., out], of their dtype. One kernel forward, one backward, with relu, tanh and sigmoid; the
+// others are operators of their own behind it. Throws ShapeError.
 Tensor dense(const Operand& x, const Operand& w, const Operand& b,
              Activation activation = Activation::none);
 // The same without a bias.
 Tensor dense(const Operand& x, const Operand& w, Activation activation = Activation::none);
+
+namespace detail {
+// The activation as an operator of its own; x itself where there is none.
+Tensor activate(const Operand& x, Activation activation);
+}  // namespace detail
 
 // The gradient of dense reads its result only where there is an activation: two definitions.
 extern const OpDef matmul_op, dense_op, dense_activated_op, dense_backward_op,

@@ -1,13 +1,15 @@
 #pragma once
 #include "ebb/core/ops/cross_entropy.h"
 #include "ebb/core/ops/loss_reduction.h"
+#include "ebb/core/ops/plain_number.h"
 #include "ebb/core/ops/softmax.h"
 
 namespace ebb {
 
 // Losses of tensors a and b of one shape and dtype, floating. Nothing broadcasts here, since a
 // column beside a row would silently compare everything with everything. A scalar, or with
-// LossReduction::none a loss for each element. Throw ShapeError.
+// LossReduction::none a loss for each element. Throw ShapeError. A reduction may stand for
+// the options, and so may the number of huber and smooth_l1.
 
 struct LossOptions {
   LossReduction reduction = LossReduction::mean;
@@ -15,9 +17,15 @@ struct LossOptions {
 
 // square(a - b).
 Tensor mse(const Operand& a, const Operand& b, const LossOptions& options = {});
+inline Tensor mse(const Operand& a, const Operand& b, LossReduction reduction) {
+  return mse(a, b, LossOptions{.reduction = reduction});
+}
 
 // |a - b|, whose gradient at 0 is 0.
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options = {});
+inline Tensor mae(const Operand& a, const Operand& b, LossReduction reduction) {
+  return mae(a, b, LossOptions{.reduction = reduction});
+}
 
 struct HuberOptions {
   double delta = 1;  // above 0
@@ -27,6 +35,12 @@ struct HuberOptions {
 // With d = a - b: d^2 / 2 where |d| <= delta, delta (|d| - delta / 2) beyond. P. J. Huber, "Robust
 // estimation of a location parameter", 1964. Throws Error for another delta.
 Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options = {});
+Tensor huber(const Operand& a, const Operand& b, detail::PlainNumber auto delta) {
+  return huber(a, b, HuberOptions{.delta = static_cast<double>(delta)});
+}
+inline Tensor huber(const Operand& a, const Operand& b, LossReduction reduction) {
+  return huber(a, b, HuberOptions{.reduction = reduction});
+}
 
 struct SmoothL1Options {
   double beta = 1;  // above 0
@@ -35,6 +49,12 @@ struct SmoothL1Options {
 
 // The same over beta: |d| - beta / 2 where |d| > beta, d^2 / (2 beta) within.
 Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& options = {});
+Tensor smooth_l1(const Operand& a, const Operand& b, detail::PlainNumber auto beta) {
+  return smooth_l1(a, b, SmoothL1Options{.beta = static_cast<double>(beta)});
+}
+inline Tensor smooth_l1(const Operand& a, const Operand& b, LossReduction reduction) {
+  return smooth_l1(a, b, SmoothL1Options{.reduction = reduction});
+}
 
 struct BinaryCrossEntropyOptions {
   // The factor of each element's loss; broadcasts to the logits.
@@ -51,12 +71,20 @@ struct BinaryCrossEntropyOptions {
 // Throws ShapeError.
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options = {});
+inline Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
+                                               LossReduction reduction) {
+  return binary_cross_entropy_with_logits(logits, targets,
+                                          BinaryCrossEntropyOptions{.reduction = reduction});
+}
 
 // How far the distribution q is from p, the sum over the last axis of p (log p - log q); p of 0
 // counts nothing. Both are given by their logarithms, of one shape [.., classes]: what log_softmax
 // gives. LossReduction::none gives [..], and the mean is one over distributions, not elements
 // (PyTorch's "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options = {});
+inline Tensor kl_divergence(const Operand& log_p, const Operand& log_q, LossReduction reduction) {
+  return kl_divergence(log_p, log_q, LossOptions{.reduction = reduction});
+}
 
 extern const OpDef difference_op, mae_op, huber_op, smooth_l1_op,
     binary_cross_entropy_with_logits_op, kl_divergence_op;

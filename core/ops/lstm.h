@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <span>
 
 #include "ebb/core/ops/random.h"
@@ -40,6 +41,10 @@ struct LstmResult {
 // or a dropout outside [0, 1).
 LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
                 const LstmPassOptions& options = {});
+inline LstmResult lstm(const Operand& x, std::initializer_list<LstmWeights> layers,
+                       const LstmPassOptions& options = {}) {
+  return lstm(x, std::span(layers.begin(), layers.size()), options);
+}
 
 // The state of one layer between two steps, [batch, hidden] both.
 struct LstmCellState {

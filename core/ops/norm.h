@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <type_traits>
 
 #include "ebb/core/ops/random.h"
@@ -49,6 +50,11 @@ struct GroupNormOptions {
 };
 Tensor group_norm(const Operand& x, int groups, const Operand& scale, const Operand& shift,
                   const GroupNormOptions& options = {});
+Tensor group_norm(const Operand& x, int groups, const Operand& scale, const Operand& shift,
+                  std::floating_point auto epsilon) {
+  return group_norm(x, groups, scale, shift,
+                    GroupNormOptions{.epsilon = static_cast<double>(epsilon)});
+}
 
 struct BatchNormOptions {
   Phase phase = Phase::inference;
@@ -68,6 +74,12 @@ struct BatchNormOptions {
 Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options = {});
+Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
+                  const Tensor& running_mean, const Tensor& running_variance,
+                  std::same_as<Phase> auto phase) {
+  return batch_norm(x, scale, shift, running_mean, running_variance,
+                    BatchNormOptions{.phase = phase});
+}
 
 extern const OpDef layer_norm_op, rms_norm_op, group_norm_op, norm_backward_op, batch_norm_op,
     batch_norm_backward_op, batch_norm_inference_op;

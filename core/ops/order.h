@@ -13,12 +13,14 @@ namespace ebb {
 // the extreme of nothing.
 Tensor max(const Operand& x, const ReduceOptions& options = {});
 Tensor min(const Operand& x, const ReduceOptions& options = {});
-// Over one axis.
-Tensor max(const Operand& x, std::integral auto axis) {
-  return max(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+// Over these axes alone.
+template <int = 0>
+Tensor max(const Operand& x, const AxisList& axes) {
+  return max(x, ReduceOptions{.axes = axes});
 }
-Tensor min(const Operand& x, std::integral auto axis) {
-  return min(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor min(const Operand& x, const AxisList& axes) {
+  return min(x, ReduceOptions{.axes = axes});
 }
 
 struct ArgOptions {
@@ -50,6 +52,13 @@ struct SortOptions {
 // not the last one is made it first, by a copy. Throw ShapeError.
 Tensor sort(const Operand& x, const SortOptions& options = {});
 Tensor argsort(const Operand& x, const SortOptions& options = {});
+// Along an axis.
+Tensor sort(const Operand& x, std::integral auto axis) {
+  return sort(x, SortOptions{.axis = static_cast<int>(axis)});
+}
+Tensor argsort(const Operand& x, std::integral auto axis) {
+  return argsort(x, SortOptions{.axis = static_cast<int>(axis)});
+}
 
 struct TopK {
   Tensor values, indices;  // both with k elements along the axis; the indices are i64
@@ -61,6 +70,10 @@ struct TopKOptions {
 // The first k elements of x in order along an axis, the largest ones first, and where they stood:
 // what sort and argsort begin with. Throws ShapeError where there are fewer.
 TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options = {});
+// Along an axis.
+TopK topk(const Operand& x, std::int64_t k, std::integral auto axis) {
+  return topk(x, k, TopKOptions{.axis = static_cast<int>(axis)});
+}
 
 extern const OpDef max_op, min_op, argmax_op, argmin_op, argsort_op, topk_op;
 

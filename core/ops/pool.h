@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/ops/size2d.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -43,6 +45,22 @@ struct AvgPool1dOptions {
 // The same along the last axis of x [..., length].
 Tensor max_pool1d(const Operand& x, const MaxPool1dOptions& options = {});
 Tensor avg_pool1d(const Operand& x, const AvgPool1dOptions& options = {});
+
+// With this kernel and stride (0: that of the kernel).
+Tensor max_pool2d(const Operand& x, std::integral auto kernel, const Size2d& stride = 0) {
+  return max_pool2d(x, MaxPool2dOptions{.kernel = kernel, .stride = stride});
+}
+Tensor avg_pool2d(const Operand& x, std::integral auto kernel, const Size2d& stride = 0) {
+  return avg_pool2d(x, AvgPool2dOptions{.kernel = kernel, .stride = stride});
+}
+Tensor max_pool1d(const Operand& x, std::integral auto kernel, std::int64_t stride = 0) {
+  return max_pool1d(
+      x, MaxPool1dOptions{.kernel = static_cast<std::int64_t>(kernel), .stride = stride});
+}
+Tensor avg_pool1d(const Operand& x, std::integral auto kernel, std::int64_t stride = 0) {
+  return avg_pool1d(
+      x, AvgPool1dOptions{.kernel = static_cast<std::int64_t>(kernel), .stride = stride});
+}
 
 extern const OpDef max_pool_op, max_pool_select_op, max_pool_backward_op, avg_pool_op,
     avg_pool_backward_op;

@@ -32,6 +32,18 @@ constinit const OpDef log2_op =
                                    },
                                    .keeps = input(0)});
 
+constinit const OpDef log10_op =
+    unary<functors::Log10>("log10", {.gradient = [](Gradient g) -> Tensors {
+                                       return {g.take_dy() * std::numbers::log10e / g.take_x(0)};
+                                     },
+                                     .keeps = input(0)});
+
+constinit const OpDef exp2_op =
+    unary<functors::Exp2>("exp2", {.gradient = [](Gradient g) -> Tensors {
+                                     return {g.take_dy() * std::numbers::ln2 * g.take_y()};
+                                   },
+                                   .keeps = output(0)});
+
 constinit const OpDef rsqrt_op =
     unary<functors::Rsqrt>("rsqrt", {.gradient = [](Gradient g) -> Tensors {
                                        const Tensor y = g.take_y();

@@ -5,6 +5,8 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/random_parameters.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -190,6 +192,30 @@ Tensor bernoulli_like(const Operand& x, double probability) {
   const detail::CalledScope called(bernoulli_like_op.name);
   detail::require_probability(probability, x.site());
   return create_like(bernoulli_like_op, x, probability, 1);
+}
+
+Tensor categorical(const Operand& logits, double temperature) {
+  const CallSite site = logits.site();
+  if (!(temperature >= 0 && std::isfinite(temperature)))
+    throw Error(detail::message(
+        "categorical", "takes a temperature of 0 or more, not " + std::to_string(temperature),
+        site));
+  const Tensor& given = detail::tensor_of(argmax_op, logits);
+  if (!is_floating(given.dtype()))
+    throw ShapeError(detail::message(
+        "categorical", std::string(detail::kTakesFloating) + ", not " + given.to_string(), site));
+  const detail::CallScope scope(site);
+  // Nothing is kept for a gradient that does not pass.
+  Tensor scores = given.detach(site);
+  if (temperature > 0) {
+    if (is_half(scores.dtype())) scores = cast({std::move(scores), site}, DType::f32);
+    // Of a uniform 0 the noise is -infinity.
+    Tensor noise = log({uniform_like({scores, site}), site});
+    noise = log({negate({std::move(noise), site}), site});
+    if (temperature != 1) scores = divide({std::move(scores), site}, temperature);
+    scores = subtract({std::move(scores), site}, {std::move(noise), site});
+  }
+  return argmax({std::move(scores), site}, ArgOptions{.axis = -1});
 }
 
 Tensor dropout(const Operand& x, double probability, Phase phase) {

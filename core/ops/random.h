@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 
+#include "ebb/core/ops/plain_number.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -41,6 +42,23 @@ Tensor normal(const Shape& shape, const NormalOptions& options = {},
               CallSite site = CallSite::here());
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
+Tensor uniform(const Shape& shape, detail::PlainNumber auto low, detail::PlainNumber auto high,
+               CallSite site = CallSite::here()) {
+  return uniform(shape,
+                 UniformOptions{.low = static_cast<double>(low), .high = static_cast<double>(high)},
+                 site);
+}
+Tensor normal(const Shape& shape, detail::PlainNumber auto mean,
+              detail::PlainNumber auto standard_deviation, CallSite site = CallSite::here()) {
+  return normal(shape,
+                NormalOptions{.mean = static_cast<double>(mean),
+                              .standard_deviation = static_cast<double>(standard_deviation)},
+                site);
+}
+Tensor bernoulli(const Shape& shape, detail::PlainNumber auto probability,
+                 CallSite site = CallSite::here()) {
+  return bernoulli(shape, BernoulliOptions{.probability = static_cast<double>(probability)}, site);
+}
 
 struct RandintOptions {
   DType dtype = DType::i64;
@@ -52,6 +70,10 @@ struct RandintOptions {
 // Error for integers that the dtype does not have, none of them or more than 2^32.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options = {}, CallSite site = CallSite::here());
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+               std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return randint(low, high, shape, RandintOptions{.dtype = dtype}, site);
+}
 
 struct PermutationOptions {
   Device device = Device::cpu();
@@ -69,6 +91,16 @@ Tensor permutation(std::int64_t count, const PermutationOptions& options = {},
 Tensor uniform_like(const Operand& x, double low = 0, double high = 1);
 Tensor normal_like(const Operand& x, double mean = 0, double standard_deviation = 1);
 Tensor bernoulli_like(const Operand& x, double probability = 0.5);
+
+// A class for each row of logits [.., classes], floating, drawn with the probabilities of
+// softmax(logits / temperature): i64 [..], as argmax gives it. 0 is the likeliest class, without a
+// draw; -infinity is never drawn; a row with NaN gives the first NaN's class. Of probabilities p,
+// categorical(log(p)). Drawn as the functions above, by the largest sum of a logit and Gumbel noise
+// (Gumbel, "Statistical theory of extreme values", 1954; Maddison et al., "A* sampling", NeurIPS
+// 2014), in float for f16 and bf16; two tensors of the size of the logits meanwhile. Classes beyond
+// 2^24 times less likely than another do not come. No gradient passes. Throws Error for a
+// temperature that is negative or not finite, ShapeError as argmax.
+Tensor categorical(const Operand& logits, double temperature = 1);
 
 // In training each element becomes 0 with `probability`, else x / (1 - probability); in inference,
 // and for probability 0, x itself. The mask is drawn anew in each call, or in each run of

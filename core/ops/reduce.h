@@ -1,6 +1,4 @@
 #pragma once
-#include <concepts>
-
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
@@ -18,23 +16,27 @@ struct ReduceOptions {
 // named twice, the mean for other dtypes.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
-// Over one axis.
-Tensor sum(const Operand& x, std::integral auto axis) {
-  return sum(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+// Over these axes alone: sum(x, 1), sum(x, {0, 2}).
+template <int = 0>
+Tensor sum(const Operand& x, const AxisList& axes) {
+  return sum(x, ReduceOptions{.axes = axes});
 }
-Tensor mean(const Operand& x, std::integral auto axis) {
-  return mean(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor mean(const Operand& x, const AxisList& axes) {
+  return mean(x, ReduceOptions{.axes = axes});
 }
 
 // Whether any or all of a bool tensor are true over axes: bool. Over nothing none is, and all are.
 // Throw ShapeError for other dtypes and for axes as above.
 Tensor any(const Operand& x, const ReduceOptions& options = {});
 Tensor all(const Operand& x, const ReduceOptions& options = {});
-Tensor any(const Operand& x, std::integral auto axis) {
-  return any(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor any(const Operand& x, const AxisList& axes) {
+  return any(x, ReduceOptions{.axes = axes});
 }
-Tensor all(const Operand& x, std::integral auto axis) {
-  return all(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor all(const Operand& x, const AxisList& axes) {
+  return all(x, ReduceOptions{.axes = axes});
 }
 
 // x summed to the shape of `like`, which broadcasts to x's by NumPy's rules: what the gradient of a

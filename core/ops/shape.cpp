@@ -130,7 +130,7 @@ Tensor unsqueeze(const Operand& x, int axis) {
                           UnitAxes{std::uint64_t{1} << (axis < 0 ? axis + rank + 1 : axis)});
 }
 
-Tensor squeeze(const Operand& x, const Axes& axes) {
+Tensor squeeze(const Operand& x, const AxisList& axes) {
   UnitAxes attributes;
   for (const int axis : detail::axes_of(squeeze_op, axes, x))
     attributes.axes |= std::uint64_t{1} << axis;

@@ -1,5 +1,4 @@
 #pragma once
-#include <concepts>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -22,10 +21,7 @@ Tensor flatten(const Operand& x);
 Tensor unsqueeze(const Operand& x, int axis);
 // x without these axes, which are of size 1. Shares x's memory. Any dtype. They are named, since an
 // open batch may be of size 1 too. Throws ShapeError for axes of other sizes.
-Tensor squeeze(const Operand& x, const Axes& axes);
-Tensor squeeze(const Operand& x, std::integral auto axis) {
-  return squeeze(x, Axes{static_cast<int>(axis)});
-}
+Tensor squeeze(const Operand& x, const AxisList& axes);
 
 inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
@@ -52,10 +48,7 @@ inline Tensors split(const Operand& x, std::initializer_list<std::int64_t> sizes
 // axis is open.
 Tensors chunk(const Operand& x, int parts, int axis = 0);
 // x backwards along these axes; none: all of them.
-Tensor flip(const Operand& x, const Axes& axes = {});
-Tensor flip(const Operand& x, std::integral auto axis) {
-  return flip(x, Axes{static_cast<int>(axis)});
-}
+Tensor flip(const Operand& x, const AxisList& axes = {});
 
 // x at `index` along `axis`, which disappears; a copy. Both may be negative: from the end. Any
 // dtype. Throws ShapeError where one is out of range.

@@ -158,7 +158,7 @@ Tensors chunk(const Operand& x, int parts, int axis) {
                std::vector<std::int64_t>(static_cast<std::size_t>(parts), size / parts), axis);
 }
 
-Tensor flip(const Operand& x, const Axes& axes) {
+Tensor flip(const Operand& x, const AxisList& axes) {
   const detail::CalledScope called("flip");
   Axes all = detail::axes_of(strided_slice_op, axes, x);
   if (axes.empty())

@@ -1,6 +1,4 @@
 #pragma once
-#include <concepts>
-
 #include "ebb/core/ops/reduce.h"
 
 namespace ebb {
@@ -21,12 +19,14 @@ struct VarianceOptions {
 Tensor variance(const Operand& x, const VarianceOptions& options = {});
 // Its square root, whose gradient is 0 where it is 0.
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
-// Over one axis.
-Tensor variance(const Operand& x, std::integral auto axis) {
-  return variance(x, VarianceOptions{.axes = {static_cast<int>(axis)}});
+// Over these axes alone.
+template <int = 0>
+Tensor variance(const Operand& x, const AxisList& axes) {
+  return variance(x, VarianceOptions{.axes = axes});
 }
-Tensor standard_deviation(const Operand& x, std::integral auto axis) {
-  return standard_deviation(x, VarianceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor standard_deviation(const Operand& x, const AxisList& axes) {
+  return standard_deviation(x, VarianceOptions{.axes = axes});
 }
 
 struct NormOptions {
@@ -42,16 +42,18 @@ Tensor norm(const Operand& x, const NormOptions& options = {});
 
 // log(sum(exp(x))), without overflow; -infinity of nothing, and of elements that are all -infinity.
 Tensor logsumexp(const Operand& x, const ReduceOptions& options = {});
-Tensor logsumexp(const Operand& x, std::integral auto axis) {
-  return logsumexp(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor logsumexp(const Operand& x, const AxisList& axes) {
+  return logsumexp(x, ReduceOptions{.axes = axes});
 }
 
 // The product of the elements, multiplied in double and rounded once; of nothing 1. It overflows
 // where that of a part does, which parts a device makes being a function of the shape. Its gradient
 // is right where elements are 0 too, in both orders, and takes a few tensors of x's size meanwhile.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
-Tensor prod(const Operand& x, std::integral auto axis) {
-  return prod(x, ReduceOptions{.axes = {static_cast<int>(axis)}});
+template <int = 0>
+Tensor prod(const Operand& x, const AxisList& axes) {
+  return prod(x, ReduceOptions{.axes = axes});
 }
 
 extern const OpDef variance_op, standard_deviation_op, norm1_op, norm2_op, logsumexp_op, prod_op;

@@ -1,11 +1,11 @@
 #pragma once
-#include "ebb/core/tensor/op_def.h"
+#include "ebb/core/ops/binary_op_def.h"
 #include "ebb/core/tensor/operand.h"
 
 namespace ebb {
 
-// Trigonometric functions element by element, of x's shape and floating dtype. Accuracy is as in
-// core/ops/elementary.h. Throw ShapeError for other dtypes.
+// Trigonometric and hyperbolic functions element by element, of x's shape and floating dtype.
+// Accuracy is as in core/ops/elementary.h. Throw ShapeError for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/trigonometry.inc"

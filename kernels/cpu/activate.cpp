@@ -61,6 +61,8 @@ void add_bias_and_activate(Activation activation, T* y, const T* bias,
       return activate<functors::Tanh>(y, bias, count);
     case Activation::sigmoid:
       return activate<functors::Sigmoid>(y, bias, count);
+    default:
+      return;
   }
 }
 
@@ -68,14 +70,14 @@ template <class T>
 void multiply_by_derivative(Activation activation, const T* y, const T* dy, T* out,
                             std::int64_t count) {
   switch (activation) {
-    case Activation::none:
-      return;
     case Activation::relu:
       return differentiate<functors::ReluGradient>(y, dy, out, count);
     case Activation::tanh:
       return differentiate<functors::TanhGradient>(y, dy, out, count);
     case Activation::sigmoid:
       return differentiate<functors::SigmoidGradient>(y, dy, out, count);
+    default:
+      return;
   }
 }
 

@@ -1,8 +1,10 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/in_double.h"
+#include "ebb/kernels/cpu/one_by_one.h"
 
 // expm1, log2 and pow of whole blocks, as kernels/cpu/elementary.h has the others.
 namespace ebb::cpu {
@@ -93,6 +95,14 @@ inline Block<T> expm1(const Block<T>& x) noexcept {
 template <class T>
 inline Block<T> log2(const Block<T>& x) noexcept {
   return Block<T>::each([](Vector<T> v) { return detail::log2<T>(v); }, x);
+}
+template <class T>
+inline Block<T> log10(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::log10(v); }, x);
+}
+template <class T>
+inline Block<T> exp2(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::exp2(v); }, x);
 }
 template <class T>
 inline Block<T> pow(const Block<T>& x, const Block<T>& y) noexcept {

@@ -1,10 +1,13 @@
 #pragma once
+#include <cmath>
+
 #include "ebb/core/kernels/functors/quarter_turns.h"
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/in_double.h"
+#include "ebb/kernels/cpu/one_by_one.h"
 
-// sin and cos of whole blocks, in double. Angles from 2^20 up, which are rare, are reduced one by
-// one.
+// sin, cos and tan of whole blocks, in double; the rest is the C library's. Angles from 2^20 up,
+// which are rare, are reduced one by one.
 namespace ebb::cpu {
 namespace detail {
 
@@ -40,6 +43,47 @@ inline Block<T> sin(const Block<T>& x) noexcept {
 template <class T>
 inline Block<T> cos(const Block<T>& x) noexcept {
   return in_double([](Vector<double> v) { return detail::sine<1>(v); }, x);
+}
+template <class T>
+inline Block<T> tan(const Block<T>& x) noexcept {
+  return in_double([](Vector<double> v) { return detail::sine<0>(v) / detail::sine<1>(v); }, x);
+}
+
+template <class T>
+inline Block<T> asin(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::asin(v); }, x);
+}
+template <class T>
+inline Block<T> acos(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::acos(v); }, x);
+}
+template <class T>
+inline Block<T> atan(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::atan(v); }, x);
+}
+template <class T>
+inline Block<T> sinh(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::sinh(v); }, x);
+}
+template <class T>
+inline Block<T> cosh(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::cosh(v); }, x);
+}
+template <class T>
+inline Block<T> asinh(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::asinh(v); }, x);
+}
+template <class T>
+inline Block<T> acosh(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::acosh(v); }, x);
+}
+template <class T>
+inline Block<T> atanh(const Block<T>& x) noexcept {
+  return one_by_one([](T v) { return std::atanh(v); }, x);
+}
+template <class T>
+inline Block<T> atan2(const Block<T>& y, const Block<T>& x) noexcept {
+  return one_by_one([](T a, T b) { return std::atan2(a, b); }, y, x);
 }
 
 }  // namespace ebb::cpu

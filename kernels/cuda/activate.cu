@@ -49,6 +49,8 @@ Status add_bias_and_activate(cudaStream_t stream, Activation activation, T* y, c
       return run(functors::Tanh{});
     case Activation::sigmoid:
       return run(functors::Sigmoid{});
+    default:
+      break;
   }
   return {};
 }
@@ -77,7 +79,7 @@ Status activation_backward(const KernelContext& context) {
         return run(functors::TanhGradient{});
       case Activation::sigmoid:
         return run(functors::SigmoidGradient{});
-      case Activation::none:
+      default:
         break;
     }
     return Status::refuse("activation_backward is of an activation");

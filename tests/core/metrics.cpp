@@ -1,11 +1,13 @@
 #include "ebb/core/data/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/parameters/early_stopping.h"
@@ -83,6 +85,72 @@ TEST_CASE("accuracy is the trace of the confusion matrix, and top-k what sorting
   }
 }
 
+TEST_CASE("precision, recall and f1 are counted over the rows, as scikit-learn counts them") {
+  std::mt19937 random(9);
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t rows = 1 + random() % 12, classes = 1 + random() % 6;
+    std::vector<float> scores(rows * classes);
+    for (float& score : scores) score = static_cast<float>(random() % 50);
+    std::vector<std::int32_t> labels(rows), taken(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+      labels[i] = static_cast<std::int32_t>(random() % static_cast<unsigned>(classes));
+      const auto row = scores.begin() + static_cast<std::ptrdiff_t>(i * classes);
+      taken[i] = static_cast<std::int32_t>(
+          std::max_element(row, row + static_cast<std::ptrdiff_t>(classes)) - row);
+    }
+    const Tensor x = Tensor::from(
+                     scores, {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(classes)}),
+                 y = Tensor::from(labels);
+    double precision = 0, recall = 0, f1 = 0, occur = 0;
+    for (std::int32_t c = 0; c < static_cast<std::int32_t>(classes); ++c) {
+      double both = 0, only_taken = 0, only_label = 0;
+      for (std::size_t i = 0; i < rows; ++i) {
+        both += taken[i] == c && labels[i] == c;
+        only_taken += taken[i] == c && labels[i] != c;
+        only_label += taken[i] != c && labels[i] == c;
+      }
+      const auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
+      const double p = ratio(both, both + only_taken), r = ratio(both, both + only_label),
+                   f = ratio(2 * p * r, p + r);
+      CHECK(metrics::precision(x, y, {.positive = c}) == Approx(p));
+      CHECK(metrics::recall(x, y, {.positive = c}) == Approx(r));
+      CHECK(metrics::f1(x, y, {.positive = c}) == Approx(f));
+      if (both + only_taken + only_label == 0) continue;
+      precision += p;
+      recall += r;
+      f1 += f;
+      ++occur;
+    }
+    CHECK(metrics::precision(x, y) == Approx(precision / occur));
+    CHECK(metrics::recall(x, y) == Approx(recall / occur));
+    CHECK(metrics::f1(x, y) == Approx(f1 / occur));
+  }
+}
+
+TEST_CASE("the area under the curve is the part of pairs in the right order, ties counting half") {
+  std::mt19937 random(10);
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t rows = 2 + random() % 30;
+    std::vector<float> scores(rows);
+    std::vector<std::int64_t> labels(rows);
+    for (float& score : scores) score = static_cast<float>(random() % 9) - 4;
+    for (std::int64_t& label : labels) label = random() % 2;
+    labels[0] = 0;
+    labels[1] = 1;
+    double right = 0, pairs = 0;
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < rows; ++j)
+        if (labels[i] == 1 && labels[j] == 0) {
+          right += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
+          ++pairs;
+        }
+    const Tensor x = Tensor::from(scores), y = Tensor::from(labels);
+    CHECK(metrics::roc_auc(x, y) == Approx(right / pairs));
+    CHECK(metrics::roc_auc(cast(x, DType::bf16), cast(y, DType::f32)) == Approx(right / pairs));
+    CHECK(metrics::roc_auc(-x, y == 1) == Approx(1 - right / pairs));
+  }
+}
+
 TEST_CASE("errors of forecasts are those of their definitions, in every floating dtype") {
   const Tensor targets = Tensor::from({{1.f, 2.f}, {3.f, 6.f}});
   const Tensor forecasts = Tensor::from({{1.f, 4.f}, {2.f, 6.f}});
@@ -116,6 +184,19 @@ TEST_CASE("metrics refuse what they are not of, by the caller's line") {
   CHECK_ERROR(metrics::confusion_matrix(scores, Tensor::zeros({2})), Error,
               "labels of i32 or i64, not f32[2]");
   CHECK_ERROR(metrics::top_k_accuracy(scores, labels, 0), Error, "k of at least 1, not 0");
+  CHECK_ERROR(metrics::precision(scores, labels, {.positive = 3}), Error,
+              "[precision] class 3 is none of 3");
+  CHECK_ERROR(metrics::recall(scores, Tensor::from({0})), ShapeError, "[recall]");
+  const Tensor two = Tensor::from({1.f, 2.f});
+  {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(metrics::roc_auc(two, Tensor::from({1, 1})), Error,
+                "[roc_auc] takes labels of both classes, not of class 1 alone " + line(run));
+  }
+  CHECK_ERROR(metrics::roc_auc(two, Tensor::from({0, 2})), Error, "label 1 is neither 0 nor 1");
+  CHECK_ERROR(metrics::roc_auc(Tensor::from({1.f, kNaN}), labels), Error, "score 1 is NaN");
+  CHECK_ERROR(metrics::roc_auc(scores, labels), ShapeError, "takes scores [n] and labels [n]");
+  CHECK_ERROR(metrics::roc_auc(Tensor::zeros({0}), Tensor::zeros({0})), Error, "both classes");
   CHECK_ERROR(metrics::mae(scores, Tensor::zeros({3, 2})), ShapeError,
               "of one shape, with elements, not f32[2, 3]");
   CHECK_ERROR(metrics::rmse(Tensor::zeros({0}), Tensor::zeros({0})), ShapeError, "with elements");

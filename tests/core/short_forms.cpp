@@ -1,9 +1,5 @@
 // Short forms of what is longer to write.
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/tensor/tensor.h"
-#include "ebb/graph/session.h"
+#include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -58,6 +54,47 @@ TEST_CASE("sums over one axis, and sizes, by number") {
   CHECK(x.size(0) == 2);
   CHECK(x.size(-1) == 3);
   CHECK_THROWS_AS(x.size(2), ShapeError);
+}
+
+TEST_CASE("A batch stands for a loader's options, and a rate for an optimizer's") {
+  const DataSet data(Tensor::zeros({7, 2}), Tensor::zeros({7}));
+  std::vector<std::int64_t> sizes;
+  for (const auto& [x, y] : DataLoader(data, 3)) sizes.push_back(y.size(0));
+  CHECK(sizes == std::vector<std::int64_t>{3, 3, 1});
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(DataLoader(data, 0), Error, line(run));
+
+  const auto stepped = [](const auto& optimizer) {
+    const Parameters params(Device::cpu(), Seed{1});
+    const Tensor w = params.declare("w", {1}, initializers::constant(1));
+    optimizer.minimize(sum(w), params);
+    return w.item<float>();
+  };
+  CHECK(stepped(optim::Sgd(0.25)) == 0.75f);
+  CHECK(stepped(optim::Sgd(Tensor::full({}, 0.25, DType::f64))) == 0.75f);
+  CHECK(stepped(optim::Sgd(optim::linear_warm_up(0.5, 2))) == 0.75f);
+  CHECK(stepped(optim::Adam(0.5)) == stepped(optim::Adam({.learning_rate = 0.5})));
+  CHECK(stepped(optim::AdamW(0.5)) == stepped(optim::AdamW({.learning_rate = 0.5})));
+  CHECK(stepped(optim::Lion(0.5)) == stepped(optim::Lion({.learning_rate = 0.5})));
+  CHECK(stepped(optim::Rmsprop(0.5)) == stepped(optim::Rmsprop({.learning_rate = 0.5})));
+  CHECK(stepped(optim::Adagrad(0.5)) == stepped(optim::Adagrad({.learning_rate = 0.5})));
+  CHECK_ERROR(optim::Adam(-1), Error, line(__LINE__));
+}
+
+TEST_CASE("Units, heads and a kernel stand for a layer's options") {
+  const Parameters params(Device::cpu(), Seed{1});
+  const models::Lstm lstm(params.scope("lstm"), 3, 5);
+  const models::Gru gru(params.scope("gru"), 3, 5);
+  const models::Conv2d conv(params.scope("conv"), 3, 4, 2);
+  const models::MultiHeadAttention attention(params.scope("attention"), 6, 2);
+  const Tensor x = Tensor::zeros({2, 4, 3});
+  CHECK(lstm(x).sequence.shape() == Shape{2, 4, 5});
+  CHECK(gru(x).sequence.shape() == Shape{2, 4, 5});
+  CHECK(conv(Tensor::zeros({1, 3, 4, 4})).shape() == Shape{1, 4, 3, 3});
+  CHECK(attention(Tensor::zeros({2, 4, 6})).shape() == Shape{2, 4, 6});
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(models::MultiHeadAttention(params.scope("a"), 6, 4), Error, line(run));
+  CHECK_ERROR(models::Lstm(params.scope("b"), 3, 0), Error, line(run + 1));
 }
 
 }  // namespace ebb::tests

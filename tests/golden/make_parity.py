@@ -97,6 +97,8 @@ def make_creation():
     numbers = np.array([2.7, -2.7, 0.5, -0.5, 100.9])
     torch_row("x.to(torch.int32), x.astype(np.int32)", lambda x: x.to(torch.int32), numbers,
               also=lambda x: x.astype(np.int32))
+    numpy_row("x.astype(np.int32) of NaN and beyond the range", lambda x: x.astype(np.int32),
+              np.array([np.nan, np.inf, -np.inf, 3e9, -3e9]))
     torch_row("x.to(torch.bool)", lambda x: x.to(torch.bool), np.array([0.0, -0.0, 0.3, np.nan]))
     torch_row("x.to(torch.bfloat16)", lambda x: x.to(torch.bfloat16).to(torch.float32),
               np.array([1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3e38, np.inf], np.float32), gradient=False)
@@ -212,13 +214,20 @@ def make_arithmetic():
     torch_row("-x, torch.square(x), torch.sqrt(x), np.sqrt(x)",
               lambda x: (-x, torch.square(x), torch.sqrt(x)), POSITIVE,
               also=lambda x: (-x, np.square(x), np.sqrt(x)))
-    for name in ("exp", "expm1", "sin", "cos", "tanh"):
+    for name in ("exp", "expm1", "exp2", "sin", "cos", "tanh", "sinh", "cosh"):
         torch_row(f"torch.{name}(x), np.{name}(x)", getattr(torch, name), A, also=getattr(np, name))
     for name in ("log", "log1p", "log2"):
         torch_row(f"torch.{name}(x), np.{name}(x)", getattr(torch, name), POSITIVE,
                   also=getattr(np, name))
     torch_row("torch.log10(x), np.log10(x)", torch.log10, POSITIVE, also=np.log10)
     torch_row("torch.tan(x), np.tan(x)", torch.tan, A, also=np.tan)
+    within_one = np.array([[-0.9, 0.0, 0.3], [0.75, -0.2, 0.99]])
+    for name, also, values in (("asin", "arcsin", within_one), ("acos", "arccos", within_one),
+                               ("atan", "arctan", A), ("asinh", "arcsinh", A),
+                               ("acosh", "arccosh", POSITIVE + 1), ("atanh", "arctanh", within_one)):
+        torch_row(f"torch.{name}(x), np.{also}(x)", getattr(torch, name), values,
+                  also=getattr(np, also))
+    torch_row("torch.atan2(y, x), np.arctan2(y, x)", torch.atan2, A, B, also=np.arctan2)
     torch_row("torch.rsqrt(x), torch.reciprocal(x)",
               lambda x: (torch.rsqrt(x), torch.reciprocal(x)), POSITIVE)
     torch_row("torch.erf(x)", torch.erf, A)
@@ -230,6 +239,7 @@ def make_arithmetic():
     torch_row("torch.abs(x)", torch.abs, np.array([-1.5, 0.0, 2.0]))
     torch_row("torch.sign(x), np.sign(x)", torch.sign, SPECIAL[:6], also=np.sign)
     numpy_row("np.sign(nan)", np.sign, SPECIAL)
+    torch_row("torch.sign(nan)", torch.sign, SPECIAL, gradient=False)  # 0
     torch_row("torch.floor(x), torch.ceil(x), torch.trunc(x), np.trunc(x)",
               lambda x: (torch.floor(x), torch.ceil(x), torch.trunc(x)), HALVES,
               also=lambda x: (np.floor(x), np.ceil(x), np.trunc(x)))
@@ -325,6 +335,8 @@ def make_reductions():
               also=lambda x: np.cumsum(x, 1))
     numpy_row("np.cumsum(x)", lambda x: np.cumsum(x), A)
     torch_row("torch.cumsum(x, 0) of i32", lambda x: torch.cumsum(x, 0), I32)
+    torch_row("torch.prod(x, 1), np.prod(x, 1)", lambda x: torch.prod(x, 1),
+              np.array([[2.0, -0.5, 3.0], [1.5, 0.0, -2.0]]), also=lambda x: np.prod(x, 1))
     torch_row("torch.count_nonzero(x), np.count_nonzero(x)", torch.count_nonzero, I64,
               also=np.count_nonzero)
     numpy_row("np.diff(x)", lambda x: np.diff(x), A)

@@ -135,7 +135,8 @@ TEMPLATE_TEST_CASE("At zero and beyond all numbers functions have their limits, 
   CHECK(at<T>(tanh, -kInfinity<T>) == -1);
   for (int k = std::numeric_limits<T>::min_exponent; k < std::numeric_limits<T>::max_exponent; ++k)
     CHECK(at<T>(log2, std::ldexp(T(1), k)) == k);
-  for (Tensor (*const keeps_zero)(const Operand&) : {expm1, log1p, sin, erf, silu}) {
+  for (Tensor (*const keeps_zero)(const Operand&) :
+       {expm1, log1p, sin, tan, asin, atan, sinh, asinh, atanh, erf, silu}) {
     CHECK(std::signbit(at<T>(keeps_zero, T(-0.0))));
     CHECK_FALSE(std::signbit(at<T>(keeps_zero, 0)));
     CHECK(at<T>(keeps_zero, 0) == 0);
@@ -143,6 +144,17 @@ TEMPLATE_TEST_CASE("At zero and beyond all numbers functions have their limits, 
   CHECK(at<T>(rsqrt, 0) == infinity);
   CHECK(at<T>(rsqrt, kInfinity<T>) == 0);
   CHECK(at<T>(cos, 0) == 1);
+  CHECK(at<T>(cosh, 0) == 1);
+  CHECK(at<T>(cosh, -kInfinity<T>) == infinity);
+  CHECK(at<T>(sinh, -kInfinity<T>) == -infinity);
+  CHECK(at<T>(acos, 1) == 0);
+  CHECK(at<T>(acosh, 1) == 0);
+  CHECK(at<T>(atanh, 1) == infinity);
+  CHECK(at<T>(exp2, -kInfinity<T>) == 0);
+  CHECK(at<T>(log10, 0) == -infinity);
+  for (int k = 0; k <= 10; ++k) CHECK(at<T>(log10, static_cast<T>(std::pow(10, k))) == k);
+  for (Tensor (*const no_number)(const Operand&) : {tan, sin, cos, asin, acos, atanh, acosh})
+    CHECK(std::isnan(at<T>(no_number, -kInfinity<T>)));
   CHECK(at<T>(erf, kInfinity<T>) == 1);
   CHECK(at<T>(sigmoid, 0) == 0.5);
   CHECK(at<T>(sigmoid, kInfinity<T>) == 1);

@@ -56,6 +56,10 @@ double value_of(Values values, double u) {
       return std::floor(1e9 * u);
     case Values::flags:
       return u < 0.5 ? 1 : 0;
+    case Values::within_one:
+      return 1.8 * u - 0.9;
+    case Values::above_one:
+      return 1.2 + 1.8 * u;
     case Values::any:
       break;
   }

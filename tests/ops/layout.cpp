@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -11,6 +12,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/graph/graph.h"
+#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -31,6 +33,29 @@ bool is(const Tensor& x, const Shape& shape, const Floats& values) {
 }
 
 }  // namespace
+
+TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the other side") {
+  CHECK(is(roll(counted({4}), 1, 0), {4}, {3, 0, 1, 2}));
+  CHECK(is(roll(counted({4}), -1, 0), {4}, {1, 2, 3, 0}));
+  CHECK(is(roll(counted({4}), 9, 0), {4}, {3, 0, 1, 2}));
+  CHECK(is(roll(counted({4}), -6, 0), {4}, {2, 3, 0, 1}));
+  CHECK(is(roll(counted({4}), 8, 0), {4}, {0, 1, 2, 3}));
+  CHECK(is(roll(counted({2, 3}), 1, -1), {2, 3}, {2, 0, 1, 5, 3, 4}));
+  CHECK(is(roll(counted({1, 2}), 5, 0), {1, 2}, {0, 1}));
+  CHECK(is(roll(counted({0, 2}), 5, 0), {0, 2}, {}));
+  CHECK(roll(cast(counted({3}), DType::u8), 1, 0).to_vector<std::uint8_t>() ==
+        std::vector<std::uint8_t>{2, 0, 1});
+  const Tensor x = counted({3}).with_grad();
+  CHECK(is(gradients(sum(roll(x, 1, 0) * counted({3})), {x})[0], {3}, {1, 2, 0}));
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(roll(x, 1, 1), ShapeError, "layout.cpp:" + std::to_string(run));
+  Graph graph;  // of an open axis by no more than its size
+  const Tensor open = graph.placeholder("x", DType::f32, {-1}), rolled = roll(open, 2, 0);
+  Session session(graph);
+  CHECK(is(session.run(rolled, {{open, counted({3})}}), {3}, {1, 2, 0}));
+  CHECK(is(session.run(rolled, {{open, counted({2})}}), {2}, {0, 1}));
+  CHECK_THROWS_AS(session.run(rolled, {{open, counted({1})}}), ShapeError);
+}
 
 TEST_CASE("transpose exchanges two axes, the last two unless others are named") {
   CHECK(is(transpose(counted({2, 3})), {3, 2}, {0, 3, 1, 4, 2, 5}));

@@ -34,7 +34,7 @@ double activated(Activation activation, double x) {
       return std::tanh(x);
     case Activation::sigmoid:
       return 1 / (1 + std::exp(-x));
-    case Activation::none:
+    default:
       break;
   }
   return x;
@@ -49,7 +49,7 @@ double derivative(Activation activation, double y) {
       return 1 - y * y;
     case Activation::sigmoid:
       return y * (1 - y);
-    case Activation::none:
+    default:
       break;
   }
   return 1;

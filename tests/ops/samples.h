@@ -26,6 +26,8 @@ enum class Values {
   not_ready,        // bool, false
   draw,             // i64
   flags,            // bool, either
+  within_one,       // in [-0.9, 0.9]
+  above_one,        // in [1.2, 3]
 };
 
 struct SampleInput {

@@ -219,6 +219,8 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   add(unary(expm1_op, expm1, 2, any, [](Real x) { return std::expm1(x); }));
   add(unary(log1p_op, log1p, 2, positive, [](Real x) { return std::log1p(x); }));
   add(unary(log2_op, log2, 2, positive, [](Real x) { return std::log2(x); }));
+  add(unary(log10_op, log10, 3, positive, [](Real x) { return std::log10(x); }));
+  add(unary(exp2_op, exp2, 3, any, [](Real x) { return std::exp2(x); }));
   add(unary(rsqrt_op, rsqrt, 2, positive, [](Real x) { return 1 / std::sqrt(x); }));
   add_all(binary(
       pow_op, pow, any, [](double a, double b) { return std::pow(a, b); }, 2.5, positive));
@@ -226,6 +228,18 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
   // trigonometry
   add(unary(sin_op, sin, 3, any, [](Real x) { return std::sin(x); }));
   add(unary(cos_op, cos, 3, any, [](Real x) { return std::cos(x); }));
+  add(unary(tan_op, tan, 5, within_one, [](Real x) { return std::tan(x); }));
+  add(unary(asin_op, asin, 3, within_one, [](Real x) { return std::asin(x); }));
+  add(unary(acos_op, acos, 3, within_one, [](Real x) { return std::acos(x); }));
+  add(unary(atan_op, atan, 3, any, [](Real x) { return std::atan(x); }));
+  add(unary(sinh_op, sinh, 3, any, [](Real x) { return std::sinh(x); }));
+  add(unary(cosh_op, cosh, 3, any, [](Real x) { return std::cosh(x); }));
+  add(unary(asinh_op, asinh, 3, any, [](Real x) { return std::asinh(x); }));
+  add(unary(acosh_op, acosh, 3, above_one, [](Real x) { return std::acosh(x); }));
+  add(unary(atanh_op, atanh, 3, within_one, [](Real x) { return std::atanh(x); }));
+  add_all(binary(
+      atan2_op, atan2, any, [](double a, double b) { return std::atan2(a, b); }, 0.5,
+      apart_from_zero));
 
   // activations
   add(unary(sigmoid_op, sigmoid, 3, any, [](Real x) { return 1 / (1 + std::exp(-x)); }));

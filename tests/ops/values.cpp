@@ -160,6 +160,12 @@ TEST_CASE("dense is the activation of x w + b, with sequences as with rows") {
   CHECK(distance(dense(x, w, b, Activation::relu), relu(plain)) < 1e-13);
   CHECK(distance(dense(x, w, b, Activation::tanh), tanh(plain)) < 1e-13);
   CHECK(distance(dense(x, w, b, Activation::sigmoid), sigmoid(plain)) < 1e-13);
+  // The rest are operators behind the product.
+  CHECK(distance(dense(x, w, b, Activation::gelu), gelu(plain)) == 0);
+  CHECK(distance(dense(x, w, b, Activation::silu), silu(plain)) == 0);
+  CHECK(distance(dense(x, w, b, Activation::leaky_relu), leaky_relu(plain)) == 0);
+  CHECK(distance(dense(x, w, b, Activation::elu), elu(plain)) == 0);
+  CHECK(distance(dense(x, w, b, Activation::softplus), softplus(plain)) == 0);
 }
 
 TEST_CASE("Transposed products are products of the transposed") {

@@ -30,8 +30,18 @@ EBB_SAME("torch.tanh(x), np.tanh(x)", tanh(x[0]));
 EBB_SAME("torch.log(x), np.log(x)", log(x[0]));
 EBB_SAME("torch.log1p(x), np.log1p(x)", log1p(x[0]));
 EBB_SAME("torch.log2(x), np.log2(x)", log2(x[0]));
-EBB_SAME("torch.log10(x), np.log10(x)", log(x[0]) / std::log(10.0));
-EBB_SAME("torch.tan(x), np.tan(x)", sin(x[0]) / cos(x[0]));
+EBB_SAME("torch.log10(x), np.log10(x)", log10(x[0]));
+EBB_SAME("torch.tan(x), np.tan(x)", tan(x[0]));
+EBB_SAME("torch.asin(x), np.arcsin(x)", asin(x[0]));
+EBB_SAME("torch.acos(x), np.arccos(x)", acos(x[0]));
+EBB_SAME("torch.atan(x), np.arctan(x)", atan(x[0]));
+EBB_SAME("torch.sinh(x), np.sinh(x)", sinh(x[0]));
+EBB_SAME("torch.cosh(x), np.cosh(x)", cosh(x[0]));
+EBB_SAME("torch.asinh(x), np.arcsinh(x)", asinh(x[0]));
+EBB_SAME("torch.acosh(x), np.arccosh(x)", acosh(x[0]));
+EBB_SAME("torch.atanh(x), np.arctanh(x)", atanh(x[0]));
+EBB_SAME("torch.exp2(x), np.exp2(x)", exp2(x[0]));
+EBB_SAME("torch.atan2(y, x), np.arctan2(y, x)", atan2(x[0], x[1]));
 EBB_SAME("torch.rsqrt(x), torch.reciprocal(x)", rsqrt(x[0]), 1 / x[0]);
 EBB_SAME("torch.erf(x)", erf(x[0]));
 EBB_SAME("np.sqrt, np.log, np.exp at the ends", sqrt(x[0]), log(x[0]), exp(x[0]));
@@ -40,6 +50,11 @@ EBB_SAME("0 ** 0, nan ** 0, (-8) ** (1 / 3)", pow(x[0], x[1]));
 EBB_SAME("torch.abs(x)", abs(x[0]));
 EBB_SAME("torch.sign(x), np.sign(x)", sign(x[0]));
 EBB_SAME("np.sign(nan)", sign(x[0]));
+EBB_ROW("torch.sign(nan)") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(difference(row["y0"], Tensor::from({0.0, 0.0, 1.0, -1.0, 1.0, -1.0, 0.0})) == "");
+  CHECK(difference(sign(row["x0"]), Tensor::from({0.0, 0.0, 1.0, -1.0, 1.0, -1.0, nan})) == "");
+}
 EBB_SAME("torch.floor(x), torch.ceil(x), torch.trunc(x), np.trunc(x)", floor(x[0]), ceil(x[0]),
          trunc(x[0]));
 EBB_SAME("torch.round(x), np.round(x)", round(x[0]));

@@ -19,6 +19,12 @@ EBB_SAME("torch.eye(2, 3)", eye(2, {.columns = 3}));
 EBB_SAME("np.eye(2, 3, k=1)", eye(2, {.columns = 3, .diagonal = 1, .dtype = DType::f64}));
 EBB_SAME("torch.tril(x, -1), torch.triu(x, 1), np.tril(x, -1)", tril(x[0], -1), triu(x[0], 1));
 EBB_SAME("x.to(torch.int32), x.astype(np.int32)", cast(x[0], DType::i32));
+EBB_ROW("x.astype(np.int32) of NaN and beyond the range") {
+  constexpr int kLeast = std::numeric_limits<int>::min(), kMost = std::numeric_limits<int>::max();
+  CHECK(difference(row["y0"], Tensor::from({kLeast, kLeast, kLeast, kLeast, kLeast})) == "");
+  CHECK(difference(cast(row["x0"], DType::i32), Tensor::from({0, kMost, kLeast, kMost, kLeast})) ==
+        "");
+}
 EBB_SAME("x.to(torch.bool)", cast(x[0], DType::boolean));
 EBB_SAME("x.to(torch.bfloat16)", cast(cast(x[0], DType::bf16), DType::f32));
 EBB_SAME("x.half(), x.astype(np.float16)", cast(x[0], DType::f16));

@@ -131,5 +131,17 @@ EBB_PROGRAM("sklearn.metrics.accuracy_score, confusion_matrix, r2_score") {
   CHECK(numbers(metrics::confusion_matrix(scores, labels)) == Values{1, 0, 1, 1});
   CHECK(metrics::r2(Tensor::from({1.0, 2.0}), Tensor::from({1.0, 2.0})) == 1);
 }
+EBB_PROGRAM("sklearn.metrics.precision_score, recall_score, f1_score") {
+  const Tensor scores = Tensor::from({{0.9f, 0.1f}, {0.2f, 0.8f}, {0.7f, 0.3f}});
+  const Tensor labels = Tensor::from({0, 1, 1});
+  CHECK(metrics::precision(scores, labels) == Approx((0.5 + 1) / 2));
+  CHECK(metrics::recall(scores, labels, {.positive = 1}) == Approx(0.5));
+  CHECK(metrics::f1(scores, labels) == Approx(2.0 / 3));
+}
+EBB_PROGRAM("sklearn.metrics.roc_auc_score, top_k_accuracy_score") {
+  const Tensor scores = Tensor::from({0.1f, 0.4f, 0.35f, 0.8f});
+  CHECK(metrics::roc_auc(scores, Tensor::from({0, 0, 1, 1})) == 0.75);
+  CHECK(metrics::top_k_accuracy(Tensor::from({{0.9f, 0.1f}}), Tensor::from({1}), 2) == 1);
+}
 
 }  // namespace ebb::tests::parity

@@ -55,6 +55,37 @@ EBB_PROGRAM("nn.init.normal_, nn.init.xavier_uniform_, nn.init.kaiming_normal_")
   CHECK(deviation(b) == Approx(std::sqrt(2.0 / 200)).epsilon(0.05));
   CHECK(deviation(c) == Approx(std::sqrt(2.0 / 100)).epsilon(0.05));
 }
+EBB_PROGRAM("nn.init.trunc_normal_, nn.init.orthogonal_") {
+  const Parameters params = f64();
+  const Tensor a = params.declare("a", {100, 100}, initializers::truncated_normal(0, 0.02));
+  const Tensor b = params.declare("b", {20, 20}, initializers::orthogonal());
+  CHECK(max(abs(a)).item<double>() <= 0.04);
+  CHECK(difference(matmul(b, b, {.transpose_b = true}), eye(20, DType::f64)) == "");
+}
+EBB_PROGRAM("nn.Linear(3, 4), nn.GELU()") {
+  const Parameters params = f64();
+  const models::Dense layer(params, 3, 4, Activation::gelu);
+  const Tensor x = Tensor::from({{0.5, -1.0, 2.0}});
+  CHECK(difference(layer(x), gelu(dense(x, params["weight"], params["bias"]))) == "");
+}
+EBB_PROGRAM("torch.func.functional_call(model, tensors, x)") {
+  const Parameters params = f64();
+  const Model model(params);
+  Tensors doubled;
+  for (const Tensor& tensor : params.tensors()) doubled.push_back(tensor * 2);
+  const Tensor x = Tensor::full({1, 3}, 1, DType::f64);
+  CHECK(difference(Model(params.with(doubled))(x), model(x) * 4) == "");  // biases are 0
+}
+EBB_PROGRAM("layer.trainable = False") {
+  const Parameters params = f64();
+  const Model model(params);
+  params.scope("hidden").set_trainable(false);
+  const std::vector<double> before = numbers(params["hidden.weight"]);
+  const std::vector<double> head = numbers(params["head.weight"]);
+  optim::Sgd(0.5).minimize(mean(model(Tensor::full({1, 3}, 1, DType::f64))), params);
+  CHECK(numbers(params["hidden.weight"]) == before);
+  CHECK(numbers(params["head.weight"]) != head);
+}
 EBB_PROGRAM("the initial values of nn.Linear, nn.LSTM, nn.Embedding") {
   const Parameters params = f64();
   const models::Dense dense(params.scope("dense"), 100, 100);

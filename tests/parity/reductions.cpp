@@ -49,6 +49,7 @@ EBB_ROW("torch.cumsum(x, 0) of i32") {
   row.holds([](const Tensors& x) { return Tensors{cumsum(cast(x[0], DType::i64), 0)}; });
   CHECK(cumsum(row["x0"], 0).dtype() == DType::i32);
 }
+EBB_SAME("torch.prod(x, 1), np.prod(x, 1)", prod(x[0], 1));
 EBB_SAME("torch.count_nonzero(x), np.count_nonzero(x)", sum(x[0] != 0));
 EBB_SAME("np.diff(x)", slice(x[0], 1, kEnd, {.axis = -1}) - slice(x[0], 0, -1, {.axis = -1}));
 EBB_SAME("np.nansum(x), torch.nansum(x)", sum(masked_fill(x[0], isnan(x[0]), 0)));

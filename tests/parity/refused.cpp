@@ -88,8 +88,14 @@ EBB_PROGRAM("torch.randperm(n), torch.multinomial(p, 1)") {
   std::vector<double> order = numbers(permutation(6));
   std::sort(order.begin(), order.end());
   CHECK(order == std::vector<double>{0, 1, 2, 3, 4, 5});
-  const Tensor p = Tensor::from({0.f, 1.f, 0.f});  // the largest, with Gumbel noise
-  CHECK(argmax(log(p) - log(-log(uniform_like(p)))).item<std::int64_t>() == 1);
+  const Tensor p = Tensor::from({0.f, 1.f, 0.f});
+  CHECK(categorical(log(p)).item<std::int64_t>() == 1);
+}
+EBB_PROGRAM(
+    "torch.distributions.Categorical(logits=x / t).sample(), tf.random.categorical(x / t, 1)") {
+  const Tensor x = Tensor::from({{1.f, 3.f, 2.f}, {5.f, 4.f, 0.f}});
+  CHECK(numbers(categorical(x, 0)) == std::vector<double>{1, 0});
+  CHECK(numbers(categorical(x, 1e-3)) == std::vector<double>{1, 0});
 }
 EBB_PROGRAM("F.dropout(x, p)") {
   const Tensor x = Tensor::full({200}, 3);

@@ -23,6 +23,18 @@ struct Log2 {
     return log2(x);
   }
 };
+struct Log10 {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::log10;
+    return log10(x);
+  }
+};
+struct Exp2 {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::exp2;
+    return exp2(x);
+  }
+};
 struct Rsqrt {
   static constexpr bool exact = true;
   EBB_HOST_DEVICE auto operator()(const auto& x) const {

@@ -115,5 +115,12 @@ EBB_HOST_DEVICE T cosine(T x) {
   ++angle.quarters;
   return sine(angle);
 }
+template <class T>
+EBB_HOST_DEVICE T tangent(T x) {
+  QuarterTurns<T> angle = quarter_turns(x);
+  const T y = sine(angle);
+  ++angle.quarters;
+  return y / sine(angle);
+}
 
 }  // namespace ebb::functors

@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "ebb/core/kernels/functors/host_device.h"
 #include "ebb/core/kernels/functors/quarter_turns.h"
 
@@ -14,6 +16,65 @@ struct Cos {
   EBB_HOST_DEVICE auto operator()(const auto& x) const { return cos(x); }
   EBB_HOST_DEVICE float operator()(float x) const { return cosine(x); }
   EBB_HOST_DEVICE double operator()(double x) const { return cosine(x); }
+};
+struct Tan {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const { return tan(x); }
+  EBB_HOST_DEVICE float operator()(float x) const { return tangent(x); }
+  EBB_HOST_DEVICE double operator()(double x) const { return tangent(x); }
+};
+struct Asin {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::asin;
+    return asin(x);
+  }
+};
+struct Acos {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::acos;
+    return acos(x);
+  }
+};
+struct Atan {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::atan;
+    return atan(x);
+  }
+};
+struct Sinh {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::sinh;
+    return sinh(x);
+  }
+};
+struct Cosh {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::cosh;
+    return cosh(x);
+  }
+};
+struct Asinh {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::asinh;
+    return asinh(x);
+  }
+};
+struct Acosh {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::acosh;
+    return acosh(x);
+  }
+};
+struct Atanh {
+  EBB_HOST_DEVICE auto operator()(const auto& x) const {
+    using std::atanh;
+    return atanh(x);
+  }
+};
+struct Atan2 {
+  EBB_HOST_DEVICE auto operator()(const auto& y, const auto& x) const {
+    using std::atan2;
+    return atan2(y, x);
+  }
 };
 
 }  // namespace ebb::functors

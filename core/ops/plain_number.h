@@ -1,0 +1,10 @@
+#pragma once
+#include <concepts>
+
+namespace ebb::detail {
+
+// A number in a call that takes options as well. Not of braces, which are the options, nor of bool.
+template <class T>
+concept PlainNumber = std::floating_point<T> ||(std::integral<T> && !std::same_as<T, bool>);
+
+}  // namespace ebb::detail

@@ -1,0 +1,18 @@
+#pragma once
+#include "ebb/kernels/cpu/vector_block.h"
+
+// Functions of blocks that are those of the C library, number by number: the rarer ones, which a
+// vector of polynomials of its own would not pay for.
+namespace ebb::cpu {
+
+template <class T, class F, class... More>
+inline Block<T> one_by_one(const F& f, const Block<T>& x, const More&... more) noexcept {
+  return Block<T>::each(
+      [&](Vector<T> y, const auto&... others) {
+        for (int i = 0; i < kLanes<T>; ++i) y[i] = f(y[i], others[i]...);
+        return y;
+      },
+      x, more...);
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,130 @@
+// Drawing classes by their logits.
+#include <cmath>
+#include <limits>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/softmax.h"
+#include "ebb/graph/graph.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/catch.h"
+
+namespace ebb::tests {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using Classes = std::vector<std::int64_t>;
+
+// How often each class was drawn.
+std::vector<double> counts_of(const Tensor& drawn, std::size_t classes) {
+  std::vector<double> counts(classes);
+  for (const std::int64_t c : drawn.to_vector<std::int64_t>())
+    ++counts[static_cast<std::size_t>(c)];
+  return counts;
+}
+
+// Pearson's chi squared of 4 classes stays below 21.1 in all but 1 of 10,000 samples.
+void check_frequencies(const Tensor& drawn, const std::vector<double>& p) {
+  const std::vector<double> counts = counts_of(drawn, p.size());
+  const auto n = static_cast<double>(drawn.elements());
+  double chi_squared = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double expected = n * p[i];
+    chi_squared += (counts[i] - expected) * (counts[i] - expected) / expected;
+  }
+  INFO("chi squared " << chi_squared);
+  CHECK(chi_squared < 21.1);
+}
+
+const std::vector<double> kParts = {0.1, 0.2, 0.3, 0.4};
+constexpr std::int64_t kRows = 20'000;
+
+Tensor rows_of_logits(DType dtype) {
+  return broadcast_to(cast(log(Tensor::from(kParts)), dtype), {kRows, 4});
+}
+
+}  // namespace
+
+TEST_CASE("Classes are drawn as often as softmax says, in every floating dtype") {
+  set_seed(Seed{5});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor drawn = categorical(rows_of_logits(dtype));
+    CHECK(drawn.dtype() == DType::i64);
+    CHECK(drawn.shape() == Shape{kRows});
+    check_frequencies(drawn, kParts);
+  }
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const Tensor logits = rows_of_logits(dtype);
+    const Tensor one = cast(slice(softmax(cast(logits, DType::f64)), 0, 1), DType::f64);
+    check_frequencies(categorical(logits), one.to_vector<double>());
+  }
+}
+
+TEST_CASE("A temperature divides the logits, and 0 takes the likeliest class without a draw") {
+  set_seed(Seed{6});
+  std::vector<double> powers;
+  double total = 0;
+  for (const double p : kParts) total += p * p;
+  for (const double p : kParts) powers.push_back(p * p / total);
+  check_frequencies(categorical(rows_of_logits(DType::f32), 0.5), powers);
+  const Tensor x = Tensor::from({{1.f, 3.f, 3.f}, {5.f, 4.f, 0.f}});
+  set_seed(Seed{7});
+  const auto next = uniform({3}).to_vector<float>();
+  set_seed(Seed{7});
+  CHECK(categorical(x, 0).to_vector<std::int64_t>() == Classes{1, 0});
+  CHECK(uniform({3}).to_vector<float>() == next);
+}
+
+TEST_CASE("The seed repeats what is drawn, and the next draw is another") {
+  const Tensor x = Tensor::zeros({64, 8});
+  set_seed(Seed{8});
+  const auto first = categorical(x).to_vector<std::int64_t>();
+  const auto second = categorical(x).to_vector<std::int64_t>();
+  set_seed(Seed{8});
+  CHECK(categorical(x).to_vector<std::int64_t>() == first);
+  CHECK(first != second);
+}
+
+TEST_CASE("A class of -infinity is never drawn, and one that is alone always") {
+  set_seed(Seed{9});
+  const Tensor x = broadcast_to(Tensor::from({-kInfinity, 0.f, -kInfinity, 0.f}), {1000, 4});
+  const std::vector<double> counts = counts_of(categorical(x), 4);
+  CHECK(counts[0] + counts[2] == 0);
+  CHECK(counts[1] > 400);
+  CHECK(counts[3] > 400);
+  CHECK(categorical(Tensor::from({-kInfinity, -kInfinity, -1e30f})).item<std::int64_t>() == 2);
+  CHECK(categorical(Tensor::from({7.f})).item<std::int64_t>() == 0);
+  CHECK(categorical(Tensor::zeros({0, 4})).shape() == Shape{0});
+  CHECK(categorical(Tensor::zeros({2, 0, 4})).shape() == Shape{2, 0});
+}
+
+TEST_CASE("In a graph classes are drawn anew in each run, under the session's seed") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 4}), drawn = categorical(x);
+  const Tensor logits = rows_of_logits(DType::f32);
+  Session one(graph, {.seed = Seed{1}}), other(graph, {.seed = Seed{1}});
+  const Tensor first = one.run(drawn, {{x, logits}});
+  check_frequencies(first, kParts);
+  CHECK(other.run(drawn, {{x, logits}}).to_vector<std::int64_t>() ==
+        first.to_vector<std::int64_t>());
+  CHECK(one.run(drawn, {{x, logits}}).to_vector<std::int64_t>() != first.to_vector<std::int64_t>());
+}
+
+TEST_CASE("categorical refuses what is no temperature and no logits, by the caller's line") {
+  const Tensor x = Tensor::zeros({2, 3});
+  const auto here = [](int line) { return "categorical.cpp:" + std::to_string(line); };
+  for (const double wrong : {-1.0, static_cast<double>(kInfinity), std::nan("")}) {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(categorical(x, wrong), Error, here(run));
+  }
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(categorical(Tensor::zeros({2, 0})), ShapeError, here(run));
+  CHECK_ERROR(categorical(Tensor::zeros({2}, DType::i32)), ShapeError, here(run + 1));
+  CHECK_ERROR(categorical(Tensor::zeros({})), ShapeError, here(run + 2));
+}
+
+}  // namespace ebb::tests
