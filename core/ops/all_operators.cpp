@@ -56,7 +56,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
       // conv
-      &conv2d_op, &conv2d_input_gradient_op, &conv2d_weight_gradient_op,
+      &conv2d_op, &conv2d_input_gradient_op, &conv2d_weight_gradient_op, &conv_transpose2d_op,
       // pool
       &max_pool_op, &max_pool_select_op, &max_pool_backward_op, &avg_pool_op, &avg_pool_backward_op,
       // attention

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ebb/core/kernels/conv.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -27,8 +28,7 @@ std::int64_t places(const Inference& inference, std::int64_t size, std::int64_t 
   return (padded - reach - 1) / attributes.stride[side] + 1;
 }
 
-// The shape of y.
-Shape convolved(const Inference& inference, const Shape& x, const Shape& weights) {
+void require_geometry(const Inference& inference) {
   const auto& attributes = inference.attribute<ConvAttributes>();
   for (int side = 0; side < 2; ++side) {
     inference.require(attributes.stride[side] >= 1 && attributes.stride[side] <= kMost,
@@ -40,6 +40,22 @@ Shape convolved(const Inference& inference, const Shape& x, const Shape& weights
   }
   inference.require(attributes.groups >= 1 && attributes.groups <= kMost,
                     "takes 1 group or more, below 2^31");
+}
+
+std::string by_groups(std::int64_t groups) {
+  return groups == 1 ? "" : ", divided by " + std::to_string(groups) + " groups";
+}
+
+void require_bias(const Inference& inference, const Shape& y, const char* text) {
+  if (inference.attribute<ConvAttributes>().bias == 0) return;
+  const Shape& bias = inference.inputs[2].shape;
+  inference.require(bias.rank() == 1 && detail::may_equal(bias.dim(0), y.dim(1)), text);
+}
+
+// The shape of y.
+Shape convolved(const Inference& inference, const Shape& x, const Shape& weights) {
+  require_geometry(inference);
+  const auto& attributes = inference.attribute<ConvAttributes>();
   inference.require(x.rank() == 4 && weights.rank() == 4,
                     "takes x [n, in, h, w] and weights [out, in / groups, kh, kw]");
   const std::int64_t in = x.dim(1), out = weights.dim(0), of_group = weights.dim(1);
@@ -50,9 +66,7 @@ Shape convolved(const Inference& inference, const Shape& x, const Shape& weights
     inference.fail("the filters do not make " + std::to_string(attributes.groups) + " groups");
   if (in != kOpen && of_group != kOpen && in / attributes.groups != of_group)
     inference.fail("axis 1 of the weights must be the channels of x" +
-                   (attributes.groups == 1
-                        ? std::string()
-                        : ", divided by " + std::to_string(attributes.groups) + " groups"));
+                   by_groups(attributes.groups));
   return {x.dim(0), out, places(inference, x.dim(2), weights.dim(2), 0),
           places(inference, x.dim(3), weights.dim(3), 1)};
 }
@@ -61,10 +75,48 @@ void infer_conv2d(Inference& inference) {
   detail::require_arithmetic(inference);
   const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
   const Shape y = convolved(inference, x.shape, weights.shape);
-  if (inference.attribute<ConvAttributes>().bias != 0)
-    inference.require(inference.inputs[2].shape.rank() == 1 &&
-                          detail::may_equal(inference.inputs[2].shape.dim(0), y.dim(1)),
-                      "the bias must be [out] for weights [out, in / groups, kh, kw]");
+  require_bias(inference, y, "the bias must be [out] for weights [out, in / groups, kh, kw]");
+  inference.output(x.dtype, y);
+}
+
+// The pixels along a side that a convolution, whose places those of x are, reads.
+std::int64_t pixels(const Inference& inference, std::int64_t size, std::int64_t kernel, int side) {
+  const auto& attributes = inference.attribute<ConvAttributes>();
+  const std::int64_t more = attributes.output_padding[side];
+  inference.require(more >= 0 && more < attributes.stride[side],
+                    "takes an output padding of 0 or more, below the stride or the dilation");
+  inference.require(kernel != 0, "takes a kernel of at least one element");
+  inference.require(size != 0, "takes images of at least one pixel");
+  if (size == kOpen || kernel == kOpen) return kOpen;
+  std::int64_t apart = 0, reach = 0, all = 0;
+  if (__builtin_mul_overflow(attributes.stride[side], size - 1, &apart) ||
+      __builtin_mul_overflow(attributes.dilation[side], kernel - 1, &reach) ||
+      __builtin_add_overflow(apart, reach, &all) || all >= kMaxElements)
+    inference.fail("the result is too large");
+  all += more + 1 - 2 * attributes.padding[side];
+  inference.require(all >= 1, "the padding leaves nothing of the result");
+  return all;
+}
+
+void infer_transpose(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
+  require_geometry(inference);
+  const std::int64_t groups = inference.attribute<ConvAttributes>().groups;
+  inference.require(x.shape.rank() == 4 && weights.shape.rank() == 4,
+                    "takes x [n, in, h, w] and weights [in, out / groups, kh, kw]");
+  const std::int64_t in = x.shape.dim(1), of_group = weights.shape.dim(1);
+  for (const std::int64_t channels : {in, weights.shape.dim(0)})
+    if (channels != kOpen && channels % groups != 0)
+      inference.fail("the channels of x do not make " + std::to_string(groups) + " groups");
+  inference.require(detail::may_equal(in, weights.shape.dim(0)),
+                    "axis 0 of the weights must be the channels of x");
+  std::int64_t out = kOpen;
+  if (of_group != kOpen && __builtin_mul_overflow(of_group, groups, &out))
+    inference.fail("the result is too large");
+  const Shape y{x.shape.dim(0), out, pixels(inference, x.shape.dim(2), weights.shape.dim(2), 0),
+                pixels(inference, x.shape.dim(3), weights.shape.dim(3), 1)};
+  require_bias(inference, y, "the bias must be [out] for weights [in, out / groups, kh, kw]");
   inference.output(x.dtype, y);
 }
 
@@ -80,6 +132,7 @@ void infer_gradient(Inference& inference, std::size_t x, std::size_t weights, st
 ConvAttributes of(Gradient g) {
   ConvAttributes attributes = g.attribute<ConvAttributes>();
   attributes.bias = 0;
+  for (std::int64_t& more : attributes.output_padding) more = 0;  // the shapes have it
   return attributes;
 }
 
@@ -96,41 +149,95 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
 // The gradient of one factor reads the other, that of a bias none.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
-Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions& options) {
+template <class Options>
+ConvAttributes attributes_of(const Options& options, bool bias) {
+  return {.stride = {options.stride.height, options.stride.width},
+          .padding = {options.padding.height, options.padding.width},
+          .dilation = {options.dilation.height, options.dilation.width},
+          .groups = options.groups,
+          .bias = bias};
+}
+
+Tensor apply_conv(const OpDef& op, std::span<const Operand* const> operands,
+                  const ConvAttributes& attributes) {
   InlineVector<Input, 3> inputs;
   for (const Operand* operand : operands) {
-    detail::tensor_of(conv2d_op, *operand);
+    detail::tensor_of(op, *operand);
     inputs.push_back(*operand);
   }
-  const ConvAttributes attributes{.stride = {options.stride.height, options.stride.width},
-                                  .padding = {options.padding.height, options.padding.width},
-                                  .dilation = {options.dilation.height, options.dilation.width},
-                                  .groups = options.groups,
-                                  .bias = operands.size() == 3};
-  return std::move(
-      apply(conv2d_op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
+  return std::move(apply(op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
+}
+
+Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions& options) {
+  return apply_conv(conv2d_op, operands, attributes_of(options, operands.size() == 3));
+}
+
+// An output padding of a stride is what one more row of x gives, of zeros. Nothing is done here
+// about what the shape rule refuses.
+std::int64_t rows_more(std::int64_t& output_padding, std::int64_t stride, std::int64_t dilation) {
+  if (stride < 1 || output_padding < stride || output_padding >= dilation) return 0;
+  const std::int64_t rows = output_padding / stride;
+  output_padding %= stride;
+  return rows;
+}
+
+Tensor apply_transpose(std::span<const Operand* const> operands,
+                       const ConvTranspose2dOptions& options) {
+  ConvAttributes attributes = attributes_of(options, operands.size() == 3);
+  attributes.output_padding[0] = options.output_padding.height;
+  attributes.output_padding[1] = options.output_padding.width;
+  std::int64_t more[2];
+  for (int side = 0; side < 2; ++side)
+    more[side] = rows_more(attributes.output_padding[side], attributes.stride[side],
+                           attributes.dilation[side]);
+  const Operand& x = *operands[0];
+  if ((more[0] == 0 && more[1] == 0) || detail::tensor_of(conv_transpose2d_op, x).rank() != 4)
+    return apply_conv(conv_transpose2d_op, operands, attributes);
+  Tensor with_more = pad(x, {{}, {}, {0, more[0]}, {0, more[1]}});
+  const Operand padded{std::move(with_more), x.site()};
+  InlineVector<const Operand*, 3> all(operands.begin(), operands.end());
+  all[0] = &padded;
+  return apply_conv(conv_transpose2d_op, {all.data(), all.size()}, attributes);
 }
 
 // What is one-dimensional as images of height 1.
-Operand as_rows(const Operand& x, Tensor& rows, const char* what) {
-  const Tensor& tensor = detail::tensor_of(conv2d_op, x);
-  if (tensor.rank() != 3) detail::fail(conv2d_op, what, tensor, x.site());
+Operand as_rows(const OpDef& op, const Operand& x, Tensor& rows, const char* what) {
+  const Tensor& tensor = detail::tensor_of(op, x);
+  if (tensor.rank() != 3) detail::fail(op, what, tensor, x.site());
   rows = unsqueeze(x, 2);
   return {std::move(rows), x.site()};
 }
 
 Tensor apply_rows(const Operand& x, const Operand& weights, const Operand* bias,
                   const Conv1dOptions& options) {
+  const OpDef& op = conv2d_op;
   Tensor of_x, of_weights;
-  const Operand rows = as_rows(x, of_x, "conv1d takes x [n, in, length]"),
+  const Operand rows = as_rows(op, x, of_x, "conv1d takes x [n, in, length]"),
                 kernels =
-                    as_rows(weights, of_weights, "conv1d takes weights [out, in / groups, k]");
+                    as_rows(op, weights, of_weights, "conv1d takes weights [out, in / groups, k]");
   const Conv2dOptions of_rows{.stride = {1, options.stride},
                               .padding = {0, options.padding},
                               .dilation = {1, options.dilation},
                               .groups = options.groups};
   Tensor y =
       bias == nullptr ? conv2d(rows, kernels, of_rows) : conv2d(rows, kernels, *bias, of_rows);
+  return squeeze({std::move(y), x.site()}, {2});
+}
+
+Tensor apply_rows(const Operand& x, const Operand& weights, const Operand* bias,
+                  const ConvTranspose1dOptions& options) {
+  const OpDef& op = conv_transpose2d_op;
+  Tensor of_x, of_weights;
+  const Operand rows = as_rows(op, x, of_x, "conv_transpose1d takes x [n, in, length]"),
+                kernels = as_rows(op, weights, of_weights,
+                                  "conv_transpose1d takes weights [in, out / groups, k]");
+  const ConvTranspose2dOptions of_rows{.stride = {1, options.stride},
+                                       .padding = {0, options.padding},
+                                       .output_padding = {0, options.output_padding},
+                                       .dilation = {1, options.dilation},
+                                       .groups = options.groups};
+  Tensor y = bias == nullptr ? conv_transpose2d(rows, kernels, of_rows)
+                             : conv_transpose2d(rows, kernels, *bias, of_rows);
   return squeeze({std::move(y), x.site()}, {2});
 }
 
@@ -151,6 +258,26 @@ Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
   return apply_rows(x, weights, &bias, options);
 }
 Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options) {
+  return apply_rows(x, weights, nullptr, options);
+}
+
+Tensor conv_transpose2d(const Operand& x, const Operand& weights, const Operand& bias,
+                        const ConvTranspose2dOptions& options) {
+  const Operand* const operands[] = {&x, &weights, &bias};
+  return apply_transpose(operands, options);
+}
+Tensor conv_transpose2d(const Operand& x, const Operand& weights,
+                        const ConvTranspose2dOptions& options) {
+  const Operand* const operands[] = {&x, &weights};
+  return apply_transpose(operands, options);
+}
+
+Tensor conv_transpose1d(const Operand& x, const Operand& weights, const Operand& bias,
+                        const ConvTranspose1dOptions& options) {
+  return apply_rows(x, weights, &bias, options);
+}
+Tensor conv_transpose1d(const Operand& x, const Operand& weights,
+                        const ConvTranspose1dOptions& options) {
   return apply_rows(x, weights, nullptr, options);
 }
 
@@ -197,5 +324,19 @@ constinit const OpDef conv2d_weight_gradient_op{
     .shape_only = bit(2),
     .cpu = {cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory},
     .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
+
+constinit const OpDef conv_transpose2d_op{
+    .name = "conv_transpose2d",
+    .infer = infer_transpose,
+    .gradient = [](Gradient g) -> Tensors {
+      Tensors all(static_cast<std::size_t>(g.inputs()));
+      if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
+      if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
+      if (g.inputs() == 3 && g.wants(2)) all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
+      return all;
+    },
+    .keeps_input = other_factor,
+    .cpu = {cpu::conv_transpose2d, cpu::conv_transpose2d_memory},
+    .cuda = {cuda::conv_transpose2d}};
 
 }  // namespace ebb

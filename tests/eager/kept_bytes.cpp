@@ -54,6 +54,10 @@ struct Case {
 const Case kCases[] = {
     {"conv2d", kMatrix,
      [](const Inputs& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
+    {"conv_transpose2d", kMatrix,
+     [](const Inputs& in) {
+       return conv_transpose2d(in.images, in.kernels, in.channels, {.padding = 1});
+     }},
     // No indices, of which PyTorch has 8 bytes for each place.
     {"max_pool2d", kMatrix / 4, [](const Inputs& in) { return max_pool2d(in.images); }},
     {"avg_pool2d", kMatrix / 4, [](const Inputs& in) { return avg_pool2d(in.images); }},
