@@ -109,6 +109,7 @@ const Case kCases[] = {
     {"sort", 3 * kMatrix, [](const Inputs& in) { return sort(in.x); }},
     {"topk", 3 * kMatrix / 16, [](const Inputs& in) { return topk(in.x, 4).values; }},
     {"cumsum", kMatrix, [](const Inputs& in) { return cumsum(in.x, 1); }},
+    {"cumprod", kMatrix, [](const Inputs& in) { return cumprod(in.x, 1); }},
     {"max", kRow, [](const Inputs& in) { return max(in.x, 1); }},
     {"variance", kRow, [](const Inputs& in) { return variance(in.x, 1); }},
     {"logsumexp", kRow, [](const Inputs& in) { return logsumexp(in.x, 1); }},
