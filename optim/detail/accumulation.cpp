@@ -235,6 +235,7 @@ Tensor flush_accumulated(const AccumulatedGroups& of, const AccumulatorOptions& 
   }
   const Tensor applied =
       std::ranges::find_if(parts, [](const Part& part) { return part.step.size() > 0; })->counted;
+  for (Part& part : parts) part.step.begin_writing();
   const std::vector<Tensor> updates = commit_and_clear(parts);
   return applied.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
