@@ -1,11 +1,41 @@
 #include "ebb/models/conv.h"
 
+#include <algorithm>
+
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/parameters/declaring.h"
 #include "ebb/models/detail/rectifier.h"
 #include "ebb/models/detail/sizes.h"
 
 namespace ebb::models {
+namespace {
+
+template <class Options>
+void require_sizes(const char* layer, std::int64_t in, std::int64_t out, const Options& options) {
+  require_size(layer, "in", in);
+  require_size(layer, "out", out);
+  require_size(layer, "groups", options.groups);
+  require_size(layer, "kernel height", options.kernel.height);
+  require_size(layer, "kernel width", options.kernel.width);
+  if (in % options.groups != 0 || out % options.groups != 0)
+    throw Error(ebb::detail::message(layer,
+                                     std::to_string(in) + " and " + std::to_string(out) +
+                                         " channels do not make " + std::to_string(options.groups) +
+                                         " groups",
+                                     ebb::detail::entry()));
+}
+
+void require_countable(const char* layer, const Shape& shape) {
+  if (!shape.is_countable())
+    throw Error(ebb::detail::message(layer, ebb::detail::too_large(shape), ebb::detail::entry()));
+}
+
+Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t fan_out) {
+  return is_rectifier(activation) ? initializers::he_normal(fan_in)
+                                  : initializers::glorot_uniform(fan_in, fan_out);
+}
+
+}  // namespace
 
 Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
                const Conv2dOptions& options, CallSite site)
@@ -15,32 +45,45 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
                .groups = options.groups},
       activation_(options.activation) {
   const ebb::detail::Declaring at(parameters, site);
-  require_size("conv2d", "in", in);
-  require_size("conv2d", "out", out);
-  require_size("conv2d", "groups", options.groups);
-  require_size("conv2d", "kernel height", options.kernel.height);
-  require_size("conv2d", "kernel width", options.kernel.width);
-  if (in % options.groups != 0 || out % options.groups != 0)
-    throw Error(ebb::detail::message("conv2d",
-                                     std::to_string(in) + " and " + std::to_string(out) +
-                                         " channels do not make " + std::to_string(options.groups) +
-                                         " groups",
-                                     site));
+  require_sizes("conv2d", in, out, options);
   const Shape shape{out, in / options.groups, options.kernel.height, options.kernel.width};
-  if (!shape.is_countable())
-    throw Error(ebb::detail::message("conv2d", ebb::detail::too_large(shape), site));
-  const std::int64_t taps = shape[2] * shape[3], fan_in = shape[1] * taps;
-  weight_ =
-      parameters.declare("weight", shape,
-                         is_rectifier(activation_)
-                             ? initializers::he_normal(fan_in)
-                             : initializers::glorot_uniform(fan_in, out / options.groups * taps));
+  require_countable("conv2d", shape);
+  const std::int64_t taps = shape[2] * shape[3];
+  weight_ = parameters.declare(
+      "weight", shape, initializer(activation_, shape[1] * taps, out / options.groups * taps));
   if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
 }
 
 Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {
   Tensor y = bias_.defined() ? conv2d({x, site}, weight_, bias_, options_)
                              : conv2d({x, site}, weight_, options_);
+  return ebb::detail::activate({std::move(y), site}, activation_);
+}
+
+ConvTranspose2d::ConvTranspose2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
+                                 const ConvTranspose2dOptions& options, CallSite site)
+    : options_{.stride = options.stride,
+               .padding = options.padding,
+               .output_padding = options.output_padding,
+               .dilation = options.dilation,
+               .groups = options.groups},
+      activation_(options.activation) {
+  const ebb::detail::Declaring at(parameters, site);
+  require_sizes("conv_transpose2d", in, out, options);
+  const Shape shape{in, out / options.groups, options.kernel.height, options.kernel.width};
+  require_countable("conv_transpose2d", shape);
+  const std::int64_t taps = shape[2] * shape[3];
+  // A stride spreads what the taps give over that many elements.
+  std::int64_t fan_in = in / options.groups * taps;
+  for (const std::int64_t stride : {options.stride.height, options.stride.width})
+    fan_in = std::max<std::int64_t>(1, fan_in / std::max<std::int64_t>(1, stride));
+  weight_ = parameters.declare("weight", shape, initializer(activation_, fan_in, shape[1] * taps));
+  if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
+}
+
+Tensor ConvTranspose2d::operator()(const Tensor& x, CallSite site) const {
+  Tensor y = bias_.defined() ? conv_transpose2d({x, site}, weight_, bias_, options_)
+                             : conv_transpose2d({x, site}, weight_, options_);
   return ebb::detail::activate({std::move(y), site}, activation_);
 }
 

@@ -40,4 +40,35 @@ class Conv2d {
   Activation activation_;
 };
 
+struct ConvTranspose2dOptions {
+  Size2d kernel = 3;
+  Size2d stride = 1;
+  Size2d padding = 0;
+  Size2d output_padding = 0;
+  Size2d dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  Activation activation = Activation::none;
+};
+
+// activation(conv_transpose2d(x, w) + b). Parameters "weight" [in, out / groups, kernel height,
+// kernel width] and "bias" [out], unless the options leave that out, which start as Dense's do:
+// what an element goes into is out / groups times the kernel's, what goes into an element in /
+// groups times the kernel's over the strides.
+class ConvTranspose2d {
+ public:
+  // Throws Error as Conv2d does.
+  ConvTranspose2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
+                  const ConvTranspose2dOptions& options = {}, CallSite site = CallSite::here());
+
+  // x [n, in, h, w] to [n, out, oh, ow] (sizes at ebb::conv_transpose2d), of the parameters' dtype.
+  // Throws ShapeError.
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
+
+ private:
+  Tensor weight_, bias_;
+  ebb::ConvTranspose2dOptions options_;
+  Activation activation_;
+};
+
 }  // namespace ebb::models

@@ -5,7 +5,7 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/random/random.h"
-#include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/optim/detail/accumulation.h"
 #include "ebb/optim/detail/optimizer_step.h"
 
 namespace ebb::optim {
@@ -22,8 +22,7 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
     if (targets.empty()) continue;
     for (const std::size_t target : targets) {
       const Parameters::Entry& entry = parameters.entries()[target];
-      if (!seen.insert(entry.tensor.impl()->node.get()).second)
-        fail("minimize", "'" + entry.name + "' is in two groups");
+      require_unseen(entry, seen);
       inputs.push_back(entry.tensor);
     }
     steps.emplace_back(optimizer, parameters, std::move(targets));
@@ -42,6 +41,24 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
   for (std::size_t i = 0; i < steps.size(); ++i)
     for (Tensor& update : steps[i].commit(of_each[i])) updates.push_back(std::move(update));
   return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
+}
+
+GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,
+                                   const AccumulatorOptions& options, CallSite site)
+    : groups_(std::move(groups)), options_(options) {
+  const ebb::detail::CallSiteScope at(site);
+  if (groups_.empty()) fail("accumulator", "takes one group of parameters or more");
+  require_options(options);
+}
+
+Tensor GroupAccumulator::minimize(const Tensor& loss, const Tensor& samples, CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  return accumulate(loss, {groups_, "parameter of the groups"}, options_, samples);
+}
+
+Tensor GroupAccumulator::flush(CallSite site) const {
+  const ebb::detail::CallScope at(site);
+  return flush_accumulated({groups_, "parameter of the groups"}, options_);
 }
 
 }  // namespace ebb::optim

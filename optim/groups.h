@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "ebb/optim/accumulator.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -23,5 +24,34 @@ struct ParameterGroup {
 // nothing in one of them, or for a parameter in two of them; and as Optimizer::minimize.
 Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups,
                 CallSite site = CallSite::here());
+
+// Accumulator with several optimizers and one backward pass for each micro-batch:
+//
+//   const optim::GroupAccumulator accumulate(
+//       {{params.scope("encoder"), optim::Sgd({.learning_rate = 1e-3})},
+//        {params.scope("head"), optim::AdamW()}},
+//       {.samples = 512});
+//   Tensor micro_step = accumulate.minimize(loss, rows(y));
+//
+// Sums, counts and slots are those of an Accumulator of each optimizer on its part: one set of
+// gradients, and two numbers for each group.
+class GroupAccumulator {
+ public:
+  // Throws Error for no group, and for an option out of range.
+  explicit GroupAccumulator(std::vector<ParameterGroup> groups,
+                            const AccumulatorOptions& options = {},
+                            CallSite site = CallSite::here());
+
+  // Accumulator::minimize with the groups as minimize() above takes them. A group that is frozen
+  // counts samples with the others; what it has accumulated before is dropped with their batch.
+  Tensor minimize(const Tensor& loss, const Tensor& samples,
+                  CallSite site = CallSite::here()) const;
+  // Accumulator::flush of all groups; returns the count of samples of the first that is trained.
+  Tensor flush(CallSite site = CallSite::here()) const;
+
+ private:
+  std::vector<ParameterGroup> groups_;
+  AccumulatorOptions options_;
+};
 
 }  // namespace ebb::optim

@@ -9,7 +9,8 @@ struct ConvAttributes {
   std::int64_t padding[2] = {0, 0};
   std::int64_t dilation[2] = {1, 1};
   std::int64_t groups = 1;
-  std::int64_t bias = 0;  // whether there is an input 2, the bias
+  std::int64_t bias = 0;                    // whether there is an input 2, the bias
+  std::int64_t output_padding[2] = {0, 0};  // of conv_transpose2d
 };
 
 // The sizes of y [images, filters, out_height, out_width] = x [images, channels, height, width] *
@@ -55,19 +56,22 @@ struct ConvLayout {
 //   conv2d: x, weights, bias (optional)
 //   conv2d_input_gradient: dy, weights, x
 //   conv2d_weight_gradient: x, dy, weights
+// conv_transpose2d takes x, weights and a bias (optional). It is the input gradient of the
+// convolution whose result is its x, the bias added.
 // Floating. On the CPU in matrix products of a tile of the places at once, whose pixels are copied
 // into workspace first (im2col): for at most 16 threads, 64 Ki elements or 16 places each. The
 // gradient of the weights is summed in up to 8 parts of their size beside that, however many images
 // there are; f16 and bf16 take float copies of their operands as well. On a GPU nothing is copied;
 // the gradient of the weights takes up to 4 MiB (8 of f64).
 namespace cpu {
-KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient;
+KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;
 MemoryNeeds conv2d_memory(const MemoryQuery&);
 MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery&);
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery&);
+MemoryNeeds conv_transpose2d_memory(const MemoryQuery&);
 }  // namespace cpu
 namespace cuda {
-KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient;
+KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery&);
 }  // namespace cuda
 }  // namespace ebb

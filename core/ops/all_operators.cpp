@@ -56,7 +56,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
       // conv
-      &conv2d_op, &conv2d_input_gradient_op, &conv2d_weight_gradient_op,
+      &conv2d_op, &conv2d_input_gradient_op, &conv2d_weight_gradient_op, &conv_transpose2d_op,
       // pool
       &max_pool_op, &max_pool_select_op, &max_pool_backward_op, &avg_pool_op, &avg_pool_backward_op,
       // attention
@@ -83,7 +83,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // index
       &index_select_op, &index_select_backward_op, &gather_op, &gather_backward_op, &one_hot_op,
       // order, scan
-      &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op,
+      &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op, &cumprod_op,
       // statistics
       &variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op, &prod_op,
       // sequence

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ebb/core/kernels/conv.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -30,8 +31,7 @@ std::int64_t places(const Inference& inference, std::int64_t size, std::int64_t 
   return (padded - reach - 1) / attributes.stride[side] + 1;
 }
 
-// The shape of y.
-Shape convolved(const Inference& inference, const Shape& x, const Shape& weights) {
+void require_geometry(const Inference& inference) {
   const auto& attributes = inference.attribute<ConvAttributes>();
   for (int side = 0; side < 2; ++side) {
     inference.require(attributes.stride[side] >= 1 && attributes.stride[side] <= kMost,
@@ -43,6 +43,24 @@ Shape convolved(const Inference& inference, const Shape& x, const Shape& weights
   }
   inference.require(attributes.groups >= 1 && attributes.groups <= kMost,
                     "takes 1 group or more, below 2^31");
+}
+
+std::string by_groups(std::int64_t groups) {
+  return groups == 1 ? "" : ", divided by " + std::to_string(groups) + " groups";
+}
+
+// layout: that of the weights.
+void require_bias(const Inference& inference, const Shape& y, const char* layout) {
+  if (inference.attribute<ConvAttributes>().bias == 0) return;
+  const Shape& bias = inference.inputs[2].shape;
+  if (bias.rank() != 1 || !detail::may_equal(bias.dim(0), y.dim(1)))
+    inference.fail(std::string("the bias must be [out] for weights ") + layout);
+}
+
+// The shape of y.
+Shape convolved(const Inference& inference, const Shape& x, const Shape& weights) {
+  require_geometry(inference);
+  const auto& attributes = inference.attribute<ConvAttributes>();
   inference.require(x.rank() == 4 && weights.rank() == 4,
                     "takes x [n, in, h, w] and weights [out, in / groups, kh, kw]");
   const std::int64_t in = x.dim(1), out = weights.dim(0), of_group = weights.dim(1);
@@ -53,26 +71,62 @@ Shape convolved(const Inference& inference, const Shape& x, const Shape& weights
     inference.fail("the filters do not make " + std::to_string(attributes.groups) + " groups");
   if (in != kOpen && of_group != kOpen && in / attributes.groups != of_group)
     inference.fail("axis 1 of the weights must be the channels of x" +
-                   (attributes.groups == 1
-                        ? std::string()
-                        : ", divided by " + std::to_string(attributes.groups) + " groups"));
+                   by_groups(attributes.groups));
   return {x.dim(0), out, places(inference, x.dim(2), weights.dim(2), 0),
           places(inference, x.dim(3), weights.dim(3), 1)};
-}
-
-void require_bias(const Inference& inference, const Shape& y) {
-  if (inference.attribute<ConvAttributes>().bias == 0) return;
-  const Shape &bias = inference.inputs[2].shape, &weights = inference.inputs[1].shape;
-  if (bias.rank() != 1 || !detail::may_equal(bias.dim(0), y.dim(1)))
-    inference.fail("the bias must be [out] for weights [out, in / groups, " +
-                   std::string(weights.rank() == 3 ? "k]" : "kh, kw]"));
 }
 
 void infer_conv2d(Inference& inference) {
   detail::require_arithmetic(inference);
   const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
   const Shape y = convolved(inference, x.shape, weights.shape);
-  require_bias(inference, y);
+  require_bias(inference, y, "[out, in / groups, kh, kw]");
+  inference.output(x.dtype, y);
+}
+
+// The pixels along a side that a convolution, whose places those of x are, reads.
+std::int64_t pixels(const Inference& inference, std::int64_t size, std::int64_t kernel, int side) {
+  const auto& attributes = inference.attribute<ConvAttributes>();
+  const std::int64_t more = attributes.output_padding[side];
+  inference.require(more >= 0 && more < attributes.stride[side],
+                    "takes an output padding of 0 or more, below the stride or the dilation");
+  inference.require(kernel != 0, "takes a kernel of at least one element");
+  inference.require(size != 0, "takes images of at least one pixel");
+  if (size == kOpen || kernel == kOpen) return kOpen;
+  std::int64_t apart = 0, reach = 0, all = 0;
+  if (__builtin_mul_overflow(attributes.stride[side], size - 1, &apart) ||
+      __builtin_mul_overflow(attributes.dilation[side], kernel - 1, &reach) ||
+      __builtin_add_overflow(apart, reach, &all) || all >= kMaxElements)
+    inference.fail("the result is too large");
+  all += more + 1 - 2 * attributes.padding[side];
+  inference.require(all >= 1, "the padding leaves nothing of the result");
+  return all;
+}
+
+// The shape of y of a transposed convolution.
+Shape transposed(const Inference& inference, const Shape& x, const Shape& weights) {
+  require_geometry(inference);
+  const std::int64_t groups = inference.attribute<ConvAttributes>().groups;
+  inference.require(x.rank() == 4 && weights.rank() == 4,
+                    "takes x [n, in, h, w] and weights [in, out / groups, kh, kw]");
+  const std::int64_t in = x.dim(1), of_group = weights.dim(1);
+  for (const std::int64_t channels : {in, weights.dim(0)})
+    if (channels != kOpen && channels % groups != 0)
+      inference.fail("the channels of x do not make " + std::to_string(groups) + " groups");
+  inference.require(detail::may_equal(in, weights.dim(0)),
+                    "axis 0 of the weights must be the channels of x");
+  std::int64_t out = kOpen;
+  if (of_group != kOpen && __builtin_mul_overflow(of_group, groups, &out))
+    inference.fail("the result is too large");
+  return {x.dim(0), out, pixels(inference, x.dim(2), weights.dim(2), 0),
+          pixels(inference, x.dim(3), weights.dim(3), 1)};
+}
+
+void infer_transpose(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Spec &x = inference.inputs[0], &weights = inference.inputs[1];
+  const Shape y = transposed(inference, x.shape, weights.shape);
+  require_bias(inference, y, "[in, out / groups, kh, kw]");
   inference.output(x.dtype, y);
 }
 
@@ -88,6 +142,7 @@ void infer_gradient(Inference& inference, std::size_t x, std::size_t weights, st
 ConvAttributes of(Gradient g) {
   ConvAttributes attributes = g.attribute<ConvAttributes>();
   attributes.bias = 0;
+  for (std::int64_t& more : attributes.output_padding) more = 0;  // the shapes have it
   return attributes;
 }
 
@@ -112,15 +167,61 @@ ConvAttributes attributes_of(const Conv2dOptions& options, bool bias) {
 // The gradient of one factor reads the other, that of a bias none.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
-Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions& options) {
+template <class Options>
+ConvAttributes attributes_of(const Options& options, bool bias) {
+  return {.stride = {options.stride.height, options.stride.width},
+          .padding = {options.padding.height, options.padding.width},
+          .dilation = {options.dilation.height, options.dilation.width},
+          .groups = options.groups,
+          .bias = bias};
+}
+
+Tensor apply_conv(const OpDef& op, std::span<const Operand* const> operands,
+                  const ConvAttributes& attributes) {
   InlineVector<Input, 3> inputs;
   for (const Operand* operand : operands) {
-    detail::tensor_of(conv2d_op, *operand);
+    detail::tensor_of(op, *operand);
     inputs.push_back(*operand);
   }
-  const ConvAttributes attributes = attributes_of(options, operands.size() == 3);
-  return std::move(
-      apply(conv2d_op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
+  return std::move(apply(op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
+}
+
+Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions& options) {
+  return apply_conv(conv2d_op, operands, attributes_of(options, operands.size() == 3));
+}
+
+// An output padding of a stride is what one more row of x gives, of zeros. Nothing is done here
+// about what the shape rule refuses.
+std::int64_t rows_more(std::int64_t& output_padding, std::int64_t stride, std::int64_t dilation) {
+  if (stride < 1 || output_padding < stride || output_padding >= dilation) return 0;
+  const std::int64_t rows = output_padding / stride;
+  output_padding %= stride;
+  return rows;
+}
+
+ConvAttributes transpose_attributes(const ConvTranspose2dOptions& options, bool bias) {
+  ConvAttributes attributes = attributes_of(options, bias);
+  attributes.output_padding[0] = options.output_padding.height;
+  attributes.output_padding[1] = options.output_padding.width;
+  return attributes;
+}
+
+Tensor apply_transpose(std::span<const Operand* const> operands,
+                       const ConvTranspose2dOptions& options) {
+  const detail::CalledScope called(conv_transpose2d_op.name);
+  ConvAttributes attributes = transpose_attributes(options, operands.size() == 3);
+  std::int64_t more[2];
+  for (int side = 0; side < 2; ++side)
+    more[side] = rows_more(attributes.output_padding[side], attributes.stride[side],
+                           attributes.dilation[side]);
+  const Operand& x = *operands[0];
+  if ((more[0] == 0 && more[1] == 0) || detail::tensor_of(conv_transpose2d_op, x).rank() != 4)
+    return apply_conv(conv_transpose2d_op, operands, attributes);
+  Tensor with_more = pad(x, {{}, {}, {0, more[0]}, {0, more[1]}});
+  const Operand padded{std::move(with_more), x.site()};
+  InlineVector<const Operand*, 3> all(operands.begin(), operands.end());
+  all[0] = &padded;
+  return apply_conv(conv_transpose2d_op, {all.data(), all.size()}, attributes);
 }
 
 // What is one-dimensional as images of height 1.
@@ -131,24 +232,58 @@ void infer_conv1d(Inference& inference) {
   const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
   inference.require(x.rank() == 3 && weights.rank() == 3,
                     "takes x [n, in, length] and weights [out, in / groups, k]");
-  require_bias(inference, convolved(inference, as_images(x), as_images(weights)));
+  require_bias(inference, convolved(inference, as_images(x), as_images(weights)),
+               "[out, in / groups, k]");
 }
 constexpr OpDef conv1d_function{.name = "conv1d", .infer = infer_conv1d};
 
-Tensor apply_rows(std::span<const Operand* const> operands, const Conv1dOptions& options) {
-  const detail::CalledScope called(conv1d_function.name);
+void infer_transpose1d(Inference& inference) {
+  detail::require_arithmetic(inference);
+  const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
+  inference.require(x.rank() == 3 && weights.rank() == 3,
+                    "takes x [n, in, length] and weights [in, out / groups, k]");
+  require_bias(inference, transposed(inference, as_images(x), as_images(weights)),
+               "[in, out / groups, k]");
+}
+constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = infer_transpose1d};
+
+// The operands checked as what they are, then as images of height 1.
+template <class Apply>
+Tensor apply_rows(const OpDef& function, std::span<const Operand* const> operands,
+                  const ConvAttributes& attributes, Apply apply_images) {
+  const detail::CalledScope called(function.name);
   const CallSite site = operands[0]->site();
+  detail::check(function, operands, attributes, site);
+  const Operand rows{unsqueeze(*operands[0], 2), site}, kernels{unsqueeze(*operands[1], 2), site};
+  InlineVector<const Operand*, 3> images(operands.begin(), operands.end());
+  images[0] = &rows;
+  images[1] = &kernels;
+  return squeeze(
+      {apply_images(std::span<const Operand* const>(images.data(), images.size())), site}, {2});
+}
+
+Tensor apply_conv1d(std::span<const Operand* const> operands, const Conv1dOptions& options) {
   const Conv2dOptions of_rows{.stride = {1, options.stride},
                               .padding = {0, options.padding},
                               .dilation = {1, options.dilation},
                               .groups = options.groups};
-  const ConvAttributes attributes = attributes_of(of_rows, operands.size() == 3);
-  detail::check(conv1d_function, operands, attributes, site);
-  Tensor rows = unsqueeze(*operands[0], 2), kernels = unsqueeze(*operands[1], 2);
-  InlineVector<Input, 3> inputs{std::move(rows), std::move(kernels)};
-  if (operands.size() == 3) inputs.push_back(*operands[2]);
-  Tensor y = std::move(apply(conv2d_op, {inputs.data(), inputs.size()}, attributes, site)[0]);
-  return squeeze({std::move(y), site}, {2});
+  return apply_rows(
+      conv1d_function, operands, attributes_of(of_rows, operands.size() == 3),
+      [&](std::span<const Operand* const> images) { return apply_conv(images, of_rows); });
+}
+
+Tensor apply_transpose1d(std::span<const Operand* const> operands,
+                         const ConvTranspose1dOptions& options) {
+  const ConvTranspose2dOptions of_rows{.stride = {1, options.stride},
+                                       .padding = {0, options.padding},
+                                       .output_padding = {0, options.output_padding},
+                                       .dilation = {1, options.dilation},
+                                       .groups = options.groups};
+  ConvAttributes checked = transpose_attributes(of_rows, operands.size() == 3);
+  rows_more(checked.output_padding[1], options.stride, options.dilation);
+  return apply_rows(
+      transpose1d_function, operands, checked,
+      [&](std::span<const Operand* const> images) { return apply_transpose(images, of_rows); });
 }
 
 }  // namespace
@@ -166,11 +301,33 @@ Tensor conv2d(const Operand& x, const Operand& weights, const Conv2dOptions& opt
 Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv1dOptions& options) {
   const Operand* const operands[] = {&x, &weights, &bias};
-  return apply_rows(operands, options);
+  return apply_conv1d(operands, options);
 }
 Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options) {
   const Operand* const operands[] = {&x, &weights};
-  return apply_rows(operands, options);
+  return apply_conv1d(operands, options);
+}
+
+Tensor conv_transpose2d(const Operand& x, const Operand& weights, const Operand& bias,
+                        const ConvTranspose2dOptions& options) {
+  const Operand* const operands[] = {&x, &weights, &bias};
+  return apply_transpose(operands, options);
+}
+Tensor conv_transpose2d(const Operand& x, const Operand& weights,
+                        const ConvTranspose2dOptions& options) {
+  const Operand* const operands[] = {&x, &weights};
+  return apply_transpose(operands, options);
+}
+
+Tensor conv_transpose1d(const Operand& x, const Operand& weights, const Operand& bias,
+                        const ConvTranspose1dOptions& options) {
+  const Operand* const operands[] = {&x, &weights, &bias};
+  return apply_transpose1d(operands, options);
+}
+Tensor conv_transpose1d(const Operand& x, const Operand& weights,
+                        const ConvTranspose1dOptions& options) {
+  const Operand* const operands[] = {&x, &weights};
+  return apply_transpose1d(operands, options);
 }
 
 constinit const OpDef conv2d_op{.name = "conv2d",
@@ -216,5 +373,19 @@ constinit const OpDef conv2d_weight_gradient_op{
     .shape_only = bit(2),
     .cpu = {cpu::conv2d_weight_gradient, cpu::conv2d_weight_gradient_memory},
     .cuda = {.run = cuda::conv2d_weight_gradient, .memory = cuda::conv2d_weight_gradient_memory}};
+
+constinit const OpDef conv_transpose2d_op{
+    .name = "conv_transpose2d",
+    .infer = infer_transpose,
+    .gradient = [](Gradient g) -> Tensors {
+      Tensors all(static_cast<std::size_t>(g.inputs()));
+      if (g.wants(0)) all[0] = convolution(g.dy(), g.x(1), g);
+      if (g.wants(1)) all[1] = weight_gradient(g.dy(), g.x(0), g.x(1), g);
+      if (g.inputs() == 3 && g.wants(2)) all[2] = sum(g.dy(), {.axes = {0, 2, 3}});
+      return all;
+    },
+    .keeps_input = other_factor,
+    .cpu = {cpu::conv_transpose2d, cpu::conv_transpose2d_memory},
+    .cuda = {cuda::conv_transpose2d}};
 
 }  // namespace ebb

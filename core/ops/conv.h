@@ -36,7 +36,46 @@ Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv1dOptions& options = {});
 Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options = {});
 
-// The gradients of conv2d are each other's: all of its derivatives are of these three.
-extern const OpDef conv2d_op, conv2d_input_gradient_op, conv2d_weight_gradient_op;
+struct ConvTranspose2dOptions {
+  Size2d stride = 1;
+  Size2d padding = 0;         // taken off y on both sides
+  Size2d output_padding = 0;  // more of y, below and on the right
+  Size2d dilation = 1;
+  std::int64_t groups = 1;
+};
+
+// The transpose of conv2d, what takes its y back to the size of its x and is its gradient: images
+// x [n, in, h, w], weights [in, out / groups, kh, kw], a bias [out] added; y [n, out, oh, ow], of
+// their dtype, floating. Each element of x adds the filters of its channel, times itself, to y:
+//   y[n, o, i stride - padding + a dilation, j ..] = bias[o] + sum over c, i, a, j, b of
+//                                                    x[n, c, i, j] weights[c, o, a, b],
+//   oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1, ow likewise.
+// The channels of group g meet the outputs of group g alone. Names and layout are PyTorch's.
+// output_padding must lie below the stride or the dilation; from the stride on, x is padded first.
+// Throws ShapeError, for images without a pixel and a padding that leaves none of y too.
+Tensor conv_transpose2d(const Operand& x, const Operand& weights, const Operand& bias,
+                        const ConvTranspose2dOptions& options = {});
+Tensor conv_transpose2d(const Operand& x, const Operand& weights,
+                        const ConvTranspose2dOptions& options = {});
+
+struct ConvTranspose1dOptions {
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t output_padding = 0;
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;
+};
+
+// conv_transpose2d of height 1: x [n, in, length], weights [in, out / groups, k]; y [n, out,
+// places].
+Tensor conv_transpose1d(const Operand& x, const Operand& weights, const Operand& bias,
+                        const ConvTranspose1dOptions& options = {});
+Tensor conv_transpose1d(const Operand& x, const Operand& weights,
+                        const ConvTranspose1dOptions& options = {});
+
+// The gradients of conv2d are each other's, and those of its transpose are two of them: all
+// derivatives are of the first three.
+extern const OpDef conv2d_op, conv2d_input_gradient_op, conv2d_weight_gradient_op,
+    conv_transpose2d_op;
 
 }  // namespace ebb

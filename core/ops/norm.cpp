@@ -295,13 +295,16 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                    x.tensor(), site);
   const Input inputs[] = {x, scale, shift};
   Tensors all = apply(op, inputs, attributes, site);
-  const auto updated = [&](const Tensor& running, int of_batch) {
+  const auto entered = [&](const Tensor& running, int of_batch) {
     const Tensor now = apply_one(detach_op, {all[static_cast<std::size_t>(of_batch)]}, {}, site);
-    return assign({running, site}, Operand(Operand(running, site) * (1 - options.momentum), site) +
-                                       Operand(Operand(now, site) * options.momentum, site));
+    return Operand(Operand(running, site) * (1 - options.momentum), site) +
+           Operand(Operand(now, site) * options.momentum, site);
   };
-  const Tensor updates[] = {updated(running_mean, kBatchMean),
-                            updated(running_variance, kBatchVariance)};
+  // Both have their memory before either is written.
+  const Tensor mean = entered(running_mean, kBatchMean),
+               variance = entered(running_variance, kBatchVariance);
+  const Tensor updates[] = {assign({running_mean, site}, {mean, site}),
+                            assign({running_variance, site}, {variance, site})};
   return detail::with_updates(all[0], updates, site);
 }
 

@@ -155,6 +155,12 @@ void scatter(const ConvLayout& of, const T* tile, std::int64_t channels, std::in
            });
 }
 
+template <class T>
+void add_bias(const T* bias, std::int64_t rows, std::int64_t columns, T* y, std::int64_t stride) {
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t i = 0; i < columns; ++i) y[row * stride + i] += bias[row];
+}
+
 ConvLayout layout_of(const MemoryQuery& query, std::size_t x, std::size_t weights,
                      const Shape& y) noexcept {
   return {query.inputs[x].shape, query.inputs[weights].shape, y, query.attribute<ConvAttributes>()};
@@ -168,6 +174,61 @@ MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcep
   return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).bytes};
 }
 
+// Of the input gradient and of the transpose, whose output has the shape of a convolution's x.
+MemoryNeeds transposed_needs(const MemoryQuery& query) noexcept {
+  const ConvLayout of(query.outputs[0].shape, query.inputs[1].shape, query.inputs[0].shape,
+                      query.attribute<ConvAttributes>());
+  // Fewer images are cut into blocks of fewer channels, and more pieces perhaps: the most that any
+  // part of them takes, so that where a batch has run a smaller one does.
+  MemoryNeeds most;
+  for (std::int64_t images = std::min(of.images, kSlots); images > 0; --images) {
+    ConvLayout part = of;
+    part.images = images;
+    const MemoryNeeds its = needs(part, ConvCut::input_gradient(part), query.outputs[0].dtype);
+    most.workspace_bytes = std::max(most.workspace_bytes, its.workspace_bytes);
+  }
+  return most;
+}
+
+// A piece is some channels of an image, whose tiles, weights^T dy, are added one after the other.
+Status transposed(const KernelContext& context) {
+  const Buffer& out = context.outputs[0];
+  if (out.elements() == 0) return {};
+  const auto& attributes = context.attribute<ConvAttributes>();
+  const ConvLayout of(out.spec.shape, context.inputs[1].spec.shape, context.inputs[0].spec.shape,
+                      attributes);
+  const ConvCut cut = ConvCut::input_gradient(of);
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
+    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
+    const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
+    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
+      const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;
+      const std::int64_t channel = piece % cut.blocks * cut.channels;
+      const std::int64_t channels = std::min(cut.channels, of.channels - channel);
+      const Factor<T> dy{all + plane * of.filters * of.places(), of.places()};
+      const Factor<T> kernels{weights + group * of.filters * of.depth() + channel * of.taps(),
+                              of.depth(), true};
+      T* dx = out.as<T>() + (plane * of.channels + channel) * of.pixels();
+      if (of.is_pointwise()) {
+        multiply(channels, of.places(), of.filters, kernels, dy, dx, of.places(), false);
+      } else {
+        std::fill_n(dx, channels * of.pixels(), T{});
+        T* tile = memory.tile<T>(slot);
+        for (std::int64_t first = 0; first < of.places(); first += cut.places) {
+          const std::int64_t columns = std::min(cut.places, of.places() - first);
+          multiply(channels * of.taps(), columns, of.filters, kernels, dy.at(0, first), tile,
+                   columns, false);
+          scatter<T>(of, tile, channels, first, first + columns, dx);
+        }
+      }
+      if (bias != nullptr)
+        add_bias(bias + group * of.channels + channel, channels, of.pixels(), dx, of.pixels());
+    });
+  });
+}
+
 }  // namespace
 
 MemoryNeeds conv2d_memory(const MemoryQuery& query) {
@@ -178,19 +239,14 @@ MemoryNeeds conv2d_memory(const MemoryQuery& query) {
 }
 
 MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
-  const DType dtype = query.outputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, conv2d_input_gradient_memory, reads_values);
-  const ConvLayout of = layout_of(query, 2, 1, query.inputs[0].shape);
-  // Fewer images are cut into blocks of fewer channels, and more pieces perhaps: the most that any
-  // part of them takes, so that where a batch has run a smaller one does.
-  MemoryNeeds most;
-  for (std::int64_t images = std::min(of.images, kSlots); images > 0; --images) {
-    ConvLayout part = of;
-    part.images = images;
-    const MemoryNeeds its = needs(part, ConvCut::input_gradient(part), dtype);
-    most.workspace_bytes = std::max(most.workspace_bytes, its.workspace_bytes);
-  }
-  return most;
+  if (is_half(query.outputs[0].dtype))
+    return in_float_memory(query, conv2d_input_gradient_memory, reads_values);
+  return transposed_needs(query);
+}
+
+MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
+  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, conv_transpose2d_memory);
+  return transposed_needs(query);
 }
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
@@ -228,47 +284,20 @@ Status conv2d(const KernelContext& context) {
       multiply<T>(of.filters, columns, of.depth(),
                   {weights + group * of.filters * of.depth(), of.depth()}, pixels, y, of.places(),
                   false);
-      for (std::int64_t filter = 0; bias != nullptr && filter < of.filters; ++filter) {
-        const T shift = bias[group * of.filters + filter];
-        T* row = y + filter * of.places();
-        for (std::int64_t i = 0; i < columns; ++i) row[i] += shift;
-      }
+      if (bias != nullptr) add_bias(bias + group * of.filters, of.filters, columns, y, of.places());
     });
   });
 }
 
-// A piece is some channels of an image, whose tiles, weights^T dy, are added one after the other.
 Status conv2d_input_gradient(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype))
     return in_float(context, conv2d_input_gradient, reads_values);
-  const Buffer& out = context.outputs[0];
-  if (out.elements() == 0) return {};
-  const ConvLayout of = layout_of(context, 2, 1, context.inputs[0]);
-  const ConvCut cut = ConvCut::input_gradient(of);
-  return for_floating(out.spec.dtype, [&](auto type) {
-    using T = decltype(type);
-    const ConvMemory memory(context.workspace, of, cut, sizeof(T));
-    const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
-    for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
-      const std::int64_t plane = piece / cut.blocks, group = plane % of.groups;
-      const std::int64_t channel = piece % cut.blocks * cut.channels;
-      const std::int64_t channels = std::min(cut.channels, of.channels - channel);
-      const Factor<T> dy{all + plane * of.filters * of.places(), of.places()};
-      const Factor<T> kernels{weights + group * of.filters * of.depth() + channel * of.taps(),
-                              of.depth(), true};
-      T* dx = out.as<T>() + (plane * of.channels + channel) * of.pixels();
-      if (of.is_pointwise())
-        return multiply(channels, of.places(), of.filters, kernels, dy, dx, of.places(), false);
-      std::fill_n(dx, channels * of.pixels(), T{});
-      T* tile = memory.tile<T>(slot);
-      for (std::int64_t first = 0; first < of.places(); first += cut.places) {
-        const std::int64_t columns = std::min(cut.places, of.places() - first);
-        multiply(channels * of.taps(), columns, of.filters, kernels, dy.at(0, first), tile, columns,
-                 false);
-        scatter<T>(of, tile, channels, first, first + columns, dx);
-      }
-    });
-  });
+  return transposed(context);
+}
+
+Status conv_transpose2d(const KernelContext& context) {
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, conv_transpose2d);
+  return transposed(context);
 }
 
 // A piece is what some images say to the weights of some channels: the sum of dy tile^T.

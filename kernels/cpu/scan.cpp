@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/scan.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "ebb/core/kernels/convert.h"
@@ -10,27 +11,30 @@
 namespace ebb::cpu {
 namespace {
 
-// Columns that are added up together.
+// Columns that are gone through together.
 constexpr std::int64_t kColumns = 256;
 
 template <class T>
-void cumsum(const T* in, T* out, const IndexedAxis& axis, const CumsumAttributes& how) {
-  using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+void scan(const T* in, T* out, const IndexedAxis& axis, const ScanAttributes& how) {
+  using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
   const auto widened = [](T x) {
     if constexpr (std::is_integral_v<T>)
-      return static_cast<Sum>(x);
+      return static_cast<Total>(x);
     else
       return convert<double>(x);
   };
+  const bool product = how.product != 0;
+  const Total none = product ? 1 : 0;
+  const auto with = [product](Total total, Total x) { return product ? total * x : total + x; };
   if (axis.inner == 1) {
     for_pieces(axis.outer, rows_per_piece(axis.size), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t o = begin; o < end; ++o) {
-        Sum sum = 0;
+        Total total = none;
         for (std::int64_t k = 0; k < axis.size; ++k) {
           const std::int64_t at = o * axis.size + (how.reverse ? axis.size - 1 - k : k);
-          const Sum before = sum;
-          sum += widened(in[at]);  // read first: out may be in
-          out[at] = convert<T>(how.exclusive ? before : sum);
+          const Total before = total;
+          total = with(total, widened(in[at]));  // read first: out may be in
+          out[at] = convert<T>(how.exclusive ? before : total);
         }
       }
     });
@@ -42,13 +46,14 @@ void cumsum(const T* in, T* out, const IndexedAxis& axis, const CumsumAttributes
     const std::int64_t column = index % strips * kColumns;
     const std::int64_t count = std::min(kColumns, axis.inner - column);
     const std::int64_t first = index / strips * axis.size * axis.inner + column;
-    Sum sums[kColumns] = {};
+    Total totals[kColumns];
+    std::fill_n(totals, count, none);
     for (std::int64_t k = 0; k < axis.size; ++k) {
       const std::int64_t row = first + (how.reverse ? axis.size - 1 - k : k) * axis.inner;
       for (std::int64_t j = 0; j < count; ++j) {
-        const Sum before = sums[j];
-        sums[j] += widened(in[row + j]);  // read first: out may be in
-        out[row + j] = convert<T>(how.exclusive ? before : sums[j]);
+        const Total before = totals[j];
+        totals[j] = with(totals[j], widened(in[row + j]));  // read first: out may be in
+        out[row + j] = convert<T>(how.exclusive ? before : totals[j]);
       }
     }
   };
@@ -60,14 +65,14 @@ void cumsum(const T* in, T* out, const IndexedAxis& axis, const CumsumAttributes
 
 }  // namespace
 
-Status cumsum(const KernelContext& context) {
+Status scan(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  const auto& how = context.attribute<CumsumAttributes>();
+  const auto& how = context.attribute<ScanAttributes>();
   if (out.elements() == 0) return {};
   const IndexedAxis axis(in.spec.shape, {how.axis});
   const auto run = [&](auto type) {
     using T = decltype(type);
-    cumsum(in.as<const T>(), out.as<T>(), axis, how);
+    scan(in.as<const T>(), out.as<T>(), axis, how);
   };
   if (in.spec.dtype == DType::i32) {
     run(std::int32_t{});

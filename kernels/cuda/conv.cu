@@ -116,7 +116,7 @@ struct InputGradient {
   using Type = T;
   static constexpr bool kAlongDepth = false;
   Geometry of;
-  const T *dy, *weights;
+  const T *dy, *weights, *bias;
   T* dx;
   std::int64_t m, n, k, batch;
 
@@ -142,8 +142,9 @@ struct InputGradient {
   }
   __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
                       Accumulate<T> sum) const {
-    const std::int64_t image = of.by_pixels.divide(column);
-    dx[((image * of.groups + group) * m + row) * of.pixels + column] = static_cast<T>(sum);
+    const std::int64_t image = of.by_pixels.divide(column), channel = group * m + row;
+    if (bias != nullptr) sum += static_cast<Accumulate<T>>(bias[channel]);
+    dx[(image * of.groups * m + channel) * of.pixels + column] = static_cast<T>(sum);
   }
 };
 
@@ -264,14 +265,20 @@ Status conv2d(const KernelContext& context) {
   });
 }
 
-Status conv2d_input_gradient(const KernelContext& context) {
+// The transpose without a bias, whose result has the shape of x.
+Status conv2d_input_gradient(const KernelContext& context) { return conv_transpose2d(context); }
+
+Status conv_transpose2d(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &weights = context.inputs[1], &dx = context.outputs[0];
   if (dx.elements() == 0) return {};
-  const ConvLayout of = layout_of(context, 2, 1, dy);
+  const auto& attributes = context.attribute<ConvAttributes>();
+  const ConvLayout of(dx.spec.shape, weights.spec.shape, dy.spec.shape, attributes);
   return for_floating(dx.spec.dtype, [&]<class T>(T) {
-    return multiply(context, InputGradient<T>{Geometry(of), dy.as<const T>(), weights.as<const T>(),
-                                              dx.as<T>(), of.channels, of.images * of.pixels(),
-                                              of.filters * of.taps(), of.groups});
+    return multiply(
+        context, InputGradient<T>{Geometry(of), dy.as<const T>(), weights.as<const T>(),
+                                  attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr,
+                                  dx.as<T>(), of.channels, of.images * of.pixels(),
+                                  of.filters * of.taps(), of.groups});
   });
 }
 

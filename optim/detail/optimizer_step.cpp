@@ -111,6 +111,11 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
   return targets;
 }
 
+void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen) {
+  if (!seen.insert(entry.tensor.impl()->node.get()).second)
+    fail("minimize", "'" + entry.name + "' is in two groups");
+}
+
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
   const ebb::detail::TapeModeScope no_history(ebb::detail::without_history());
   return updates.empty() ? loss : ebb::detail::with_updates(loss, updates);
@@ -178,18 +183,6 @@ Tensors OptimizerStep::gradients_of(const Tensor& loss) const {
   Tensors inputs;
   for (const std::size_t target : targets_) inputs.push_back(entries_[target].tensor);
   return gradients(loss, inputs);
-}
-
-Tensors OptimizerStep::gradients_of(const Tensor& loss, const Targets& below) const {
-  if (below == targets_) return gradients_of(loss);
-  Tensors inputs;
-  for (const std::size_t target : below) inputs.push_back(entries_[target].tensor);
-  Tensors found = gradients(loss, inputs);
-  Tensors all(targets_.size());
-  for (std::size_t i = 0; i < below.size(); ++i)
-    all[static_cast<std::size_t>(std::lower_bound(targets_.begin(), targets_.end(), below[i]) -
-                                 targets_.begin())] = std::move(found[i]);
-  return all;
 }
 
 void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {

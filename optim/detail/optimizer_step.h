@@ -1,7 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "ebb/optim/detail/fused_rule.h"
@@ -24,6 +26,8 @@ Targets parameters_below(const Tensor& loss, const Parameters& parameters, const
 Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what);
 // Throws Error: the parameters, "parameter" or "parameter of ...", are frozen.
 [[noreturn]] void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss);
+// Throws Error for a parameter that is there already: of a group before.
+void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen);
 // `loss`, which a step must not change: a copy where it is a parameter, or a view of one.
 Tensor value_before_step(const Tensor& loss);
 // `loss`, computed after the updates.
@@ -45,10 +49,12 @@ class OptimizerStep {
   static std::string sum_name(const Optimizer& optimizer, const Parameters& parameters);
 
   std::size_t size() const noexcept { return targets_.size(); }
+  // Which of the targets this one is.
+  std::size_t position(std::size_t target) const noexcept {
+    return static_cast<std::size_t>(std::ranges::lower_bound(targets_, target) - targets_.begin());
+  }
   // Differentiates with respect to the targets, in their order.
   Tensors gradients_of(const Tensor& loss) const;
-  // The same where `below` says on which of them the loss depends; the others' are not defined().
-  Tensors gradients_of(const Tensor& loss, const Targets& below) const;
   // Of accumulation: the i-th target's sum, and the count of samples.
   const Tensor& sum(std::size_t i) const noexcept { return slots_[(i + 1) * per_target_ - 1]; }
   const Tensor& samples() const noexcept { return slots_[slots_.size() - 1]; }

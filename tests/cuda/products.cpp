@@ -95,6 +95,17 @@ TEST_CASE("convolutions of more than a tile are those of the CPU") {
           },
           {filled({7, 16, 17, 20}, 7, dtype), filled({70, 16 / groups, 3, 3}, 11, dtype),
            filled({70}, 3, dtype)});
+      check(
+          [groups](const Tensors& in) {
+            return conv_transpose2d(in[0], in[1], in[2],
+                                    {.stride = {2, 3},
+                                     .padding = {1, 2},
+                                     .output_padding = {1, 0},
+                                     .dilation = {1, 2},
+                                     .groups = groups});
+          },
+          {filled({3, 16, 17, 20}, 7, dtype), filled({16, 70 / groups, 3, 3}, 11, dtype),
+           filled({70}, 3, dtype)});
     }
 }
 

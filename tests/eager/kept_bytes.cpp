@@ -54,6 +54,10 @@ struct Case {
 const Case kCases[] = {
     {"conv2d", kMatrix,
      [](const Inputs& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
+    {"conv_transpose2d", kMatrix,
+     [](const Inputs& in) {
+       return conv_transpose2d(in.images, in.kernels, in.channels, {.padding = 1});
+     }},
     // No indices, of which PyTorch has 8 bytes for each place.
     {"max_pool2d", kMatrix / 4, [](const Inputs& in) { return max_pool2d(in.images); }},
     {"avg_pool2d", kMatrix / 4, [](const Inputs& in) { return avg_pool2d(in.images); }},
@@ -105,6 +109,7 @@ const Case kCases[] = {
     {"sort", 3 * kMatrix, [](const Inputs& in) { return sort(in.x); }},
     {"topk", 3 * kMatrix / 16, [](const Inputs& in) { return topk(in.x, 4).values; }},
     {"cumsum", kMatrix, [](const Inputs& in) { return cumsum(in.x, 1); }},
+    {"cumprod", kMatrix, [](const Inputs& in) { return cumprod(in.x, 1); }},
     {"max", kRow, [](const Inputs& in) { return max(in.x, 1); }},
     {"variance", kRow, [](const Inputs& in) { return variance(in.x, 1); }},
     {"logsumexp", kRow, [](const Inputs& in) { return logsumexp(in.x, 1); }},

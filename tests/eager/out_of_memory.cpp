@@ -3,6 +3,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/norm.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/parameters/parameters.h"
@@ -94,6 +95,29 @@ TEST_CASE("gradients that a failed pass had added to are refused until zero_grad
     }
   }
   CHECK(refused > 0);
+}
+
+TEST_CASE("a batch norm that runs out of memory has changed neither of the running statistics") {
+  const Tensor x = Tensor::from({{1.f, 2.f}, {3.f, 5.f}, {8.f, 13.f}}),
+               scale = Tensor::full({2}, 1), shift = Tensor::zeros({2}), mean = Tensor::zeros({2}),
+               variance = Tensor::full({2}, 1);
+  const Bytes bytes;
+  int failures = 0;
+  for (std::size_t n = 0;; ++n) {
+    allocator().fail_allocation_after(n);
+    try {
+      batch_norm(x, scale, shift, mean, variance, {.phase = Phase::training});
+      break;
+    } catch (const OutOfMemory&) {
+      ++failures;
+      CHECK(bytes.now() == 0);
+      CHECK(mean.to_vector<float>() == std::vector<float>{0, 0});
+      CHECK(variance.to_vector<float>() == std::vector<float>{1, 1});
+    }
+  }
+  CHECK(failures > 4);
+  CHECK(mean.to_vector<float>()[0] > 0.3f);
+  CHECK(variance.to_vector<float>()[0] > 1);
 }
 
 TEST_CASE("an operator that runs out of memory changes nothing and says who asked") {

@@ -2,7 +2,7 @@
 
     python make_models.py        (needs torch and numpy; made with PyTorch 2.15)
 
-Writes mlp_, lstm_, conv_ and attention_*.safetensors, of f32 and f64. Parameters have ebb's names and layouts
+Writes mlp_, lstm_, conv_, generator_ and attention_*.safetensors, of f32 and f64. Parameters have ebb's names and layouts
 (weights [in, out]), so that Parameters::load reads them. Of a parameter P: P before the first step,
 "gradient.P" in the first step, "after.P" after ten of Adam with learning rate 0.01. "losses" [10]
 are those before each step.
@@ -12,6 +12,9 @@ are those before each step.
   conv: x [6, 2, 9, 8], y i32[6], scores [6, 3]; 3x3 convolution to 4 channels with strides (2, 1),
         padding 1 and a relu, max_pool 2 with stride 1, a dilated convolution of 2 groups, avg_pool
         2 with padding 1, dense; mean softmax cross-entropy
+  generator: x [6, 5], y [6, 2, 11, 9] in [-1, 1], image likewise; dense to 6 images of 3x3, a relu, a
+        transposed 4x3 convolution with strides (2, 1) and padding 1 to 4 channels and a relu, another
+        of 2 groups with strides (2, 3), padding 1 and output padding (1, 2), tanh; mean squared error
   attention: x i32[6, 5] of 11 tokens, y i32[6], scores [6, 3]; embedding, two causal heads, the
         mean over the length, dense; mean softmax cross-entropy
 PyTorch's LSTM has two biases that are added. The second is zero here and stays so: ebb has one.
@@ -141,6 +144,25 @@ def conv(dtype):
     return train(arrays, parameters, lambda: torch.nn.functional.cross_entropy(scores(), y))
 
 
+def generator(dtype):
+    torch.manual_seed(19)
+    seed = torch.nn.Linear(5, 54)
+    first = torch.nn.ConvTranspose2d(6, 4, (4, 3), stride=(2, 1), padding=1)
+    second = torch.nn.ConvTranspose2d(4, 2, 3, stride=(2, 3), padding=1, output_padding=(1, 2), groups=2)
+    x = torch.randn(6, 5).to(dtype)
+    for module in (seed, first, second):
+        module.to(dtype)
+
+    def image():
+        planes = torch.relu(seed(x)).unflatten(1, (6, 3, 3))
+        return torch.tanh(second(torch.relu(first(planes))))
+
+    y = torch.rand(image().shape).to(dtype) * 2 - 1
+    arrays = {"x": array(x), "y": array(y), "image": array(image())}
+    parameters = of_layer("seed", seed) | of_layer("first", first) | of_layer("second", second)
+    return train(arrays, parameters, lambda: torch.nn.functional.mse_loss(image(), y))
+
+
 def attention(dtype):
     torch.manual_seed(17)
     table = torch.nn.Embedding(11, 8)
@@ -177,4 +199,5 @@ for name, dtype in {"f32": torch.float32, "f64": torch.float64}.items():
     write(os.path.join(HERE, f"mlp_{name}.safetensors"), mlp(dtype))
     write(os.path.join(HERE, f"lstm_{name}.safetensors"), lstm(dtype))
     write(os.path.join(HERE, f"conv_{name}.safetensors"), conv(dtype))
+    write(os.path.join(HERE, f"generator_{name}.safetensors"), generator(dtype))
     write(os.path.join(HERE, f"attention_{name}.safetensors"), attention(dtype))

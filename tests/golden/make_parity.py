@@ -333,6 +333,10 @@ def make_reductions():
               np.full(3, -np.inf), gradient=False)
     torch_row("torch.cumsum(x, 1), np.cumsum(x, 1)", lambda x: torch.cumsum(x, 1), A,
               also=lambda x: np.cumsum(x, 1))
+    torch_row("torch.cumprod(x, 1), np.cumprod(x, 1)", lambda x: torch.cumprod(x, 1), A,
+              also=lambda x: np.cumprod(x, 1))
+    torch_row("torch.cumprod(x, 1) of zeros", lambda x: torch.cumprod(x, 1),
+              np.array([[2.0, 0, -3, 0, 5], [0, 2, 3, 4, 5], [0, 0, 0, 1, 2], [1, 2, 3, 4, 0]]))
     numpy_row("np.cumsum(x)", lambda x: np.cumsum(x), A)
     torch_row("torch.cumsum(x, 0) of i32", lambda x: torch.cumsum(x, 0), I32)
     torch_row("torch.prod(x, 1), np.prod(x, 1)", lambda x: torch.prod(x, 1),

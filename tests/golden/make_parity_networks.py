@@ -306,6 +306,24 @@ def make_modules(torch_row):
               normal(2), normal(2), gradient=False)
 
 
+def make_transposed_convolutions(torch_row):
+    image = normal(2, 4, 3, 4)
+    torch_row("F.conv_transpose2d(x, w, b)", F.conv_transpose2d, image, normal(4, 3, 3, 2), normal(3))
+    torch_row("F.conv_transpose2d(x, w, stride=(2, 3), padding=1, output_padding=(1, 2), groups=2)",
+              lambda x, w: F.conv_transpose2d(x, w, stride=(2, 3), padding=1, output_padding=(1, 2), groups=2),
+              image, normal(4, 3, 3, 4))
+    torch_row("F.conv_transpose2d(x, w, output_padding=2, dilation=3)",
+              lambda x, w: F.conv_transpose2d(x, w, output_padding=2, dilation=3), image,
+              normal(4, 1, 2, 2))
+    torch_row("F.conv_transpose1d(x, w, b, stride=2, padding=1)",
+              lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1), normal(2, 3, 5),
+              normal(3, 4, 3), normal(4))
+    layer = nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2).double()
+    torch_row("nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)",
+              lambda x, *w: functional_call(layer, named(["weight", "bias"], w), (x,)),
+              normal(1, 2, 4, 3), normal(*layer.weight.shape), normal(4))
+
+
 def make(rows, torch_row):
     make_activations(torch_row)
     make_convolutions(torch_row)
@@ -316,3 +334,4 @@ def make(rows, torch_row):
     make_optimizers(rows)
     make_modules(torch_row)
     make_gru(torch_row)
+    make_transposed_convolutions(torch_row)

@@ -76,6 +76,28 @@ struct ConvProblem {
   models::Dense head;
 };
 
+struct GeneratorProblem {
+  static std::string file(DType dtype) { return std::string("generator_") + name(dtype); }
+  explicit GeneratorProblem(const Parameters& parameters)
+      : seed(parameters.scope("seed"), 5, 54, {.activation = Activation::relu}),
+        first(parameters.scope("first"), 6, 4,
+              {.kernel = {4, 3}, .stride = {2, 1}, .padding = 1, .activation = Activation::relu}),
+        second(parameters.scope("second"), 4, 2,
+               {.stride = {2, 3},
+                .padding = 1,
+                .output_padding = {1, 2},
+                .groups = 2,
+                .activation = Activation::tanh}) {}
+
+  std::vector<std::string> outputs() const { return {"image"}; }
+  Tensors forward(const Tensor& x, const Tensor& y) const {
+    const Tensor image = second(first(reshape(seed(x), {-1, 6, 3, 3})));
+    return {image, mse(image, y)};
+  }
+  models::Dense seed;
+  models::ConvTranspose2d first, second;
+};
+
 struct AttentionProblem {
   static std::string file(DType dtype) { return std::string("attention_") + name(dtype); }
   explicit AttentionProblem(const Parameters& parameters)
@@ -96,7 +118,7 @@ struct AttentionProblem {
 }  // namespace
 
 TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[models]", MlpProblem,
-                   LstmProblem, ConvProblem, AttentionProblem) {
+                   LstmProblem, ConvProblem, GeneratorProblem, AttentionProblem) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Golden golden(TestType::file(dtype));
   const Tensor x = golden["x"], y = golden["y"];
@@ -134,7 +156,7 @@ TEMPLATE_TEST_CASE("an eager model computes and learns what PyTorch's does", "[m
 }
 
 TEMPLATE_TEST_CASE("a graph's model computes and learns what PyTorch's does", "[models]",
-                   MlpProblem, LstmProblem, ConvProblem, AttentionProblem) {
+                   MlpProblem, LstmProblem, ConvProblem, GeneratorProblem, AttentionProblem) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Golden golden(TestType::file(dtype));
   const double near = tolerance(dtype);

@@ -62,6 +62,10 @@ TEST_CASE("models declare the parameters that they say", "[models]") {
   const Parameters conv(Device::cpu()), attention(Device::cpu()), table(Device::cpu());
   models::Conv2d(conv, 4, 6, {.kernel = {2, 3}, .groups = 2});
   CHECK(declared(conv) == Lines{"weight [6, 2, 2, 3]", "bias [6]"});
+  const Parameters back(Device::cpu());
+  models::ConvTranspose2d(back, 4, 6, {.kernel = {2, 3}, .groups = 2});
+  models::ConvTranspose2d(back.scope("plain"), 4, 6, {.bias = false});
+  CHECK(declared(back) == Lines{"weight [4, 3, 2, 3]", "bias [6]", "plain.weight [4, 6, 3, 3]"});
   const Parameters plain(Device::cpu());
   models::Conv2d(plain.scope("conv"), 4, 6, {.bias = false});
   models::Dense(plain.scope("dense"), 5, 3, {.bias = false});
@@ -226,6 +230,26 @@ TEST_CASE("a convolution of groups starts as one of their channels alone", "[mod
   CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
 }
 
+TEST_CASE("a transposed convolution starts so that it keeps the variance of what it is given",
+          "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{4});
+  const auto weights = [&](const char* name, Activation activation) {
+    models::ConvTranspose2d(
+        parameters.scope(name), 80, 160,
+        {.kernel = 4, .stride = 2, .padding = 1, .groups = 4, .activation = activation});
+    return values_of(parameters[std::string(name) + ".weight"]);
+  };
+  // A stride of 2 and a kernel of 4: 2 * 2 taps of 20 channels meet in an element.
+  double square_sum = 0;
+  const std::vector<double> he = weights("relu", Activation::relu);
+  for (const double value : he) square_sum += value * value;
+  CHECK(std::abs(square_sum / static_cast<double>(he.size()) / (2.0 / 80) - 1) < 0.03);
+  const std::vector<double> glorot = weights("tanh", Activation::tanh);
+  const double limit = std::sqrt(6.0 / (20 * 4 + 40 * 16));
+  const auto [low, high] = range(glorot, 0, glorot.size());
+  CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
+}
+
 TEST_CASE("a model gives the same bits in both modes", "[models]") {
   const auto classifier = [](const Parameters& parameters) {
     return models::Classifier(parameters, 12, 5, {.hidden = 16, .layers = 2});
@@ -311,6 +335,10 @@ TEST_CASE("models say what they cannot do", "[models]") {
               "[conv2d] 4 and 3 channels do not make 2 groups (");
   CHECK_ERROR(models::Conv2d(parameters, 4, 3, {.kernel = {3, 0}}), Error,
               "[conv2d] kernel width = 0 is below 1");
+  CHECK_ERROR(models::ConvTranspose2d(parameters, 4, 0), Error,
+              "[conv_transpose2d] out = 0 is below 1");
+  CHECK_ERROR(models::ConvTranspose2d(parameters, 3, 4, {.groups = 2}), Error,
+              "[conv_transpose2d] 3 and 4 channels do not make 2 groups (");
   CHECK_ERROR(models::Embedding(parameters, 3, 0), Error, "[embedding] features = 0 is below 1");
   CHECK_ERROR(models::MultiHeadAttention(parameters, 8, {.heads = 3}), Error,
               "[multi_head_attention] 3 heads do not divide 8 features (");

@@ -8,6 +8,9 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/graph/graph.h"
+#include "ebb/graph/session.h"
+#include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
 
 namespace ebb::tests {
@@ -83,6 +86,141 @@ TEST_CASE("convolutions of any size, and their gradients, are those of plain loo
     CHECK(got[1].to_vector<double>() == dw);
     CHECK(got[2].to_vector<double>() == db);
   }
+}
+
+TEST_CASE("transposed convolutions of any size, and their gradients, are those of plain loops") {
+  const struct {
+    Shape x, weights;
+    ConvTranspose2dOptions options;
+  } cases[] = {
+      {{2, 6, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}}},
+      {{2, 6, 9, 11}, {6, 35, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2}},
+      {{2, 5, 6, 7}, {5, 70, 1, 1}, {}},
+      {{1, 3, 5, 4}, {3, 40, 4, 4}, {.stride = 2, .padding = 1}},
+      {{2, 2, 3, 2}, {2, 3, 3, 2}, {.stride = {3, 2}, .output_padding = {2, 1}}},
+      {{2, 2, 3, 1}, {2, 1, 2, 1}, {.stride = {5, 1}, .padding = {2, 0}}},
+      // Beyond the stride, below the dilation.
+      {{2, 4, 3, 2},
+       {4, 2, 2, 3},
+       {.stride = {2, 1}, .padding = {3, 1}, .output_padding = {3, 2}, .dilation = {4, 3}}},
+  };
+  for (const auto& [x_shape, w_shape, options] : cases) {
+    CAPTURE(x_shape.to_string(), w_shape.to_string());
+    const std::int64_t outputs = w_shape[1];  // of a group
+    const Tensor x = filled(x_shape, 7).with_grad(), w = filled(w_shape, 5).with_grad(),
+                 b = filled({outputs * options.groups}, 3).with_grad();
+    const Tensor y = conv_transpose2d(x, w, b, options);
+    const Shape expected{
+        x_shape[0], outputs * options.groups,
+        (x_shape[2] - 1) * options.stride.height - 2 * options.padding.height +
+            options.dilation.height * (w_shape[2] - 1) + options.output_padding.height + 1,
+        (x_shape[3] - 1) * options.stride.width - 2 * options.padding.width +
+            options.dilation.width * (w_shape[3] - 1) + options.output_padding.width + 1};
+    REQUIRE(y.shape() == expected);
+    const Tensor dy = filled(expected, 9);
+    const Tensors got = gradients(sum(y * dy), {x, w, b});
+    const Doubles xs = x.to_vector<double>(), ws = w.to_vector<double>(),
+                  bs = b.to_vector<double>(), ds = dy.to_vector<double>();
+    Doubles ys(ds.size()), dx(xs.size()), dw(ws.size()), db(bs.size());
+    for (std::size_t i = 0; i < ys.size(); ++i) {
+      const std::size_t channel = i / static_cast<std::size_t>(expected[2] * expected[3]) %
+                                  static_cast<std::size_t>(expected[1]);
+      ys[i] = bs[channel];
+      db[channel] += ds[i];
+    }
+    for (std::int64_t at = 0; at < x_shape.elements(); ++at)
+      for (std::int64_t tap = 0; tap < outputs * w_shape[2] * w_shape[3]; ++tap) {
+        const std::int64_t j = at % x_shape[3], i = at / x_shape[3] % x_shape[2],
+                           c = at / (x_shape[3] * x_shape[2]) % x_shape[1],
+                           n = at / (x_shape[3] * x_shape[2] * x_shape[1]);
+        const std::int64_t l = tap % w_shape[3], k = tap / w_shape[3] % w_shape[2],
+                           o = tap / (w_shape[3] * w_shape[2]) +
+                               c / (x_shape[1] / options.groups) * outputs;
+        const std::int64_t row = i * options.stride.height - options.padding.height +
+                                 k * options.dilation.height,
+                           column = j * options.stride.width - options.padding.width +
+                                    l * options.dilation.width;
+        if (row < 0 || row >= expected[2] || column < 0 || column >= expected[3]) continue;
+        const auto to = static_cast<std::size_t>(
+            ((n * expected[1] + o) * expected[2] + row) * expected[3] + column);
+        const auto by = static_cast<std::size_t>(c * outputs * w_shape[2] * w_shape[3] + tap);
+        const auto from = static_cast<std::size_t>(at);
+        ys[to] += xs[from] * ws[by];
+        dx[from] += ds[to] * ws[by];
+        dw[by] += ds[to] * xs[from];
+      }
+    // Exact: they are whole numbers.
+    CHECK(y.to_vector<double>() == ys);
+    CHECK(got[0].to_vector<double>() == dx);
+    CHECK(got[1].to_vector<double>() == dw);
+    CHECK(got[2].to_vector<double>() == db);
+  }
+}
+
+TEST_CASE("a transposed convolution of nothing is the bias, or nothing") {
+  const Tensor b = Tensor::from({2., 3.});
+  const Tensor none = conv_transpose2d(Tensor::zeros({1, 0, 2, 2}, DType::f64),
+                                       Tensor::zeros({0, 2, 1, 1}, DType::f64), b);
+  CHECK(none.to_vector<double>() == Doubles{2, 2, 2, 2, 3, 3, 3, 3});
+  CHECK(conv_transpose2d(Tensor::zeros({0, 3, 2, 2}), Tensor::zeros({3, 4, 3, 3})).shape() ==
+        Shape{0, 4, 4, 4});
+  CHECK(conv_transpose1d(Tensor::zeros({2, 3, 4}), Tensor::zeros({3, 0, 2})).shape() ==
+        Shape{2, 0, 5});
+}
+
+TEST_CASE("a transposed convolution of open sizes is recorded once for all of them") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f64, {kOpen, 2, kOpen, kOpen}),
+               w = graph.placeholder("w", DType::f64, {2, 3, kOpen, 2});
+  const ConvTranspose2dOptions options{.stride = 2, .padding = {1, 0}, .output_padding = {0, 1}};
+  const auto all = [&](const Tensor& x, const Tensor& w) {
+    const Tensor y = conv_transpose2d(x, w, options);
+    const Tensors slopes = gradients(sum(square(y)), {x, w});
+    return Tensors{y, slopes[0], slopes[1]};
+  };
+  const Tensors recorded = all(x, w);
+  CHECK(recorded[0].shape() == Shape{kOpen, 3, kOpen, kOpen});
+  Session session(graph);
+  for (const Shape& size : {Shape{2, 2, 3, 4}, Shape{1, 2, 5, 1}}) {
+    const Tensor image = filled(size, 7).with_grad(), kernel = filled({2, 3, 4, 2}, 5).with_grad();
+    const Tensors eager = all(image, kernel);
+    const Tensors got = session.run(recorded, {{x, image}, {w, kernel}});
+    for (std::size_t i = 0; i < 3; ++i) CHECK(bytes_of(got[i]) == bytes_of(eager[i]));
+  }
+}
+
+TEST_CASE("transposed convolutions refuse what has no result, in words and with the line") {
+  const Tensor x = Tensor::zeros({2, 4, 3, 5}), w = Tensor::zeros({4, 3, 2, 2});
+  const auto refuses = [&](const ConvTranspose2dOptions& options, const std::string& why) {
+    CHECK_ERROR(conv_transpose2d(x, w, options), ShapeError, "[conv_transpose2d] " + why);
+  };
+  refuses({.stride = 0}, "takes a stride of 1 or more");
+  refuses({.padding = {-1, 0}}, "takes a padding of 0 or more");
+  refuses({.dilation = 0}, "takes a dilation of 1 or more");
+  refuses({.groups = 3}, "the channels of x do not make 3 groups");
+  refuses({.padding = {2, 0}}, "the padding leaves nothing of the result");
+  const std::string output_padding =
+      "takes an output padding of 0 or more, below the stride or the dilation";
+  refuses({.output_padding = 1}, output_padding);
+  refuses({.stride = 2, .output_padding = {0, 2}, .dilation = 2}, output_padding);
+  refuses({.stride = 2, .output_padding = {-1, 0}}, output_padding);
+  refuses({.stride = std::int64_t{1} << 30}, "the result is too large");
+  CHECK_ERROR(conv_transpose2d(x, Tensor::zeros({3, 4, 2, 2})), ShapeError,
+              "[conv_transpose2d] axis 0 of the weights must be the channels of x; inputs are "
+              "f32[2, 4, 3, 5], f32[3, 4, 2, 2] (");
+  CHECK_ERROR(conv_transpose2d(x, w, Tensor::zeros({4})), ShapeError,
+              "[conv_transpose2d] the bias must be [out]");
+  CHECK_ERROR(conv_transpose2d(x, Tensor::zeros({4, 3, 0, 2})), ShapeError,
+              "[conv_transpose2d] takes a kernel of at least one element");
+  CHECK_ERROR(conv_transpose2d(Tensor::zeros({2, 4, 0, 5}), w), ShapeError,
+              "[conv_transpose2d] takes images of at least one pixel");
+  CHECK_ERROR(conv_transpose2d(x, Tensor::zeros({4, 3, 2})), ShapeError,
+              "[conv_transpose2d] takes x [n, in, h, w] and weights [in, out / groups, kh, kw]");
+  CHECK_ERROR(conv_transpose1d(x, w), ShapeError,
+              "[conv_transpose2d] conv_transpose1d takes x [n, in, length]");
+  const int run = __LINE__ + 1;
+  CHECK_ERROR(conv_transpose2d(x, w, {.padding = 9}), ShapeError,
+              "conv.cpp:" + std::to_string(run) + ")");
 }
 
 TEST_CASE("what no kernel reaches is refused") {

@@ -131,7 +131,8 @@ TEST_CASE("A kernel never takes memory from the heap") {
                                           &conv2d_input_gradient_op,
                                           &attention_op,
                                           &attention_backward_op,
-                                          &conv2d_weight_gradient_op};
+                                          &conv2d_weight_gradient_op,
+                                          &conv_transpose2d_op};
   for_every_kernel([&](const KernelCase& kernel) {
     if (packing.count(kernel.op)) return;
     kernel.run(kZero);  // the first call may make a thread's state

@@ -237,6 +237,86 @@ TEST_CASE("running sums are exact where double is, in rows and columns of any le
   CHECK(cumsum(whole, 0).to_vector<std::int32_t>()[1] == -294'967'296);
 }
 
+TEST_CASE("running products are exact where double is, in rows and columns of any length") {
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})
+    for (const Shape& shape : {Shape{2, 5000, 1}, Shape{3, 1024, 1}, Shape{2, 33, 40},
+                               Shape{1, 1100, 3}, Shape{500, 3, 1}, Shape{1, 70, 300}}) {
+      // Powers of two that come back, of either sign; of integers the sign alone.
+      Doubles values(static_cast<std::size_t>(shape.elements()));
+      const std::int64_t n = shape[1], inner = shape[2];
+      for (std::int64_t i = 0; i < shape.elements(); ++i) {
+        const std::int64_t k = i / inner % n;
+        const double size = !is_floating(dtype) ? 1 : k / 7 % 2 == 0 ? 2 : 0.5;
+        values[static_cast<std::size_t>(i)] = (i * 7 + i / 5) % 3 == 0 ? -size : size;
+      }
+      const Tensor x = cast(Tensor::from(values, shape), dtype);
+      for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true}) {
+          CAPTURE(name(dtype), shape.to_string(), exclusive, reverse);
+          Doubles expected(values.size());
+          for (std::int64_t column = 0; column < shape[0] * inner; ++column) {
+            double total = 1;
+            for (std::int64_t k = 0; k < n; ++k) {
+              const auto at = static_cast<std::size_t>(
+                  (column / inner * n + (reverse ? n - 1 - k : k)) * inner + column % inner);
+              expected[at] = exclusive ? total : total * values[at];
+              total *= values[at];
+            }
+          }
+          const Tensor products = cumprod(x, 1, {.exclusive = exclusive, .reverse = reverse});
+          CHECK(products.dtype() == dtype);
+          CHECK(doubles(products) == doubles(cast(Tensor::from(expected, shape), dtype)));
+        }
+    }
+  CHECK(cumprod(Tensor::zeros({2, 0}), 1).shape() == Shape{2, 0});
+  const Tensor whole = Tensor::from({65'537, 65'537, 3});
+  CHECK(cumprod(whole, 0).to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{65'537, 131'073, 393'219});
+  CHECK_ERROR(cumprod(Tensor::zeros({2, 3}), 2), ShapeError, "[cumprod] there is no axis 2");
+  CHECK_ERROR(cumprod(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumprod] takes f32");
+}
+
+TEST_CASE("the gradients of running products are right where elements are 0, in both orders") {
+  const std::vector<Doubles> rows = {{2, 4, -1, 8, .5}, {0, 4, -1, 8, .5}, {2, 4, 0, 8, .5},
+                                     {2, 4, -1, 8, 0},  {2, 0, -1, 0, .5}, {0, 0, 4, 2, .5},
+                                     {2, 0, 0, 0, .5},  {0, 0, 0, 0, 0}};
+  const Doubles dy = {1, 10, 100, 1000, 10000}, v = {1, -2, 3, -4, 5};
+  for (const bool exclusive : {false, true})
+    for (const bool reverse : {false, true})
+      for (const Doubles& row : rows) {
+        CAPTURE(exclusive, reverse, row);
+        // The sum of dy y without the factors i and j.
+        const auto without = [&](std::size_t i, std::size_t j) {
+          double sum = 0;
+          for (std::size_t k = 0; k < row.size(); ++k) {
+            double product = dy[k];
+            bool has_i = false, has_j = false;
+            for (std::size_t l = 0; l < row.size(); ++l) {
+              const bool is_before = reverse ? l > k : l < k;
+              if (l == k ? exclusive : !is_before) continue;
+              has_i |= l == i;
+              has_j |= l == j;
+              if (l != i && l != j) product *= row[l];
+            }
+            if (has_i && has_j) sum += product;
+          }
+          return sum;
+        };
+        Doubles first(row.size()), second(row.size());
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          first[i] = without(i, i);
+          for (std::size_t j = 0; j < row.size(); ++j)
+            if (j != i) second[j] += v[i] * without(i, j);
+        }
+        const Tensor x = Tensor::from(row).with_grad();
+        const Tensor y = cumprod(x, 0, {.exclusive = exclusive, .reverse = reverse});
+        const Tensor slope = gradients(sum(y * Tensor::from(dy)), {x}, {.create_graph = true})[0];
+        CHECK(doubles(slope) == first);
+        CHECK(doubles(gradients(sum(slope * Tensor::from(v)), {x})[0]) == second);
+      }
+}
+
 TEST_CASE("orders that make no sense are refused, in words") {
   CHECK_ERROR(sort(Tensor::zeros({})), ShapeError, "[sort] there is no axis -1");
   CHECK_ERROR(argsort(Tensor::zeros({2}), {.axis = 1}), ShapeError, "[argsort] there is no axis 1");

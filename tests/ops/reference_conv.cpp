@@ -57,6 +57,30 @@ void add_conv_references(std::vector<Reference>& references) {
                                            });
                           return {dw};
                         }});
+  references.push_back(
+      {&conv_transpose2d_op, [](const Application& a) -> Arrays {
+         const auto& of = a.attribute<ConvAttributes>();
+         const Shape &x = a[0].shape, &weights = a[1].shape;
+         Array y(a.outputs[0].shape);
+         for_each_index(y.shape, [&](const Index& at) {
+           y[position(y.shape, at)] = of.bias != 0 ? a[2][at[1]] : 0;
+         });
+         // Every pixel adds the filters of its channel.
+         for_each_index(x, [&](const Index& from) {
+           const std::int64_t group = from[1] / (x[1] / of.groups);
+           for_each_index({weights[1], weights[2], weights[3]}, [&](const Index& tap) {
+             const std::int64_t row =
+                 from[2] * of.stride[0] - of.padding[0] + tap[1] * of.dilation[0];
+             const std::int64_t column =
+                 from[3] * of.stride[1] - of.padding[1] + tap[2] * of.dilation[1];
+             if (row < 0 || row >= y.shape[2] || column < 0 || column >= y.shape[3]) return;
+             const Index to = {from[0], group * weights[1] + tap[0], row, column};
+             y[position(y.shape, to)] += a[0][position(x, from)] *
+                                         a[1][position(weights, {from[1], tap[0], tap[1], tap[2]})];
+           });
+         });
+         return {y};
+       }});
 }
 
 }  // namespace ebb::tests

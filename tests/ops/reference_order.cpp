@@ -65,18 +65,21 @@ Arrays argsort(const Application& a) {
   return {out};
 }
 
-Arrays cumsum(const Application& a) {
-  const auto& how = a.attribute<CumsumAttributes>();
+Arrays scanned(const Application& a) {
+  const auto& how = a.attribute<ScanAttributes>();
   const auto axis = static_cast<std::size_t>(how.axis);
   Array out(a[0].shape);
   std::int64_t next = 0;
   for_each_index(out.shape, [&](const Index& index) {
     Index other = index;
-    double& sum = out[next++];
+    double& total = out[next++];
+    total = how.product;
     for (other[axis] = 0; other[axis] < out.shape[how.axis]; ++other[axis]) {
       const bool is_own = other[axis] == index[axis];
       const bool is_before = how.reverse ? other[axis] > index[axis] : other[axis] < index[axis];
-      if (is_own ? how.exclusive == 0 : is_before) sum += a[0][position(out.shape, other)];
+      if (is_own ? how.exclusive != 0 : !is_before) continue;
+      const double x = a[0][position(out.shape, other)];
+      total = how.product ? total * x : total + x;
     }
   });
   return {out};
@@ -88,7 +91,8 @@ void add_order_references(std::vector<Reference>& references) {
   for (const OpDef* op : {&max_op, &min_op, &argmax_op, &argmin_op})
     references.push_back({op, extreme});
   for (const OpDef* op : {&argsort_op, &topk_op}) references.push_back({op, argsort});
-  references.push_back({&cumsum_op, cumsum});
+  references.push_back({&cumsum_op, scanned});
+  references.push_back({&cumprod_op, scanned});
 }
 
 }  // namespace ebb::tests

@@ -22,6 +22,39 @@ Sample sample(const OpDef& op, const Case& of, std::vector<SampleInput> inputs) 
           }};
 }
 
+// Of the transpose: x is [n, in, h, w] and the weights [in, out / groups, kh, kw].
+void add_transposes(std::vector<Sample>& samples, DType dtype) {
+  const std::vector<Case> all = {
+      {"", {kOpen, 3, 3, 2}, {3, 2, 2, 2}, {}},
+      {"strides, paddings and dilations",
+       {kOpen, 2, 2, 4},
+       {2, 2, 2, 3},
+       {},
+       {.stride = {3, 1}, .padding = {1, 2}, .dilation = {2, 2}, .output_padding = {2, 0}}},
+      {"groups",
+       {kOpen, 4, 2, 2},
+       {4, 1, 3, 3},
+       {},
+       {.stride = {2, 2}, .padding = {1, 1}, .groups = 2, .output_padding = {0, 1}}},
+      {"of single pixels", {kOpen, 4, 2, 3}, {4, 3, 1, 1}, {}},
+  };
+  for (const Case& of : all) {
+    if (is_half(dtype) && &of == &all[1]) continue;
+    Case biased = of;
+    biased.attributes.bias = 1;
+    const SampleInput bias{{of.weights.dim(1) * of.attributes.groups}};
+    samples.push_back(sample(conv_transpose2d_op, of, {{of.x}, {of.weights}}));
+    samples.push_back(sample(conv_transpose2d_op, biased, {{of.x}, {of.weights}, bias}));
+    samples.back().name += ", with bias";
+  }
+  samples.push_back({.op = &conv_transpose2d_op,
+                     .name = "conv_transpose1d",
+                     .inputs = {{{kOpen, 2, 3}}, {{2, 3, 2}}, {{3}}},
+                     .call = [](const Tensors& in) -> Tensors {
+                       return {conv_transpose1d(in[0], in[1], in[2], {.stride = 2, .padding = 1})};
+                     }});
+}
+
 }  // namespace
 
 void add_conv_samples(std::vector<Sample>& samples, DType dtype) {
@@ -58,6 +91,7 @@ void add_conv_samples(std::vector<Sample>& samples, DType dtype) {
                      .call = [](const Tensors& in) -> Tensors {
                        return {conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1})};
                      }});
+  add_transposes(samples, dtype);
 }
 
 }  // namespace ebb::tests

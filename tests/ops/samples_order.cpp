@@ -66,12 +66,16 @@ void add_sorts(std::vector<Sample>& samples) {
   add(topk_op, "none", {kOpen, 3}, [](const Tensor& x) { return topk(x, 0).indices; });
 }
 
-void add_cumsums(std::vector<Sample>& samples) {
+void add_scans(std::vector<Sample>& samples) {
   const auto add = [&](const char* how, const Shape& shape, int axis,
                        const CumsumOptions& options) {
     samples.push_back(sample(cumsum_op, how, {{shape}}, [axis, options](const Tensors& in) {
       return cumsum(in[0], axis, options);
     }));
+    samples.back().any_dtype = false;
+    samples.push_back(
+        sample(cumprod_op, how, {{shape, Values::apart_from_zero}},
+               [axis, options](const Tensors& in) { return cumprod(in[0], axis, options); }));
     samples.back().any_dtype = false;
   };
   add("rows", {kOpen, 5}, -1, {});
@@ -85,7 +89,7 @@ void add_cumsums(std::vector<Sample>& samples) {
 void add_order_samples(std::vector<Sample>& samples) {
   add_extremes(samples);
   add_sorts(samples);
-  add_cumsums(samples);
+  add_scans(samples);
 }
 
 }  // namespace ebb::tests

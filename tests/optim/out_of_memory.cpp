@@ -47,7 +47,7 @@ class Scarcity {
 struct Training {
   Training() {
     w = parameters.scope("s").declare("w", {12, 3}, initializers::uniform(-1, 1));
-    b = parameters.declare("b", {3}, initializers::zeros());
+    b = parameters.scope("t").declare("b", {3}, initializers::zeros());
   }
   Tensor loss() const { return softmax_cross_entropy(dense(x, w, b, Activation::tanh), y); }
 
@@ -93,6 +93,11 @@ std::vector<Method> methods() {
           {"minimize a group",
            [=](auto& p, auto& l) {
              optim::minimize(l, {{p.scope("s"), adam}});
+           }},
+          {"minimize groups that accumulate",
+           [=](auto& p, auto& l) {
+             optim::GroupAccumulator({{p.scope("s"), own}, {p.scope("t"), adam}}, {.samples = 2})
+                 .minimize(l, two);
            }},
           {"flush", [=](auto& p, auto&) { waits.flush(p); }}};
 }

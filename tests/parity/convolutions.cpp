@@ -9,6 +9,14 @@ EBB_SAME("F.conv2d(x, w, stride=(2, 1), padding=(1, 2), dilation=2, groups=2)",
 EBB_SAME("F.conv2d(x, w, padding='same')",
          conv2d(pad(x[0], {{0, 0}, {0, 0}, {0, 1}, {1, 1}}), x[1]));
 EBB_SAME("F.conv1d(x, w, b, padding=1)", conv1d(x[0], x[1], x[2], {.padding = 1}));
+EBB_SAME("F.conv_transpose2d(x, w, b)", conv_transpose2d(x[0], x[1], x[2]));
+EBB_SAME("F.conv_transpose2d(x, w, stride=(2, 3), padding=1, output_padding=(1, 2), groups=2)",
+         conv_transpose2d(x[0], x[1],
+                          {.stride = {2, 3}, .padding = 1, .output_padding = {1, 2}, .groups = 2}));
+EBB_SAME("F.conv_transpose2d(x, w, output_padding=2, dilation=3)",
+         conv_transpose2d(x[0], x[1], {.output_padding = 2, .dilation = 3}));
+EBB_SAME("F.conv_transpose1d(x, w, b, stride=2, padding=1)",
+         conv_transpose1d(x[0], x[1], x[2], {.stride = 2, .padding = 1}));
 EBB_SAME("F.max_pool2d(x, 2)", max_pool2d(x[0]));
 EBB_SAME("F.max_pool2d(x, 3, 2, padding=1)",
          max_pool2d(x[0], {.kernel = 3, .stride = 2, .padding = 1}));

@@ -24,6 +24,15 @@ EBB_ROW("nn.Conv2d(2, 4, 3, padding=1, groups=2)") {
     return Tensors{layer(x[0])};
   });
 }
+EBB_ROW("nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, groups=2)") {
+  row.holds([](const Tensors& x) {
+    const Parameters params = f64();
+    const models::ConvTranspose2d layer(params, 2, 4,
+                                        {.kernel = 3, .stride = 2, .padding = 1, .groups = 2});
+    set(params, {{"weight", x[1]}, {"bias", x[2]}});
+    return Tensors{layer(x[0])};
+  });
+}
 EBB_ROW("nn.Embedding(5, 3)") {
   row.holds([](const Tensors& x) {
     const Parameters params = f64();

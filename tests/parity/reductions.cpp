@@ -44,6 +44,8 @@ EBB_SAME("the norm's gradient at 0", norm(x[0]));
 EBB_SAME("torch.logsumexp(x, 1)", logsumexp(x[0], 1));
 EBB_SAME("logsumexp of nothing and of -inf", logsumexp(x[0], 1), logsumexp(x[1], 0));
 EBB_SAME("torch.cumsum(x, 1), np.cumsum(x, 1)", cumsum(x[0], 1));
+EBB_SAME("torch.cumprod(x, 1), np.cumprod(x, 1)", cumprod(x[0], 1));
+EBB_SAME("torch.cumprod(x, 1) of zeros", cumprod(x[0], 1));
 EBB_SAME("np.cumsum(x)", cumsum(reshape(x[0], {-1}), 0));
 EBB_ROW("torch.cumsum(x, 0) of i32") {
   row.holds([](const Tensors& x) { return Tensors{cumsum(cast(x[0], DType::i64), 0)}; });

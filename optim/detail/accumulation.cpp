@@ -1,0 +1,243 @@
+#include "ebb/optim/detail/accumulation.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+
+#include "ebb/core/autodiff/reverse.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/launch_row.h"
+#include "ebb/core/tensor/tensor_impl.h"
+#include "ebb/optim/detail/optimizer_step.h"
+
+namespace ebb::optim {
+
+namespace {
+
+// A gradient as a rule sees it.
+Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& parameters) {
+  return cast(sum / cast(count, sum.dtype()), state_dtype_of(parameters.dtype()));
+}
+
+// What this accumulator has sums for.
+struct Accumulated {
+  Targets targets;  // the parameters that are trained
+  Tensors frozen;   // the sums of the others
+};
+Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
+  const std::vector<Parameters::Entry>& entries = parameters.entries();
+  const std::string slot = '/' + OptimizerStep::sum_name(optimizer, parameters);
+  Accumulated accumulated;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string sum = entries[i].name.substr(parameters.prefix().size()) + slot;
+    if (!parameters.contains(sum)) continue;
+    if (parameters.is_trainable(entries[i]))
+      accumulated.targets.push_back(i);
+    else
+      accumulated.frozen.push_back(parameters[sum]);
+  }
+  return accumulated;
+}
+
+// Whichever micro-step completes a group updates all that the group has accumulated. In a graph a
+// micro-step is built once, and could not know what one built later accumulates.
+Targets with_accumulated(const Targets& below, const Tensor& loss, const Targets& known) {
+  if (loss.is_symbolic() && !known.empty() && known != below)
+    fail("minimize",
+         "the loss depends on other parameters than an earlier micro-step of this "
+         "accumulator in the graph; give one of their optimizers a .name");
+  Targets all;
+  std::set_union(below.begin(), below.end(), known.begin(), known.end(), std::back_inserter(all));
+  return all;
+}
+
+// A group's part of a micro-step, or of a flush. One without targets, all of which is frozen,
+// counts samples too, so that it is thawed in step with the others.
+struct Part {
+  const ParameterGroup& group;
+  Accumulated before;
+  OptimizerStep step;
+  Tensors gradients = {};  // of the targets; not defined() for what the loss does not depend on
+  Tensor count, counted;   // of samples, and what that becomes
+  Gate gate = {};
+  Tensors sums = {};
+
+  Part(const ParameterGroup& of, Accumulated accumulated, Targets targets,
+       const AccumulatorOptions& options)
+      : group(of),
+        before(std::move(accumulated)),
+        step(of.optimizer, of.parameters, std::move(targets),
+             options.sum_dtype.value_or(state_dtype_of(of.parameters.dtype()))),
+        count(step.samples()) {}
+
+  Tensor mean(const Tensor& sum) const { return mean_of(sum, counted, group.parameters); }
+};
+using Parts = std::deque<Part>;
+
+// What a failure leaves of a micro-step is neither the batch before it nor the one after.
+void tear(const Parts& parts) noexcept {
+  const auto of = [](const Tensor& tensor) {
+    if (!tensor.is_symbolic()) tensor.impl()->storage->tear("accumulator");
+  };
+  for (const Part& part : parts) {
+    for (const Tensors* sums : {&part.sums, &part.before.frozen})
+      for (const Tensor& sum : *sums) of(sum);
+    of(part.count);
+  }
+}
+
+// Calls body(), and tears all where it throws.
+template <class Body>
+void write(const Parts& parts, const Body& body) {
+  try {
+    body();
+  } catch (...) {
+    tear(parts);
+    throw;
+  }
+}
+
+// Updates with the sums where the gates are open, and clears them and those of frozen parameters:
+// nothing of a batch is left for the next.
+std::vector<Tensor> commit_and_clear(Parts& parts) {
+  std::vector<Tensor> updates;
+  write(parts, [&] {
+    for (Part& part : parts) {
+      if (part.step.size() > 0)
+        for (Tensor& update : part.step.commit(part.sums)) updates.push_back(std::move(update));
+      for (const Tensors* cleared : {&part.sums, &part.before.frozen})
+        for (const Tensor& sum : *cleared)
+          updates.push_back(ebb::detail::clear_if(sum, part.gate.ready));
+      updates.push_back(ebb::detail::clear_if(part.count, part.gate.ready));
+    }
+  });
+  return updates;
+}
+
+// Adds to the sums.
+void add_gradients(Parts& parts, const Tensor& samples) {
+  ebb::detail::LaunchRow row;  // on a GPU, one kernel for all
+  try {
+    for (Part& part : parts)
+      for (std::size_t i = 0; i < part.step.size(); ++i)
+        part.sums.push_back(part.gradients[i].defined()
+                                ? apply_one(accumulate_op,
+                                            {part.step.sum(i), part.gradients[i], samples}, {},
+                                            CallSite::here())
+                                : part.step.sum(i));
+    row.flush();
+  } catch (...) {
+    const bool has_begun =
+        std::ranges::any_of(parts, [](const Part& p) { return !p.sums.empty(); });
+    if (has_begun && !row.has_done_nothing()) tear(parts);
+    throw;
+  }
+}
+
+// The gradients of the targets of all parts, by one backward pass.
+void differentiate(Parts& parts, const Tensor& loss, const std::vector<Targets>& below) {
+  Tensors inputs;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    for (const std::size_t target : below[p])
+      inputs.push_back(parts[p].group.parameters.entries()[target].tensor);
+  Tensors found = gradients(loss, inputs);
+  std::size_t next = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    parts[p].gradients = Tensors(parts[p].step.size());
+    for (const std::size_t target : below[p])
+      parts[p].gradients[parts[p].step.position(target)] = std::move(found[next++]);
+  }
+}
+
+}  // namespace
+
+Tensor accumulate(const Tensor& given, const AccumulatedGroups& of,
+                  const AccumulatorOptions& options, const Tensor& given_samples) {
+  // What is called when memory is short may give the caller's handles up.
+  const Tensor loss = given, samples = given_samples;
+  std::vector<Targets> below;
+  std::unordered_set<const Node*> seen;
+  bool any = false;
+  for (const auto& [parameters, optimizer] : of.groups) {
+    below.push_back(trained_below(loss, parameters, "minimize"));
+    any |= !below.back().empty();
+    for (const std::size_t target : below.back())
+      require_unseen(parameters.entries()[target], seen);
+  }
+  if (!any) fail_for_frozen("minimize", of.parameter, loss);
+  if (!samples.defined() || (samples.is_symbolic() && !loss.is_symbolic()))
+    fail("minimize", "the number of samples, " + samples.to_string() +
+                         ", does not belong to the loss, " + loss.to_string());
+  Parts parts;
+  for (std::size_t i = 0; i < below.size(); ++i) {
+    const ParameterGroup& group = of.groups[i];
+    Accumulated before = accumulated_by(group.optimizer, group.parameters);
+    Targets targets = with_accumulated(below[i], loss, before.targets);
+    parts.emplace_back(group, std::move(before), std::move(targets), options);
+  }
+  differentiate(parts, loss, below);
+
+  // Whether an update is due must be known before anything is written, and takes memory to know: so
+  // eager counts in a copy first. A graph has all its memory before it starts.
+  for (Part& part : parts) {
+    part.counted =
+        ebb::detail::add_count(loss.is_symbolic() ? part.count : copy(part.count), samples);
+    part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
+    if (part.step.size() == 0) continue;
+    // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
+    part.step.prepare(part.gate, [&](std::size_t i) {
+      const Tensor& sum = part.step.sum(i);
+      return part.mean(part.gradients[i].defined()
+                           ? sum + cast(part.gradients[i], sum.dtype()) * cast(samples, sum.dtype())
+                           : sum);
+    });
+  }
+
+  for (Part& part : parts) part.step.begin_writing();
+  add_gradients(parts, samples);
+  write(parts, [&] {
+    for (Part& part : parts)
+      part.count = loss.is_symbolic() ? part.counted : assign(part.count, part.counted);
+  });
+  const Tensor value = value_before_step(loss);
+  const std::vector<Tensor> updates = commit_and_clear(parts);
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
+}
+
+Tensor flush_accumulated(const AccumulatedGroups& of, const AccumulatorOptions& options) {
+  std::vector<Accumulated> accumulated;
+  bool any = false, any_frozen = false;
+  for (const auto& [parameters, optimizer] : of.groups) {
+    const Accumulated& its = accumulated.emplace_back(accumulated_by(optimizer, parameters));
+    any |= !its.targets.empty();
+    any_frozen |= !its.frozen.empty();
+  }
+  if (!any && any_frozen)
+    fail("flush", std::string("every ") + of.parameter +
+                      " with an accumulated gradient is frozen by set_trainable(false); what they "
+                      "have accumulated is still there");
+  if (!any)
+    fail("flush", "nothing has been accumulated for these parameters; minimize() does that");
+  Parts parts;
+  for (std::size_t i = 0; i < accumulated.size(); ++i) {
+    Targets targets = accumulated[i].targets;
+    parts.emplace_back(of.groups[i], std::move(accumulated[i]), std::move(targets), options);
+  }
+
+  for (Part& part : parts) {
+    part.counted = copy(part.count);
+    part.gate = {ebb::detail::at_least(part.counted, 1), part.counted};
+    for (std::size_t i = 0; i < part.step.size(); ++i) part.sums.push_back(part.step.sum(i));
+    if (part.step.size() > 0)
+      part.step.prepare(part.gate, [&](std::size_t i) { return part.mean(part.step.sum(i)); });
+  }
+  const Tensor applied =
+      std::ranges::find_if(parts, [](const Part& part) { return part.step.size() > 0; })->counted;
+  for (Part& part : parts) part.step.begin_writing();
+  const std::vector<Tensor> updates = commit_and_clear(parts);
+  return applied.is_symbolic() ? with_all_updates(applied, updates) : applied;
+}
+
+}  // namespace ebb::optim
