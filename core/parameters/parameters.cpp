@@ -27,6 +27,7 @@ bool is_distribution(const Initializer& initializer) noexcept {
 
 std::string to_string(const Initializer& initializer) {
   const std::string a = std::to_string(initializer.a), b = std::to_string(initializer.b);
+  if (initializer.kind == Initializer::orthogonal) return "orthogonal with a gain of " + a;
   return initializer.kind == Initializer::uniform
              ? "uniform from " + a + " to " + b
              : "normal with a mean of " + a + " and a deviation of " + b;
