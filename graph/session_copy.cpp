@@ -82,6 +82,7 @@ void Session::copy_from(const Parameters& from, const Parameters& to, CallSite s
   const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared();
   detail::require_any(to, "copy_from");
+  detail::require_own(from, "copy_from");
   if (!from.is_symbolic() && from.device().is_simulated() && !impl->device.is_simulated())
     detail::refuse<SimulatedRead>(
         "copy_from", "the parameters are on " + from.device().name() + " and have no values");
@@ -94,6 +95,7 @@ void Session::copy_from(const Session& other, const Parameters& from, const Para
   const detail::CallSiteScope scope(site);
   const std::shared_ptr<Impl> impl = impl_.shared(), theirs = other.impl_.shared();
   detail::require_any(to, "copy_from");
+  detail::require_own(from, "copy_from");
   const Impl::OpenBoth open(*impl, *theirs);
   impl->require_values_of(*theirs);
   impl->copy_values(&*theirs, from, to);

@@ -17,8 +17,9 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
   std::deque<OptimizerStep> steps;
   Tensors inputs;
   std::unordered_set<const Node*> seen;
+  NodesBelow below;
   for (const auto& [parameters, optimizer] : groups) {
-    Targets targets = trained_below(loss, parameters, "minimize");
+    Targets targets = trained_below(loss, parameters, "minimize", below);
     if (targets.empty()) continue;
     for (const std::size_t target : targets) {
       const Parameters::Entry& entry = parameters.entries()[target];

@@ -25,6 +25,12 @@ class Attempt {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->note(leaf, made);
   }
+  // Whether an attempt is under way that has yet to be told how to take back what `set` becomes.
+  static bool has_to_note(const void* set) noexcept {
+    for (const Attempt* attempt = current(); attempt; attempt = attempt->outer_)
+      if (!attempt->declarations_.contains(set)) return true;
+    return false;
+  }
   // A set of parameters begins to declare one, or to freeze some: take_back() makes it what it is
   // now.
   static void note_declaration(const void* set, const std::function<void()>& take_back) {

@@ -86,16 +86,18 @@ Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttrib
 // 0 times a p that overflows is 0: for p stand finite numbers, its sign and `rest` twice, so that
 // the gradient of this still overflows. `rest` is with the zeros, where a gradient that cancels
 // (a's, of b p) has done so before it is multiplied.
-Tensor products_of_others(const Tensor& x, const ReduceOptions& axes) {
+Tensor products_of_others(Tensor x, const ReduceOptions& axes) {
   const Tensor is_zero = x == 0;
   const Tensor zeros = sum(is_zero, axes);
-  const Tensor divisor = where(is_zero, 1, x), p = prod(divisor, axes);
+  Tensor divisor = where(is_zero, 1, x);
+  const Tensor p = prod(divisor, axes);
   const Tensor overflows = isinf(p), finite = where(overflows, sign(p), p);
   const Tensor rest = masked_fill(ones_like(p), overflows, -lowest_of(p.dtype()));
-  const Tensor zero = where(is_zero, x, 0) * rest * rest, s = sum(zero, axes);
-  const Tensor of_zero = where(zeros == 1, p, where(zeros == 2, (s - zero) * finite, 0));
-  const Tensor of_other = where(zeros == 0, p, where(zeros == 1, s * finite, 0)) / divisor;
-  return where(is_zero, of_zero, of_other);
+  Tensor zero = where(is_zero, std::move(x), 0) * rest * rest;
+  const Tensor s = sum(zero, axes);
+  Tensor of_zero = where(zeros == 1, p, where(zeros == 2, (s - std::move(zero)) * finite, 0));
+  Tensor of_other = where(zeros == 0, p, where(zeros == 1, s * finite, 0)) / std::move(divisor);
+  return where(is_zero, std::move(of_zero), std::move(of_other));
 }
 
 }  // namespace
@@ -128,18 +130,18 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
 
-constinit const OpDef prod_op{.name = "prod",
-                              .infer = infer_statistic,
-                              .gradient = [](Gradient g) -> Tensors {
-                                const auto& how = g.attribute<StatisticAttributes>();
-                                const DType given = g.dy().dtype();
-                                const Tensor others = products_of_others(widened(g.take_x(0)),
-                                                                         detail::kept(how.axes));
-                                return {cast(others * with_axes(widened(g.take_dy()), how), given)};
-                              },
-                              .keeps = input(0),
-                              .cpu = {cpu::prod, cpu::prod_memory},
-                              .cuda = {cuda::statistic, cuda::statistic_memory}};
+constinit const OpDef prod_op{
+    .name = "prod",
+    .infer = infer_statistic,
+    .gradient = [](Gradient g) -> Tensors {
+      const auto& how = g.attribute<StatisticAttributes>();
+      const DType given = g.dy().dtype();
+      Tensor others = products_of_others(widened(g.take_x(0)), detail::kept(how.axes));
+      return {cast(std::move(others) * with_axes(widened(g.take_dy()), how), given)};
+    },
+    .keeps = input(0),
+    .cpu = {cpu::prod, cpu::prod_memory},
+    .cuda = {cuda::statistic, cuda::statistic_memory}};
 
 constinit const OpDef variance_op{
     .name = "variance",

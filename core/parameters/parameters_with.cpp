@@ -35,10 +35,13 @@ Tensors Parameters::tensors() const {
 void Parameters::set_trainable(bool trainable, CallSite site) const {
   const detail::CallSiteScope at(site);
   detail::require_any(*this, "set_trainable");
-  const std::weak_ptr<State> set = state_;  // which may go before the attempt ends
-  detail::Attempt::note_declaration(&state_->frozen, [set, frozen = state_->frozen]() mutable {
-    if (const auto still = set.lock()) still->frozen.swap(frozen);
-  });
+  // A copy of the names for each layer that is frozen by itself would take the square of them.
+  if (detail::Attempt::has_to_note(&state_->frozen)) {
+    const std::weak_ptr<State> set = state_;  // which may go before the attempt ends
+    detail::Attempt::note_declaration(&state_->frozen, [set, frozen = state_->frozen]() mutable {
+      if (const auto still = set.lock()) still->frozen.swap(frozen);
+    });
+  }
   for (const Entry& entry : entries()) {
     if (trainable)
       state_->frozen.erase(entry.name);

@@ -220,7 +220,10 @@ class Reader {
       std::memset(to, 0, found.spec.bytes());
       return;
     }
-    if (!is_floating(found.spec.dtype)) return file_.read(found.from.front()->name, to);
+    const Entry& first = *found.from.front();
+    const bool as_it_is =
+        found.from.size() == 1 && first.spec == found.spec && !found.is_transposed;
+    if (as_it_is || !is_floating(found.spec.dtype)) return file_.read(first.name, to);
     // In f64, so that a sum is rounded once; -0 + v is v, also where v is -0.
     std::vector<double> sum(static_cast<std::size_t>(found.spec.shape.elements()), -0.);
     std::vector<std::byte> bytes;

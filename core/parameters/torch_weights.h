@@ -60,6 +60,9 @@ std::map<std::string, Tensor> torch_weights(const Parameters& parameters, const 
 // Sets the values of eager parameters and states to those. Slots stay. Throws likewise; then
 // nothing has changed. For a graph: for (auto& [name, value] : torch_weights(params, file, rules))
 // session.assign(params[name], value);
+//
+// Both take memory of the host for a copy of all values meanwhile, and while a tensor is converted,
+// transposed or added up, 8 bytes for each of its values and those of the file.
 void load_torch(const Parameters& parameters, const std::string& file,
                 const std::vector<TorchRule>& rules, CallSite site = CallSite::here());
 

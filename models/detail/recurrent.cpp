@@ -16,7 +16,10 @@ Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, dou
   for (std::size_t i = 0; i < 2 * layers; i += 2) {
     if (i > 0) below = dropout(below, probability, phase);
     const Tensor forward = pass(below, i);
-    below = concat({forward, backwards(pass(backwards(below), i + 1))}, 2);
+    Tensor backward = backwards(below);
+    backward = pass(backward, i + 1);
+    backward = backwards(backward);
+    below = concat({forward, backward}, 2);
   }
   return below;
 }

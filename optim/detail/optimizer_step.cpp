@@ -77,18 +77,20 @@ void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss
 }
 
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what) {
-  Targets targets = trained_below(loss, parameters, what);
+  NodesBelow below;
+  Targets targets = trained_below(loss, parameters, what, below);
   if (targets.empty()) fail_for_frozen(what, "parameter", loss);
   return targets;
 }
 
-Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what) {
+Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
+                      NodesBelow& below) {
   if (!loss.defined()) fail(what, "of a tensor that holds nothing");
   ebb::detail::require_own(parameters, "optimizer");
   if (loss.is_symbolic() != parameters.is_symbolic())
     fail(what, std::string("the loss is ") + loss.to_string() + ", but the parameters " +
                    (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
-  const std::unordered_set<const Node*> below = ebb::detail::nodes_below(loss);
+  if (below.empty()) below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   Targets targets;
   bool any_frozen = false, all_frozen = !entries.empty();

@@ -22,8 +22,11 @@ using Targets = std::vector<std::size_t>;
 // The parameters that `loss` was computed from. Throws Error where there is none, or where one of
 // the two belongs to a graph and the other does not.
 Targets parameters_below(const Tensor& loss, const Parameters& parameters, const char* what);
-// The same, but none where all parameters are frozen, or all of those.
-Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what);
+// The same, but none where all parameters are frozen, or all of those. `below` is the loss's
+// history, empty at first: found once for several sets of parameters.
+using NodesBelow = std::unordered_set<const Node*>;
+Targets trained_below(const Tensor& loss, const Parameters& parameters, const char* what,
+                      NodesBelow& below);
 // Throws Error: the parameters, "parameter" or "parameter of ...", are frozen.
 [[noreturn]] void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss);
 // Throws Error for a parameter that is there already: of a group before.

@@ -327,6 +327,8 @@ TEST_CASE("a parameter does not start as what is no distribution", "[parameters]
               "\"w\" cannot start normal with a mean of 0.000000 and a deviation of -1.000000");
   CHECK_ERROR(declare(initializers::uniform(0, nan)), Error, "cannot start uniform");
   CHECK_ERROR(declare(initializers::normal(nan, 1)), Error, "cannot start normal");
+  CHECK_ERROR(declare(initializers::orthogonal(nan)), Error,
+              "\"w\" cannot start orthogonal with a gain of nan");
   CHECK_ERROR(declare(initializers::he_normal(0)), Error, "a deviation of inf");
   CHECK_ERROR(declare(initializers::glorot_uniform(0, 0)), Error, "uniform from -inf to inf");
   CHECK(parameters.entries().empty());

@@ -153,6 +153,30 @@ TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {
   CHECK_THROWS_AS(two.session.copy_from(empty), SessionClosed);
 }
 
+TEST_CASE("a session copies from no substitutes, which may have no values", "[session][with]") {
+  Model one(Seed{1}), two(Seed{2});
+  one.session.initialize();
+  two.session.initialize();
+  const Parameters eager(Device::cpu(), Seed{7});
+  declare(eager);
+  const Tensor before = two["a.w"];
+  const auto refuses = [&](const Parameters& from, const Tensors& substitutes) {
+    const Parameters other = from.with(substitutes);
+    const auto copy = [&] {
+      if (from.is_symbolic()) return two.session.copy_from(one.session, other, two.parameters);
+      two.session.copy_from(other, two.parameters);
+    };
+    CHECK_ERROR(copy(), Error, "[copy_from] these parameters are substitutes");
+    CHECK(bit_equal(two["a.w"], before));
+  };
+  const Tensor twin = Tensor::zeros({3}, DType::f32, Device::cpu().twin());
+  const Tensor fed = one.graph.placeholder("fed", DType::f32, {3});
+  refuses(eager, {twin, twin});
+  refuses(eager, {fed, fed});
+  refuses(eager, eager.tensors());
+  refuses(one.parameters, one.parameters.tensors());
+}
+
 TEST_CASE("a session saves and restores a part", "[session]") {
   const TemporaryFolder folder;
   Model saved(Seed{1});

@@ -1,10 +1,6 @@
 // The time of kernels grows as their work does. Of one thread, so that it is the same thread's.
-#include <time.h>
-
-#include <algorithm>
-#include <limits>
-
 #include "ebb/core/kernels/index.h"
+#include "ebb/tests/cpu_time.h"
 #include "ebb/tests/kernels/fixture.h"
 
 using namespace ebb;
@@ -12,21 +8,8 @@ using namespace ebb::tests;
 
 namespace {
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// The least of several runs.
 double seconds_of(Call call) {
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 7; ++i) {
-    const double begin = thread_seconds();
-    call.run();
-    least = std::min(least, thread_seconds() - begin);
-  }
-  return least;
+  return least_seconds([&] { call.run(); });
 }
 
 Values indices(std::int64_t size, const Shape& shape) {

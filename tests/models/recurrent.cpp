@@ -4,14 +4,18 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/sequence.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/eager/no_grad.h"
 #include "ebb/graph/session.h"
+#include "ebb/models/gru.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
 
 namespace ebb::tests {
@@ -184,6 +188,24 @@ TEST_CASE("two ways of several layers drop out between them in training, and in 
   const Tensor dropped = dropping(x, {.phase = Phase::training}).sequence;
   CHECK_FALSE(bit_equal(dropped, expected));
   CHECK_FALSE(bit_equal(dropping(x, {.phase = Phase::training}).sequence, dropped));
+}
+
+TEST_CASE("two ways without gradients free what each has read before they are put side by side",
+          "[models][memory]") {
+  if (on_cuda()) return;  // there the workspace of a pass is most of it
+  const Parameters parameters(Device::cpu());
+  const models::Gru gru(parameters.scope("gru"), 64, {.hidden = 32, .bidirectional = true});
+  const models::Lstm lstm(parameters.scope("lstm"), 64, {.hidden = 32, .bidirectional = true});
+  const Tensor x = normal({4, 256, 64});  // as large as what both ways give
+  const NoGrad no_grad;
+  const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+  const auto taken = [&](const auto& model) {
+    const memory::PeakScope peak(Device::cpu());
+    model(x);
+    return peak.bytes() - before;
+  };
+  CHECK(taken(gru) < 5 * x.bytes() / 2);
+  CHECK(taken(lstm) < 5 * x.bytes() / 2);
 }
 
 TEST_CASE("too few or too many initial states of an LSTM both ways are refused before any pass",

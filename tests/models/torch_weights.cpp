@@ -1,6 +1,8 @@
 // What PyTorch has trained (tests/golden/make_torch_weights.py) computes the same here.
 #include "ebb/core/parameters/torch_weights.h"
 
+#include <cstring>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
 #include "ebb/core/data/tensor_files.h"
@@ -11,6 +13,7 @@
 #include "ebb/models/lstm.h"
 #include "ebb/models/mlp.h"
 #include "ebb/models/norm.h"
+#include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
@@ -183,6 +186,20 @@ TEST_CASE("what keeps its layout keeps its values, running statistics among them
   for (const char* name : {"norm.weight", "norm.bias", "norm.running_mean", "norm.running_var",
                            "conv.weight", "conv.bias"})
     CHECK(bit_equal(params[name], golden[name]));
+}
+
+TEST_CASE("what is neither converted nor transposed is the file's bit for bit, NaN too") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("weights.safetensors");
+  const std::vector<std::uint32_t> bits = {0x7F800001, 0xFFA00000, 0x80000000, 1};
+  std::vector<float> values(bits.size());
+  std::memcpy(values.data(), bits.data(), bits.size() * sizeof(float));
+  save_safetensors(file, {{"weight", Tensor::from(values)}});
+  const Parameters params(Device::cpu());
+  const Tensor weight = params.declare("weight", {4}, initializers::zeros());
+  load_torch(params, file, {{}});
+  const std::vector<std::byte> here = bytes_of(weight);
+  CHECK(std::memcmp(here.data(), bits.data(), here.size()) == 0);
 }
 
 TEST_CASE("weights that do not fit change nothing, and the message lists both sides") {

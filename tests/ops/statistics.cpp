@@ -6,6 +6,7 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
@@ -228,6 +229,14 @@ TEST_CASE("A product is that of its elements, in any dtype, and of nothing 1") {
   CHECK(prod(Tensor::zeros({0, 2}, dtype), 1).shape() == Shape{0});
   CHECK_ERROR(prod(Tensor::from({1, 2})), ShapeError, "[prod]");
   CHECK_ERROR(prod(x, 2), ShapeError, "[prod] there is no axis 2");
+}
+
+TEST_CASE("The gradient of a product takes no more at once than two of its size and a mask") {
+  const Tensor x = Tensor::full({64, 1024}, 1.5).with_grad();
+  const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+  const memory::PeakScope peak(Device::cpu());
+  gradients(sum(prod(x, 1)), {x});
+  CHECK(peak.bytes() - before < 5 * x.bytes() / 2);
 }
 
 TEST_CASE("A product of f32 may be beyond f32 on the way, and is NaN of infinity and 0") {
