@@ -190,6 +190,7 @@ TEST_CASE("substitutes that do not fit, and what is not for them, are refused", 
               "f32[2, 3] on cpu cannot stand for \"dense.bias\", which is f32[3]");
   CHECK_ERROR(params.with({weight, cast(bias, DType::f64)}), ShapeError, "cannot stand for");
   CHECK_ERROR(params.with({weight, Tensor()}), ShapeError, "cannot stand for");
+  CHECK_ERROR(params.with({weight, bias, bias}), Error, "of the 2 parameters, not 3");
   const Parameters other = params.with({weight, bias});
   CHECK_ERROR(models::Dense(other.scope("dens"), 2, 3), Error,
               "there is no \"dens.weight\" to stand in for");
@@ -206,6 +207,14 @@ TEST_CASE("substitutes that do not fit, and what is not for them, are refused", 
   CHECK_ERROR(of_leaves.save("never.safetensors"), Error, "these parameters are substitutes");
   CHECK_ERROR(of_leaves.load("never.safetensors"), Error, "these parameters are substitutes");
   CHECK_ERROR(of_leaves.copy_from(params), Error, "these parameters are substitutes");
+  CHECK_ERROR(params.copy_from(of_leaves), Error, "these parameters are substitutes");
+  CHECK_ERROR(optim::Sgd().apply(leaves, of_leaves), Error, "these parameters are substitutes");
+  loss.backward();
+  CHECK_ERROR(optim::Sgd().step(of_leaves), Error, "these parameters are substitutes");
+  const optim::Accumulator accumulator(optim::Sgd(), {.samples = 1});
+  const Tensor again = sum(model(Tensor::full({1, 2}, 1)));
+  CHECK_ERROR(accumulator.minimize(again, of_leaves, Tensor::full({}, 1, DType::i64)), Error,
+              "these parameters are substitutes");
   CHECK_ERROR(optim::MovingAverage(of_leaves), Error, "to stand in for");
   CHECK(leaves[0].to_vector<float>() == std::vector<float>(6, 0.f));
 }
@@ -246,6 +255,18 @@ TEST_CASE("what is frozen is not trained, until it is again", "[trainable]") {
     params.set_trainable(false);
     if (way < 3) CHECK_THROWS_AS(train(params, model, way), Error);
   }
+}
+
+TEST_CASE("a loss that depends on nothing here is no matter of what is frozen", "[trainable]") {
+  const Parameters params(Device::cpu(), Seed{1});
+  const models::Dense one(params.scope("one"), 2, 1), other(params.scope("other"), 2, 1);
+  const Tensor loss = sum(one(Tensor::full({1, 2}, 1)));
+  params.scope("other.weight").root().scope("one").set_trainable(false);
+  CHECK_ERROR(optim::Sgd().minimize(loss, params.scope("other")), Error,
+              "depends on none of the 2 parameters whose names begin with \"other.\"");
+  CHECK_ERROR(optim::Sgd().minimize(loss, Parameters(Device::cpu())), Error,
+              "depends on none of the 0 parameters");
+  CHECK_ERROR(optim::Sgd().minimize(loss, params), Error, "is frozen by set_trainable(false)");
 }
 
 TEST_CASE("a graph's step takes no gradient of what is frozen", "[trainable]") {
@@ -303,6 +324,14 @@ TEST_CASE("a summary lists parameters and state, and adds up", "[summary]") {
   CHECK(summary(params.scope("dense"))
             .ends_with("trained: 2,020 in 8,080 bytes\n"
                        "slots of optimizers: 4,040 in 16,160 bytes\n"));
+  const Parameters halves(Device::cpu(), Seed{1}, DType::f16);
+  halves.declare("w", {3, 5}, initializers::zeros());
+  halves.state("count", {}, initializers::zeros(), DType::i64);
+  CHECK(summary(halves) ==
+        "name   shape   dtype  trained  bytes\n"
+        "w      [3, 5]  f16    yes         30\n"
+        "count  []      i64    state        8\n"
+        "all: 16 in 38 bytes\ntrained: 15 in 30 bytes\n");
   CHECK(summary(Parameters(Device::cpu())) ==
         "name  shape  dtype  trained  bytes\nall: 0 in 0 bytes\ntrained: 0 in 0 bytes\n");
 }

@@ -208,6 +208,9 @@ TEST_CASE("layers without a bias are those with a bias of zero", "[models]") {
   CHECK(bit_equal(a(x), b(x)));
   CHECK(bit_equal(c(image), d(image)));
   CHECK(without.entries().size() == 2);
+  const models::Conv2d wide(without.scope("w"), 2, 4,
+                            {.stride = 2, .padding = 1, .groups = 2, .bias = false});
+  CHECK(wide(image).shape() == Shape{2, 4, 3, 3});
 }
 
 TEST_CASE("a convolution of groups starts as one of their channels alone", "[models]") {

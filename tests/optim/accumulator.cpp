@@ -282,6 +282,24 @@ TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim
   }
 }
 
+TEST_CASE("a scope's accumulator knows what it has accumulated", "[optim][row15]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const Pair pair(p.scope("part"));
+  pair.micro(number(100));
+  CHECK(p.contains("part.a.w/part.sgd.accumulated"));
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["part.a.w"].item<double>() == -100);
+  pair.micro(number(100));
+  pair.freeze(true);
+  pair.micro(number(100));
+  CHECK(p["part.a.w"].item<double>() == -200);
+  CHECK(p["part.b.w"].item<double>() == -100);
+  pair.freeze(false);
+  pair.micro(number(1));
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["part.b.w"].item<double>() == -101);
+}
+
 TEST_CASE("what is thawed within a group has what it accumulated of it", "[optim][row15]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
   const Pair pair(p);
