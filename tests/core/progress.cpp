@@ -100,6 +100,13 @@ TEST_CASE("progress has no more lines than the time that has passed has room for
   CHECK(static_cast<double>(lines) <= passed / 0.05);
 }
 
+TEST_CASE("durations have two digits or three, of the unit that suits", "[progress]") {
+  const std::pair<double, const char*> cases[] = {
+      {0, "0.0 s"},    {9.94, "9.9 s"},   {9.96, "10 s"},  {119.4, "119 s"},  {119.6, "2 min"},
+      {600, "10 min"}, {7169, "119 min"}, {7171, "2.0 h"}, {36'000, "10.0 h"}};
+  for (const auto& [seconds, text] : cases) CHECK(detail::duration_text(seconds) == text);
+}
+
 TEST_CASE("steps after the last line of progress show nothing", "[progress]") {
   std::ostringstream out;
   Progress progress(2, {.out = &out, .seconds = 0});

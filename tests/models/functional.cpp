@@ -177,6 +177,14 @@ TEST_CASE("a model made of substitutes declares nothing, and shares the state", 
   CHECK(bit_equal(substituted(x), original(x) * scale + shift));
   substituted(x, Phase::training);
   CHECK(params["norm.running_mean"].to_vector<float>()[1] == Approx(0.4));
+  const Parameters named(Device::cpu(), Seed{1}, {.name = "net"});
+  const models::Dense of_named(named.scope("dense"), 2, 1);
+  CHECK(named.scope("dense").with(named.tensors()).root()["dense.bias"].shape() == Shape{1});
+  Graph graph;
+  const Parameters symbolic(graph, Seed{1});
+  const models::Dense of_graph(symbolic, 2, 1);
+  CHECK(symbolic.with(symbolic.tensors()).is_symbolic());
+  CHECK_FALSE(params.with(params.tensors()).is_symbolic());
   // Substitutes of substitutes, and of the original once more.
   CHECK(other.with(norm.tensors())["shift"].impl() == params["norm.shift"].impl());
 }

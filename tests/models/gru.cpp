@@ -7,6 +7,7 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -221,6 +222,20 @@ TEST_CASE("a GRU without steps hands its initial state on, and that one's gradie
   CHECK(bit_equal(out.hidden, hidden));
   CHECK(bit_equal(gradients(sum(out.hidden * hidden.detach()), {hidden})[0], hidden));
   CHECK(bit_equal(gru(x, {.lengths = lengths}).hidden, Tensor::zeros({2, 2, 5})));
+}
+
+TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
+  const auto leaf = [](const Shape& shape) { return normal(shape).with_grad(); };
+  const GruWeights weights = {leaf({64, 192}), leaf({64, 192}), leaf({256})};
+  const Tensor x = leaf({4, 6, 64});
+  const auto peak = [&](const Tensors& inputs) {
+    const Tensor loss = sum(gru(x, {&weights, 1}).sequence);
+    const memory::PeakScope scope(Device::cpu());
+    gradients(loss, inputs);
+    return scope.bytes();
+  };
+  const std::size_t bytes = weights.input.bytes() + weights.recurrent.bytes();
+  CHECK(peak({x, weights.input, weights.recurrent}) >= peak({x}) + bytes);
 }
 
 TEST_CASE("dropout between a GRU's layers acts in training alone", "[models]") {

@@ -194,6 +194,20 @@ TEST_CASE(
   CHECK_NOTHROW(load_torch(twin, golden.path(), rules));
 }
 
+TEST_CASE("a GRU's bias of PyTorch's is read into four quarters, and nothing else") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("gru.safetensors");
+  save_safetensors(file, {{"bias_ih_l0", Tensor::from({1.f, 2.f, 3.f})},
+                          {"bias_hh_l0", Tensor::from({10.f, 20.f, 30.f})}});
+  const Parameters params(Device::cpu()), longer(Device::cpu());
+  params.declare("0.bias", {4}, initializers::zeros());
+  load_torch(params, file, {{"", "", TorchLayer::gru}});
+  CHECK(params["0.bias"].to_vector<float>() == std::vector<float>{11, 22, 3, 30});
+  longer.declare("0.bias", {5}, initializers::zeros());
+  CHECK_ERROR(load_torch(longer, file, {{"", "", TorchLayer::gru}}), FileError,
+              "\"0.bias\", which is f32[5] here, would be read from \"bias_ih_l0\", f32[3]");
+}
+
 TEST_CASE("a sum of PyTorch's biases that are -0 is -0") {
   const TemporaryFolder folder;
   const std::string file = folder.path("lstm.safetensors");
