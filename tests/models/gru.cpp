@@ -236,6 +236,16 @@ TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
   };
   const std::size_t bytes = weights.input.bytes() + weights.recurrent.bytes();
   CHECK(peak({x, weights.input, weights.recurrent}) >= peak({x}) + bytes);
+  // That by a temporary lies in its memory.
+  const auto peak_of = [&](bool is_temporary) {
+    const Tensor given = leaf({4, 6, 64});
+    const Tensor loss = sum(gru(is_temporary ? given * 2 : given, {&weights, 1}).sequence);
+    const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+    const memory::PeakScope scope(Device::cpu());
+    gradients(loss, {given});
+    return scope.bytes() - before;
+  };
+  CHECK(peak_of(true) + x.bytes() == peak_of(false));
 }
 
 TEST_CASE("dropout between a GRU's layers acts in training alone", "[models]") {
