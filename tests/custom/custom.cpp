@@ -238,6 +238,15 @@ TEST_CASE("a gradient by one input works in the memory of what it is given") {
   };
   const Tensor leaf = x.detach().with_grad();
   CHECK(peak(leaf, y, leaf) == peak(y, leaf, leaf));
+  CHECK(peak(leaf, y, leaf) < 2 * 20'480);  // of one block, beside the scalar 1
+}
+
+TEST_CASE("the tape keeps a functor's inputs for its derivatives, not its result") {
+  EBB_SKIP_WITHOUT_KERNELS();
+  const Tensor x = Tensor::full({5000}, 1).with_grad();
+  const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+  const Tensor loss = sum(mish(x + 1));
+  CHECK(memory::stats(Device::cpu()).allocated.current - before == 20'480 + 512);
 }
 
 TEST_CASE("errors name the operator, the shapes and the line") {
