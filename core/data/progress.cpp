@@ -23,14 +23,14 @@ double since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
 
-std::string duration(double seconds) {
+}  // namespace
+
+std::string detail::duration_text(double seconds) {
   if (seconds < 9.95) return formatted("%.1f s", seconds);
   if (seconds < 119.5) return formatted("%.0f s", seconds);
   if (seconds < 7170) return formatted("%.0f min", seconds / 60);
   return formatted("%.1f h", seconds / 3600);
 }
-
-}  // namespace
 
 Progress::Progress(std::int64_t steps, const ProgressOptions& options, CallSite site)
     : out_(options.out ? *options.out : std::cerr),
@@ -63,9 +63,9 @@ std::string Progress::line(double seconds, bool is_last) const {
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
   if (rate > 0) text += formatted(rate < 10 ? "  %.2f steps/s" : "  %.0f steps/s", rate);
   if (is_last)
-    text += "  " + duration(seconds);
+    text += "  " + detail::duration_text(seconds);
   else if (rate > 0 && steps_ > done_)
-    text += "  " + duration(static_cast<double>(steps_ - done_) / rate) + " left";
+    text += "  " + detail::duration_text(static_cast<double>(steps_ - done_) / rate) + " left";
   return text;
 }
 

@@ -59,4 +59,9 @@ class Progress {
   bool finished_ = false;
 };
 
+namespace detail {
+// "6.4 s", "90 s", "12 min", "2.5 h".
+std::string duration_text(double seconds);
+}  // namespace detail
+
 }  // namespace ebb

@@ -84,7 +84,6 @@ Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
   auto state = std::make_shared<State>();
   state->device = state_->device;
   state->graph = state_->graph;
-  state->seed = state_->seed;
   state->dtype = state_->dtype;
   state->root = state_->root;
   state->has_substitutes = true;

@@ -34,10 +34,8 @@ struct BackwardSpace {
                           size.chunk * size.batch * std::max(size.in, size.hidden));
     d_hidden = carver.take<T>(size.layers * size.state());
     d_cell = carver.take<T>(size.has_cell ? size.layers * size.state() : 0);
-    std::size_t sum_bytes = 0;  // of any number of rows up to a chunk's: the last may be shorter
-    for (std::int64_t steps = 1; steps <= size.chunk; ++steps)
-      sum_bytes = std::max(sum_bytes, column_sum_bytes(steps * size.batch, size.gates()));
-    sums = carver.take<std::byte>(static_cast<std::int64_t>(sum_bytes));
+    sums = carver.take<std::byte>(  // enough for the last chunk, which has fewer rows
+        static_cast<std::int64_t>(column_sum_bytes(size.chunk * size.batch, size.gates())));
     bytes = carver.bytes();
   }
 };
@@ -113,7 +111,6 @@ class Backward {
     for (std::size_t i = static_cast<std::size_t>(at_.weights);
          i < static_cast<std::size_t>(at_.count); ++i)
       if (T* to = gradient(i)) std::memset(to, 0, context_.inputs[kX + i].spec.bytes());
-    if (T* dx = gradient(0)) std::fill_n(dx, context_.inputs[kX].elements(), T(0));
   }
 
   // The transpose of R, cut into strips: it is the right factor of every step's product, and read
@@ -170,7 +167,7 @@ class Backward {
   // A sequence without steps ends with the state that it was given.
   void pass_by(std::int64_t layer) const {
     T* to = gradient(static_cast<std::size_t>(at_.h0));
-    if (to == nullptr || lengths_ == nullptr || size_.time == 0) return;
+    if (to == nullptr || lengths_ == nullptr) return;
     to += layer * size_.state();
     for (std::int64_t b = 0; b < size_.batch; ++b)
       if (lengths_[b] == 0) {

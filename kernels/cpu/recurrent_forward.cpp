@@ -182,12 +182,9 @@ class Forward {
           if (has_cell) put_row(2, layer, at, cell_before, units);
         }
         if (t >= length.steps) {
+          // Products of the gradient read h; the gates, the cells and what is dropped nobody.
           std::fill_n(hidden + at, units, T(0));
-          if (has_cell) std::fill_n(cell + at, units, T(0));
           if (sequence != nullptr) std::fill_n(sequence + element, units, T(0));
-          if (gates != nullptr) fill_gates(gates, b, unit, units, T(0));
-          if (!is_last(layer) && size.has_dropout)
-            std::fill_n(dropped(layer + 1) + at, units, T(0));
           continue;
         }
         const auto at_row = [](auto* of, std::int64_t elements) {
@@ -210,7 +207,8 @@ class Forward {
         if (!length.is_valid) {
           std::fill_n(hidden + at, units, kNan);
           if (has_cell) std::fill_n(cell + at, units, kNan);
-          if (gates != nullptr) fill_gates(gates, b, unit, units, kNan);
+          for (int gate = 0; gates != nullptr && gate < 4; ++gate)
+            std::fill_n(gates + b * size.gates() + gate * size.hidden + unit, units, kNan);
           if (sequence != nullptr) std::fill_n(sequence + element, units, kNan);
         }
         if (lengths_ != nullptr && t + 1 == length.steps) {
@@ -221,12 +219,6 @@ class Forward {
           drop_row(layer + 1, hidden + at, dropped(layer + 1) + at, units, element);
       }
     });
-  }
-
-  void fill_gates(T* gates, std::int64_t b, std::int64_t unit, std::int64_t units,
-                  T value) const noexcept {
-    for (int gate = 0; gate < 4; ++gate)
-      std::fill_n(gates + b * size_.gates() + gate * size_.hidden + unit, units, value);
   }
 
   // What a layer's input is after dropout; `element` as the rule in random.h counts them.

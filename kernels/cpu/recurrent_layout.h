@@ -42,7 +42,6 @@ struct RecurrentSizes {
         1, std::min(time, divide_up(kChunkRows, std::max<std::int64_t>(1, batch))));
     strips = std::max<std::int64_t>(1, divide_up(hidden, kStripUnits));
     strip = round_up(std::max<std::int64_t>(1, divide_up(hidden, strips)), 16);
-    strips = std::max<std::int64_t>(1, divide_up(hidden, strip));
     row_blocks = std::max<std::int64_t>(1, divide_up(batch, kRows));
     rows = divide_up(batch, row_blocks);
   }

@@ -160,6 +160,23 @@ TEST_CASE("Orthogonal values have rows or columns of one length at right angles"
   CHECK(std::abs(determinants) < 0.08);
 }
 
+TEST_CASE("Orthogonal values of many rows are at right angles to the last digits") {
+  constexpr std::size_t kRows = 64;  // once made orthogonal, three to ten times as far from it
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Doubles m(kRows * kRows);
+    detail::draw_initial_values(initializers::orthogonal(), {seed}, "w", {DType::f64, {64, 64}},
+                                m.data());
+    double worst = 0;
+    for (std::size_t i = 0; i < kRows; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = i == j ? -1 : 0;
+        for (std::size_t k = 0; k < kRows; ++k) sum += m[i * kRows + k] * m[j * kRows + k];
+        worst = std::max(worst, std::abs(sum));
+      }
+    CHECK(worst < 2e-15);
+  }
+}
+
 TEST_CASE("Orthogonal values are those of a matrix, in both modes") {
   const Parameters eager(Device::cpu(), Seed{1});
   CHECK_ERROR(eager.declare("bias", {3}, initializers::orthogonal()), ShapeError,

@@ -177,6 +177,9 @@ TEST_CASE("state belongs to the model, counts as parameter and has no history", 
   CHECK_ERROR(p.state("a/b", {2}), Error, "cannot name a parameter");
   CHECK_ERROR(p.state("n", {}, initializers::constant(1), DType::i64), Error,
               "only floating ones start at other values than zero");
+  Graph graph;
+  CHECK_ERROR(Parameters(graph).state("n", {}, initializers::constant(1), DType::i64), Error,
+              "[parameters] \"n\" is i64[]: only floating ones start at other values");
   CHECK(p.states().size() == 2);
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/input_file.h"
 #include "ebb/core/memory/memory.h"
@@ -313,6 +314,22 @@ TEST_CASE("parameters say what they cannot do", "[parameters]") {
   const int run = __LINE__ + 1;
   CHECK_ERROR(symbolic.load("x"), Error, "parameters.cpp:" + std::to_string(run));
   CHECK_ERROR(symbolic.device(), Error, "on no device");
+}
+
+TEST_CASE("a parameter of a name that was taken back does not find the other's slots unasked",
+          "[parameters]") {
+  const Parameters parameters(Device::cpu());
+  const std::vector<std::size_t> first = {0};
+  const std::vector<SlotBeside> moment = {{"m", DType::f32}};
+  CHECK_THROWS_AS(attempt([&] {
+                    parameters.declare("w", {2}, kUniform);
+                    parameters.find_or_make_slots({first, moment}, {});
+                    throw Error("[failing]");
+                  }),
+                  Error);
+  parameters.declare("w", {3}, kUniform);
+  CHECK_ERROR(parameters.find_or_make_slots({first, moment}, {}), Error,
+              "the slot \"w/m\" is f32[2], but f32[3] is wanted");
 }
 
 TEST_CASE("a parameter does not start as what is no distribution", "[parameters]") {

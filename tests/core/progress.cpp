@@ -1,7 +1,11 @@
 #include "ebb/core/data/progress.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "ebb/core/base/error.h"
 #include "ebb/tests/catch.h"
@@ -71,9 +75,53 @@ TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progres
                 "\r\033\\[K1  loss 1.5" + rate + "\r\033\\[K1  loss 1.5" + rate + "  0.0 s\n"));
 }
 
+TEST_CASE("progress has a line every 0.1 seconds on a terminal, every 10 elsewhere", "[progress]") {
+  std::ostringstream terminal, plain;
+  Progress often(0, {.out = &terminal, .terminal = true}), seldom(0, {.out = &plain});
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  often.step();
+  seldom.step();
+  CAPTURE(terminal.str());
+  CHECK(matches(terminal.str(), "\r\033\\[K1  [0-9]\\.[0-9][0-9] steps/s"));
+  CHECK(plain.str().empty());
+}
+
+TEST_CASE("progress has no more lines than the time that has passed has room for", "[progress]") {
+  using Clock = std::chrono::steady_clock;
+  std::ostringstream out;
+  const Clock::time_point start = Clock::now();
+  Progress progress(0, {.out = &out, .seconds = 0.05});
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  for (int i = 0; i < 100; ++i) progress.step();
+  const std::string text = out.str();
+  const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  CHECK(lines >= 1);
+  CHECK(static_cast<double>(lines) <= passed / 0.05);
+}
+
+TEST_CASE("durations have two digits or three, of the unit that suits", "[progress]") {
+  const std::pair<double, const char*> cases[] = {
+      {0, "0.0 s"},    {9.94, "9.9 s"},   {9.96, "10 s"},  {119.4, "119 s"},  {119.6, "2 min"},
+      {600, "10 min"}, {7169, "119 min"}, {7171, "2.0 h"}, {36'000, "10.0 h"}};
+  for (const auto& [seconds, text] : cases) CHECK(detail::duration_text(seconds) == text);
+}
+
+TEST_CASE("steps after the last line of progress show nothing", "[progress]") {
+  std::ostringstream out;
+  Progress progress(2, {.out = &out, .seconds = 0});
+  progress.step();
+  progress.finish();
+  const std::string before = out.str();
+  progress.step();
+  progress.finish();
+  CHECK(out.str() == before);
+}
+
 TEST_CASE("progress of fewer than no steps is refused", "[progress]") {
   CHECK_ERROR(Progress(-1), Error, "[progress] steps = -1 is below 0");
   CHECK_ERROR(Progress(1, {.seconds = -1}), Error, "[progress] seconds = -1");
+  CHECK_ERROR(Progress(1, {.seconds = std::nan("")}), Error, "is not at least 0");
 }
 
 }  // namespace ebb::tests

@@ -100,4 +100,18 @@ TEST_CASE("freezing layer by layer takes time in step with the layers", "[traina
   CHECK(seconds(2000) < 30 * seconds(250));
 }
 
+TEST_CASE("a model that does not fit takes back its state as well", "[parameters]") {
+  const Parameters p(Device::cpu());
+  const auto construct = [&](bool fails) {
+    const detail::Declaring declaring(p, CallSite::here());
+    p.declare("scale", {1}, kUniform);
+    p.state("mean", {1});
+    if (fails) throw Error("[failing]");
+  };
+  CHECK_THROWS_AS(construct(true), Error);
+  CHECK((p.entries().empty() && p.states().empty()));
+  construct(false);
+  CHECK(p.states().size() == 1);
+}
+
 }  // namespace ebb::tests

@@ -150,3 +150,36 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
   CHECK_THROWS_WITH(minimize(), Catch::Contains("[accumulate]"));
   CHECK_THROWS_WITH(minimize(), Catch::Contains("accumulat"));
 }
+
+TEST_CASE("an accumulation whose update fails leaves no sums, of frozen parameters neither") {
+  const Machine machine;
+  const Device device = own_cuda();
+  const optim::Accumulator accumulator(optim::Sgd({.learning_rate = 0.1}), {.samples = 4});
+  const Tensor samples = Tensor::full({}, 1, DType::i64, device);
+  const auto minimize = [&](const Parameters& parameters) {
+    accumulator.minimize(sum(square(parameters["a.w"])) + sum(square(parameters["b.w"])),
+                         parameters, samples);
+  };
+  // a has accumulated, and b, which is frozen since.
+  const auto begun = [&] {
+    const Parameters parameters(device);
+    for (const char* name : {"a", "b"})
+      parameters.scope(name).declare("w", {3}, initializers::constant(1));
+    minimize(parameters);
+    parameters.scope("b").set_trainable(false);
+    return parameters;
+  };
+  const Parameters whole = begun();
+  const std::uint64_t before = machine.statistics().launches;
+  minimize(whole);
+  const std::size_t launches = static_cast<std::size_t>(machine.statistics().launches - before);
+  // The last are the update and what clears the sums of a and b and the count.
+  for (const std::size_t from_end : {1, 2, 3, 4}) {
+    CAPTURE(from_end);
+    const Parameters parameters = begun();
+    machine->inject(Fault::launch, launches - from_end, 701);
+    CHECK_THROWS_AS(minimize(parameters), Error);
+    for (const char* slot : {"a.w/sgd.accumulated", "b.w/sgd.accumulated", "sgd/samples"})
+      CHECK_THROWS_WITH(parameters[slot].clone(), Catch::Contains("accumulator"));
+  }
+}

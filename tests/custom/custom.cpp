@@ -226,6 +226,31 @@ TEST_CASE("an operator works in the memory of a temporary") {
   CHECK(values_of(z)[4999] == Approx(mish_of(log_cosh_of(1, 2))));
 }
 
+TEST_CASE("a gradient by one input works in the memory of what it is given") {
+  EBB_SKIP_WITHOUT_KERNELS();
+  const Tensor x = Tensor::full({5000}, 1), y = Tensor::full({5000}, 2);
+  const auto peak = [&](const Tensor& a, const Tensor& b, const Tensor& leaf) {
+    const Tensor z = log_cosh(a, b);
+    const memory::PeakScope scope(Device::cpu());
+    const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+    Tensor dx = gradients(sum(z), {leaf})[0];
+    return scope.bytes() - before;
+  };
+  const Tensor leaf = x.detach().with_grad();
+  CHECK(peak(leaf, y, leaf) == peak(y, leaf, leaf));
+  CHECK(peak(leaf, y, leaf) < 2 * 20'480);  // of one block, beside the scalar 1
+}
+
+TEST_CASE("the tape keeps a functor's inputs for its derivatives, not its result") {
+  EBB_SKIP_WITHOUT_KERNELS();
+  const Tensor x = Tensor::full({5000}, 1).with_grad();
+  const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+  for (const auto& functor : {mish, cube}) {  // by derivatives, and by a rule with its own keeps
+    const Tensor loss = sum(functor(x + 1));
+    CHECK(memory::stats(Device::cpu()).allocated.current - before == 20'480 + 512);
+  }
+}
+
 TEST_CASE("errors name the operator, the shapes and the line") {
   const Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({4});
   const auto here = [](int line) { return "custom.cpp:" + std::to_string(line) + ")"; };

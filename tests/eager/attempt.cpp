@@ -11,6 +11,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/models/forecaster.h"
+#include "ebb/models/gru.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
@@ -176,20 +177,27 @@ TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {
   memory::CachingAllocator& allocator = Device::cpu().runtime().allocator();
   const Parameters parameters(Device::cpu(), Seed{1});
   const models::Forecaster forecaster(parameters, 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
+  const models::Gru gru(parameters.scope("gru"), 2, {.hidden = 4, .layers = 2, .dropout = 0.5});
   const Tensor x = Tensor::full({3, 5, 2}, 1);
-  set_seed(Seed{1});
-  int failures = 0;
-  for (std::size_t n = 0; drawn() == 0; ++n) {
-    allocator.fail_allocation_after(n);
-    try {
-      forecaster(x, Phase::training);
-    } catch (const OutOfMemory&) {
-      ++failures;
-      REQUIRE(drawn() == 0);
+  const auto failures_of = [&](const auto& call) {
+    set_seed(Seed{1});
+    int failures = 0;
+    for (std::size_t n = 0; drawn() == 0; ++n) {
+      allocator.fail_allocation_after(n);
+      try {
+        call();
+      } catch (const OutOfMemory&) {
+        ++failures;
+        REQUIRE(drawn() == 0);
+      }
     }
-  }
-  allocator.fail_allocation_after(~std::size_t{0});
-  CHECK(failures > 3);  // the head's too, which comes after the draw
+    allocator.fail_allocation_after(~std::size_t{0});
+    return failures;
+  };
+  // The head's too, which comes after the draw.
+  CHECK(failures_of([&] { forecaster(x, Phase::training); }) > 3);
+  CHECK(failures_of([&] { gru(x, Phase::training); }) > 1);
+  CHECK(failures_of([] { permutation(100); }) > 3);
 
   const Model model;
   const Tensor loss = model.loss();

@@ -179,6 +179,14 @@ TEST_CASE("a model made of substitutes declares nothing, and shares the state", 
   CHECK(bit_equal(substituted(x), original(x) * scale + shift));
   substituted(x, Phase::training);
   CHECK(params["norm.running_mean"].to_vector<float>()[1] == Approx(0.4));
+  const Parameters named(Device::cpu(), Seed{1}, {.name = "net"});
+  const models::Dense of_named(named.scope("dense"), 2, 1);
+  CHECK(named.scope("dense").with(named.tensors()).root()["dense.bias"].shape() == Shape{1});
+  Graph graph;
+  const Parameters symbolic(graph, Seed{1});
+  const models::Dense of_graph(symbolic, 2, 1);
+  CHECK(symbolic.with(symbolic.tensors()).is_symbolic());
+  CHECK_FALSE(params.with(params.tensors()).is_symbolic());
   // Substitutes of substitutes, and of the original once more.
   CHECK(other.with(norm.tensors())["shift"].impl() == params["norm.shift"].impl());
 }
@@ -201,6 +209,7 @@ TEST_CASE("substitutes that do not fit, and what is not for them, are refused", 
   const Device third = Device::simulated("cpu", std::size_t{1} << 20);
   CHECK_ERROR(twin.with({weight.to(elsewhere), bias.to(third)}), Error,
               "which is on another device of that name");
+  CHECK_ERROR(params.with({weight, bias, bias}), Error, "of the 2 parameters, not 3");
   const Parameters other = params.with({weight, bias});
   CHECK_ERROR(models::Dense(other.scope("dens"), 2, 3), Error,
               "there is no \"dens.weight\" to stand in for");
@@ -217,6 +226,14 @@ TEST_CASE("substitutes that do not fit, and what is not for them, are refused", 
   CHECK_ERROR(of_leaves.save("never.safetensors"), Error, "these parameters are substitutes");
   CHECK_ERROR(of_leaves.load("never.safetensors"), Error, "these parameters are substitutes");
   CHECK_ERROR(of_leaves.copy_from(params), Error, "these parameters are substitutes");
+  CHECK_ERROR(params.copy_from(of_leaves), Error, "these parameters are substitutes");
+  CHECK_ERROR(optim::Sgd().apply(leaves, of_leaves), Error, "these parameters are substitutes");
+  loss.backward();
+  CHECK_ERROR(optim::Sgd().step(of_leaves), Error, "these parameters are substitutes");
+  const optim::Accumulator accumulator(optim::Sgd(), {.samples = 1});
+  const Tensor again = sum(model(Tensor::full({1, 2}, 1)));
+  CHECK_ERROR(accumulator.minimize(again, of_leaves, Tensor::full({}, 1, DType::i64)), Error,
+              "these parameters are substitutes");
   CHECK_ERROR(optim::MovingAverage(of_leaves), Error, "to stand in for");
   CHECK(leaves[0].to_vector<float>() == std::vector<float>(6, 0.f));
 }
@@ -257,6 +274,18 @@ TEST_CASE("what is frozen is not trained, until it is again", "[trainable]") {
     params.set_trainable(false);
     if (way < 3) CHECK_THROWS_AS(train(params, model, way), Error);
   }
+}
+
+TEST_CASE("a loss that depends on nothing here is no matter of what is frozen", "[trainable]") {
+  const Parameters params(Device::cpu(), Seed{1});
+  const models::Dense one(params.scope("one"), 2, 1), other(params.scope("other"), 2, 1);
+  const Tensor loss = sum(one(Tensor::full({1, 2}, 1)));
+  params.scope("other.weight").root().scope("one").set_trainable(false);
+  CHECK_ERROR(optim::Sgd().minimize(loss, params.scope("other")), Error,
+              "depends on none of the 2 parameters whose names begin with \"other.\"");
+  CHECK_ERROR(optim::Sgd().minimize(loss, Parameters(Device::cpu())), Error,
+              "depends on none of the 0 parameters");
+  CHECK_ERROR(optim::Sgd().minimize(loss, params), Error, "is frozen by set_trainable(false)");
 }
 
 TEST_CASE("a graph's step takes no gradient of what is frozen", "[trainable]") {
@@ -317,6 +346,14 @@ TEST_CASE("a summary lists parameters and state, and adds up", "[summary]") {
   CHECK(summary(params.scope("dense"))
             .ends_with("trained: 2,020 in 8,080 bytes\n"
                        "slots of optimizers: 4,040 in 16,160 bytes\n"));
+  const Parameters halves(Device::cpu(), Seed{1}, DType::f16);
+  halves.declare("w", {3, 5}, initializers::zeros());
+  halves.state("count", {}, initializers::zeros(), DType::i64);
+  CHECK(summary(halves) ==
+        "name   shape   dtype  trained  bytes\n"
+        "w      [3, 5]  f16    yes         30\n"
+        "count  []      i64    state        8\n"
+        "all: 16 in 38 bytes\ntrained: 15 in 30 bytes\n");
   CHECK(summary(Parameters(Device::cpu())) ==
         "name  shape  dtype  trained  bytes\nall: 0 in 0 bytes\ntrained: 0 in 0 bytes\n");
 }

@@ -2,9 +2,12 @@
 // (tests/golden/make_recurrent.py).
 #include "ebb/models/gru.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -124,6 +127,17 @@ TEST_CASE("a length that cannot be makes its row of a GRU NaN and no other, grad
     for (const float value : reshape(dx[1], {-1}).to_vector<float>()) CHECK(std::isnan(value));
     for (const float value : reshape(dx[2], {-1}).to_vector<float>()) CHECK(!std::isnan(value));
   }
+  // Of one layer, where no NaN comes from the step before or the layer below.
+  const models::Gru plain(parameters.scope("plain"), 3, {.hidden = 5});
+  for (const Tensor& sequence : {x, slice(x, 0, 1, {.axis = 1})}) {
+    const Tensor leaf = sequence.detach().with_grad();
+    const Tensor out = plain(leaf, {.lengths = Tensor::from({1, -1, 1})}).sequence;
+    const Tensor dx = gradients(sum(out), {leaf})[0];
+    for (const Tensor& part : {out[1], dx[1]})
+      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(std::isnan(value));
+    for (const Tensor& part : {out[2], dx[2]})
+      for (const float value : reshape(part, {-1}).to_vector<float>()) CHECK(!std::isnan(value));
+  }
 }
 
 TEST_CASE("too few or too many initial states of a GRU both ways are refused before any pass",
@@ -159,6 +173,79 @@ TEST_CASE("steps of a GRU one by one are what the sequence gives", "[models]") {
   const auto wrong = [&] { return gru_cell(x, state, weights); };
   CHECK_ERROR(wrong(), ShapeError, "[gru_cell] takes x [batch, in]");
   CHECK_ERROR(wrong(), ShapeError, "gru.cpp:" + std::to_string(line));
+}
+
+TEST_CASE("a GRU starts within 1 / sqrt(hidden), its biases too", "[models]") {
+  const Parameters parameters(Device::cpu(), Seed{4});
+  models::Gru(parameters, 3, {.hidden = 100, .bidirectional = true});
+  CHECK(parameters.entries().size() == 6);
+  for (const auto& [name, tensor] : parameters.entries()) {
+    CAPTURE(name);
+    const std::vector<double> values = values_of(tensor);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    CHECK((*low >= -0.1 && *low < -0.09 && *high <= 0.1 && *high > 0.09));
+  }
+}
+
+TEST_CASE("what a GRU refuses is of the caller's line, one way and both", "[models]") {
+  const bool both = GENERATE(false, true);
+  const Parameters parameters(Device::cpu());
+  const models::Gru gru(parameters, 3, {.hidden = 5, .bidirectional = both});
+  const int line = __LINE__ + 1;
+  const auto wrong = [&](const Tensor& x) { return gru(x, Phase::inference, Tensor::zeros({1})); };
+  CHECK_ERROR(wrong(Tensor::zeros({2, 3})), ShapeError, "[gru] takes x [batch, time, in]");
+  CHECK_ERROR(wrong(Tensor::zeros({2, 3})), ShapeError, "gru.cpp:" + std::to_string(line));
+  CHECK_ERROR(wrong(Tensor::zeros({2, 4, 3})), ShapeError, "gru.cpp:" + std::to_string(line));
+}
+
+TEST_CASE("a GRU of one layer has nothing to drop, and draws nothing", "[models]") {
+  const bool both = GENERATE(false, true);
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const models::Gru gru(parameters, 3, {.hidden = 8, .dropout = 0.5, .bidirectional = both});
+  const Tensor x = normal({2, 4, 3});
+  set_seed(Seed{7});
+  const Tensor next = normal({3});
+  set_seed(Seed{7});
+  CHECK(bit_equal(gru(x, Phase::training).sequence, gru(x).sequence));
+  CHECK(bit_equal(normal({3}), next));
+}
+
+TEST_CASE("a GRU without steps hands its initial state on, and that one's gradient back",
+          "[models]") {
+  const bool with_lengths = GENERATE(false, true);
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const models::Gru gru(parameters, 3, {.hidden = 5, .layers = 2});
+  const Tensor x = Tensor::zeros({2, 0, 3}), hidden = normal({2, 2, 5}).with_grad();
+  const Tensor lengths = with_lengths ? Tensor::from({0, 0}) : Tensor();
+  const models::GruOutput out = gru(x, {.hidden = hidden, .lengths = lengths});
+  CHECK(out.sequence.shape() == Shape{2, 0, 5});
+  CHECK(bit_equal(out.hidden, hidden));
+  CHECK(bit_equal(gradients(sum(out.hidden * hidden.detach()), {hidden})[0], hidden));
+  CHECK(bit_equal(gru(x, {.lengths = lengths}).hidden, Tensor::zeros({2, 2, 5})));
+}
+
+TEST_CASE("a GRU's gradients that nobody asks for take no memory", "[models]") {
+  const auto leaf = [](const Shape& shape) { return normal(shape).with_grad(); };
+  const GruWeights weights = {leaf({64, 192}), leaf({64, 192}), leaf({256})};
+  const Tensor x = leaf({4, 6, 64});
+  const auto peak = [&](const Tensors& inputs) {
+    const Tensor loss = sum(gru(x, {&weights, 1}).sequence);
+    const memory::PeakScope scope(Device::cpu());
+    gradients(loss, inputs);
+    return scope.bytes();
+  };
+  const std::size_t bytes = weights.input.bytes() + weights.recurrent.bytes();
+  CHECK(peak({x, weights.input, weights.recurrent}) >= peak({x}) + bytes);
+  // That by a temporary lies in its memory.
+  const auto peak_of = [&](bool is_temporary) {
+    const Tensor given = leaf({4, 6, 64});
+    const Tensor loss = sum(gru(is_temporary ? given * 2 : given, {&weights, 1}).sequence);
+    const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+    const memory::PeakScope scope(Device::cpu());
+    gradients(loss, {given});
+    return scope.bytes() - before;
+  };
+  CHECK(peak_of(true) + x.bytes() == peak_of(false));
 }
 
 TEST_CASE("dropout between a GRU's layers acts in training alone", "[models]") {

@@ -18,6 +18,7 @@
 #include "ebb/models/conv.h"
 #include "ebb/models/embedding.h"
 #include "ebb/models/forecaster.h"
+#include "ebb/models/gru.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
@@ -211,6 +212,9 @@ TEST_CASE("layers without a bias are those with a bias of zero", "[models]") {
   CHECK(bit_equal(a(x), b(x)));
   CHECK(bit_equal(c(image), d(image)));
   CHECK(without.entries().size() == 2);
+  const models::Conv2d wide(without.scope("w"), 2, 4,
+                            {.stride = 2, .padding = 1, .groups = 2, .bias = false});
+  CHECK(wide(image).shape() == Shape{2, 4, 3, 3});
 }
 
 TEST_CASE("a convolution of groups starts as one of their channels alone", "[models]") {
@@ -329,6 +333,10 @@ TEST_CASE("models say what they cannot do", "[models]") {
   CHECK_ERROR(models::Mlp(parameters, {3}), Error, "at least two sizes");
   CHECK_ERROR(models::Lstm(parameters, 1, {.layers = 0}), Error, "[lstm] layers = 0 is below 1");
   CHECK_ERROR(models::Lstm(parameters, 1, {.dropout = 1}), Error, "outside [0, 1)");
+  CHECK_ERROR(models::Gru(parameters, 1, {.dropout = -0.5}), Error,
+              "[gru] dropout = -0.500000 is outside [0, 1)");
+  CHECK_ERROR(models::Gru(parameters, 0), Error, "[gru] in = 0 is below 1");
+  CHECK_ERROR(models::Gru(parameters, 1, {.hidden = 0}), Error, "[gru] hidden = 0 is below 1");
   CHECK_ERROR(models::Classifier(parameters, 1, 2, {.layers = -1}), Error, "is below 0");
   CHECK_ERROR(models::Conv2d(parameters, 0, 3), Error, "[conv2d] in = 0 is below 1");
   CHECK_ERROR(models::Conv2d(parameters, 4, 3, {.groups = 2}), Error,

@@ -149,6 +149,21 @@ TEST_CASE("the mean of more steps than f16 can count is that of f32", "[models][
   CHECK(std::abs(score(Tensor::from({70'000})) - all) <= 0.02 * std::abs(all));
 }
 
+TEST_CASE("a sequence classifier drops out in training, between layers and before its head",
+          "[models][sequence]") {
+  const bool between = GENERATE(false, true);
+  const Parameters params(Device::cpu(), Seed{1});
+  const models::SequenceClassifier model(
+      params, 2, 3,
+      {.lstm = {.hidden = 16, .layers = 2, .dropout = between ? 0.5 : 0.0},
+       .dropout = between ? 0.0 : 0.5});
+  const Tensor x = normal({4, 5, 2});
+  const auto scores = [&](Phase phase) { return model(x, {.phase = phase}); };
+  CHECK(bit_equal(scores(Phase::inference), scores(Phase::inference)));
+  CHECK(!bit_equal(scores(Phase::training), scores(Phase::inference)));
+  CHECK(!bit_equal(scores(Phase::training), scores(Phase::training)));
+}
+
 TEST_CASE("sequence classifiers that cannot be are refused, and leave nothing",
           "[models][sequence]") {
   const Parameters params(Device::cpu());
@@ -160,6 +175,10 @@ TEST_CASE("sequence classifiers that cannot be are refused, and leave nothing",
   CHECK(params.entries().empty());
   const models::SequenceClassifier model(params, 2, 3);
   CHECK_ERROR(model(Tensor::zeros({4, 5, 3})), ShapeError, "[lstm]");
+  const Tensor x = Tensor::zeros({4, 5, 2}), lengths = Tensor::from({1});
+  const int line = __LINE__ + 1;
+  const auto bad_lengths = [&] { return model(x, {.lengths = lengths}); };
+  CHECK_ERROR(bad_lengths(), ShapeError, "sequence_classifier.cpp:" + std::to_string(line));
   CHECK(model(Tensor::zeros({0, 5, 2})).shape() == Shape{0, 3});
   const models::SequenceClassifier largest(params.scope("max"), 2, 3, {.pooling = Pooling::max});
   CHECK_ERROR(largest(Tensor::zeros({4, 0, 2})), ShapeError, "[max]");

@@ -6,7 +6,12 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
 #include "ebb/core/data/tensor_files.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/attention.h"
 #include "ebb/models/gru.h"
@@ -140,6 +145,85 @@ TEST_CASE("a layer of PyTorch's without a bias has a bias of zero here") {
   params["bias"].impl()->storage->fill(1);
   load_torch(params, golden.path(), {{"fc.2", "", TorchLayer::linear}});
   CHECK(params["bias"].to_vector<float>() == std::vector<float>(3, 0));
+}
+
+TEST_CASE("the rule of the longest scope counts, in whichever order they stand") {
+  const Golden golden("torch_weights");
+  const std::vector<TorchRule> rules = {{"fc.2", "head.out", TorchLayer::linear},
+                                        {"fc.0", "head", TorchLayer::linear}};
+  for (const bool reversed : {false, true}) {
+    Parameters params(Device::cpu());
+    const models::Dense outer(params.scope("head"), 5, 4), inner(params.scope("head.out"), 4, 3);
+    load_torch(params, golden.path(), reversed ? std::vector{rules[1], rules[0]} : rules);
+    CHECK(bit_equal(params["head.weight"], transpose(golden["fc.0.weight"])));
+    CHECK(bit_equal(params["head.out.weight"], transpose(golden["fc.2.weight"])));
+  }
+}
+
+TEST_CASE("attention of PyTorch's without biases has biases of zero here, and thirds are thirds") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("attention.safetensors");
+  Parameters params(Device::cpu(), Seed{1});
+  const models::MultiHeadAttention attention(params, 3);
+  const std::vector<TorchRule> rules = {{"a", "", TorchLayer::attention}};
+  const Tensor in = normal({9, 3}), out = normal({3, 3});
+  for (const char* name : {"query.bias", "key.bias", "value.bias", "output.bias"})
+    params[name].impl()->storage->fill(1);
+  save_safetensors(file, {{"a.in_proj_weight", in}, {"a.out_proj.weight", out}});
+  load_torch(params, file, rules);
+  CHECK(bit_equal(params["value.weight"], transpose(slice(in, 6, 9))));
+  for (const char* name : {"query.bias", "key.bias", "value.bias", "output.bias"})
+    CHECK(params[name].to_vector<float>() == std::vector<float>(3, 0));
+  save_safetensors(file, {{"a.in_proj_weight", normal({10, 3})}, {"a.out_proj.weight", out}});
+  CHECK_ERROR(load_torch(params, file, rules), FileError,
+              "\"query.weight\", which is f32[3, 3] here, would be read from a third of "
+              "\"a.in_proj_weight\", f32[10, 3] before it is transposed");
+}
+
+TEST_CASE(
+    "weights of PyTorch's are new values: of what backward reads, of what failed, on a twin") {
+  const Golden golden("torch_weights");
+  const std::vector<TorchRule> rules = {{"fc.2", "", TorchLayer::linear}};
+  Parameters params(Device::cpu());
+  const models::Dense dense(params, 4, 3);
+  const Tensor loss = sum(square(dense(Tensor::full({1, 4}, 1).with_grad())));
+  params["weight"].impl()->storage->tear("half");
+  load_torch(params, golden.path(), rules);
+  CHECK(bit_equal(params["weight"], transpose(golden["fc.2.weight"])));
+  CHECK_THROWS_AS(loss.backward(), Error);  // by weights that are no more
+
+  Parameters twin(Device::cpu().twin());
+  const models::Dense same(twin, 4, 3);
+  CHECK_NOTHROW(load_torch(twin, golden.path(), rules));
+}
+
+TEST_CASE("a GRU's bias of PyTorch's is read into four quarters, and nothing else") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("gru.safetensors");
+  save_safetensors(file, {{"bias_ih_l0", Tensor::from({1.f, 2.f, 3.f})},
+                          {"bias_hh_l0", Tensor::from({10.f, 20.f, 30.f})}});
+  const Parameters params(Device::cpu()), longer(Device::cpu());
+  params.declare("0.bias", {4}, initializers::zeros());
+  load_torch(params, file, {{"", "", TorchLayer::gru}});
+  CHECK(params["0.bias"].to_vector<float>() == std::vector<float>{11, 22, 3, 30});
+  longer.declare("0.bias", {5}, initializers::zeros());
+  CHECK_ERROR(load_torch(longer, file, {{"", "", TorchLayer::gru}}), FileError,
+              "\"0.bias\", which is f32[5] here, would be read from \"bias_ih_l0\", f32[3]");
+}
+
+TEST_CASE("a sum of PyTorch's biases that are -0 is -0") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("lstm.safetensors");
+  const Tensor none = Tensor::full({4}, -0.0);
+  save_safetensors(file, {{"weight_ih_l0", Tensor::full({4, 1}, -0.0)},
+                          {"weight_hh_l0", Tensor::zeros({4, 1})},
+                          {"bias_ih_l0", none},
+                          {"bias_hh_l0", none}});
+  Parameters params(Device::cpu());
+  const models::Lstm lstm(params, 1, {.hidden = 1});
+  load_torch(params, file, {{"", "", TorchLayer::lstm}});
+  CHECK(bit_equal(params["0.bias"], none));
+  CHECK(bit_equal(params["0.input"], Tensor::full({1, 4}, -0.0)));
 }
 
 TEST_CASE("weights of PyTorch's norms, attention and LSTM both ways compute what they did there") {

@@ -1,11 +1,13 @@
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/reduce.h"
@@ -109,6 +111,36 @@ TEST_CASE("check_gradient finds a wrong rule, of the first order and of the seco
                        {.order = 2, .directions = 2}));
 }
 
+TEST_CASE("check_gradient goes along so many directions, with both signs and no two alike") {
+  std::vector<std::vector<double>> seen;
+  const auto function = [&](const Tensors& in) {
+    seen.push_back(in[0].to_vector<double>());
+    return square(in[0]);
+  };
+  CHECK(check_gradient(function, {Tensor::zeros({40}, DType::f64)}, {.directions = 3}));
+  REQUIRE(seen.size() == 1 + 2 * 3);
+  for (const std::size_t above : {1, 3, 5}) {
+    std::set<bool> signs;
+    for (std::size_t j = 0; j < 40; ++j) {
+      CHECK(seen[above][j] == -seen[above + 1][j]);
+      signs.insert(seen[above][j] > 0);
+    }
+    CHECK(signs.size() == 2);
+    for (std::size_t other = 1; other < above; ++other) CHECK(seen[other] != seen[above]);
+  }
+  seen.clear();
+  CHECK(check_gradient(function, {Tensor::zeros({2}, DType::f64)}));
+  REQUIRE(seen.size() == 1 + 2 * 2);
+  CHECK((seen[1][1] == 0 && seen[3][0] == 0 && seen[3][1] > 0));
+  CHECK(check_gradient(function, {Tensor::zeros({0}, DType::f64)}, {.directions = 2}));
+  CHECK(check_gradient(function, {Tensor::zeros({0}, DType::f64)}));
+  const GradientCheck wrong =
+      check_gradient([](const Tensors& in) { return detail::apply_to(wrong_square_op, in[0]); },
+                     {Tensor::from({1.0, 1.0})}, {.directions = 4});
+  CHECK_FALSE(wrong);
+  CHECK(wrong.report.starts_with("input 0, direction 1: computed 2.079"));
+}
+
 TEST_CASE("check_gradient takes f64 only") {
   CHECK_ERROR(check_gradient([](const Tensors& in) { return in[0]; }, {Tensor::from({1.f})}), Error,
               "[check_gradient] takes f64 inputs, not f32[1]");
@@ -131,6 +163,8 @@ TEST_CASE("check_gradient says that it agrees of nothing that it has not tried")
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({kInfinity})}));
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}));
+  const auto logarithm = [](const Tensors& in) { return log(in[0]); };
+  CHECK_FALSE(check_gradient(logarithm, {Tensor::from({-1.})}));  // NaN, of a number
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}, {.directions = 1}));
   for (const double step : {0., -1e-5, std::nan(""), kInfinity})
     CHECK_ERROR(check_gradient(wrong, {x}, {.step = step}), Error, "takes a step above 0");

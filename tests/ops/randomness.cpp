@@ -148,6 +148,8 @@ TEST_CASE("A permutation has each number once, in another order each time") {
   CHECK(of(sort(drawn)) == expected);
   set_seed(Seed{5});
   CHECK(of(permutation(1000)) == of(drawn));
+  const Device twin = Device::cpu().twin();
+  CHECK(permutation(5, {.device = twin}).device() == twin);
 }
 
 TEST_CASE("Each order of four numbers is drawn as often as the others") {

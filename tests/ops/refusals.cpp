@@ -355,6 +355,34 @@ TEST_CASE("lstm says which layer does not fit") {
               "[lstm] the states must be [layers, batch, hidden]");
 }
 
+TEST_CASE("A stack of layers refuses each weight that does not fit, and another dtype") {
+  const Tensor x = f32({2, 5, 3}), r = f32({4, 12}), b = f32({16});
+  const auto of = [&](const Tensor& w, const Tensor& recurrent, const Tensor& bias) {
+    const GruWeights weights{w, recurrent, bias};
+    return gru(x, {&weights, 1});
+  };
+  const char* const wrong = "[gru] the weights of layer 0 must be [in, 3 hidden]";
+  CHECK_ERROR(of(f32({2, 12}), r, b), ShapeError, wrong);
+  CHECK_ERROR(of(f32({3, 12}), f32({4, 16}), b), ShapeError, wrong);
+  CHECK_ERROR(of(f32({3, 12}), r, f32({12})), ShapeError, wrong);
+  const char* const no_matrix = "[gru] the recurrent weight must be [hidden, 3 hidden]";
+  CHECK_ERROR(of(f32({3, 12}), f32({12}), b), Error, no_matrix);
+  CHECK_ERROR(of(f32({3, 12}), Tensor(), b), Error, no_matrix);
+  Graph graph;
+  CHECK_ERROR(of(f32({3, 12}), graph.placeholder("r", DType::f32, {-1, 12}), b), Error,
+              "[gru] the size of the recurrent weight must be known, and below 2^29");
+
+  const LstmWeights lstm_weights{f32({3, 16}), f32({4, 16}), f32({16})};
+  const GruWeights gru_weights{f32({3, 12}), r, b};
+  const auto refuses = [&](const Tensor& sequences, const char* gru_says, const char* lstm_says) {
+    CHECK_ERROR(gru(sequences, {&gru_weights, 1}), ShapeError, gru_says);
+    CHECK_ERROR(lstm(sequences, {&lstm_weights, 1}), ShapeError, lstm_says);
+  };
+  for (const DType dtype : {DType::f64, DType::f16})
+    refuses(cast(x, dtype), "[gru] takes inputs of one dtype", "[lstm] takes inputs of one dtype");
+  refuses(cast(x, DType::i32), "[gru] takes f32, f64", "[lstm] takes f32, f64");
+}
+
 TEST_CASE("Shapes that were open when a node was made are checked when they are fed") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});

@@ -11,6 +11,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
+#include "ebb/optim/groups.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -280,6 +281,34 @@ TEST_CASE("what a frozen parameter has accumulated goes with its group", "[optim
     CHECK(session.value(p["a.w"]).item<double>() == -101);
     CHECK(session.value(p["b.w"]).item<double>() == -1);
   }
+}
+
+TEST_CASE("a scope's accumulator knows what it has accumulated", "[optim][row15]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const Pair pair(p.scope("part"));
+  pair.micro(number(100));
+  CHECK(p.contains("part.a.w/part.sgd.accumulated"));
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["part.a.w"].item<double>() == -100);
+  pair.micro(number(100));
+  pair.freeze(true);
+  pair.micro(number(100));
+  CHECK(p["part.a.w"].item<double>() == -200);
+  CHECK(p["part.b.w"].item<double>() == -100);
+  pair.freeze(false);
+  pair.micro(number(1));
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["part.b.w"].item<double>() == -101);
+}
+
+TEST_CASE("a loss that is a parameter itself is given as it was before the step", "[optim]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const Tensor w = p.declare("w", {}, initializers::constant(3));
+  const optim::Sgd sgd({.learning_rate = 1});
+  const optim::Accumulator accumulator(sgd, {.samples = 1});
+  CHECK(accumulator.minimize(w, p, Tensor::full({}, 1, DType::i64)).item<double>() == 3);
+  CHECK(optim::minimize(w, {{p, sgd}}).item<double>() == 2);
+  CHECK(w.item<double>() == 1);
 }
 
 TEST_CASE("what is thawed within a group has what it accumulated of it", "[optim][row15]") {
