@@ -14,11 +14,12 @@ Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape
   return state().placeholder(name, {dtype, shape}, site);
 }
 
-memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes,
-                         const Device& device) const {
+memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
+                         CallSite site) const {
+  const detail::CallSiteScope scope(site);
   const GraphState::Reading reading(state());
   for (const FedShape& fed : shapes)
-    if (!fed.shape.is_countable()) throw ShapeError("[plan] " + detail::too_large(fed.shape));
+    if (!fed.shape.is_countable()) detail::refuse<ShapeError>("plan", detail::too_large(fed.shape));
   return detail::make_program(state(), fetches, shapes, device.runtime(), {}).plan;
 }
 

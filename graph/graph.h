@@ -34,7 +34,8 @@ class Graph {
 
   // What a session would take that runs `fetches` with placeholders of these shapes on `device`
   // (whose profile alone matters). Throws what Session::run throws for the same fetches and shapes.
-  memory::Plan plan(const Tensors& fetches, const FedShapes& shapes, const Device& device) const;
+  memory::Plan plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
+                    CallSite site = CallSite::here()) const;
 
   // The number of nodes so far.
   std::size_t size() const noexcept;
