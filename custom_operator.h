@@ -79,8 +79,8 @@ consteval int count_inputs() {
     constexpr bool kOne = kTakes<F, float>, kTwo = kTakes<F, float, float>,
                    kThree = kTakes<F, float, float, float>;
     static_assert(kOne + kTwo + kThree == 1,
-                  "a functor takes one, two or three numbers X; one that takes any of these says "
-                  "which: static constexpr int inputs = 2;");
+                  "a functor's operator() const takes one, two or three numbers X; one that takes "
+                  "any of these says which: static constexpr int inputs = 2;");
     return kOne ? 1 : kTwo ? 2 : 3;
   }
 }
@@ -91,7 +91,10 @@ inline constexpr int kInputs = count_inputs<F>();
 template <class F>
 consteval bool keeps_double() {
   const auto is_kept = []<class... X>(X...) {
-    return !std::is_same_v<std::invoke_result_t<const F&, X...>, float>;
+    if constexpr (kTakes<F, X...>)
+      return !std::is_same_v<std::invoke_result_t<const F&, X...>, float>;
+    else
+      return true;  // kInputs has said what is wrong
   };
   if constexpr (kInputs<F> == 1)
     return is_kept(0.);
@@ -101,20 +104,43 @@ consteval bool keeps_double() {
     return is_kept(0., 0., 0.);
 }
 
+// Whether an operator can hold the functor's parameters, as its attributes.
+template <class F>
+inline constexpr bool kCanBeHeld = std::is_trivially_copyable_v<F> &&
+                                   sizeof(F) <= Attributes::kCapacity;
+
+// What a functor has to be, each said in a line of its own.
+template <class F>
+constexpr bool check_functor() noexcept {
+  static_assert(
+      requires { F::name; },
+      "a functor has a name, which errors and memory reports tell: "
+      "static constexpr const char* name = \"swish\";");
+  static_assert(std::is_trivially_copyable_v<F>, "parameters are numbers: doubles, std::int64_t");
+  static_assert(sizeof(F) <= Attributes::kCapacity,
+                "a functor's parameters take 96 bytes at most: twelve doubles or std::int64_t");
+  static_assert(kInputs<F> < kMostPointwiseInputs, "a functor takes three numbers at most");
+  static_assert(keeps_double<F>(), "a functor gives double for double: template <class X>");
+  return true;
+}
+template <class F>
+constexpr const char* name_of() noexcept {
+  if constexpr (requires { F::name; })
+    return F::name;
+  else
+    return "";  // check_functor has said what is wrong
+}
+
 template <class F>
 F functor_of(const Attributes& attributes) noexcept {
-  static_assert(std::is_trivially_copyable_v<F>, "parameters are numbers: doubles, std::int64_t");
-  if constexpr (std::is_empty_v<F>)
+  if constexpr (std::is_empty_v<F> || !kCanBeHeld<F>)
     return {};
   else
     return attributes.get<F>();
 }
 template <class F>
 Attributes attributes_of([[maybe_unused]] const F& functor) noexcept {
-  static_assert(sizeof(F) <= Attributes::kCapacity,
-                "the parameters of a functor take 96 bytes at most; what is larger is a tensor, an "
-                "input");
-  if constexpr (std::is_empty_v<F>)
+  if constexpr (std::is_empty_v<F> || !kCanBeHeld<F>)
     return {};
   else
     return functor;
@@ -176,13 +202,8 @@ Tensors gradient_of(const GradientContext& g);
 
 template <class F>
 consteval OpDef make_pointwise() {
-  static_assert(
-      requires { F::name; },
-      "a functor has a name, which errors and memory reports tell: "
-      "static constexpr const char* name = \"swish\";");
-  static_assert(kInputs<F> < kMostPointwiseInputs, "a functor takes three numbers at most");
-  static_assert(keeps_double<F>(), "a functor gives double for double: template <class X>");
-  OpDef op{.name = F::name,
+  static_assert(check_functor<F>());
+  OpDef op{.name = name_of<F>(),
            .infer = detail::infer_pointwise,
            .takes_over = kAll,
            .cpu = {run_on_cpu<F>, detail::pointwise_memory},
@@ -200,7 +221,8 @@ consteval OpDef make_pointwise() {
 }
 template <class D>
 consteval OpDef make_chained() {
-  OpDef op{.name = D::name,
+  static_assert(check_functor<D>());
+  OpDef op{.name = name_of<D>(),
            .infer = detail::infer_pointwise,
            .compose = compose_chained<D>,
            .takes_over = kAll,
@@ -252,10 +274,15 @@ namespace custom {
 
 template <class D, class F>
 D derivative_of([[maybe_unused]] const F& functor) {
-  if constexpr (std::is_empty_v<D>)
+  if constexpr (std::is_empty_v<D>) {
     return {};
-  else
+  } else if constexpr (requires { D{functor}; }) {
     return D{functor};
+  } else {
+    static_assert(!sizeof(D),
+                  "a derivative with parameters has the functor as its only member, or a "
+                  "constructor that takes it");
+  }
 }
 
 template <class D>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -34,8 +35,7 @@ std::int64_t fitting(const Model& model, const Session& session) {
   return 256;
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   memory::set_limit(device, 32_MiB);
   const Model model;
   const Tensor batch = Tensor::full({kBatch, 256}, 0.5, DType::f32, device);
@@ -72,7 +72,8 @@ int main(int argc, char** argv) try {
     guest = {};
     memory::release_cached(device);
   }
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "How do I use what is free, and make room?", run);
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -32,12 +33,11 @@ void train(const Model& model, Session& session, DataLoader& batches, std::size_
     }
 }
 
-int main(int argc, char** argv) try {
-  const std::string digits_csv = argc > 1 ? argv[1] : EBB_EXAMPLES_DATA "/digits.csv";
+int run(const Device& device) {
   const std::string name = "ebb_close_and_resume." + std::to_string(getpid()) + ".safetensors";
   const std::string file = (std::filesystem::temp_directory_path() / name).string();
-  const DataSet digits = DataSet::csv(digits_csv, {.label = "digit"}).scaled(1. / 16);
-  const Device device = Device::cpu();
+  const DataSet digits =
+      DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"}).scaled(1. / 16);
   const DataLoaderOptions options = {.batch = 64, .shuffle = Seed{1}, .device = device};
   const Model model;
 
@@ -71,7 +71,8 @@ int main(int argc, char** argv) try {
   std::printf("100 losses, with dropout: %s\n",
               equal ? "bit for bit those of one session" : "not those of one session");
   return equal ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "How do I free the device and go on?", run);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 #include "ebb/examples/custom_operator/mish.h"
 
 using namespace ebb;
@@ -45,8 +46,7 @@ double eagerly(const DataSet& training, const DataSet& held_out, const Device& d
   return metrics::accuracy(model(held_out.inputs().to(device)), held_out.targets());
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+int run(const Device& device) {
   const GradientCheck gradient = check_gradient([](const Tensors& in) { return mish(in[0]); },
                                                 {Tensor::from({-3.0, -0.5, 0.0, 0.5, 3.0})});
   std::printf("The gradient agrees with differences: %s\n", gradient ? "yes" : "no");
@@ -60,7 +60,8 @@ int main(int argc, char** argv) try {
   std::printf("Digits recognised of those held out: %.1f %% as a graph, %.1f %% eagerly\n",
               100 * graph, 100 * eager);
   return gradient && graph >= 0.97 && eager >= 0.97 ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Trains with an operator of one's own.", run);
 }

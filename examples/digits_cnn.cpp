@@ -6,6 +6,7 @@
 
 #include "ebb/ebb.h"
 #include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -34,8 +35,7 @@ struct Network {
   }
 };
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   const DataSet digits =
       DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"}).scaled(1.0 / 16);
   const auto [training, held_out] = digits.split(0.2, Seed{1});
@@ -57,6 +57,7 @@ int main(int argc, char** argv) try {
   const Tensor scores = network(x, Phase::inference);
   const memory::Plan plan = graph.plan({train}, {{x, {kBatch, 64}}, {y, {kBatch}}}, device);
 
+  if (device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
   Session session(graph, {.device = device, .seed = Seed{3}});
   session.initialize(params);
   auto step = session.prepare(train, {x, y});
@@ -70,7 +71,8 @@ int main(int argc, char** argv) try {
   const double accuracy = metrics::accuracy(guesses, held_out.targets());
   std::printf("held out: %.2f %% of %d digits\n", 100 * accuracy,
               static_cast<int>(held_out.size()));
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Tells digits apart by convolutions.", run);
 }

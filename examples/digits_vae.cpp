@@ -6,6 +6,7 @@
 
 #include "ebb/ebb.h"
 #include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -59,8 +60,7 @@ void print(const Tensor& ink, std::int64_t images) {
   }
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   // Of a pixel's 16 points at least half are inked, or they are not.
   const DataSet digits = DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"});
   const DataSet bits = digits.mapped([](const Tensors& fields) -> Tensors {
@@ -82,7 +82,8 @@ int main(int argc, char** argv) try {
   std::printf("nats per image, held out: independent pixels %.2f, autoencoder at most %.2f\n",
               average(nats(logits, held_out.inputs())), bound);
   print(sigmoid(model.decoder(normal({8, kLatent}, {.device = device}))), 8);
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Learns to draw digits by an autoencoder.", run);
 }

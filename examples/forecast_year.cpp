@@ -6,6 +6,7 @@
 
 #include "ebb/ebb.h"
 #include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -23,8 +24,7 @@ struct Forecaster {
   }
 };
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   const TimeSeries sunspots =
       TimeSeries::csv(EBB_EXAMPLES_DATA "/sunspots.csv", {.value = "sunspots"});
   const Windows windows = sunspots.windows({.length = kCycle, .steps = kMonths});
@@ -60,7 +60,8 @@ int main(int argc, char** argv) try {
       static_cast<int>(y.size(0)), error(last_step(x)),
       error(squeeze(slice(x, 0, kMonths, {.axis = 1}), 2)),
       error(session.run(forecast, {{past, x}})));
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Forecasts twelve months at once.", run);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -20,8 +21,7 @@ void show(const char* moment, const Device& device) {
               held(Category::activation).c_str());
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+int run(const Device& device) {
   std::printf("%-29s %10s %10s %10s %10s\n", "", "allocated", "parameter", "gradient",
               "activation");
   const std::size_t start = memory::stats(device).allocated.current;
@@ -60,7 +60,8 @@ int main(int argc, char** argv) try {
   }
   show("the scope is left", device);
   return memory::stats(device).allocated.current == start ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "When is the memory of an eager program free?", run);
 }

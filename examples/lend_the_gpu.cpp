@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -42,38 +43,36 @@ void guest(const Device& device) {
 
 // Losses of ten steps, of which the device may be lent in the middle.
 template <class Lend>
-std::vector<float> train(const Model& model, const Device& device, const Lend& lend) {
+Tensor train(const Model& model, const Device& device, const Lend& lend) {
   Session session(model.graph, {.device = device, .seed = Seed{1}});
   session.initialize(model.params);
   PreparedStep step = session.prepare(model.train, {model.x, model.y});
   const Tensor images = Tensor::full({128, 784}, 0.5, DType::f32, device);
   const Tensor labels = Tensor::zeros({128}, DType::i32, device);
-  std::vector<float> losses;
+  Tensors losses;
   for (int i = 0; i < 10; ++i) {
     if (i == 5) lend(session);
-    losses.push_back(step(images, labels).template item<float>());
+    losses.push_back(step(images, labels));
   }
-  return losses;
+  return stack(losses);
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
-  memory::set_limit(device, 24_MiB);
-  const Model model;
-  const std::vector<float> straight = train(model, device, [](Session&) {});
-  const std::vector<float> lent = train(model, device, [&](Session& session) {
-    show("the session has trained", device);
-    guest(device);
-    session.suspend();
-    show("suspended", device);
-    guest(device);
-    session.resume();
-    show("resumed", device);
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "How do I lend the device?", [](const Device& device) {
+    memory::set_limit(device, 24_MiB);
+    const Model model;
+    const Tensor straight = train(model, device, [](Session&) {});
+    const Tensor lent = train(model, device, [&](Session& session) {
+      show("the session has trained", device);
+      guest(device);
+      session.suspend();
+      show("suspended", device);
+      guest(device);
+      session.resume();
+      show("resumed", device);
+    });
+    const bool equal = lent.to_vector<float>() == straight.to_vector<float>();
+    std::printf("losses as though nothing had been: %s\n", equal ? "yes" : "no");
+    return equal ? 0 : 1;
   });
-  const bool equal = lent == straight;
-  std::printf("losses as though nothing had been: %s\n", equal ? "yes" : "no");
-  return equal ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -26,8 +27,7 @@ void try_to(const char* what, const Action& action) {
   }
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   const auto take = [&](std::int64_t mib) {
     return Tensor::zeros({mib, 1 << 20}, DType::u8, device);
   };
@@ -72,7 +72,8 @@ int main(int argc, char** argv) try {
   try_to("256 rows", [&] { run(256); });
   session.set_memory_limit(memory::Limit::fraction(0.5));
   try_to("2560 rows, limited to half of the device", [&] { run(2560); });
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "How do I bound what a program takes?", run);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -30,8 +31,7 @@ Session train(const Device& device, Tensor& loss) {
   return session;
 }  // the graph, its tensors and parameters go here
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+int run(const Device& device) {
   std::printf("%-46s %12s %12s\n", "", "allocated", "reserved");
   show("at the start", device);
   {
@@ -56,7 +56,8 @@ int main(int argc, char** argv) try {
   memory::release_cached(device);
   show("after a hundred more sessions", device);
   return memory::stats(device).reserved.current == 0 ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Does closing a session give memory back?", run);
 }

@@ -7,6 +7,7 @@
 
 #include "ebb/ebb.h"
 #include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/run_example.h"
 #include "ebb/examples/common/text.h"
 
 using namespace ebb;
@@ -74,8 +75,7 @@ Writer train(const Device& device, const examples::Text& text) {
   return writer;
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   const examples::Text text = examples::read_text(EBB_EXAMPLES_DATA "/alice.txt");
   const Writer writer =
       examples::run_predicted(device, [&](const Device& here) { return train(here, text); });
@@ -87,7 +87,8 @@ int main(int argc, char** argv) try {
     const Tensor last = Tensor::from(written.last(1), {1, 1}).to(device);
     return writer(last, state, Phase::inference)[0][0];
   });
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Learns to write like a book, by an LSTM.", run);
 }

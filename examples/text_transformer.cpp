@@ -1,10 +1,10 @@
 // Learns to write like a book with a decoder-only transformer, as a graph.
 //
 // Attention takes memory for a number per query, not for each pair, as the plan says beforehand.
-#include <cstdio>
 
 #include "ebb/ebb.h"
 #include "ebb/examples/common/peak.h"
+#include "ebb/examples/common/run_example.h"
 #include "ebb/examples/common/text.h"
 
 using namespace ebb;
@@ -54,8 +54,7 @@ struct Writer {
   }
 };
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   const examples::Text text = examples::read_text(EBB_EXAMPLES_DATA "/alice.txt");
   Graph graph;
   const Tensor codes = graph.placeholder("codes", DType::i32, {-1, kLength});
@@ -72,6 +71,7 @@ int main(int argc, char** argv) try {
                                             slice(next, kLength / 2, kEnd, {.axis = 1}));
   const Shape fed{kBatch, kLength};
   const memory::Plan plan = graph.plan({train}, {{codes, fed}, {next, fed}}, device);
+  if (device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
   Session session(graph, {.device = device, .seed = Seed{3}});
   session.initialize(params);
   auto step = session.prepare(train, {codes, next});
@@ -90,10 +90,10 @@ int main(int argc, char** argv) try {
   examples::print_bits(text, "transformer",
                        examples::in_bits(sum / static_cast<double>(held_out.size())));
   examples::write(text, kLength, [&](std::span<const std::int32_t> written) {
-    const Tensor seen = Tensor::from(written.last(kLength), {1, kLength});
-    return session.run(scores, {{codes, seen}})[0][-1];
+    return session.run(scores, {{codes, Tensor::from(written.last(kLength), {1, kLength})}})[0][-1];
   });
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "Learns to write like a book, by a transformer.", run);
 }

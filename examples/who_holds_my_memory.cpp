@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/ebb.h"
+#include "ebb/examples/common/run_example.h"
 
 using namespace ebb;
 
@@ -24,8 +25,7 @@ void say_why(const Device& device) {
   line("    of which pinned, in pages that live blocks use", parts.pinned_bytes);
 }
 
-int main(int argc, char** argv) try {
-  const Device device = Device::parse(argc > 1 ? argv[1] : "cpu");
+void run(const Device& device) {
   const Parameters params(device, Seed{7});
   const models::Classifier model(params, 784, 10, {.hidden = 512});
   const Tensor x = Tensor::full({1024, 784}, 0.5, DType::f32, device);
@@ -43,7 +43,8 @@ int main(int argc, char** argv) try {
   say_why(device);
   std::printf("%s\n", memory::describe(memory::release_cached(device)).c_str());
   say_why(device);
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_example(argc, argv, "What is still holding memory?", run);
 }

@@ -16,7 +16,7 @@ Tensor Graph::placeholder(std::string_view name, DType dtype, const Shape& shape
 
 memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
                          CallSite site) const {
-  const detail::CallSiteScope at(site);
+  const detail::CallSiteScope scope(site);
   const GraphState::Reading reading(state());
   for (const FedShape& fed : shapes)
     if (!fed.shape.is_countable()) detail::refuse<ShapeError>("plan", detail::too_large(fed.shape));

@@ -104,15 +104,16 @@ DataLoader::Position DataLoader::position() const { return state_->what_follows(
 
 void DataLoader::check(const Position& position, const std::string& file) const {
   const std::optional<detail::LoaderPosition> there = detail::LoaderPosition::from_text(position);
-  if (!there) throw FileError(file + ": the loader's position is damaged");
+  if (!there)
+    throw FileError(file + ": the loader's position is damaged" + detail::at(detail::entry()));
   const detail::LoaderPosition& here = state_->here;
   if (there->samples != here.samples || there->batch != here.batch ||
       there->drop_last != here.drop_last || there->shuffle.has_value() != here.shuffle.has_value())
     throw FileError(file + " was saved with a loader of " + there->describe() + "; this one has " +
-                    here.describe());
+                    here.describe() + detail::at(detail::entry()));
   if (there->position < 0 || there->position >= std::max<std::int64_t>(size(), 1))
     throw FileError(file + ": the loader's position is batch " + std::to_string(there->position) +
-                    " of " + std::to_string(size()));
+                    " of " + std::to_string(size()) + detail::at(detail::entry()));
 }
 
 void DataLoader::resume(const Position& position) noexcept {

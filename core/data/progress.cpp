@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <limits>
+#include <string_view>
 
 #include "ebb/core/base/error.h"
 
@@ -14,6 +17,7 @@ namespace {
 constexpr std::size_t kColumns = 79;  // in the eightieth some terminals begin a new line
 
 std::string formatted(const char* format, double value) {
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // never "-nan"
   char text[64];
   std::snprintf(text, sizeof text, format, value);
   return text;
@@ -21,6 +25,19 @@ std::string formatted(const char* format, double value) {
 
 double since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+// As much of the line as fits, in whole characters of UTF-8. One of three bytes or more may be two
+// columns wide.
+std::string_view cut(std::string_view line) {
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    if (byte >= 0x80 && byte < 0xc0) continue;  // goes on with a character
+    columns += byte < 0xe0 ? 1 : 2;
+    if (columns > kColumns) return line.substr(0, i);
+  }
+  return line;
 }
 
 }  // namespace
@@ -71,7 +88,7 @@ std::string Progress::line(double seconds, bool is_last) const {
 
 void Progress::write(const std::string& line, bool ends) {
   if (terminal_)
-    out_ << "\r\033[K" << line.substr(0, kColumns) << (ends ? "\n" : "") << std::flush;
+    out_ << "\r\033[K" << cut(line) << (ends ? "\n" : "") << std::flush;
   else
     out_ << line << '\n' << std::flush;
 }

@@ -49,7 +49,7 @@ safetensors::File open_checkpoint(const std::string& file) {
   // A file of another program has no version; its tensors are as good as ours.
   if (version != checkpoint.metadata().end() && version->second != kVersion)
     throw FileError(file + " is an ebb checkpoint of version " + version->second +
-                    "; this ebb reads version " + kVersion);
+                    "; this ebb reads version " + kVersion + at(entry()));
   return checkpoint;
 }
 
@@ -75,7 +75,8 @@ Resumable::Position loader_position(const safetensors::File& checkpoint, const s
   if (position.empty())
     throw FileError(file +
                     " has no loader's position: it was saved without one, not as save(file, "
-                    "loader)");
+                    "loader)" +
+                    at(entry()));
   loader.check(position, file);
   return position;
 }

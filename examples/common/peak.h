@@ -13,6 +13,11 @@ inline void print_peak(std::size_t predicted, std::size_t measured) {
               ebb::memory::exact_figure(measured).c_str());
 }
 
+// Where nothing can be measured.
+inline void print_predicted(std::size_t predicted) {
+  std::printf("peak: %s predicted\n", ebb::memory::exact_figure(predicted).c_str());
+}
+
 // What train(device) returns, which runs on the device's twin before. Prints both peaks, above what
 // the device held.
 template <class Train>

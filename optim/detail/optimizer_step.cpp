@@ -92,6 +92,7 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
                    (parameters.is_symbolic() ? "belong to a graph" : "are concrete"));
   if (below.empty()) below = ebb::detail::nodes_below(loss);
   const std::vector<Parameters::Entry>& entries = parameters.entries();
+  if (entries.empty()) ebb::detail::require_any(parameters, what);
   Targets targets;
   bool any_frozen = false, all_frozen = !entries.empty();
   for (std::size_t i = 0; i < entries.size(); ++i) {

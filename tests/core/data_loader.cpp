@@ -5,8 +5,10 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/temporary_folder.h"
 
 namespace {
 
@@ -386,6 +388,18 @@ TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   CHECK_ERROR(check(10, {.batch = 4}), FileError, "file was saved with a loader of");
   CHECK_ERROR(check(10, {.batch = 5, .shuffle = Seed{1}}), FileError, "was saved with a loader of");
   CHECK_ERROR(check(11, options), FileError, "was saved with a loader of");
+
+  const tests::TemporaryFolder folder;
+  const Parameters params(Device::cpu());
+  params.declare("w", {}, initializers::zeros());
+  DataLoader saved(counting(10), options), other(counting(11), options);
+  params.save(folder.path("with"), saved);
+  params.save(folder.path("without"));
+  const auto line = [](int number) {
+    return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";
+  };
+  CHECK_ERROR(params.load(folder.path("with"), other), FileError, line(__LINE__));
+  CHECK_ERROR(params.load(folder.path("without"), saved), FileError, line(__LINE__));
 }
 
 TEST_CASE("a position that is damaged is refused and says so") {

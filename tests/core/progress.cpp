@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -116,6 +117,41 @@ TEST_CASE("steps after the last line of progress show nothing", "[progress]") {
   progress.step();
   progress.finish();
   CHECK(out.str() == before);
+}
+
+TEST_CASE("progress cuts between characters, and counts columns", "[progress]") {
+  const auto shown = [](const std::string& label) {
+    std::ostringstream out;
+    {
+      Progress progress(0, {.label = label, .out = &out, .terminal = true, .seconds = 1000});
+      progress.step();
+    }
+    const std::string text = out.str(), begin = "\r\033[K";
+    REQUIRE(text.starts_with(begin));
+    return text.substr(begin.size(), text.size() - begin.size() - 1);
+  };
+  const auto times = [](int n, const std::string& text) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += text;
+    return all;
+  };
+  CHECK(shown(times(90, "\u00e9")) == times(79, "\u00e9"));              // of two bytes
+  CHECK(shown("x" + times(60, "\u6f22")) == "x" + times(39, "\u6f22"));  // two columns wide
+  CHECK(shown("xy" + times(60, "\u6f22")) == "xy" + times(38, "\u6f22"));
+  CHECK(shown(times(60, "\U0001f642")) == times(39, "\U0001f642"));
+  CHECK(shown(times(40, "\u00e9")).starts_with(times(40, "\u00e9") + " 1  "));
+}
+
+TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[progress]") {
+  for (const double sign : {1., -1.}) {
+    std::ostringstream out;
+    {
+      Progress progress(1, {.out = &out});
+      progress.step(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
+    }
+    CAPTURE(out.str());
+    CHECK(matches(out.str(), "1/1  100 %  loss nan" + rate + "  0.0 s\n"));
+  }
 }
 
 TEST_CASE("progress of fewer than no steps is refused", "[progress]") {

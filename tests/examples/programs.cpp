@@ -11,18 +11,10 @@
 
 using ebb::tests::contents_of;
 using ebb::tests::Ended;
+using ebb::tests::holds;
+using ebb::tests::is_one_line;
 using ebb::tests::run;
 using ebb::tests::TemporaryFolder;
-
-namespace {
-
-bool holds(const Ended& ended, const std::string& text) {
-  return ended.output.find(text) != std::string::npos;
-}
-
-bool is_one_line(const Ended& ended) { return ended.output.find('\n') + 1 == ended.output.size(); }
-
-}  // namespace
 
 TEST_CASE("bad arguments end with 2 and one line that says why") {
   struct Case {

@@ -31,4 +31,12 @@ inline Ended run(const std::string& arguments, const std::string& standard_outpu
   return ended;
 }
 
+inline bool holds(const Ended& ended, const std::string& text) {
+  return ended.output.find(text) != std::string::npos;
+}
+
+inline bool is_one_line(const Ended& ended) {
+  return ended.output.find('\n') + 1 == ended.output.size();
+}
+
 }  // namespace ebb::tests

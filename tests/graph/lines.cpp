@@ -4,6 +4,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -56,16 +57,19 @@ TEST_CASE("an operator that takes no such shapes is named with its line and the 
   CHECK_ERROR(step(x), Error, "takes 2 values and was given 1 " + line(prepared));
 }
 
-TEST_CASE("a plan that cannot be names the call") {
+TEST_CASE("a plan that cannot be made names the call") {
   Graph graph;
-  const Tensor x = graph.placeholder("x", DType::f32, {-1, 8});
-  const auto plan = [&](const Shape& shape, CallSite site) {
-    return graph.plan({x * 2}, {{x, shape}}, Device::cpu(), site);
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 8}), y = sum(matmul(x, x), 0);
+  const auto plan = [&](const FedShapes& shapes, CallSite site = CallSite::here()) {
+    graph.plan({y}, shapes, Device::cpu(), site);
   };
-  const CallSite user{"user.cpp", 42};
-  CHECK_ERROR(plan({4, 7}, user), ShapeError, "cannot be fed with shape [4, 7] (user.cpp:42)");
-  CHECK_ERROR(plan({std::int64_t{1} << 60, 8}, user), ShapeError, "(user.cpp:42)");
-  CHECK_ERROR(graph.plan({x * 2}, {}, Device::cpu()), Error, "is not fed " + line(__LINE__));
+  CHECK_ERROR(plan({}), Error, "[run] placeholder 'x' ");
+  CHECK_ERROR(plan({}), Error, " is not fed " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "fed with shape [4, 7] " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {4, 8}}}), ShapeError, ", in a run " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError, line(__LINE__));
+  const int made = __LINE__ + 1;
+  CHECK_ERROR(graph.plan({y}, {}, Device::cpu()), Error, line(made));
 }
 
 TEST_CASE("what reads and writes variables names the call") {

@@ -210,6 +210,9 @@ TEST_CASE("an optimizer says what it cannot do", "[optim]") {
   CHECK_ERROR(adam.minimize(sum(a), symbolic), Error, "belong to a graph");
   CHECK_ERROR(adam.minimize(sum(Tensor::zeros({2})), parameters), Error,
               "depends on none of the 1");
+  CHECK_ERROR(adam.minimize(sum(a), parameters.scope("haed")), Error,
+              "[minimize] there are no parameters whose names begin with \"haed.\"; declare");
+  CHECK_ERROR(adam.minimize(sum(s), symbolic.scope("haed")), Error, "there are no parameters");
   CHECK_ERROR(adam.minimize(Tensor(), parameters), Error, "holds nothing");
   CHECK_ERROR(adam.minimize(square(a), parameters), Error, "one-element");
   CHECK_ERROR(adam.step(symbolic), Error, "use minimize()");

@@ -1,5 +1,6 @@
 // What modules are told.
 #include <cmath>
+#include <functional>
 
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/parity/row.h"
@@ -133,6 +134,22 @@ EBB_PROGRAM("p.requires_grad_(False)") {
   optim::Sgd().minimize(sum(model(ones({5, 3}, {.dtype = DType::f64}))), params.scope("head"));
   CHECK(numbers(params["hidden.weight"]) == before);
   CHECK(numbers(params["head.weight"]) != head);
+
+  // What the tape of a frozen part holds, and of one under NoGrad.
+  const models::Mlp frozen(params.scope("frozen"), {3, 256, 256, 3});
+  params.scope("frozen").set_trainable(false);
+  const Tensor x = ones({64, 3}, {.dtype = DType::f64});
+  const auto held = [&](const std::function<Tensor()>& run) {
+    const std::size_t held_before = memory::stats(x.device()).allocated.current;
+    const Tensor y = run();
+    return memory::stats(x.device()).allocated.current - held_before;
+  };
+  const std::size_t layer = 64 * 256 * sizeof(double);
+  CHECK(held([&] { return frozen(x); }) >= 2 * layer);
+  CHECK(held([&] {
+          const NoGrad no_grad;
+          return frozen(x);
+        }) < layer);
 }
 EBB_PROGRAM("optim.SGD([{'params': a, 'lr': 0.5}, {'params': b}], 0.25)") {
   const Parameters params = f64();

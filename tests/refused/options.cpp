@@ -1,27 +1,7 @@
-// What could be meant in two ways, and what a functor cannot hold.
-#include <vector>
-
-#include "ebb/custom_operator.h"
+// What could be meant in two ways.
 #include "ebb/ebb.h"
 
 using namespace ebb;
-
-struct Large {
-  static constexpr const char* name = "large";
-  double weights[13] = {};
-  template <class X>
-  EBB_HOST_DEVICE X operator()(X x) const {
-    return x;
-  }
-};
-struct Holder {
-  static constexpr const char* name = "holder";
-  std::vector<double> weights;
-  template <class X>
-  EBB_HOST_DEVICE X operator()(X x) const {
-    return x;
-  }
-};
 
 void refused(const Tensor& x) {
   layer_norm(x, {.axes = 2});
@@ -30,9 +10,5 @@ void refused(const Tensor& x) {
   layer_norm(x, {2});
 #elif defined(RMS_NORM)
   rms_norm(x, x, {2});
-#elif defined(PARAMETERS)
-  custom_operator(Large{}, x);
-#elif defined(NOT_TRIVIAL)
-  custom_operator(Holder{}, x);
 #endif
 }
