@@ -21,11 +21,9 @@ using detail::Ref;
 
 namespace {
 
-const Tensor& concrete(const Tensor& tensor, const char* what, CallSite site = {}) {
-  if (!tensor.defined() || !tensor.impl()->storage) {
-    const std::string text = "takes a concrete tensor, not " + tensor.to_string();
-    throw Error(site.line ? message(what, text, site) : std::string("[") + what + "] " + text);
-  }
+const Tensor& concrete(const Tensor& tensor, const char* what, CallSite site) {
+  if (!tensor.defined() || !tensor.impl()->storage)
+    throw Error(message(what, "takes a concrete tensor, not " + tensor.to_string(), site));
   return tensor;
 }
 
@@ -65,10 +63,11 @@ bool reaches_source(const Tensor& output) {
 
 }  // namespace
 
-Tensor Tensor::with_grad() const {
-  concrete(*this, "with_grad");
+Tensor Tensor::with_grad(CallSite site) const {
+  concrete(*this, "with_grad", site);
   if (!is_floating(dtype()))
-    throw Error("[with_grad] a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
+    throw Error(message(
+        "with_grad", "a tensor of " + impl_->spec.to_string() + " cannot have a gradient", site));
   Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
   auto node =
       detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());

@@ -12,6 +12,13 @@ struct CallSite {
   // scope's, so that all that the library does for one call is told by that call's line.
   static CallSite here(const char* file = __builtin_FILE(),
                        unsigned line = __builtin_LINE()) noexcept;
+  // For what is called often and rarely fails: the line that calls, as it is. What throws says
+  // resolved(), which is what here() would have been.
+  static constexpr CallSite caller(const char* file = __builtin_FILE(),
+                                   unsigned line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+  CallSite resolved() const noexcept { return here(file, line); }
 };
 
 namespace detail {

@@ -1,5 +1,4 @@
 // Tensors as people read them.
-#include "ebb/core/tensor/print.h"
 
 #include <algorithm>
 #include <cmath>

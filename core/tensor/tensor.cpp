@@ -106,17 +106,46 @@ detail::TensorImpl::~TensorImpl() {
 
 bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
 
-const TensorImpl& Tensor::held(const char* what) const {
-  if (!impl_) throw Error(message(what, detail::kHoldsNothing, {}));
+const TensorImpl& Tensor::held(const char* what, CallSite site) const {
+  if (!impl_) throw Error(message(what, detail::kHoldsNothing, site.resolved()));
   return *impl_;
 }
-const Shape& Tensor::shape() const { return held("shape").spec.shape; }
-DType Tensor::dtype() const { return held("dtype").spec.dtype; }
-std::size_t Tensor::bytes() const { return held("bytes").spec.bytes(); }
+const Shape& Tensor::shape(CallSite site) const { return held("shape", site).spec.shape; }
+DType Tensor::dtype(CallSite site) const { return held("dtype", site).spec.dtype; }
 
-Device Tensor::device() const {
-  if (!held("device").storage)
-    throw Error("[device] a symbolic tensor is on no device before a session runs it");
+std::int64_t Tensor::size(int axis, CallSite site) const {
+  const Shape& shape = held("size", site).spec.shape;
+  const bool is_there = axis >= -shape.rank() && axis < shape.rank();
+  if (is_there && shape.dim(axis) != kOpen) return shape.dim(axis);
+  const std::string which = "axis " + std::to_string(axis);
+  throw ShapeError(message("size",
+                           (is_there ? "the size of " + which +
+                                           " is not known before a session runs; size(x, "
+                                           "axis) is a tensor of it"
+                                     : "there is no " + which) +
+                               "; the tensor is " + impl_->spec.to_string(),
+                           site.resolved()));
+}
+
+const Spec& Tensor::known(const char* what, CallSite site) const {
+  const Spec& spec = held(what, site).spec;
+  if (spec.shape.is_open()) [[unlikely]]
+    throw ShapeError(
+        message(what,
+                "the number of elements of " + spec.to_string() +
+                    " is not known before a session runs; size(x, axis) is a tensor of each size",
+                site.resolved()));
+  return spec;
+}
+std::int64_t Tensor::elements(CallSite site) const {
+  return known("elements", site).shape.elements();
+}
+std::size_t Tensor::bytes(CallSite site) const { return known("bytes", site).bytes(); }
+
+Device Tensor::device(CallSite site) const {
+  if (!held("device", site).storage)
+    throw Error(message("device", "a symbolic tensor is on no device before a session runs it",
+                        site.resolved()));
   return impl_->storage->device();
 }
 

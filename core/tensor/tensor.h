@@ -20,6 +20,8 @@
 
 namespace ebb {
 
+struct BFloat16;
+struct Float16;
 class Stream;
 class Tensor;
 namespace detail {
@@ -90,14 +92,14 @@ class Tensor {
   // These throw Error where the tensor holds nothing, as does what reads values below. Dimensions
   // of a symbolic tensor may be open; asking for the size of one throws ShapeError, as do
   // elements() and bytes() then: size(x, axis) gives it as a tensor.
-  const Shape& shape() const;
-  DType dtype() const;
-  int rank() const { return shape().rank(); }
-  std::int64_t size(int axis) const { return shape()[axis]; }
-  std::int64_t elements() const { return shape().elements(); }
-  std::size_t bytes() const;
+  const Shape& shape(CallSite site = CallSite::caller()) const;
+  DType dtype(CallSite site = CallSite::caller()) const;
+  int rank(CallSite site = CallSite::caller()) const { return shape(site).rank(); }
+  std::int64_t size(int axis, CallSite site = CallSite::caller()) const;
+  std::int64_t elements(CallSite site = CallSite::caller()) const;
+  std::size_t bytes(CallSite site = CallSite::caller()) const;
   // Throws Error for a symbolic tensor, which has no device before a session runs it.
-  Device device() const;
+  Device device(CallSite site = CallSite::caller()) const;
   // "f32[2, 3] on cpu".
   std::string to_string() const;
 
@@ -122,7 +124,7 @@ class Tensor {
   Tensor clone(CallSite site = CallSite::here()) const;
 
   // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.
-  Tensor with_grad() const;
+  Tensor with_grad(CallSite site = CallSite::here()) const;
   // The same memory without its history: gradients stop here. In both modes.
   Tensor detach(CallSite site = CallSite::here()) const;
   bool requires_grad() const noexcept;
@@ -139,8 +141,10 @@ class Tensor {
   detail::TensorImpl* impl() const noexcept { return impl_; }
 
  private:
-  // What the handle points to. Throws Error, in the name of `what`, where that is nothing.
-  const detail::TensorImpl& held(const char* what) const;
+  // What the handle points to, and its spec, whose sizes are known. Throw Error, in the name of
+  // `what`, where that is nothing, or they are not.
+  const detail::TensorImpl& held(const char* what, CallSite site) const;
+  const Spec& known(const char* what, CallSite site) const;
   void release() noexcept;
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                         const Device& device, CallSite site);
@@ -156,6 +160,13 @@ class Tensor {
 // device; a scalar as its number. Beyond 1000 elements of each axis only the first 3 and the last
 // 3, and only those are read. Without values (symbolic, simulated, nothing): to_string().
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
+
+// "f32", "f32[2, 3]", "cuda:1"; and numbers of 16 bits, as the floats that they are.
+std::ostream& operator<<(std::ostream& out, DType type);
+std::ostream& operator<<(std::ostream& out, const Spec& spec);
+std::ostream& operator<<(std::ostream& out, const Device& device);
+std::ostream& operator<<(std::ostream& out, Float16 value);
+std::ostream& operator<<(std::ostream& out, BFloat16 value);
 
 // d(sum of outputs)/d(input) for each input, in both modes and of any order: on concrete tensors
 // the gradients are computed, on symbolic ones nodes are added. An input that no output depends on

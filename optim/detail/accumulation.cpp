@@ -158,10 +158,11 @@ Tensor accumulate(const Tensor& given, const AccumulatedGroups& of,
   // What is called when memory is short may give the caller's handles up.
   const Tensor loss = given, samples = given_samples;
   std::vector<Targets> below;
+  NodesBelow history;
   std::unordered_set<const Node*> seen;
   bool any = false;
   for (const auto& [parameters, optimizer] : of.groups) {
-    below.push_back(trained_below(loss, parameters, "minimize"));
+    below.push_back(trained_below(loss, parameters, "minimize", history));
     any |= !below.back().empty();
     for (const std::size_t target : below.back())
       require_unseen(parameters.entries()[target], seen);

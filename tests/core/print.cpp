@@ -1,9 +1,9 @@
 // What people see of a tensor.
 #include <sstream>
 
+#include "ebb/core/base/half.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/tensor/print.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"

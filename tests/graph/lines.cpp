@@ -57,6 +57,32 @@ TEST_CASE("an operator that takes no such shapes is named with its line and the 
   CHECK_ERROR(step(x), Error, "takes 2 values and was given 1 " + line(prepared));
 }
 
+TEST_CASE("what a tensor is asked for and has not names the call") {
+  Graph graph;
+  const Tensor nothing, x = Tensor::zeros({2, 3}),
+                        open = graph.placeholder("x", DType::f32, {-1, 8});
+  CHECK_ERROR(nothing.shape(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.dtype(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.rank(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.size(0), Error, line(__LINE__));
+  CHECK_ERROR(nothing.elements(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.bytes(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.device(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.with_grad(), Error, line(__LINE__));
+  CHECK_ERROR(x.size(9), ShapeError,
+              "[size] there is no axis 9; the tensor is f32[2, 3] " + line(__LINE__));
+  CHECK_ERROR(x.size(-3), ShapeError, "there is no axis -3");
+  CHECK(x.size(-2) == 2);
+  CHECK_ERROR(open.size(0), ShapeError, "is not known before a session runs");
+  CHECK_ERROR(open.size(0), ShapeError, line(__LINE__));
+  CHECK(open.size(1) == 8);
+  CHECK_ERROR(open.elements(), ShapeError, line(__LINE__));
+  CHECK_ERROR(open.bytes(), ShapeError, line(__LINE__));
+  CHECK_ERROR(open.device(), Error, line(__LINE__));
+  CHECK_ERROR(open.with_grad(), Error, line(__LINE__));
+  CHECK_ERROR(cast(x, DType::i64).with_grad(), Error, line(__LINE__));
+}
+
 TEST_CASE("a plan that cannot be made names the call") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 8}), y = sum(matmul(x, x), 0);
