@@ -10,14 +10,26 @@ namespace ebb {
 // Axes of a tensor, by number; a negative one counts from the end.
 using Axes = InlineVector<int, kMaxRank>;
 
+namespace detail {
+// An axis in a call that takes options as well. A bool is none: who writes one means an option.
+template <class T>
+concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+}  // namespace detail
+
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
 //
 // Where a function takes options as well, the one that takes these is a template without need of
 // it: a list in braces that could be either, as {} and {{0}, true} can, is then the options.
 class AxisList : public Axes {
  public:
-  AxisList(std::integral auto axis) : Axes{static_cast<int>(axis)} {}  // NOLINT: implicit by design
-  AxisList(std::initializer_list<int> axes) : Axes(axes) {}
+  struct Number {
+    Number(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
+    int value;
+  };
+  AxisList(detail::AxisNumber auto axis) : Axes{static_cast<int>(axis)} {}  // NOLINT: by design
+  AxisList(std::initializer_list<Number> axes) {
+    for (const Number axis : axes) push_back(axis.value);
+  }
   template <std::convertible_to<Axes> Range>
   requires(!std::integral<Range>) AxisList(const Range& axes) : Axes(axes) {}  // NOLINT: likewise
 };

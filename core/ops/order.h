@@ -33,10 +33,10 @@ struct ArgOptions {
 Tensor argmax(const Operand& x, const ArgOptions& options = {});
 Tensor argmin(const Operand& x, const ArgOptions& options = {});
 // Along one axis.
-Tensor argmax(const Operand& x, std::integral auto axis) {
+Tensor argmax(const Operand& x, detail::AxisNumber auto axis) {
   return argmax(x, ArgOptions{.axis = static_cast<int>(axis)});
 }
-Tensor argmin(const Operand& x, std::integral auto axis) {
+Tensor argmin(const Operand& x, detail::AxisNumber auto axis) {
   return argmin(x, ArgOptions{.axis = static_cast<int>(axis)});
 }
 
@@ -53,10 +53,10 @@ struct SortOptions {
 Tensor sort(const Operand& x, const SortOptions& options = {});
 Tensor argsort(const Operand& x, const SortOptions& options = {});
 // Along an axis.
-Tensor sort(const Operand& x, std::integral auto axis) {
+Tensor sort(const Operand& x, detail::AxisNumber auto axis) {
   return sort(x, SortOptions{.axis = static_cast<int>(axis)});
 }
-Tensor argsort(const Operand& x, std::integral auto axis) {
+Tensor argsort(const Operand& x, detail::AxisNumber auto axis) {
   return argsort(x, SortOptions{.axis = static_cast<int>(axis)});
 }
 
@@ -71,7 +71,7 @@ struct TopKOptions {
 // what sort and argsort begin with. Throws ShapeError where there are fewer.
 TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options = {});
 // Along an axis.
-TopK topk(const Operand& x, std::int64_t k, std::integral auto axis) {
+TopK topk(const Operand& x, std::int64_t k, detail::AxisNumber auto axis) {
   return topk(x, k, TopKOptions{.axis = static_cast<int>(axis)});
 }
 

@@ -35,6 +35,7 @@ Tensor numbers() {
     INFO(#f);                                                          \
     CHECK(same(f(t, 1), f(t, {.axes = {1}})));                         \
     CHECK(same(f(t, std::int64_t{-2}), f(t, {.axes = {0}})));          \
+    CHECK(same(f(t, {t.size(1) - 3}), f(t, {.axes = {0}})));           \
     CHECK(same(f(t, {1}), f(t, {.axes = {1}})));                       \
     CHECK(same(f(t, {0, 1}), f(t, {.axes = {0, 1}})));                 \
     CHECK(same(f(t, {-1, 0}), f(t)));                                  \
@@ -184,6 +185,20 @@ concept NormOfANumber = requires(const X& x) {
   norm(x, 1);
 };  // p elsewhere, and an axis
 static_assert(!NormOfANumber<Tensor>);
+template <class X>
+concept SumKeeping = requires(const X& x) {
+  sum(x, {0, true});
+}
+|| requires(const X& x) { sum(x, {true}); }
+|| requires(const X& x) { sum(x, true); };  // .keep, and axis 1
+static_assert(!SumKeeping<Tensor>);
+template <class X>
+concept SortDescending = requires(const X& x) {
+  sort(x, true);
+}
+|| requires(const X& x) { argsort(x, true); }
+|| requires(const X& x) { topk(x, 2, true); };
+static_assert(!SortDescending<Tensor>);
 static_assert(!std::constructible_from<InlineVector<Padding, kMaxRank>, int, int>);
 
 }  // namespace ebb::tests
