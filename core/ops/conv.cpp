@@ -156,14 +156,6 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
   return apply_one(conv2d_op, {x, weights}, of(g), g.site());
 }
 
-ConvAttributes attributes_of(const Conv2dOptions& options, bool bias) {
-  return {.stride = {options.stride.height, options.stride.width},
-          .padding = {options.padding.height, options.padding.width},
-          .dilation = {options.dilation.height, options.dilation.width},
-          .groups = options.groups,
-          .bias = bias};
-}
-
 // The gradient of one factor reads the other, that of a bias none.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
@@ -254,7 +246,8 @@ Tensor apply_rows(const OpDef& function, std::span<const Operand* const> operand
   const detail::CalledScope called(function.name);
   const CallSite site = operands[0]->site();
   detail::check(function, operands, attributes, site);
-  const Operand rows{unsqueeze(*operands[0], 2), site}, kernels{unsqueeze(*operands[1], 2), site};
+  Tensor of_x = unsqueeze(*operands[0], 2), of_weights = unsqueeze(*operands[1], 2);
+  const Operand rows{std::move(of_x), site}, kernels{std::move(of_weights), site};
   InlineVector<const Operand*, 3> images(operands.begin(), operands.end());
   images[0] = &rows;
   images[1] = &kernels;
