@@ -350,7 +350,7 @@ TEST_CASE("an observer hears of each OutOfMemory before it is thrown, outside th
   Block* held = allocator->allocate({.bytes = 512, .tag = kTag});
   const auto pool = allocator->make_pool("session");
   std::vector<std::string> told;
-  detail::set_out_of_memory_observer([&](const detail::OutOfMemoryReport& report) {
+  memory::detail::set_out_of_memory_observer([&](const memory::detail::OutOfMemoryReport& report) {
     told.push_back(report.facts.pool);
     CHECK(report.recorder == log);
     REQUIRE(report.holders.size() == 1);
@@ -359,7 +359,7 @@ TEST_CASE("an observer hears of each OutOfMemory before it is thrown, outside th
   });
   CHECK_THROWS_AS(allocator->allocate({.bytes = 4 << 20}), OutOfMemory);
   CHECK_THROWS_AS(pool->allocate({.bytes = 4 << 20}), OutOfMemory);
-  detail::set_out_of_memory_observer({});
+  memory::detail::set_out_of_memory_observer({});
   CHECK_THROWS_AS(allocator->allocate({.bytes = 4 << 20}), OutOfMemory);
   CHECK(told == std::vector<std::string>{"", "session"});
   allocator->free(held);

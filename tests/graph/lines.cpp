@@ -3,6 +3,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/graph/session.h"
