@@ -254,7 +254,8 @@ Tensor apply_rows(const OpDef& function, std::span<const Operand* const> operand
   const detail::CalledScope called(function.name);
   const CallSite site = operands[0]->site();
   detail::check(function, operands, attributes, site);
-  const Operand rows{unsqueeze(*operands[0], 2), site}, kernels{unsqueeze(*operands[1], 2), site};
+  Tensor of_x = unsqueeze(*operands[0], 2), of_weights = unsqueeze(*operands[1], 2);
+  const Operand rows{std::move(of_x), site}, kernels{std::move(of_weights), site};
   InlineVector<const Operand*, 3> images(operands.begin(), operands.end());
   images[0] = &rows;
   images[1] = &kernels;
