@@ -41,7 +41,7 @@ function(ebb_cuda_sources result)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cu ${root}/kernels/cuda/*.cpp
                                               ${root}/allocator/cuda/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/kernels/cuda/host/(forward|load)\\.cpp$")
-  list(APPEND sources ${root}/core/base/shape.cpp ${root}/core/kernels/kernel.cpp)
+  list(APPEND sources ${root}/core/base/error.cpp ${root}/core/base/shape.cpp ${root}/core/kernels/kernel.cpp)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 

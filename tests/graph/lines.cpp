@@ -70,8 +70,8 @@ TEST_CASE("what a tensor is asked for and has not names the call") {
   CHECK_ERROR(nothing.bytes(), Error, line(__LINE__));
   CHECK_ERROR(nothing.device(), Error, line(__LINE__));
   CHECK_ERROR(nothing.with_grad(), Error, line(__LINE__));
-  CHECK_ERROR(x.size(9), ShapeError,
-              "[size] there is no axis 9; the tensor is f32[2, 3] " + line(__LINE__));
+  CHECK_ERROR(x.size(9), ShapeError, "[size] there is no axis 9; the tensor is f32[2, 3]");
+  CHECK_ERROR(x.size(9), ShapeError, line(__LINE__));
   CHECK_ERROR(x.size(-3), ShapeError, "there is no axis -3");
   CHECK(x.size(-2) == 2);
   CHECK_ERROR(open.size(0), ShapeError, "is not known before a session runs");

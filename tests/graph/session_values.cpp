@@ -169,9 +169,7 @@ TEST_CASE("a session copies from no substitutes, which may have no values", "[se
     CHECK_ERROR(copy(), Error, "[copy_from] these parameters are substitutes");
     CHECK(bit_equal(two["a.w"], before));
   };
-  const Tensor twin = Tensor::zeros({3}, DType::f32, Device::cpu().twin());
   const Tensor fed = one.graph.placeholder("fed", DType::f32, {3});
-  refuses(eager, {twin, twin});
   refuses(eager, {fed, fed});
   refuses(eager, eager.tensors());
   refuses(one.parameters, one.parameters.tensors());
