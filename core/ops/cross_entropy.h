@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <optional>
 
 #include "ebb/core/ops/loss_reduction.h"
@@ -31,8 +32,8 @@ struct CrossEntropyOptions {
 // No gradient flows to weights. Throws ShapeError, Error for options that make no sense.
 Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                              const CrossEntropyOptions& options = {});
-inline Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
-                                    LossReduction reduction) {
+Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
+                             std::same_as<LossReduction> auto reduction) {
   return softmax_cross_entropy(scores, labels, CrossEntropyOptions{.reduction = reduction});
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/ops/cross_entropy.h"
 #include "ebb/core/ops/loss_reduction.h"
 #include "ebb/core/ops/plain_number.h"
@@ -17,13 +19,13 @@ struct LossOptions {
 
 // square(a - b).
 Tensor mse(const Operand& a, const Operand& b, const LossOptions& options = {});
-inline Tensor mse(const Operand& a, const Operand& b, LossReduction reduction) {
+Tensor mse(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
   return mse(a, b, LossOptions{.reduction = reduction});
 }
 
 // |a - b|, whose gradient at 0 is 0.
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options = {});
-inline Tensor mae(const Operand& a, const Operand& b, LossReduction reduction) {
+Tensor mae(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
   return mae(a, b, LossOptions{.reduction = reduction});
 }
 
@@ -38,7 +40,7 @@ Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options = {
 Tensor huber(const Operand& a, const Operand& b, detail::PlainNumber auto delta) {
   return huber(a, b, HuberOptions{.delta = static_cast<double>(delta)});
 }
-inline Tensor huber(const Operand& a, const Operand& b, LossReduction reduction) {
+Tensor huber(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
   return huber(a, b, HuberOptions{.reduction = reduction});
 }
 
@@ -52,7 +54,7 @@ Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& opti
 Tensor smooth_l1(const Operand& a, const Operand& b, detail::PlainNumber auto beta) {
   return smooth_l1(a, b, SmoothL1Options{.beta = static_cast<double>(beta)});
 }
-inline Tensor smooth_l1(const Operand& a, const Operand& b, LossReduction reduction) {
+Tensor smooth_l1(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
   return smooth_l1(a, b, SmoothL1Options{.reduction = reduction});
 }
 
@@ -71,8 +73,8 @@ struct BinaryCrossEntropyOptions {
 // Throws ShapeError.
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options = {});
-inline Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
-                                               LossReduction reduction) {
+Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
+                                        std::same_as<LossReduction> auto reduction) {
   return binary_cross_entropy_with_logits(logits, targets,
                                           BinaryCrossEntropyOptions{.reduction = reduction});
 }
@@ -82,7 +84,8 @@ inline Tensor binary_cross_entropy_with_logits(const Operand& logits, const Oper
 // gives. LossReduction::none gives [..], and the mean is one over distributions, not elements
 // (PyTorch's "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options = {});
-inline Tensor kl_divergence(const Operand& log_p, const Operand& log_q, LossReduction reduction) {
+Tensor kl_divergence(const Operand& log_p, const Operand& log_q,
+                     std::same_as<LossReduction> auto reduction) {
   return kl_divergence(log_p, log_q, LossOptions{.reduction = reduction});
 }
 

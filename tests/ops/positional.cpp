@@ -107,6 +107,8 @@ TEST_CASE("A reduction, a delta and a beta stand alone in losses") {
     CHECK(same(softmax_cross_entropy(x, labels, how),
                softmax_cross_entropy(x, labels, {.reduction = how})));
   }
+  // In braces it is the options' first field, or nothing of them.
+  CHECK(same(mse(x, y, {LossReduction::sum}), mse(x, y, LossReduction::sum)));
   CHECK(same(mse(x, y, {}), mse(x, y)));
   CHECK(same(huber(x, y, {}), huber(x, y)));
   CHECK(same(huber(x, y, 0.5), huber(x, y, {.delta = 0.5})));
