@@ -156,14 +156,6 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
   return apply_one(conv2d_op, {x, weights}, of(g), g.site());
 }
 
-ConvAttributes attributes_of(const Conv2dOptions& options, bool bias) {
-  return {.stride = {options.stride.height, options.stride.width},
-          .padding = {options.padding.height, options.padding.width},
-          .dilation = {options.dilation.height, options.dilation.width},
-          .groups = options.groups,
-          .bias = bias};
-}
-
 // The gradient of one factor reads the other, that of a bias none.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
