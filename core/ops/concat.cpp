@@ -108,6 +108,7 @@ Tensor stack(std::span<const Tensor> tensors, int axis, CallSite site) {
 
 // Two slices, one after the other.
 Tensor roll(const Operand& x, std::int64_t shift, int axis) {
+  const detail::CalledScope called("roll");
   const CallSite site = x.site();
   axis = detail::axis_of(concat_op, axis, x);
   const std::int64_t size = x.tensor().shape().dim(axis);

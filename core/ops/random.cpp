@@ -195,6 +195,7 @@ Tensor bernoulli_like(const Operand& x, double probability) {
 }
 
 Tensor categorical(const Operand& logits, double temperature) {
+  const detail::CalledScope called("categorical");
   const CallSite site = logits.site();
   if (!(temperature >= 0 && std::isfinite(temperature)))
     throw Error(detail::message(

@@ -250,6 +250,9 @@ std::vector<Function> functions() {
        {kMatrix},
        [](Operands x) { chunk(x[0], 2); },
        {[](Operands x) { chunk(x[0], 3); }, [](Operands x) { chunk(x[0], 2, 9); }}});
+  put({"roll", {kMatrix}, [](Operands x) { roll(x[0], 1, 0); }, {[](Operands x) {
+         roll(x[0], 1, 9);
+       }}});
   put({"flip", {kMatrix}, [](Operands x) { flip(x[0]); }, {[](Operands x) { flip(x[0], 9); }}});
   put({"select",
        {kMatrix},
@@ -331,6 +334,9 @@ std::vector<Function> functions() {
   put({"cumsum", {kMatrix}, [](Operands x) { cumsum(x[0], 0); }, {[](Operands x) {
          cumsum(x[0], 9);
        }}});
+  put({"cumprod", {kMatrix}, [](Operands x) { cumprod(x[0], 0); }, {[](Operands x) {
+         cumprod(x[0], 9);
+       }}});
   for (const int axis : {0, 1}) {
     put({"sort", {kMatrix}, [axis](Operands x) { sort(x[0], {.axis = axis}); }, {[](Operands x) {
            sort(x[0], {.axis = 9});
@@ -373,6 +379,23 @@ std::vector<Function> functions() {
        [](Operands x) { conv2d(x[0], x[1], x[2]); },
        {[](Operands x) { conv2d(x[0], x[1], x[2], {.stride = 0}); }}});
   put({"conv2d", {image, f32({3, 4, 2, 2})}, [](Operands x) { conv2d(x[0], x[1]); }});
+  put({"conv_transpose1d",
+       {row, f32({4, 3, 2}), f32({3})},
+       [](Operands x) { conv_transpose1d(x[0], x[1], x[2]); },
+       {[](Operands x) { conv_transpose1d(x[0], x[1], x[2], {.stride = 0}); },
+        [](Operands x) { conv_transpose1d(x[0], x[1], x[2], {.padding = 9}); }}});
+  put({"conv_transpose1d",
+       {row, f32({4, 2, 2})},
+       [](Operands x) { conv_transpose1d(x[0], x[1], {.output_padding = 1, .dilation = 2}); },
+       {[](Operands x) { conv_transpose1d(x[0], x[1], {.groups = 3}); }}});
+  put({"conv_transpose2d",
+       {image, f32({4, 3, 2, 2}), f32({3})},
+       [](Operands x) { conv_transpose2d(x[0], x[1], x[2]); },
+       {[](Operands x) { conv_transpose2d(x[0], x[1], x[2], {.stride = 0}); }}});
+  put({"conv_transpose2d",
+       {image, f32({4, 3, 2, 2})},
+       [](Operands x) { conv_transpose2d(x[0], x[1], {.output_padding = 1, .dilation = 2}); },
+       {[](Operands x) { conv_transpose2d(x[0], x[1], {.output_padding = 2, .dilation = 2}); }}});
   put({"max_pool1d", {row}, [](Operands x) { max_pool1d(x[0]); }, {[](Operands x) {
          max_pool1d(x[0], {.kernel = 9});
        }}});
@@ -502,6 +525,9 @@ std::vector<Function> functions() {
        }}});
   put({"bernoulli_like", {kMatrix}, [](Operands x) { bernoulli_like(x[0]); }, {[](Operands x) {
          bernoulli_like(x[0], 2);
+       }}});
+  put({"categorical", {kMatrix}, [](Operands x) { categorical(x[0]); }, {[](Operands x) {
+         categorical(x[0], -1);
        }}});
   put({"dropout",
        {kMatrix},
