@@ -210,8 +210,8 @@ Tensor categorical(const Operand& logits, double temperature) {
   Tensor scores = given.detach(site);
   if (temperature > 0) {
     if (is_half(scores.dtype())) scores = cast({std::move(scores), site}, DType::f32);
-    // Of a uniform 0 the noise is -infinity.
-    Tensor noise = log({uniform_like({scores, site}), site});
+    // From a number above 0 on, which is lost in all others: of 0 no class would be left of a row.
+    Tensor noise = log({uniform_like({scores, site}, 1e-30), site});
     noise = log({negate({std::move(noise), site}), site});
     if (temperature != 1) scores = divide({std::move(scores), site}, temperature);
     scores = subtract({std::move(scores), site}, {std::move(noise), site});
