@@ -43,7 +43,6 @@ void infer_pool(Inference& inference) {
   inference.output(x.dtype, pooled(inference, x.shape));
 }
 
-// What is chosen from, and what chooses.
 // x [..., length], as images of height 1.
 void infer_rows(Inference& inference) {
   detail::require_arithmetic(inference);
@@ -58,6 +57,7 @@ void infer_rows(Inference& inference) {
   inference.output(x.dtype, pooled(inference, images));
 }
 
+// What is chosen from, and what chooses.
 void infer_select(Inference& inference) {
   detail::require_arithmetic(inference);
   const Shape &v = inference.inputs[0].shape, &x = inference.inputs[1].shape;

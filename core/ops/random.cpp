@@ -1,15 +1,13 @@
-#include "ebb/core/ops/random.h"
-
-#include <cmath>
-
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/order.h"
+#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/random_parameters.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
 namespace {
@@ -207,11 +205,12 @@ Tensor categorical(const Operand& logits, double temperature) {
         "categorical", std::string(detail::kTakesFloating) + ", not " + given.to_string(), site));
   const detail::CallScope scope(site);
   // Nothing is kept for a gradient that does not pass.
-  Tensor scores = given.detach(site);
+  const detail::TapeModeScope mode(detail::without_history());
+  Tensor scores = given;
   if (temperature > 0) {
     if (is_half(scores.dtype())) scores = cast({std::move(scores), site}, DType::f32);
-    // Of a uniform 0 the noise is -infinity.
-    Tensor noise = log({uniform_like({scores, site}), site});
+    // From a number above 0 on, which is lost in all others: of 0 no class would be left of a row.
+    Tensor noise = log({uniform_like({scores, site}, 1e-30), site});
     noise = log({negate({std::move(noise), site}), site});
     if (temperature != 1) scores = divide({std::move(scores), site}, temperature);
     scores = subtract({std::move(scores), site}, {std::move(noise), site});

@@ -4,11 +4,13 @@
 
 #include "ebb/core/kernels/functors/trigonometry.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/powers.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/rounding.h"
+#include "ebb/core/ops/where.h"
 
 namespace ebb {
 
@@ -35,6 +37,12 @@ namespace {
 
 // 1 / sqrt(1 - x^2), also next to 1.
 Tensor secant(const Tensor& x) { return rsqrt((1 - x) * (1 + x)); }
+
+// sqrt(x^2 + 1), without a square that may be too large.
+Tensor length_with_1(const Tensor& x) {
+  const Tensor size = abs(x), is_large = size > 1, larger = where(is_large, size, 1);
+  return larger * sqrt(square(where(is_large, 1, x) / larger) + 1);
+}
 
 // a / (a^2 + b^2). `larger` is the larger size of the two: the squares of their parts of it neither
 // overflow nor vanish.
@@ -66,14 +74,17 @@ constinit const OpDef cosh_op = unary<functors::Cosh>(
     "cosh", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sinh(g.take_x(0))}; },
              .keeps = input(0)});
 
-// sqrt(x^2 + 1) and sqrt(x^2 - 1), without squares that may be too large.
 constinit const OpDef asinh_op = unary<functors::Asinh>(
-    "asinh", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / cosh(g.take_y())}; },
-              .keeps = output(0)});
+    "asinh",
+    {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / length_with_1(g.take_x(0))}; },
+     .keeps = input(0)});
 
-constinit const OpDef acosh_op = unary<functors::Acosh>(
-    "acosh", {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() / sinh(g.take_y())}; },
-              .keeps = output(0)});
+constinit const OpDef acosh_op =
+    unary<functors::Acosh>("acosh", {.gradient = [](Gradient g) -> Tensors {
+                                       const Tensor x = g.take_x(0);
+                                       return {g.take_dy() * rsqrt(x - 1) * rsqrt(x + 1)};
+                                     },
+                                     .keeps = input(0)});
 
 constinit const OpDef atanh_op =
     unary<functors::Atanh>("atanh", {.gradient = [](Gradient g) -> Tensors {

@@ -102,6 +102,15 @@ TEST_CASE("A class of -infinity is never drawn, and one that is alone always") {
   CHECK(categorical(Tensor::zeros({2, 0, 4})).shape() == Shape{2, 0});
 }
 
+TEST_CASE("A class of -infinity is not drawn where the other's random number is 0") {
+  const Shape shape{1 << 15, 2};
+  set_seed(Seed{1841});
+  const auto numbers = uniform(shape).to_vector<float>();
+  REQUIRE(numbers[57935] == 0);
+  set_seed(Seed{1841});
+  CHECK(counts_of(categorical(broadcast_to(Tensor::from({-kInfinity, 0.f}), shape)), 2)[0] == 0);
+}
+
 TEST_CASE("In a graph classes are drawn anew in each run, under the session's seed") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 4}), drawn = categorical(x);

@@ -8,6 +8,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/bytes.h"
@@ -157,6 +158,33 @@ TEST_CASE("transposed convolutions of any size, and their gradients, are those o
   }
 }
 
+TEST_CASE("convolutions along one axis are those of images of height 1") {
+  const Tensor x = filled({2, 3, 7}, 7).with_grad(), w = filled({3, 3, 4}, 5).with_grad(),
+               b = filled({3}, 3).with_grad();
+  const Tensor images = unsqueeze(x, 2), filters = unsqueeze(w, 2);
+  const auto same = [&](const Tensor& y, const Tensor& expected) {
+    REQUIRE(unsqueeze(y, 2).shape() == expected.shape());
+    CHECK(y.to_vector<double>() == expected.to_vector<double>());
+    const Tensors got = gradients(sum(square(y)), {x, w, b}, {.retain_graph = true}),
+                  of_images = gradients(sum(square(expected)), {x, w, b}, {.retain_graph = true});
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(got[i].to_vector<double>() == of_images[i].to_vector<double>());
+  };
+  const Conv1dOptions one{.stride = 2, .padding = 1};
+  const Conv2dOptions row{.stride = {1, 2}, .padding = {0, 1}};
+  same(conv1d(x, w, one), conv2d(images, filters, row));
+  same(conv1d(x, w, b, one), conv2d(images, filters, b, row));
+  same(conv1d(x * 2, w + 1, one), conv2d(images * 2, filters + 1, row));
+  for (const std::int64_t more : {0, 2}) {
+    const ConvTranspose1dOptions one_back{
+        .stride = 2, .padding = 3, .output_padding = more, .dilation = 3};
+    const ConvTranspose2dOptions row_back{
+        .stride = {1, 2}, .padding = {0, 3}, .output_padding = {0, more}, .dilation = {1, 3}};
+    same(conv_transpose1d(x, w, one_back), conv_transpose2d(images, filters, row_back));
+    same(conv_transpose1d(x, w, b, one_back), conv_transpose2d(images, filters, b, row_back));
+  }
+}
+
 TEST_CASE("a transposed convolution of nothing is the bias, or nothing") {
   const Tensor b = Tensor::from({2., 3.});
   const Tensor none = conv_transpose2d(Tensor::zeros({1, 0, 2, 2}, DType::f64),
@@ -216,8 +244,7 @@ TEST_CASE("transposed convolutions refuse what has no result, in words and with 
               "[conv_transpose2d] takes images of at least one pixel");
   CHECK_ERROR(conv_transpose2d(x, Tensor::zeros({4, 3, 2})), ShapeError,
               "[conv_transpose2d] takes x [n, in, h, w] and weights [in, out / groups, kh, kw]");
-  CHECK_ERROR(conv_transpose1d(x, w), ShapeError,
-              "[conv_transpose2d] conv_transpose1d takes x [n, in, length]");
+  CHECK_ERROR(conv_transpose1d(x, w), ShapeError, "[conv_transpose1d] takes x [n, in, length]");
   const int run = __LINE__ + 1;
   CHECK_ERROR(conv_transpose2d(x, w, {.padding = 9}), ShapeError,
               "conv.cpp:" + std::to_string(run) + ")");

@@ -7,11 +7,13 @@
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/ops/trigonometry.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/ops/harness.h"
@@ -139,6 +141,33 @@ TEST_CASE("check_gradient goes along so many directions, with both signs and no 
                      {Tensor::from({1.0, 1.0})}, {.directions = 4});
   CHECK_FALSE(wrong);
   CHECK(wrong.report.starts_with("input 0, direction 1: computed 2.079"));
+}
+
+TEST_CASE("The gradients of asinh and acosh are as exact for large numbers as for small ones") {
+  for (const auto& [dtype, epsilon] : {std::pair{DType::bf16, 0x1p-7},
+                                       {DType::f16, 0x1p-10},
+                                       {DType::f32, 0x1p-23},
+                                       {DType::f64, 0x1p-52}}) {
+    const double most = dtype == DType::f16 ? 12000 : 1e30;
+    for (const double of : {1.01, 3., 700., most}) {
+      CAPTURE(dtype, of);
+      const Tensor x = cast(Tensor::from({of}), dtype).with_grad();
+      const double at = cast(x, DType::f64).item<double>();
+      const auto gradient = [&](const Tensor& y) {
+        return cast(gradients(sum(y), {x})[0], DType::f64).item<double>();
+      };
+      CHECK(gradient(asinh(x)) == Approx(1 / std::hypot(at, 1.)).epsilon(4 * epsilon).margin(0));
+      CHECK(gradient(asinh(-x)) == Approx(-1 / std::hypot(at, 1.)).epsilon(4 * epsilon).margin(0));
+      CHECK(gradient(acosh(x)) ==
+            Approx(1 / (std::sqrt(at - 1) * std::sqrt(at + 1))).epsilon(4 * epsilon).margin(0));
+    }
+  }
+  const Tensor ends = Tensor::from({-INFINITY, -1.f, 0.f, 1.f, INFINITY}).with_grad();
+  const Tensor g = gradients(sum(asinh(ends)), {ends}, {.create_graph = true})[0];
+  CHECK(g.to_vector<float>()[0] == 0);
+  CHECK(g.to_vector<float>()[4] == 0);
+  CHECK(check_gradient([](const Tensors& in) { return asinh(in[0]); },
+                       {Tensor::from({-40., -1., -0.3, 0., 0.7, 1., 5.})}, {.order = 2}));
 }
 
 TEST_CASE("check_gradient takes f64 only") {

@@ -250,10 +250,10 @@ std::vector<Function> functions() {
        {kMatrix},
        [](Operands x) { chunk(x[0], 2); },
        {[](Operands x) { chunk(x[0], 3); }, [](Operands x) { chunk(x[0], 2, 9); }}});
-  put({"flip", {kMatrix}, [](Operands x) { flip(x[0]); }, {[](Operands x) { flip(x[0], 9); }}});
-  put({"roll", {kMatrix}, [](Operands x) { roll(x[0], 1, 1); }, {[](Operands x) {
+  put({"roll", {kMatrix}, [](Operands x) { roll(x[0], 1, 0); }, {[](Operands x) {
          roll(x[0], 1, 9);
        }}});
+  put({"flip", {kMatrix}, [](Operands x) { flip(x[0]); }, {[](Operands x) { flip(x[0], 9); }}});
   put({"select",
        {kMatrix},
        [](Operands x) { select(x[0], 0, 1); },
