@@ -14,7 +14,7 @@ Embedding::Embedding(const Parameters& parameters, std::int64_t rows, std::int64
 }
 
 Tensor Embedding::operator()(const Tensor& indices, CallSite site) const {
-  return embedding({weight_, site}, indices);
+  return embedding({weight_, site}, {indices, site});
 }
 
 }  // namespace ebb::models

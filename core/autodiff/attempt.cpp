@@ -4,6 +4,8 @@
 
 namespace ebb::detail {
 
+// Here, as the destructor, because a header that includes attempt.h alone does not know a Node.
+Attempt::Attempt() noexcept : outer_(current()) { current() = this; }
 Attempt::~Attempt() {
   current() = outer_;
   if (!draws_.fails()) return;

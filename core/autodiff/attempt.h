@@ -15,7 +15,7 @@ namespace detail {
 // attempt().
 class Attempt {
  public:
-  Attempt() noexcept : outer_(current()) { current() = this; }
+  Attempt() noexcept;
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;

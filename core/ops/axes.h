@@ -1,6 +1,7 @@
 #pragma once
 #include <concepts>
 #include <initializer_list>
+#include <type_traits>
 
 #include "ebb/core/base/inline_vector.h"
 #include "ebb/core/base/shape.h"
@@ -11,9 +12,11 @@ namespace ebb {
 using Axes = InlineVector<int, kMaxRank>;
 
 namespace detail {
-// An axis in a call that takes options as well. A bool is none: who writes one means an option.
+// An axis in a call that takes options as well, also by an enumerator's name. A bool is none: who
+// writes one means an option.
 template <class T>
-concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_to<T, int> &&
+                     !std::same_as<T, bool>;
 }  // namespace detail
 
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).

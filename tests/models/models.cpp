@@ -360,6 +360,9 @@ TEST_CASE("models say what they cannot do", "[models]") {
   const models::Dense dense(parameters, 3, 2);
   CHECK_ERROR(models::Dense(parameters, 3, 2), Error, "models.cpp:");
   CHECK_ERROR(dense(Tensor::zeros({4, 5})), ShapeError, "models.cpp:");
+  const models::Embedding table(parameters.scope("table"), 3, 2);
+  const int looked_up = __LINE__ + 1;
+  CHECK_ERROR(table(Tensor()), Error, "models.cpp:" + std::to_string(looked_up));
 }
 
 TEST_CASE("attention of several heads takes sequences of open number and length, and a memory",

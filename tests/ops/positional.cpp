@@ -68,6 +68,9 @@ TEST_CASE("Axes stand alone where they are all there is to say") {
   CHECK(same(squeeze(y, 0), reshape(x, {4, 1, 3})));
   CHECK(same(squeeze(y, {0, 2}), x));
   CHECK(same(squeeze(y, std::vector<int>{-4, -2}), x));
+  enum { kBatch = 0, kTime = 2 };
+  CHECK(same(squeeze(y, {kBatch, kTime}), x));
+  CHECK(same(sum(y, {kTime}), sum(y, kTime)));
   CHECK(same(flip(x), flip(x, {0, 1})));
   CHECK(same(flip(x, 1), flip(x, {-1})));
   CHECK(same(flip(flip(x, Axes{0}), 1), flip(x)));
