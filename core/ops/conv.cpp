@@ -209,6 +209,9 @@ Tensor apply_transpose(std::span<const Operand* const> operands,
   const Operand& x = *operands[0];
   if ((more[0] == 0 && more[1] == 0) || detail::tensor_of(conv_transpose2d_op, x).rank() != 4)
     return apply_conv(conv_transpose2d_op, operands, attributes);
+  for (int side = 0; side < 2; ++side)
+    if (x.tensor().shape().dim(2 + side) == 0)
+      detail::fail(conv_transpose2d_op, "takes images of at least one pixel", x.tensor(), x.site());
   Tensor with_more = pad(x, {{}, {}, {0, more[0]}, {0, more[1]}});
   const Operand padded{std::move(with_more), x.site()};
   InlineVector<const Operand*, 3> all(operands.begin(), operands.end());

@@ -1,5 +1,7 @@
 #include "ebb/core/ops/scan.h"
 
+#include <utility>
+
 #include "ebb/core/kernels/scan.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/comparison.h"
@@ -42,22 +44,27 @@ Tensor cumprod_gradient(const Tensor& x, const Tensor& dy, const ScanAttributes&
   const CumsumOptions along{.exclusive = how.exclusive != 0, .reverse = how.reverse != 0},
       back{.exclusive = along.exclusive, .reverse = !along.reverse},
       through{.exclusive = false, .reverse = along.reverse};
-  const auto total = [&](const Tensor& of) {
-    return cumsum(dy * cumprod(of, how.axis, along), how.axis, back);
+  const auto total = [&](Tensor of) {
+    return cumsum(dy * cumprod(std::move(of), how.axis, along), how.axis, back);
   };
-  const auto finite = [](const Tensor& of) { return masked_fill(of, isinf(of), 0); };
+  const auto finite = [](Tensor of) {
+    const Tensor overflows = isinf(of);
+    return masked_fill(std::move(of), overflows, 0);
+  };
   const Tensor is_zero = x == 0, zeros = cumsum(cast(is_zero, DType::i32), how.axis, through);
   const Tensor is_first = logical_and(is_zero, zeros == 1),
                is_second = logical_and(is_zero, zeros == 2);
-  const Tensor without_first = where(is_first, 1, x), divisor = where(is_zero, 1, x);
-  const Tensor zero = cumsum(where(is_first, x, 0), how.axis, through);
-  const Tensor after_first = total(without_first);
-  const Tensor of_zero =
-      where(is_first, after_first,
-            where(is_second, zero * finite(total(where(is_second, 1, without_first))), 0));
-  const Tensor of_other =
-      where(zeros == 0, total(x), where(zeros == 1, zero * finite(after_first), 0)) / divisor;
-  return where(is_zero, of_zero, of_other);
+  Tensor without_first = where(is_first, 1, x);
+  Tensor zero = cumsum(where(is_first, x, 0), how.axis, through);
+  Tensor after_first = total(without_first);
+  Tensor of_zero = finite(total(where(is_second, 1, std::move(without_first))));
+  of_zero = where(is_second, zero * std::move(of_zero), 0);
+  of_zero = where(is_first, after_first, std::move(of_zero));
+  Tensor of_other = std::move(zero) * finite(std::move(after_first));
+  of_other = where(zeros == 1, std::move(of_other), 0);
+  of_other = where(zeros == 0, total(x), std::move(of_other));
+  of_other = std::move(of_other) / where(is_zero, 1, x);
+  return where(is_zero, std::move(of_zero), std::move(of_other));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ Tensor cumsum(const Operand& x, int axis, const CumsumOptions& options = {});
 
 // Likewise the running products: 2 3 4 gives 2 6 24, exclusive 1 2 6. Multiplied in double: on a
 // GPU a long row in parts, where it overflows as soon as that of a part does. The gradient is right
-// where elements are 0 too, in both orders, and takes a few tensors of x's size meanwhile.
+// where elements are 0 too, in both orders, and takes six tensors of x's size meanwhile.
 using CumprodOptions = CumsumOptions;
 Tensor cumprod(const Operand& x, int axis, const CumprodOptions& options = {});
 

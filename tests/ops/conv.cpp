@@ -242,6 +242,9 @@ TEST_CASE("transposed convolutions refuse what has no result, in words and with 
               "[conv_transpose2d] takes a kernel of at least one element");
   CHECK_ERROR(conv_transpose2d(Tensor::zeros({2, 4, 0, 5}), w), ShapeError,
               "[conv_transpose2d] takes images of at least one pixel");
+  CHECK_ERROR(
+      conv_transpose2d(Tensor::zeros({2, 4, 0, 5}), w, {.output_padding = 1, .dilation = 2}),
+      ShapeError, "[conv_transpose2d] takes images of at least one pixel");
   CHECK_ERROR(conv_transpose2d(x, Tensor::zeros({4, 3, 2})), ShapeError,
               "[conv_transpose2d] takes x [n, in, h, w] and weights [in, out / groups, kh, kw]");
   CHECK_ERROR(conv_transpose1d(x, w), ShapeError, "[conv_transpose1d] takes x [n, in, length]");

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/index.h"
@@ -275,6 +276,14 @@ TEST_CASE("running products are exact where double is, in rows and columns of an
         std::vector<std::int32_t>{65'537, 131'073, 393'219});
   CHECK_ERROR(cumprod(Tensor::zeros({2, 3}), 2), ShapeError, "[cumprod] there is no axis 2");
   CHECK_ERROR(cumprod(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumprod] takes f32");
+}
+
+TEST_CASE("the gradient of running products takes no more at once than six of their size") {
+  const Tensor x = Tensor::full({64, 1024}, 1.5).with_grad();
+  const std::size_t before = memory::stats(Device::cpu()).allocated.current;
+  const memory::PeakScope peak(Device::cpu());
+  gradients(sum(cumprod(x, 0)), {x});
+  CHECK(peak.bytes() - before < 25 * x.bytes() / 4);
 }
 
 TEST_CASE("the gradients of running products are right where elements are 0, in both orders") {
