@@ -1,10 +1,13 @@
+#include "ebb/core/ops/random.h"
+
+#include <cmath>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/order.h"
-#include "ebb/core/ops/random.h"
 #include "ebb/core/ops/random_parameters.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/tape_mode.h"
