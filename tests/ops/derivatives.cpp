@@ -121,7 +121,7 @@ TEST_CASE("check_gradient goes along so many directions, with both signs and no 
   };
   CHECK(check_gradient(function, {Tensor::zeros({40}, DType::f64)}, {.directions = 3}));
   REQUIRE(seen.size() == 1 + 2 * 3);
-  for (const std::size_t above : {1, 3, 5}) {
+  for (const std::size_t above : {1u, 3u, 5u}) {
     std::set<bool> signs;
     for (std::size_t j = 0; j < 40; ++j) {
       CHECK(seen[above][j] == -seen[above + 1][j]);
