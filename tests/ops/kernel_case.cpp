@@ -16,17 +16,23 @@ constexpr std::byte kGuardByte{0xA5};
 Runtime& runtime() { return Device::cpu().runtime(); }
 const DeviceKernel& kernel_of(const OpDef& op) { return ebb::kernel_of(op, runtime()); }
 
-// A buffer of the device with guards around it, aligned as the allocator's are.
+// A buffer of the device with guards around it, aligned as the allocator's are; all of it is copied
+// at once, since each copy to the host waits for the device.
 class Guarded {
  public:
-  Guarded(std::size_t bytes, std::byte fill)
-      : bytes_(bytes), block_(runtime().allocator().allocate({.bytes = bytes_ + 2 * kGuard})) {
-    runtime().fill(stream(), block_->data(), std::to_integer<unsigned char>(kGuardByte),
-                   bytes_ + 2 * kGuard);
+  struct Content {
+    Bytes values;
+    bool stayed_inside;
+  };
+
+  Guarded(std::size_t bytes, std::byte fill) : Guarded(bytes) {
+    runtime().fill(stream(), block_->data(), std::to_integer<unsigned char>(kGuardByte), size());
     runtime().fill(stream(), at(kGuard), std::to_integer<unsigned char>(fill), bytes_);
   }
-  explicit Guarded(const Bytes& values) : Guarded(values.size(), kGuardByte) {
-    runtime().copy_in(stream(), at(kGuard), values.data(), bytes_);
+  explicit Guarded(const Bytes& values) : Guarded(values.size()) {
+    Bytes all(size(), kGuardByte);
+    std::ranges::copy(values, all.begin() + kGuard);
+    runtime().copy_in(stream(), at(0), all.data(), all.size());
   }
   ~Guarded() {
     if (block_) runtime().allocator().free(block_, stream());
@@ -36,16 +42,26 @@ class Guarded {
   Guarded& operator=(Guarded&&) = delete;
 
   std::byte* data() const noexcept { return bytes_ ? at(kGuard) : nullptr; }
-  Bytes values() const { return read(kGuard, bytes_); }
+  Content content() const {
+    const Bytes all = read(0, size());
+    const auto begin = all.begin() + kGuard, end = all.end() - kGuard;
+    return {Bytes(begin, end), are_guards(all.begin(), begin) && are_guards(end, all.end())};
+  }
+  // The same of what may be large, and whose values nobody wants.
   bool stayed_inside() const {
-    for (const std::size_t offset : {std::size_t{0}, kGuard + bytes_})
-      for (const std::byte b : read(offset, kGuard))
-        if (b != kGuardByte) return false;
-    return true;
+    const Bytes before = read(0, kGuard), behind = read(kGuard + bytes_, kGuard);
+    return are_guards(before.begin(), before.end()) && are_guards(behind.begin(), behind.end());
   }
 
  private:
+  explicit Guarded(std::size_t bytes)
+      : bytes_(bytes), block_(runtime().allocator().allocate({.bytes = size()})) {}
+
   static Stream* stream() { return runtime().stream(); }
+  static bool are_guards(Bytes::const_iterator begin, Bytes::const_iterator end) {
+    return std::all_of(begin, end, [](std::byte b) { return b == kGuardByte; });
+  }
+  std::size_t size() const noexcept { return bytes_ + 2 * kGuard; }
   std::byte* at(std::size_t offset) const noexcept {
     return static_cast<std::byte*>(block_->data()) + offset;
   }
@@ -135,14 +151,16 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& un
   }
   if (!status.ok()) throw Error(std::string("[") + op->name + "] " + status.problem);
   run.stayed_inside = workspace.stayed_inside();
-  for (const Guarded& buffer : in) {
-    run.inputs.push_back(buffer.values());
-    run.stayed_inside = run.stayed_inside && buffer.stayed_inside();
-  }
+  const auto read = [&](const Guarded& buffer) {
+    Guarded::Content content = buffer.content();
+    run.stayed_inside = run.stayed_inside && content.stayed_inside;
+    return std::move(content.values);
+  };
+  for (const Guarded& buffer : in) run.inputs.push_back(read(buffer));
   for (std::size_t i = 0; i < out.size(); ++i) {
-    run.stayed_inside = run.stayed_inside && out[i].stayed_inside();
+    Bytes values = read(out[i]);
     run.outputs.push_back(i == 0 && alias >= 0 ? run.inputs[static_cast<std::size_t>(alias)]
-                                               : out[i].values());
+                                               : std::move(values));
   }
   return run;
 }
