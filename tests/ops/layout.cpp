@@ -42,6 +42,8 @@ TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the
   CHECK(is(roll(counted({4}), 8, 0), {4}, {0, 1, 2, 3}));
   CHECK(is(roll(counted({2, 3}), 1, -1), {2, 3}, {2, 0, 1, 5, 3, 4}));
   CHECK(is(roll(counted({1, 2}), 5, 0), {1, 2}, {0, 1}));
+  const Tensor still = counted({4});
+  CHECK(roll(still, -8, 0).impl() == still.impl());  // which moves nothing: x itself
   CHECK(is(roll(counted({0, 2}), 5, 0), {0, 2}, {}));
   CHECK(roll(cast(counted({3}), DType::u8), 1, 0).to_vector<std::uint8_t>() ==
         std::vector<std::uint8_t>{2, 0, 1});

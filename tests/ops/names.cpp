@@ -694,6 +694,13 @@ TEST_CASE("What is made of other functions tells the shapes that it was given") 
   CHECK_ERROR(conv1d(row, kernel, Tensor::zeros({2})), ShapeError,
               "[conv1d] the bias must be [out] for weights [out, in / groups, k]; inputs are "
               "f32[2, 4, 5], f32[3, 4, 2], f32[2] (");
+  CHECK_ERROR(conv_transpose1d(row, Tensor::zeros({4, 3, 2}), {.padding = 9}), ShapeError,
+              "[conv_transpose1d] the padding leaves nothing of the result; inputs are "
+              "f32[2, 4, 5], f32[4, 3, 2] (");
+  const Tensor doubles = Tensor::zeros({4, 4, 2}, DType::f64);
+  CHECK_ERROR(conv1d(row, doubles), ShapeError, "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
+  CHECK_ERROR(conv_transpose1d(row, doubles), ShapeError,
+              "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
   CHECK_ERROR(max_pool1d(row, {.kernel = 6}), ShapeError,
               "[max_pool1d] the kernel is longer than x, padding and all; the input is "
               "f32[2, 4, 5] (");
