@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/layout.h"
@@ -76,16 +75,7 @@ TEST_CASE("Of classes more than 16 bits tell numbers apart the later ones are dr
   }
 }
 
-TEST_CASE("A draw of classes keeps nothing for gradients, and one that fails has drawn nothing") {
-  const Tensor x = Tensor::zeros({64, 64});
-  const auto most = [](const Tensor& logits) {
-    const memory::PeakScope peak(logits.device());
-    const std::size_t before = memory::stats(logits.device()).allocated.current;
-    categorical(logits);
-    return peak.bytes() - before;
-  };
-  const std::size_t without = most(x);
-  CHECK(most(x.with_grad()) == without);
+TEST_CASE("A draw of classes that fails has drawn nothing") {
   set_seed(Seed{7});
   const auto next = uniform({3}).to_vector<float>();
   set_seed(Seed{7});
