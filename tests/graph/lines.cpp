@@ -104,6 +104,8 @@ TEST_CASE("a plan that cannot be made names the call") {
   CHECK_ERROR(plan({}), Error, " is not fed " + line(__LINE__));
   CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "fed with shape [4, 7] " + line(__LINE__));
   CHECK_ERROR(plan({{x, {4, 8}}}), ShapeError, ", in a run " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError,
+              "[plan] the shape [4611686018427387904, 8] has more elements");
   CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError, line(__LINE__));
   const int made = __LINE__ + 1;
   CHECK_ERROR(graph.plan({y}, {}, Device::cpu()), Error, line(made));

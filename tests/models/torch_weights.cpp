@@ -270,6 +270,14 @@ TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no ele
   const Parameters counts(Device::cpu());
   counts.state("weight", {2, 2}, initializers::zeros(), DType::i32);
   CHECK_ERROR(load_torch(counts, file, rules), FileError, "i32[2, 2] before it is transposed");
+  counts.state("query.bias", {2}, initializers::zeros(), DType::i32);
+  save_safetensors(file, {{"a.in_proj_bias", Tensor::from({1, 2, 3, 4, 5, 6})}});
+  CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::attention}}), FileError,
+              "\"query.bias\", which is i32[2] here, would be read from a third of");
+  counts.state("0.bias", {2}, initializers::zeros(), DType::i32);
+  save_safetensors(file, {{"a.bias_hh_l0", Tensor::from({1, 2})}});
+  CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::lstm}}), FileError,
+              "\"0.bias\", which is i32[2] here, would be read from \"a.bias_hh_l0\", i32[2]");
 
   // "ab" is no part of "a".
   const Parameters empty(Device::cpu());
