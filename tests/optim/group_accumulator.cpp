@@ -281,7 +281,7 @@ TEST_CASE("a flush counts what has been accumulated, for whichever of the groups
   CHECK(p.contains("a.sgd/samples"));  // as in a graph
 }
 
-TEST_CASE("a frozen group whose optimizer clips has nothing to clip", "[optim][row15][groups]") {
+TEST_CASE("a frozen group makes no step, and has nothing to clip", "[optim][row15][groups]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
   Pair pair(p);
   pair.groups[1].optimizer = {std::make_shared<Momentum>(), 0.1, {}, {.global_norm = 1}};
@@ -289,6 +289,8 @@ TEST_CASE("a frozen group whose optimizer clips has nothing to clip", "[optim][r
   for (int i = 0; i < 2; ++i) pair.micro(number(3));
   CHECK(p["a.w"].item<double>() == -3);
   CHECK(p["b.w"].item<double>() == 0);
+  CHECK(p["a.sgd/step"].item<std::int64_t>() == 1);
+  CHECK(p["b.momentum/step"].item<std::int64_t>() == 0);
 }
 
 }  // namespace ebb::tests
