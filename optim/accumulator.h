@@ -43,9 +43,6 @@ class Accumulator {
   Tensor flush(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
  private:
-  DType sum_dtype(const Parameters& parameters) const noexcept {
-    return options_.sum_dtype.value_or(state_dtype_of(parameters.dtype()));
-  }
   Optimizer optimizer_;
   AccumulatorOptions options_;
 };

@@ -13,10 +13,9 @@ inline const char*& called() noexcept {
 // before, by check() in core/ops/shape_rules.h.
 class CalledScope {
  public:
-  enum Rank { outermost, innermost };
-  // outermost: a function that is set already stays. Null changes nothing.
-  explicit CalledScope(const char* function, Rank rank = outermost) noexcept : previous_(called()) {
-    if (function && (rank == innermost || !previous_)) called() = function;
+  // A function that is set already stays. Null changes nothing.
+  explicit CalledScope(const char* function) noexcept : previous_(called()) {
+    if (!previous_) called() = function;
   }
   ~CalledScope() { called() = previous_; }
   CalledScope(const CalledScope&) = delete;

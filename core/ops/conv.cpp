@@ -142,7 +142,6 @@ void infer_gradient(Inference& inference, std::size_t x, std::size_t weights, st
 ConvAttributes of(Gradient g) {
   ConvAttributes attributes = g.attribute<ConvAttributes>();
   attributes.bias = 0;
-  for (std::int64_t& more : attributes.output_padding) more = 0;  // the shapes have it
   return attributes;
 }
 

@@ -79,7 +79,6 @@ Tensor cumprod(const Operand& x, int axis, const CumprodOptions& options) {
 constinit const OpDef cumsum_op{.name = "cumsum",
                                 .infer = infer_scan,
                                 .gradient = [](Gradient g) -> Tensors {
-                                  if (!is_floating(g.x(0).dtype())) return {Tensor()};
                                   ScanAttributes how = g.attribute<ScanAttributes>();
                                   how.reverse = how.reverse == 0;
                                   return {apply_one(cumsum_op, {g.take_dy()}, how, g.site())};
@@ -94,7 +93,6 @@ constinit const OpDef cumprod_op{
     .infer = infer_scan,
     .gradient = [](Gradient g) -> Tensors {
       const DType dtype = g.x(0).dtype();
-      if (!is_floating(dtype)) return {Tensor()};
       const auto& how = g.attribute<ScanAttributes>();
       if (!is_half(dtype)) return {cumprod_gradient(g.take_x(0), g.take_dy(), how)};
       return {

@@ -28,6 +28,9 @@ struct Source {
   int third = -1;         // of those along the first axis; none: all of it
   // A GRU's biases, of three gates: the third of each stays by itself.
   bool is_gru_bias = false;
+
+  // Whether it is one tensor of the file, as it is there.
+  bool is_plain() const noexcept { return names.size() == 1 && !is_transposed && third < 0; }
 };
 
 std::string below(const std::string& prefix, const std::string& name) {
@@ -184,7 +187,8 @@ class Reader {
       const bool fits = source->is_gru_bias ? is_gru_bias(entry->spec.shape, spec.shape)
                                             : shape_here(entry->spec.shape, *source) == spec.shape;
       const bool converts = is_floating(entry->spec.dtype) && is_floating(spec.dtype);
-      if (!fits || !(converts || entry->spec.dtype == spec.dtype)) {
+      const bool copies = entry->spec.dtype == spec.dtype && source->is_plain();
+      if (!fits || !(converts || copies)) {
         problems_.push_back(here + " would be read from " +
                             (source->third >= 0 ? "a third of " : "") + in_double_quotes(wanted) +
                             ", " + entry->spec.to_string() +
@@ -223,7 +227,7 @@ class Reader {
     const Entry& first = *found.from.front();
     const bool as_it_is =
         found.from.size() == 1 && first.spec == found.spec && !found.is_transposed;
-    if (as_it_is || !is_floating(found.spec.dtype)) return file_.read(first.name, to);
+    if (as_it_is) return file_.read(first.name, to);
     // In f64, so that a sum is rounded once; -0 + v is v, also where v is -0.
     std::vector<double> sum(static_cast<std::size_t>(found.spec.shape.elements()), -0.);
     std::vector<std::byte> bytes;
@@ -286,7 +290,6 @@ void load_torch(const Parameters& parameters, const std::string& file,
     detail::Storage& storage = *here.impl()->storage;
     storage.bump_version();
     storage.mend();
-    if (parameters.device().is_simulated()) continue;
     const HostView values = value.impl()->storage->view(value.impl()->offset, value.bytes());
     storage.copy_in(here.impl()->offset, values.data(), value.bytes());
   }

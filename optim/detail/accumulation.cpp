@@ -16,11 +16,6 @@ namespace ebb::optim {
 
 namespace {
 
-// A gradient as a rule sees it.
-Tensor mean_of(const Tensor& sum, const Tensor& count, const Parameters& parameters) {
-  return cast(sum / cast(count, sum.dtype()), state_dtype_of(parameters.dtype()));
-}
-
 // What this accumulator has sums for.
 struct Accumulated {
   Targets targets;  // the parameters that are trained
@@ -72,7 +67,7 @@ struct Part {
              options.sum_dtype.value_or(state_dtype_of(of.parameters.dtype()))),
         count(step.samples()) {}
 
-  Tensor mean(const Tensor& sum) const { return mean_of(sum, counted, group.parameters); }
+  Tensor mean(const Tensor& sum) const { return sum / cast(counted, sum.dtype()); }
 };
 using Parts = std::deque<Part>;
 

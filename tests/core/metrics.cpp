@@ -148,6 +148,8 @@ TEST_CASE("the area under the curve is the part of pairs in the right order, tie
     CHECK(metrics::roc_auc(x, y) == Approx(right / pairs));
     CHECK(metrics::roc_auc(cast(x, DType::bf16), cast(y, DType::f32)) == Approx(right / pairs));
     CHECK(metrics::roc_auc(-x, y == 1) == Approx(1 - right / pairs));
+    CHECK(metrics::roc_auc(x, cast(y, round % 2 == 0 ? DType::u8 : DType::i32)) ==
+          Approx(right / pairs));
   }
 }
 
@@ -186,6 +188,13 @@ TEST_CASE("metrics refuse what they are not of, by the caller's line") {
   CHECK_ERROR(metrics::top_k_accuracy(scores, labels, 0), Error, "k of at least 1, not 0");
   CHECK_ERROR(metrics::precision(scores, labels, {.positive = 3}), Error,
               "[precision] class 3 is none of 3");
+  {
+    const int run = __LINE__ + 1;
+    CHECK_ERROR(metrics::precision(scores, labels, {.positive = -1}), Error, line(run));
+    CHECK_ERROR(metrics::recall(scores, labels, {.positive = -1}), Error, line(run + 1));
+    CHECK_ERROR(metrics::f1(scores, labels, {.positive = -1}), Error,
+                "[f1] class -1 is none of 3 " + line(run + 2));
+  }
   CHECK_ERROR(metrics::recall(scores, Tensor::from({0})), ShapeError, "[recall]");
   const Tensor two = Tensor::from({1.f, 2.f});
   {
@@ -195,7 +204,12 @@ TEST_CASE("metrics refuse what they are not of, by the caller's line") {
   }
   CHECK_ERROR(metrics::roc_auc(two, Tensor::from({0, 2})), Error, "label 1 is neither 0 nor 1");
   CHECK_ERROR(metrics::roc_auc(Tensor::from({1.f, kNaN}), labels), Error, "score 1 is NaN");
-  CHECK_ERROR(metrics::roc_auc(scores, labels), ShapeError, "takes scores [n] and labels [n]");
+  CHECK_ERROR(metrics::roc_auc(two, Tensor::from({0, 0})), Error, "not of class 0 alone");
+  const std::string of_one_axis = "takes scores [n] and labels [n]";
+  CHECK_ERROR(metrics::roc_auc(scores, labels), ShapeError, of_one_axis);
+  CHECK_ERROR(metrics::roc_auc(two, Tensor::from({{0}, {1}})), ShapeError, of_one_axis);
+  CHECK_ERROR(metrics::roc_auc(two, Tensor::from({0, 1, 0})), ShapeError, of_one_axis);
+  CHECK_ERROR(metrics::roc_auc(two, Tensor()), Error, "[roc_auc] the labels has no values");
   CHECK_ERROR(metrics::roc_auc(Tensor::zeros({0}), Tensor::zeros({0})), Error, "both classes");
   CHECK_ERROR(metrics::mae(scores, Tensor::zeros({3, 2})), ShapeError,
               "of one shape, with elements, not f32[2, 3]");

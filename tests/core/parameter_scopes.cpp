@@ -228,6 +228,10 @@ TEST_CASE("copy_from of sets that differ names the first difference and writes n
   refuses(other, from.scope("a"), "\"mean\" is f32[3] here, but f32[2] in the others");
   less.scope("x").declare("w", {3}, kUniform);
   refuses(less.scope("x"), from.scope("a"), "there is no \"x.b\" to go with \"a.b\"");
+  const Parameters stateless(Device::cpu());
+  stateless.declare("w", {3}, kUniform);
+  stateless.declare("b", {2}, kUniform);
+  refuses(stateless, from.scope("a"), "there is no \"mean\" to go with \"a.mean\"");
   const Parameters wide(Device::cpu(), Seed{1}, DType::f64);
   wide.declare("w", {3}, kUniform);
   refuses(wide, from.scope("ab"), "is f64[3] here");

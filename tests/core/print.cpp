@@ -4,7 +4,7 @@
 #include "ebb/core/base/half.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/core/tensor/tensor.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
 
@@ -76,6 +76,8 @@ TEST_CASE("of a large tensor the ends of each axis are printed") {
         " [3976, 3977, 3978, ..., 3981, 3982, 3983],\n"
         " [3984, 3985, 3986, ..., 3989, 3990, 3991],\n"
         " [3992, 3993, 3994, ..., 3997, 3998, 3999]]");
+  CHECK(values(reshape(counted(1200), {200, 6}))
+            .starts_with("[[   0,    1,    2,    3,    4,    5],"));
   CHECK(values(reshape(counted(2000), {2, 1000})) ==
         "[[   0,    1,    2, ...,  997,  998,  999],\n"
         " [1000, 1001, 1002, ..., 1997, 1998, 1999]]");
@@ -89,6 +91,9 @@ TEST_CASE("what has no values is printed as what is known of it") {
   CHECK(printed(Tensor::zeros({2}, DType::f32, Device::simulated("h200", 1 << 30))) ==
         "f32[2] on sim:h200");
   CHECK(printed(x.shape()) == "[?, 3]");
+  const Tensor torn = Tensor::zeros({2});
+  torn.impl()->storage->tear("an update");
+  CHECK_ERROR(printed(torn), Error, "[print] a tensor was being updated by an update when");
 }
 
 }  // namespace ebb::tests

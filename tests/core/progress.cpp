@@ -1,8 +1,12 @@
 #include "ebb/core/data/progress.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <regex>
 #include <sstream>
@@ -152,6 +156,29 @@ TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[
     CAPTURE(out.str());
     CHECK(matches(out.str(), "1/1  100 %  loss nan" + rate + "  0.0 s\n"));
   }
+}
+
+TEST_CASE("progress that cannot be shown stops nothing") {
+  struct Closed final : std::streambuf {};  // takes nothing
+  Closed closed;
+  std::ostream out(&closed);
+  Progress progress(1, {.out = &out});
+  progress.step();
+  out.exceptions(std::ios::badbit);
+}
+
+TEST_CASE("progress has lines in a stream of one's own, though messages go to a terminal") {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0) return;  // there are none here
+  const int messages = dup(STDERR_FILENO);
+  dup2(terminal, STDERR_FILENO);
+  std::ostringstream out;
+  Progress progress(1, {.out = &out, .seconds = 0});
+  dup2(messages, STDERR_FILENO);
+  close(messages);
+  close(terminal);
+  progress.step();
+  CHECK(out.str().starts_with("1/1  100 %"));
 }
 
 TEST_CASE("progress of fewer than no steps is refused", "[progress]") {

@@ -154,6 +154,7 @@ TEST_CASE("an accumulation of which a later launch fails is torn: it is not adde
 TEST_CASE("an accumulation whose update fails leaves no sums, of frozen parameters neither") {
   const Machine machine;
   const Device device = own_cuda();
+  device.runtime().set_poisons(false);  // step by step nothing is launched together
   const optim::Accumulator accumulator(optim::Sgd({.learning_rate = 0.1}), {.samples = 4});
   const Tensor samples = Tensor::full({}, 1, DType::i64, device);
   const auto minimize = [&](const Parameters& parameters) {
@@ -182,4 +183,12 @@ TEST_CASE("an accumulation whose update fails leaves no sums, of frozen paramete
     for (const char* slot : {"a.w/sgd.accumulated", "b.w/sgd.accumulated", "sgd/samples"})
       CHECK_THROWS_WITH(parameters[slot].clone(), Catch::Contains("accumulator"));
   }
+  // Before these the count and, in one launch, the sums: where that fails nothing has been added.
+  const Parameters parameters = begun();
+  machine->inject(Fault::launch, launches - 6, 701);
+  CHECK_THROWS_WITH(minimize(parameters), Catch::Contains("[accumulate]"));
+  CHECK(parameters["sgd/samples"].item<std::int64_t>() == 1);
+  CHECK(parameters["a.w/sgd.accumulated"].to_vector<float>() == std::vector<float>(3, 2));
+  minimize(parameters);
+  CHECK(parameters["a.w/sgd.accumulated"].to_vector<float>() == std::vector<float>(3, 4));
 }

@@ -141,6 +141,16 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
   CHECK_FALSE(model.w.grad().defined());
   model.loss().backward();
   CHECK_NOTHROW(adam.step(model.parameters));
+
+  // What was added to is gone since: the next gradient is whole.
+  CHECK_THROWS_AS(attempt([&] {
+                    model.loss().backward();
+                    model.parameters.zero_grad();
+                    throw Halted();
+                  }),
+                  Halted);
+  model.loss().backward();
+  CHECK_NOTHROW(adam.step(model.parameters));
 }
 
 TEST_CASE("gradients of an attempt that did not fail stay", "[row11]") {

@@ -82,6 +82,16 @@ TEST_CASE("what a tensor is asked for and has not names the call") {
   CHECK_ERROR(open.device(), Error, line(__LINE__));
   CHECK_ERROR(open.with_grad(), Error, line(__LINE__));
   CHECK_ERROR(cast(x, DType::i64).with_grad(), Error, line(__LINE__));
+  CHECK_ERROR(nothing.dtype(), Error, "[dtype] of a tensor that holds nothing");
+  CHECK_ERROR(open.elements(), ShapeError, "[elements] the number of elements of f32[?, 8] is");
+  CHECK_ERROR(open.bytes(), ShapeError, "[bytes] the number of elements");
+
+  // Of what the library asks, the line that it works for.
+  const detail::CallSiteScope at({"user.cpp", 42});
+  CHECK_ERROR(nothing.shape(), Error, "(user.cpp:42)");
+  CHECK_ERROR(x.size(9), ShapeError, "(user.cpp:42)");
+  CHECK_ERROR(open.elements(), ShapeError, "(user.cpp:42)");
+  CHECK_ERROR(open.device(), Error, "(user.cpp:42)");
 }
 
 TEST_CASE("a plan that cannot be made names the call") {
@@ -94,6 +104,8 @@ TEST_CASE("a plan that cannot be made names the call") {
   CHECK_ERROR(plan({}), Error, " is not fed " + line(__LINE__));
   CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "fed with shape [4, 7] " + line(__LINE__));
   CHECK_ERROR(plan({{x, {4, 8}}}), ShapeError, ", in a run " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError,
+              "[plan] the shape [4611686018427387904, 8] has more elements");
   CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError, line(__LINE__));
   const int made = __LINE__ + 1;
   CHECK_ERROR(graph.plan({y}, {}, Device::cpu()), Error, line(made));

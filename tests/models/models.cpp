@@ -5,6 +5,7 @@
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/loss.h"
@@ -198,6 +199,17 @@ TEST_CASE("a dense layer starts as He or Glorot did", "[models]") {
   const auto [low, high] = range(glorot, 0, glorot.size());
   CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
   CHECK(range(values_of(parameters["relu.bias"]), 0, 300) == std::pair<double, double>(0, 0));
+
+  const auto first = [](Activation activation) {
+    const Parameters p(Device::cpu(), Seed{4});
+    models::Dense(p, 3, 2, activation);
+    return p["weight"];
+  };
+  using enum Activation;
+  for (const Activation rectifier : {gelu, silu, leaky_relu, elu})
+    CHECK(bit_equal(first(rectifier), first(relu)));
+  for (const Activation other : {none, sigmoid, softplus})
+    CHECK(bit_equal(first(other), first(tanh)));
 }
 
 TEST_CASE("layers without a bias are those with a bias of zero", "[models]") {
@@ -252,6 +264,39 @@ TEST_CASE("a transposed convolution starts so that it keeps the variance of what
   const double limit = std::sqrt(6.0 / (20 * 4 + 40 * 16));
   const auto [low, high] = range(glorot, 0, glorot.size());
   CHECK((low >= -limit && low < -0.99 * limit && high <= limit && high > 0.99 * limit));
+
+  // Both strides count, and where they are larger than the kernel at least one tap does.
+  const auto bound = [](const Size2d& stride) {
+    const Parameters p(Device::cpu(), Seed{4});
+    models::ConvTranspose2d(p, 2, 300, {.kernel = 2, .stride = stride});
+    const std::vector<double> values = values_of(p["weight"]);
+    return range(values, 0, values.size()).second;
+  };
+  CHECK(bound({1, 2}) == bound({2, 1}));
+  CHECK(bound({1, 2}) > bound(1));
+  const Parameters p(Device::cpu(), Seed{4});
+  models::ConvTranspose2d(p, 1, 2, {.kernel = 1, .stride = 3, .activation = Activation::relu});
+  for (const double value : values_of(p["weight"])) CHECK(std::isfinite(value));
+}
+
+TEST_CASE("a transposed convolution passes all of its options on", "[models]") {
+  const Parameters p(Device::cpu(), Seed{4});
+  const models::ConvTranspose2d conv(p, 4, 2,
+                                     {.kernel = {2, 3},
+                                      .stride = {2, 3},
+                                      .padding = {1, 0},
+                                      .output_padding = {1, 2},
+                                      .dilation = {3, 2},
+                                      .groups = 2,
+                                      .activation = Activation::softplus});
+  p["bias"].impl()->storage->fill(63);
+  const Tensor x = normal({1, 4, 2, 2});
+  const ConvTranspose2dOptions options{.stride = {2, 3},
+                                       .padding = {1, 0},
+                                       .output_padding = {1, 2},
+                                       .dilation = {3, 2},
+                                       .groups = 2};
+  CHECK(bit_equal(conv(x), softplus(conv_transpose2d(x, p["weight"], p["bias"], options))));
 }
 
 TEST_CASE("a model gives the same bits in both modes", "[models]") {
@@ -347,6 +392,10 @@ TEST_CASE("models say what they cannot do", "[models]") {
               "[conv_transpose2d] out = 0 is below 1");
   CHECK_ERROR(models::ConvTranspose2d(parameters, 3, 4, {.groups = 2}), Error,
               "[conv_transpose2d] 3 and 4 channels do not make 2 groups (");
+  CHECK_ERROR(models::ConvTranspose2d(parameters, 1 << 30, 1 << 30, {.kernel = 1 << 10}), Error,
+              "[conv_transpose2d] the shape [1073741824, 1073741824, 1024, 1024] has more");
+  const models::ConvTranspose2d still(Parameters(Device::cpu()), 1, 1, {.stride = 0});
+  CHECK_ERROR(still(Tensor::zeros({1, 1, 3, 3})), Error, "[conv_transpose2d]");
   CHECK_ERROR(models::Embedding(parameters, 3, 0), Error, "[embedding] features = 0 is below 1");
   CHECK_ERROR(models::MultiHeadAttention(parameters, 8, {.heads = 3}), Error,
               "[multi_head_attention] 3 heads do not divide 8 features (");

@@ -190,6 +190,7 @@ TEST_CASE(
   params["weight"].impl()->storage->tear("half");
   load_torch(params, golden.path(), rules);
   CHECK(bit_equal(params["weight"], transpose(golden["fc.2.weight"])));
+  CHECK_NOTHROW(params["weight"].to_vector<float>());
   CHECK_THROWS_AS(loss.backward(), Error);  // by weights that are no more
 
   Parameters twin(Device::cpu().twin());
@@ -254,6 +255,51 @@ TEST_CASE("weights of PyTorch's norms, attention and LSTM both ways compute what
               "\"block.attention.in_proj_weight\", f32[18, 6] before it is transposed");
   CHECK_ERROR(load_torch(other, golden.path(), {{"block.attention", "", TorchLayer::norm}}),
               FileError, "is no parameter of such a layer");
+}
+
+TEST_CASE("weights of PyTorch's of other ranks and dtypes are refused, of no element taken") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("weights.safetensors");
+  const std::vector<TorchRule> rules = {{"a", "", TorchLayer::linear}};
+  const Parameters params(Device::cpu());
+  params.declare("weight", {2, 2}, initializers::zeros());
+  save_safetensors(file, {{"a.weight", Tensor::zeros({2, 2, 1})}});
+  CHECK_ERROR(load_torch(params, file, rules), FileError, "f32[2, 2, 1] before it is transposed");
+  save_safetensors(file, {{"a.weight", Tensor::from({{1, 2}, {3, 4}})}});
+  CHECK_ERROR(load_torch(params, file, rules), FileError, "i32[2, 2] before it is transposed");
+  const Parameters counts(Device::cpu());
+  counts.state("weight", {2, 2}, initializers::zeros(), DType::i32);
+  CHECK_ERROR(load_torch(counts, file, rules), FileError, "i32[2, 2] before it is transposed");
+  counts.state("query.bias", {2}, initializers::zeros(), DType::i32);
+  save_safetensors(file, {{"a.in_proj_bias", Tensor::from({1, 2, 3, 4, 5, 6})}});
+  CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::attention}}), FileError,
+              "\"query.bias\", which is i32[2] here, would be read from a third of");
+  counts.state("0.bias", {2}, initializers::zeros(), DType::i32);
+  save_safetensors(file, {{"a.bias_hh_l0", Tensor::from({1, 2})}});
+  CHECK_ERROR(load_torch(counts, file, {{"a", "", TorchLayer::lstm}}), FileError,
+              "\"0.bias\", which is i32[2] here, would be read from \"a.bias_hh_l0\", i32[2]");
+
+  // "ab" is no part of "a".
+  const Parameters empty(Device::cpu());
+  empty.declare("weight", {0, 3}, initializers::zeros());
+  save_safetensors(file, {{"a.weight", Tensor::zeros({3, 0})}, {"ab.bias", Tensor::zeros({3})}});
+  CHECK_NOTHROW(load_torch(empty, file, rules));
+}
+
+TEST_CASE("a message about weights of PyTorch's lists twelve that do not fit, and how many more") {
+  const Golden golden("torch_weights");
+  const Parameters params(Device::cpu());
+  for (int i = 0; i < 14; ++i) {
+    params.declare("w" + std::to_string(i), {1}, initializers::zeros());
+    if (i < 11) continue;
+    const std::string text = why_not_thrown<FileError>(
+        [&] {
+          load_torch(params, golden.path(), {{"none", "none"}});
+        },
+        i == 11 ? "w11\", which is f32[1] here, has no rule. The file has"
+                : "has no rule; and " + std::to_string(i - 11) + " more. The file has");
+    CHECK(text == "");
+  }
 }
 
 TEST_CASE("what keeps its layout keeps its values, running statistics among them") {

@@ -64,6 +64,25 @@ TEST_CASE("Classes are drawn as often as softmax says, in every floating dtype")
   }
 }
 
+TEST_CASE("Of classes more than 16 bits tell numbers apart the later ones are drawn as often") {
+  set_seed(Seed{10});
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    double sum = 0;
+    for (const std::int64_t c :
+         categorical(Tensor::zeros({64, 8192}, dtype)).to_vector<std::int64_t>())
+      sum += static_cast<double>(c);
+    CHECK(std::abs(sum / 64 - 8191 / 2.0) < 5 * 8192 / std::sqrt(12. * 64));
+  }
+}
+
+TEST_CASE("A draw of classes that fails has drawn nothing") {
+  set_seed(Seed{7});
+  const auto next = uniform({3}).to_vector<float>();
+  set_seed(Seed{7});
+  CHECK_THROWS_AS(categorical(Tensor::zeros({2, 0})), ShapeError);
+  CHECK(uniform({3}).to_vector<float>() == next);
+}
+
 TEST_CASE("A temperature divides the logits, and 0 takes the likeliest class without a draw") {
   set_seed(Seed{6});
   std::vector<double> powers;
@@ -134,6 +153,7 @@ TEST_CASE("categorical refuses what is no temperature and no logits, by the call
   CHECK_ERROR(categorical(Tensor::zeros({2, 0})), ShapeError, here(run));
   CHECK_ERROR(categorical(Tensor::zeros({2}, DType::i32)), ShapeError, here(run + 1));
   CHECK_ERROR(categorical(Tensor::zeros({})), ShapeError, here(run + 2));
+  CHECK_ERROR(categorical(Tensor::zeros({2}, DType::i32), 0), ShapeError, here(run + 3));
 }
 
 }  // namespace ebb::tests

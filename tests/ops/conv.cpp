@@ -2,6 +2,7 @@
 #include "ebb/core/ops/conv.h"
 
 #include <cmath>
+#include <limits>
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
@@ -251,6 +252,30 @@ TEST_CASE("transposed convolutions refuse what has no result, in words and with 
   const int run = __LINE__ + 1;
   CHECK_ERROR(conv_transpose2d(x, w, {.padding = 9}), ShapeError,
               "conv.cpp:" + std::to_string(run) + ")");
+}
+
+TEST_CASE("of transposed convolutions in a graph what is known is asked, and what is open not") {
+  Graph graph;
+  const Tensor open = graph.placeholder("open", DType::f32, {1, kOpen, 3, 3}),
+               bias = graph.placeholder("bias", DType::f32, {kOpen}),
+               tall = graph.placeholder("tall", DType::f32, {1 << 20, 1, 1, 1}),
+               wide = graph.placeholder("wide", DType::f32, {1, 1, 1, (std::int64_t{1} << 32) + 3}),
+               one = Tensor::zeros({1, 1, 1, 1});
+  const Tensor w = Tensor::zeros({3, 2, 2, 2});
+  CHECK(conv_transpose2d(open, w, bias).shape() == Shape{1, 2, 4, 4});
+  CHECK_ERROR(conv_transpose2d(open, w, {.groups = 2}), ShapeError,
+              "[conv_transpose2d] the channels of x do not make 2 groups");
+  // Numbers that nothing holds, and padding that is.
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  CHECK_ERROR(conv_transpose2d(wide, one, {.stride = {1, kMost}, .output_padding = {0, kMost - 1}}),
+              ShapeError, "[conv_transpose2d] the result is too large");
+  CHECK_ERROR(
+      conv_transpose2d(Tensor::zeros({1, 0, 1, 1}), Tensor::zeros({0, std::int64_t{1} << 40, 1, 1}),
+                       {.groups = 1 << 30}),
+      ShapeError, "[conv_transpose2d] the result is too large");
+  CHECK_ERROR(
+      conv_transpose2d(tall, one, {.output_padding = {0, 1 << 29}, .dilation = {1, 1 << 30}}),
+      ShapeError, "[conv_transpose2d] ");
 }
 
 TEST_CASE("what no kernel reaches is refused") {

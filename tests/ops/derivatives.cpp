@@ -170,6 +170,47 @@ TEST_CASE("The gradients of asinh and acosh are as exact for large numbers as fo
                        {Tensor::from({-40., -1., -0.3, 0., 0.7, 1., 5.})}, {.order = 2}));
 }
 
+TEST_CASE("The gradients of asin, acos and atanh are exact next to 1 too") {
+  struct Near {
+    DType dtype;
+    double epsilon, below;  // 1, where a square loses most of what it is below 1
+  };
+  for (const Near& near : {Near{DType::f32, 0x1p-23, 0x1.8p-13}, {DType::f64, 0x1p-52, 0x1.8p-28}})
+    for (const double at : {1 - near.below, near.below - 1}) {
+      CAPTURE(near.dtype, at);
+      const Tensor x = cast(Tensor::from({at}), near.dtype).with_grad();
+      const auto check = [&](const Tensor& y, double expected) {
+        CHECK(cast(gradients(sum(y), {x})[0], DType::f64).item<double>() ==
+              Approx(expected).epsilon(4 * near.epsilon).margin(0));
+      };
+      const double less = (1 - at) * (1 + at);
+      check(asin(x), 1 / std::sqrt(less));
+      check(acos(x), -1 / std::sqrt(less));
+      check(atanh(x), 1 / less);
+    }
+}
+
+TEST_CASE("The gradients of atan2 neither overflow nor vanish, and are 1 / x on an axis") {
+  for (const float size : {1e-30f, 1.f, 1e30f}) {
+    CAPTURE(size);
+    const Tensor y = Tensor::from({size, -size, 0.f, 0.f}).with_grad(),
+                 x = Tensor::from({size, 0.f, -size, size}).with_grad();
+    const auto near = [&](const Tensor& slope, const std::vector<double>& expected) {
+      const std::vector<float> got = slope.to_vector<float>();
+      REQUIRE(got.size() == expected.size());
+      for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK(static_cast<double>(got[i]) * static_cast<double>(size) ==
+              Approx(expected[i]).epsilon(1e-6));
+    };
+    const Tensors both = gradients(sum(atan2(y, x)), {y, x});
+    near(both[0], {0.5, 0, -1, 1});
+    near(both[1], {-0.5, 1, 0, 0});
+    const auto number = static_cast<double>(size);
+    near(gradients(sum(atan2(y, -number)), {y})[0], {-0.5, -0.5, -1, -1});
+    near(gradients(sum(atan2(-number, x)), {x})[0], {0.5, 1, 0.5, 0.5});
+  }
+}
+
 TEST_CASE("check_gradient takes f64 only") {
   CHECK_ERROR(check_gradient([](const Tensors& in) { return in[0]; }, {Tensor::from({1.f})}), Error,
               "[check_gradient] takes f64 inputs, not f32[1]");

@@ -6,6 +6,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
@@ -42,6 +43,8 @@ TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the
   CHECK(is(roll(counted({4}), 8, 0), {4}, {0, 1, 2, 3}));
   CHECK(is(roll(counted({2, 3}), 1, -1), {2, 3}, {2, 0, 1, 5, 3, 4}));
   CHECK(is(roll(counted({1, 2}), 5, 0), {1, 2}, {0, 1}));
+  const Tensor still = counted({4});
+  CHECK(roll(still, -8, 0).impl() == still.impl());  // which moves nothing: x itself
   CHECK(is(roll(counted({0, 2}), 5, 0), {0, 2}, {}));
   CHECK(roll(cast(counted({3}), DType::u8), 1, 0).to_vector<std::uint8_t>() ==
         std::vector<std::uint8_t>{2, 0, 1});
@@ -49,6 +52,10 @@ TEST_CASE("roll moves elements along an axis, and what leaves it comes in at the
   CHECK(is(gradients(sum(roll(x, 1, 0) * counted({3})), {x})[0], {3}, {1, 2, 0}));
   const int run = __LINE__ + 1;
   CHECK_ERROR(roll(x, 1, 1), ShapeError, "layout.cpp:" + std::to_string(run));
+  const Device small = Device::simulated("cpu", std::size_t{1} << 30);
+  const Tensor most = Tensor::zeros({1 << 20}, DType::f32, small);
+  memory::set_limit(small, most.bytes());
+  CHECK_ERROR(roll(most, 1, 0), OutOfMemory, "layout.cpp:" + std::to_string(run + 4));
   Graph graph;  // of an open axis by no more than its size
   const Tensor open = graph.placeholder("x", DType::f32, {-1}), rolled = roll(open, 2, 0);
   Session session(graph);

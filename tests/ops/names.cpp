@@ -36,6 +36,7 @@
 #include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/ops/where.h"
+#include "ebb/graph/graph_state.h"
 #include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
@@ -579,6 +580,11 @@ class Arguments {
     return misnamed(
         function_.name, [&] { call(x); }, must_refuse);
   }
+  // In a graph that cannot be extended: what it is made of cannot be either.
+  std::string said_of_closed() const {
+    const GraphState::Reading reading(graph_.state());
+    return said(function_.call, false);
+  }
   // With this tensor in the place of one.
   std::string said(std::size_t at, const Tensor& wrong, bool must_refuse = false) const {
     return said(function_.call, must_refuse, at, {wrong, kUser});
@@ -639,6 +645,7 @@ TEST_CASE("What a function refuses is said in its name and with the user's line"
       // The table is right: what is refused below is what is wrong.
       if (!symbolic) CHECK(with.said(function.call, true) == "it was taken");
       for (const Call& call : function.refused) CHECK(with.said(call, true) == "");
+      if (symbolic) CHECK(with.said_of_closed() == "");
       for (std::size_t i = 0; i < function.takes.size(); ++i) {
         const Spec& spec = function.takes[i];
         INFO("operand " << i);
@@ -682,6 +689,12 @@ TEST_CASE("What makes tensors of nothing names itself and the user's line") {
   CHECK(misnamed("uniform", [&] { uniform(graph, open, {}, kUser); }) == "");
   CHECK(misnamed("randint", [&] { randint(graph, 1, 1, {2}, {}, kUser); }) == "");
   CHECK(misnamed("permutation", [&] { permutation(graph, -1, kUser); }) == "");
+  {
+    const GraphState::Reading reading(graph.state());
+    CHECK(misnamed("uniform", [&] { uniform(graph, {2}, {}, kUser); }) == "");
+    CHECK(misnamed("randint", [&] { randint(graph, 0, 9, {2}, {}, kUser); }) == "");
+    CHECK(misnamed("permutation", [&] { permutation(graph, 9, kUser); }) == "");
+  }
   CHECK(misnamed("clone", [&] { Tensor().clone(kUser); }) == "");
   CHECK(misnamed("to", [&] { Tensor().to(Device::cpu(), kUser); }) == "");
 }
@@ -694,6 +707,13 @@ TEST_CASE("What is made of other functions tells the shapes that it was given") 
   CHECK_ERROR(conv1d(row, kernel, Tensor::zeros({2})), ShapeError,
               "[conv1d] the bias must be [out] for weights [out, in / groups, k]; inputs are "
               "f32[2, 4, 5], f32[3, 4, 2], f32[2] (");
+  CHECK_ERROR(conv_transpose1d(row, Tensor::zeros({4, 3, 2}), {.padding = 9}), ShapeError,
+              "[conv_transpose1d] the padding leaves nothing of the result; inputs are "
+              "f32[2, 4, 5], f32[4, 3, 2] (");
+  const Tensor doubles = Tensor::zeros({4, 4, 2}, DType::f64);
+  CHECK_ERROR(conv1d(row, doubles), ShapeError, "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
+  CHECK_ERROR(conv_transpose1d(row, doubles), ShapeError,
+              "inputs are f32[2, 4, 5], f64[4, 4, 2] (");
   CHECK_ERROR(max_pool1d(row, {.kernel = 6}), ShapeError,
               "[max_pool1d] the kernel is longer than x, padding and all; the input is "
               "f32[2, 4, 5] (");

@@ -274,6 +274,10 @@ TEST_CASE("running products are exact where double is, in rows and columns of an
   const Tensor whole = Tensor::from({65'537, 65'537, 3});
   CHECK(cumprod(whole, 0).to_vector<std::int32_t>() ==
         std::vector<std::int32_t>{65'537, 131'073, 393'219});
+  const std::uint64_t large = 0xFFFFFFFB;  // whose square no double holds
+  CHECK(cumprod(Tensor::from(Longs{0xFFFFFFFB, 0xFFFFFFFB, 7}), 0).to_vector<std::int64_t>() ==
+        Longs{0xFFFFFFFB, static_cast<std::int64_t>(large * large),
+              static_cast<std::int64_t>(large * large * 7)});
   CHECK_ERROR(cumprod(Tensor::zeros({2, 3}), 2), ShapeError, "[cumprod] there is no axis 2");
   CHECK_ERROR(cumprod(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumprod] takes f32");
 }
@@ -324,6 +328,30 @@ TEST_CASE("the gradients of running products are right where elements are 0, in 
         CHECK(doubles(slope) == first);
         CHECK(doubles(gradients(sum(slope * Tensor::from(v)), {x})[0]) == second);
       }
+}
+
+TEST_CASE(
+    "the gradients of running products are 0 where a zero is before, whatever overflows behind") {
+  const auto slope = [](const Doubles& row) {
+    const Tensor x = Tensor::from(row).with_grad();
+    return doubles(gradients(sum(cumprod(x, 0)), {x})[0]);
+  };
+  CHECK(slope({0, 1e200, 1e200}) == Doubles{kInfinity, 0, 0});
+  CHECK(slope({0, 1e200, 0, 1e200, 1e200}) == Doubles{1 + 1e200, 0, 0, 0, 0});
+  const Doubles two = slope({0, 1e200, 1e200, 0, 5});
+  CHECK(two[3] == 0);
+  CHECK(two[4] == 0);
+}
+
+TEST_CASE("the gradient of running products of 16 bits is summed in float") {
+  Doubles values(2000, 1);
+  values[0] = 64;  // 2000 times it is more than f16 holds
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const Tensor x = cast(Tensor::from(values), dtype).with_grad();
+    const Doubles slope = doubles(gradients(sum(cumprod(x, 0)), {x})[0]);
+    CHECK(slope[0] == 2000);
+    CHECK(slope[1000] == 64000);
+  }
 }
 
 TEST_CASE("orders that make no sense are refused, in words") {

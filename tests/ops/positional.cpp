@@ -204,6 +204,12 @@ concept SortDescending = requires(const X& x) {
 || requires(const X& x) { argsort(x, true); }
 || requires(const X& x) { topk(x, 2, true); };
 static_assert(!SortDescending<Tensor>);
+template <class X>
+concept LayerNormUnnamed = requires(const X& x) {
+  layer_norm(x, {{}, 2});
+}
+|| requires(const X& x) { layer_norm(x, {{}}); };
+static_assert(!LayerNormUnnamed<Tensor>);
 static_assert(!std::constructible_from<InlineVector<Padding, kMaxRank>, int, int>);
 
 }  // namespace ebb::tests

@@ -257,4 +257,40 @@ TEST_CASE("groups that cannot accumulate say so, and have changed nothing",
   CHECK(p["b.w"].item<double>() == -10);
 }
 
+TEST_CASE("what groups refuse to accumulate is of the caller's line", "[optim][row15][groups]") {
+  const auto here = [](int line) { return "(" __FILE__ ":" + std::to_string(line) + ")"; };
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const Pair pair(p);
+  const optim::GroupAccumulator accumulator(pair.groups, {.samples = 2});
+  CHECK_ERROR(optim::GroupAccumulator({}), Error, here(__LINE__));
+  CHECK_ERROR(accumulator.flush(), Error, here(__LINE__));
+  CHECK_ERROR(accumulator.minimize(number(1), pair.one), Error, here(__LINE__));
+}
+
+TEST_CASE("a flush counts what has been accumulated, for whichever of the groups",
+          "[optim][row15][groups]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  const Pair pair(p);
+  const Tensor loss = optim::GroupAccumulator({pair.groups[1]}, {.samples = 2})
+                          .minimize(p["b.w"] * 3 + 1, pair.one);
+  CHECK(loss.item<double>() == 1);
+  CHECK_FALSE(loss.requires_grad());
+  CHECK(pair.flush().item<std::int64_t>() == 1);
+  CHECK(p["a.w"].item<double>() == 0);
+  CHECK(p["b.w"].item<double>() == -30);
+  CHECK(p.contains("a.sgd/samples"));  // as in a graph
+}
+
+TEST_CASE("a frozen group makes no step, and has nothing to clip", "[optim][row15][groups]") {
+  const Parameters p(Device::cpu(), Seed{1}, DType::f64);
+  Pair pair(p);
+  pair.groups[1].optimizer = {std::make_shared<Momentum>(), 0.1, {}, {.global_norm = 1}};
+  pair.freeze("b", true);
+  for (int i = 0; i < 2; ++i) pair.micro(number(3));
+  CHECK(p["a.w"].item<double>() == -3);
+  CHECK(p["b.w"].item<double>() == 0);
+  CHECK(p["a.sgd/step"].item<std::int64_t>() == 1);
+  CHECK(p["b.momentum/step"].item<std::int64_t>() == 0);
+}
+
 }  // namespace ebb::tests

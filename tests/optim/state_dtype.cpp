@@ -194,6 +194,23 @@ TEST_CASE("a rule of one's own says the dtype of each of its slots", "[optim][dt
   CHECK(p.slots().empty());
 }
 
+TEST_CASE("a rule of one's own sees means of its state's dtype, whatever their sums have",
+          "[optim][dtype]") {
+  struct Seeing final : optim::Rule {
+    const char* name() const noexcept override { return "seeing"; }
+    std::span<const char* const> slots() const noexcept override { return {}; }
+    optim::RuleResult update(const optim::RuleInput& in) const override {
+      CHECK(in.gradient.dtype() == DType::f32);
+      return {in.parameter - in.rate * in.gradient, {}};
+    }
+  };
+  const Parameters p(Device::cpu());
+  const Tensor x = p.declare("x", {1}, initializers::constant(1));
+  const optim::Optimizer seeing(std::make_shared<Seeing>(), 1);
+  optim::Accumulator(seeing, {.sum_dtype = DType::f64}).minimize(sum(x), p, rows(x));
+  CHECK(x.item<float>() == 0);
+}
+
 TEST_CASE("sums of accumulated gradients have a dtype of their own", "[optim][dtype]") {
   const bool as_graph = GENERATE(false, true);
   const std::vector<optim::Optimizer> optimizers = {
