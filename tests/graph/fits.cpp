@@ -109,7 +109,9 @@ Program session_program(std::mt19937& random, bool preallocates) {
   };
 }
 
+// Which are the same, whichever device the tests run on.
 std::vector<Device> devices() {
+  if (!tests::on_host()) return {};
   return {*tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,
           *tests::OwnDeferred(3, true, false).device};
 }

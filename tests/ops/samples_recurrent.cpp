@@ -72,8 +72,10 @@ void add_recurrent_samples(std::vector<Sample>& samples, DType dtype) {
                        .inputs = inputs_of(stack),
                        .call = [stack](const Tensors& in) { return run(stack, in); },
                        .order = 1});
-    // The gradient operator, given each of the gradients that may arrive.
-    for (int given = 0; given < (stack.is_lstm() ? 3 : 2); ++given)
+    // The gradient operator, given each of the gradients that may arrive; of a deep stack, whose
+    // reference takes long, that of the sequence.
+    const int arriving = stack.layers == 12 ? 1 : stack.is_lstm() ? 3 : 2;
+    for (int given = 0; given < arriving; ++given)
       samples.push_back({.op = stack.is_lstm() ? &lstm_backward_op : &gru_backward_op,
                          .name = name + "_backward" + how + ", of output " + std::to_string(given),
                          .inputs = inputs_of(stack),

@@ -2,6 +2,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/properties/failing_steps.h"
 
 using namespace ebb;
@@ -24,6 +25,14 @@ std::vector<Batches> programs() {
   return {{"the first step", {n, n, n}, 0},
           {"a warm step", {n, n, n, n}, 2},
           {"a larger batch", {n, n, kMoreRows, n}, 2}};
+}
+
+// Those with dropout allocate what the others do and more: enough where a step takes long.
+std::vector<BundledModel> models_to_fail() {
+  std::vector<BundledModel> all = bundled_models();
+  if (!on_host())
+    std::erase_if(all, [](const BundledModel& model) { return !model.name.ends_with("dropout"); });
+  return all;
 }
 
 // Whether the step fails when its n-th allocation does; then nothing has changed.
@@ -81,7 +90,7 @@ void check_both(const MakeTraining& make, std::size_t at_least) {
 }  // namespace
 
 TEST_CASE("an eager step of which any allocation fails has not happened", "[row11]") {
-  for (const BundledModel& model : bundled_models())
+  for (const BundledModel& model : models_to_fail())
     for (const Method method :
          {Method::minimize, Method::minimize_own_rule, Method::accumulate, Method::backward}) {
       CAPTURE(model.name, name(method));
@@ -90,7 +99,7 @@ TEST_CASE("an eager step of which any allocation fails has not happened", "[row1
 }
 
 TEST_CASE("a session's run of which any allocation fails has not happened", "[row11]") {
-  for (const BundledModel& model : bundled_models())
+  for (const BundledModel& model : models_to_fail())
     for (const Method method : {Method::minimize, Method::minimize_own_rule, Method::accumulate}) {
       CAPTURE(model.name, name(method));
       check_both(graph_training(model, method), 2);
@@ -98,7 +107,7 @@ TEST_CASE("a session's run of which any allocation fails has not happened", "[ro
 }
 
 TEST_CASE("a prepared step of which any allocation fails has not happened", "[row11]") {
-  for (const BundledModel& model : bundled_models()) {
+  for (const BundledModel& model : models_to_fail()) {
     CAPTURE(model.name);
     check_both(graph_training(model, Method::minimize, true), 2);
   }
