@@ -10,6 +10,7 @@
 #include "ebb/core/ops/powers.h"
 #include "ebb/core/ops/trigonometry.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/kernels/ulps.h"
 #include "ebb/tests/ops/samples.h"
 
