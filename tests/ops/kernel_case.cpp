@@ -16,52 +16,64 @@ constexpr std::byte kGuardByte{0xA5};
 Runtime& runtime() { return Device::cpu().runtime(); }
 const DeviceKernel& kernel_of(const OpDef& op) { return ebb::kernel_of(op, runtime()); }
 
-// A buffer of the device with guards around it, aligned as the allocator's are; all of it is copied
-// at once, since each copy to the host waits for the device.
-class Guarded {
+// Buffers of the device with guards around each, aligned as the allocator's are, in one block: what
+// they hold is copied at once, since each copy to the host waits for the device.
+class GuardedBuffers {
  public:
+  // Of these values, and scratch of so many bytes of `garbage` behind them.
+  GuardedBuffers(const std::vector<Bytes>& values, std::size_t scratch_bytes, std::byte garbage)
+      : scratch_bytes_(scratch_bytes) {
+    Bytes image(kGuard, kGuardByte);
+    for (const Bytes& of : values) {
+      offsets_.push_back(image.size());
+      sizes_.push_back(of.size());
+      image.insert(image.end(), of.begin(), of.end());
+      image.resize(round_up(image.size()) + kGuard, kGuardByte);
+    }
+    scratch_ = image.size();
+    block_ = runtime().allocator().allocate({.bytes = round_up(scratch_ + scratch_bytes) + kGuard});
+    runtime().copy_in(stream(), at(0), image.data(), image.size());
+    runtime().fill(stream(), at(scratch_), std::to_integer<unsigned char>(kGuardByte),
+                   round_up(scratch_bytes) + kGuard);
+    runtime().fill(stream(), at(scratch_), std::to_integer<unsigned char>(garbage), scratch_bytes);
+  }
+  ~GuardedBuffers() { runtime().allocator().free(block_, stream()); }
+  GuardedBuffers(const GuardedBuffers&) = delete;
+  GuardedBuffers& operator=(const GuardedBuffers&) = delete;
+
+  std::byte* data(std::size_t i) const noexcept { return sizes_[i] ? at(offsets_[i]) : nullptr; }
+  std::byte* scratch() const noexcept { return scratch_bytes_ ? at(scratch_) : nullptr; }
+
   struct Content {
-    Bytes values;
-    bool stayed_inside;
+    std::vector<Bytes> values;
+    bool stayed_inside = true;
   };
-
-  Guarded(std::size_t bytes, std::byte fill) : Guarded(bytes) {
-    runtime().fill(stream(), block_->data(), std::to_integer<unsigned char>(kGuardByte), size());
-    runtime().fill(stream(), at(kGuard), std::to_integer<unsigned char>(fill), bytes_);
-  }
-  explicit Guarded(const Bytes& values) : Guarded(values.size()) {
-    Bytes all(size(), kGuardByte);
-    std::ranges::copy(values, all.begin() + kGuard);
-    runtime().copy_in(stream(), at(0), all.data(), all.size());
-  }
-  ~Guarded() {
-    if (block_) runtime().allocator().free(block_, stream());
-  }
-  Guarded(Guarded&& other) noexcept
-      : bytes_(other.bytes_), block_(std::exchange(other.block_, nullptr)) {}
-  Guarded& operator=(Guarded&&) = delete;
-
-  std::byte* data() const noexcept { return bytes_ ? at(kGuard) : nullptr; }
   Content content() const {
-    const Bytes all = read(0, size());
-    const auto begin = all.begin() + kGuard, end = all.end() - kGuard;
-    return {Bytes(begin, end), are_guards(all.begin(), begin) && are_guards(end, all.end())};
-  }
-  // The same of what may be large, and whose values nobody wants.
-  bool stayed_inside() const {
-    const Bytes before = read(0, kGuard), behind = read(kGuard + bytes_, kGuard);
-    return are_guards(before.begin(), before.end()) && are_guards(behind.begin(), behind.end());
+    Content content;
+    const Bytes image = read(0, scratch_);
+    std::size_t guard = 0;  // where the one before the next buffer begins
+    const auto pass_guard = [&](const Bytes& of, std::size_t end) {
+      for (; guard < end; ++guard) content.stayed_inside &= of[guard] == kGuardByte;
+    };
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
+      pass_guard(image, offsets_[i]);
+      guard = offsets_[i] + sizes_[i];
+      const auto begin = image.begin() + static_cast<std::ptrdiff_t>(offsets_[i]);
+      content.values.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(sizes_[i]));
+    }
+    pass_guard(image, scratch_);
+    const std::size_t end = scratch_ + scratch_bytes_;
+    const Bytes behind = read(end, round_up(scratch_bytes_) + kGuard - scratch_bytes_);
+    guard = 0;
+    pass_guard(behind, behind.size());
+    return content;
   }
 
  private:
-  explicit Guarded(std::size_t bytes)
-      : bytes_(bytes), block_(runtime().allocator().allocate({.bytes = size()})) {}
-
-  static Stream* stream() { return runtime().stream(); }
-  static bool are_guards(Bytes::const_iterator begin, Bytes::const_iterator end) {
-    return std::all_of(begin, end, [](std::byte b) { return b == kGuardByte; });
+  static constexpr std::size_t round_up(std::size_t bytes) {
+    return (bytes + kGuard - 1) / kGuard * kGuard;
   }
-  std::size_t size() const noexcept { return bytes_ + 2 * kGuard; }
+  static Stream* stream() { return runtime().stream(); }
   std::byte* at(std::size_t offset) const noexcept {
     return static_cast<std::byte*>(block_->data()) + offset;
   }
@@ -71,8 +83,9 @@ class Guarded {
     return values;
   }
 
-  const std::size_t bytes_;
-  memory::Block* block_;
+  std::vector<std::size_t> offsets_, sizes_;
+  std::size_t scratch_ = 0, scratch_bytes_;
+  memory::Block* block_ = nullptr;
 };
 
 }  // namespace
@@ -107,21 +120,19 @@ MemoryNeeds KernelCase::needs(const IndexSet& destroyed, const IndexSet& unwante
 
 KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& unwanted,
                                 const IndexSet& destroyed) const {
-  std::vector<Guarded> in, out;
-  std::vector<Buffer> buffers;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool only_shape = needs_only_shape(*op, i, unwanted);
-    in.emplace_back(only_shape ? Bytes() : input_values[i]);
-    buffers.push_back({in.back().data(), inputs[i]});
-  }
+  std::vector<Bytes> values;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values.push_back(needs_only_shape(*op, i, unwanted) ? Bytes() : input_values[i]);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const bool own = !(i == 0 && (alias >= 0 || !op->updates.empty())) && !unwanted.has(i);
-    out.emplace_back(own ? outputs[i].bytes() : 0, garbage);
-    buffers.push_back({unwanted.has(i) ? nullptr : out.back().data(), outputs[i]});
+    values.emplace_back(own ? outputs[i].bytes() : 0, garbage);
   }
-  if (alias >= 0) buffers[inputs.size()].data = in[static_cast<std::size_t>(alias)].data();
-  if (!op->updates.empty()) buffers[inputs.size()].data = in[0].data();
-  const Guarded workspace(needs(destroyed, unwanted).workspace_bytes, garbage);
+  const GuardedBuffers memory(values, needs(destroyed, unwanted).workspace_bytes, garbage);
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    buffers.push_back({memory.data(i), i < inputs.size() ? inputs[i] : outputs[i - inputs.size()]});
+  if (alias >= 0) buffers[inputs.size()].data = memory.data(static_cast<std::size_t>(alias));
+  if (!op->updates.empty()) buffers[inputs.size()].data = memory.data(0);
 
   const DeviceKernel& kernel = kernel_of(*op);
   detail::Ref<Prepared> prepared;
@@ -137,7 +148,7 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& un
   const KernelContext context{.inputs = {buffers.data(), inputs.size()},
                               .outputs = {buffers.data() + inputs.size(), outputs.size()},
                               .attributes = &attributes,
-                              .workspace = workspace.data(),
+                              .workspace = memory.scratch(),
                               .destroyed = &destroyed,
                               .prepared = prepared.get(),
                               .stream = runtime().stream()};
@@ -150,18 +161,12 @@ KernelCase::Run KernelCase::run(std::byte garbage, int alias, const IndexSet& un
     if (on_host()) run.allocations = count.allocations();
   }
   if (!status.ok()) throw Error(std::string("[") + op->name + "] " + status.problem);
-  run.stayed_inside = workspace.stayed_inside();
-  const auto read = [&](const Guarded& buffer) {
-    Guarded::Content content = buffer.content();
-    run.stayed_inside = run.stayed_inside && content.stayed_inside;
-    return std::move(content.values);
-  };
-  for (const Guarded& buffer : in) run.inputs.push_back(read(buffer));
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    Bytes values = read(out[i]);
-    run.outputs.push_back(i == 0 && alias >= 0 ? run.inputs[static_cast<std::size_t>(alias)]
-                                               : std::move(values));
-  }
+  GuardedBuffers::Content content = memory.content();
+  run.stayed_inside = content.stayed_inside;
+  const auto first_output = content.values.begin() + static_cast<std::ptrdiff_t>(inputs.size());
+  run.inputs.assign(content.values.begin(), first_output);
+  run.outputs.assign(first_output, content.values.end());
+  if (alias >= 0) run.outputs[0] = run.inputs[static_cast<std::size_t>(alias)];
   return run;
 }
 

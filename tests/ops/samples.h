@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ebb/core/tensor/op_def.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/ops/reference.h"
 
 namespace ebb::tests {
@@ -59,9 +60,10 @@ inline constexpr DType kFloating[] = {DType::f32, DType::f64, DType::f16, DType:
 // At least one for every operator, on tensors of `dtype`, which is floating; fewer of 16 bits,
 // whose kernels are those of float behind conversions.
 std::vector<Sample> all_samples(DType dtype);
-// The batch sizes to try; fewer of 16 bits.
+// The batch sizes to try; fewer of 16 bits, and of f64 on a GPU, which has the host's formulas.
 inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> of_float) {
-  return is_half(dtype) ? std::vector<std::int64_t>{0, 3} : of_float;
+  const bool fewer = is_half(dtype) || (on_cuda() && dtype == DType::f64);
+  return fewer ? std::vector<std::int64_t>{0, 3} : of_float;
 }
 
 // Of an operator of every dtype, with one result.
