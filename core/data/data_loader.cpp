@@ -15,7 +15,7 @@
 namespace ebb {
 
 namespace {
-constexpr const char* kWhat = "DataLoader";
+constexpr const char* kLoader = "DataLoader";
 }
 
 struct DataLoader::State {
@@ -28,7 +28,7 @@ struct DataLoader::State {
              .drop_last = options.drop_last},
         memory(data, std::min(options.batch, data.size()),
                static_cast<std::size_t>(1 + detail::ahead_of(data.size(), options)), options.device,
-               detail::tag(kWhat, site)) {}
+               detail::tag(kLoader, site)) {}
 
   std::int64_t batches() const noexcept { return detail::batches_of(data.size(), options); }
 
@@ -65,20 +65,20 @@ namespace {
 
 void check_options(std::int64_t samples, const DataLoaderOptions& options) {
   if (options.batch < 1)
-    detail::refuse(kWhat, "batch must be at least 1, not " + std::to_string(options.batch));
+    detail::refuse(kLoader, "batch must be at least 1, not " + std::to_string(options.batch));
   if (options.ahead < 0)
-    detail::refuse(kWhat, "ahead must be at least 0, not " + std::to_string(options.ahead));
-  if (samples < 1) detail::refuse(kWhat, "the data set is empty");
+    detail::refuse(kLoader, "ahead must be at least 0, not " + std::to_string(options.ahead));
+  if (samples < 1) detail::refuse(kLoader, "the data set is empty");
 }
 
 void check_reader(const SampleReader& reader) {
   if (reader.fields.empty() || !reader.read)
-    detail::refuse(kWhat, "a reader has at least one field and a function that reads them");
+    detail::refuse(kLoader, "a reader has at least one field and a function that reads them");
   for (const Spec& field : reader.fields)
     if (field.shape.is_open() || !field.shape.is_countable() || field.shape.rank() == kMaxRank)
-      detail::refuse<ShapeError>(kWhat, "a sample's field has a shape of less than " +
-                                            std::to_string(kMaxRank) + " known dimensions, not " +
-                                            field.to_string());
+      detail::refuse<ShapeError>(kLoader, "a sample's field has a shape of less than " +
+                                              std::to_string(kMaxRank) + " known dimensions, not " +
+                                              field.to_string());
 }
 
 }  // namespace
@@ -135,15 +135,15 @@ Batch DataLoader::Iterator::operator*() const {
   if (!batch_.input.defined()) {
     State& state = *pass_->state;
     if (at_end())
-      throw Error(std::string("[") + kWhat + "] past the end of the pass, which has " +
+      throw Error(std::string("[") + kLoader + "] past the end of the pass, which has " +
                   std::to_string(state.batches()) + " batches");
     Batch batch = pass_->batches.take(position_);
     if (state.options.transform) {
       const detail::TapeModeScope mode(detail::without_history());
       batch = state.options.transform(batch);
       if (!batch.input.defined())
-        throw Error(std::string("[") + kWhat + "] the transform gives no batch: its input holds " +
-                    "nothing");
+        throw Error(std::string("[") + kLoader +
+                    "] the transform gives no batch: its input holds nothing");
     }
     batch_ = std::move(batch);
     if (state.current == pass_.get())

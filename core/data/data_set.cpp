@@ -15,11 +15,11 @@ namespace ebb {
 
 namespace {
 
-constexpr const char* kWhat = "DataSet";
+constexpr const char* kDataSet = "DataSet";
 
 template <class E = Error>
 [[noreturn]] void fail(const std::string& text) {
-  detail::refuse<E>(kWhat, text);
+  detail::refuse<E>(kDataSet, text);
 }
 
 bool is_on_host(const Tensor& tensor) {
@@ -40,7 +40,7 @@ Tensor allocate(const Tensor& like, std::int64_t rows) {
   const Spec spec = detail::with_rows(like.impl()->spec, rows);
   if (!spec.shape.is_countable()) fail<ShapeError>(detail::too_large(spec.shape));
   return detail::allocate(spec, Device::cpu(), memory::Category::input,
-                          detail::tag(kWhat, detail::entry()));
+                          detail::tag(kDataSet, detail::entry()));
 }
 
 // What a user's function gives: without a history, and its errors have its own lines.
@@ -77,7 +77,7 @@ template <class Function>
 Tensor transformed(const Tensor& inputs, Function&& function) {
   Tensor result;
   with_values(inputs, [&]<class T>(const T* from) {
-    result = detail::make_input<T>(inputs.shape(), kWhat, [&](T* to) {
+    result = detail::make_input<T>(inputs.shape(), kDataSet, [&](T* to) {
       const auto columns = static_cast<std::size_t>(sample_of(inputs).shape.elements());
       const auto count = static_cast<std::size_t>(inputs.elements());
       for (std::size_t i = 0; i < count; ++i)

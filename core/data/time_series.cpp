@@ -12,7 +12,7 @@ namespace ebb {
 
 namespace {
 
-constexpr const char* kWhat = "windows";
+constexpr const char* kWindows = "windows";
 
 using Column = std::vector<double>;
 
@@ -30,14 +30,14 @@ DataSet make_windows(const std::vector<Scaled>& columns, const WindowOptions& op
                      std::int64_t first, std::int64_t last) {
   const std::int64_t count = last - first;
   const auto width = static_cast<std::int64_t>(columns.size());
-  Tensor past = detail::make_input<float>({count, options.length, width}, kWhat, [&](float* to) {
+  Tensor past = detail::make_input<float>({count, options.length, width}, kWindows, [&](float* to) {
     for (std::int64_t target = first; target < last; ++target) {
       const std::int64_t end = target - options.horizon + 1;
       for (std::int64_t i = end - options.length; i < end; ++i)
         for (const Scaled& column : columns) *to++ = column.at(i);
     }
   });
-  Tensor next = detail::make_input<float>({count, options.steps}, kWhat, [&](float* to) {
+  Tensor next = detail::make_input<float>({count, options.steps}, kWindows, [&](float* to) {
     for (std::int64_t target = first; target < last; ++target)
       for (std::int64_t i = target; i < target + options.steps; ++i) *to++ = columns.front().at(i);
   });
@@ -77,7 +77,7 @@ TimeSeries TimeSeries::csv(const std::string& file, const TimeSeriesCsvOptions& 
 
 Windows TimeSeries::windows(const WindowOptions& options, CallSite site) const {
   const detail::CallSiteScope at(site);
-  const auto fail = [&](const std::string& text) { detail::refuse(kWhat, text); };
+  const auto fail = [&](const std::string& text) { detail::refuse(kWindows, text); };
   const auto require_positive = [&](const char* name, std::int64_t value) {
     if (value < 1) fail(std::string(name) + " must be at least 1, not " + std::to_string(value));
   };

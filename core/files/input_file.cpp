@@ -17,7 +17,7 @@ namespace {
 std::string cause() { return std::generic_category().message(errno); }
 
 // At most this much in one call, since Linux reads no more than 2 GiB.
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+constexpr std::size_t kMostRead = std::size_t{1} << 30;
 
 thread_local std::optional<std::size_t> fail_after;  // reads that still pass before one fails
 
@@ -61,7 +61,7 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   auto* out = static_cast<char*>(to);
   while (bytes > 0) {
     const ssize_t got =
-        ::pread(descriptor_, out, std::min(bytes, kMostAtOnce), static_cast<off_t>(offset));
+        ::pread(descriptor_, out, std::min(bytes, kMostRead), static_cast<off_t>(offset));
     if (got < 0) {
       if (errno == EINTR) continue;
       fail("cannot be read: " + cause());

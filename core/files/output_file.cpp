@@ -16,7 +16,7 @@ namespace ebb::detail {
 
 namespace {
 
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
+constexpr std::size_t kMostWritten = std::size_t{1} << 30;
 
 // Another name in the same folder, that no other writer of this process uses.
 std::string another_name(const std::string& name) {
@@ -45,7 +45,7 @@ void sync_folder_of(const std::string& name) noexcept {
 void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {
   const auto* in = static_cast<const char*>(from);
   while (bytes > 0) {
-    const ssize_t put = ::write(descriptor, in, std::min(bytes, kMostAtOnce));
+    const ssize_t put = ::write(descriptor, in, std::min(bytes, kMostWritten));
     if (put < 0) {
       if (errno == EINTR) continue;
       fail_for(name, "cannot be written");

@@ -13,6 +13,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/activations.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::Gradient, detail::pair, detail::unary;
 

@@ -9,6 +9,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/arithmetic.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient, detail::number,
     detail::unary, detail::unary_number;

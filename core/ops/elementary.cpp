@@ -9,6 +9,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/elementary.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::Gradient, detail::unary;
 

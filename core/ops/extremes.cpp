@@ -14,6 +14,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/extremes.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient,
     detail::kNoGradient, detail::number, detail::pair, detail::unary;

@@ -15,6 +15,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/powers.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary, detail::first_dy, detail::Gradient, detail::number, detail::unary;
 

@@ -10,6 +10,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/rounding.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary_number, detail::first_dy, detail::Gradient, detail::kNoGradient,
     detail::number, detail::unary, detail::unary_number;

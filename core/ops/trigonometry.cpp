@@ -17,6 +17,7 @@ namespace ebb {
 #include "ebb/core/ops/define_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/trigonometry.inc"
+#include "ebb/core/ops/undefine_pointwise.inc"
 
 using detail::binary, detail::first_dy, detail::Gradient, detail::number, detail::unary;
 

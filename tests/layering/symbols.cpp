@@ -47,6 +47,16 @@ bool is_seam(const std::string& folder, const std::string& symbol, const std::st
   });
 }
 
+// Several sources of a folder that were compiled as one: "Unity/unity_core-ops-3_cxx.cxx.o" is
+// core/ops/3.
+std::string unjoined(const std::string& object) {
+  constexpr std::string_view begin = "Unity/unity_", end = "_cxx";
+  if (!object.starts_with(begin)) return object;
+  std::string name = object.substr(begin.size(), object.rfind(end) - begin.size());
+  std::ranges::replace(name, '-', '/');
+  return name;
+}
+
 }  // namespace
 
 std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
@@ -67,6 +77,7 @@ std::map<std::string, Symbols> read_symbols(const std::string& nm_output,
     if (object.starts_with(build_dir)) object.erase(0, build_dir.size());
     if (const size_t dir = object.find(".dir/"); dir != std::string::npos) object.erase(0, dir + 5);
     if (object.starts_with("./")) object.erase(0, 2);
+    object = unjoined(object);
 
     Symbols& symbols = folders[room_of(object)];
     if (kind == "U" || kind == "w" || kind == "v")
