@@ -12,6 +12,7 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/
 if(sources)
   add_library(ebb_kernels_cpu OBJECT ${sources})
   ebb_warnings(ebb_kernels_cpu)
+  ebb_unite(ebb_kernels_cpu ${sources})
   ebb_precompile(ebb_kernels_cpu <algorithm> <cmath> <cstring> <ebb/kernels/cpu/dispatch.h> <ebb/kernels/cpu/in_float.h>
                  <ebb/kernels/cpu/pieces.h>)
   target_compile_features(ebb_kernels_cpu PRIVATE cxx_std_20)

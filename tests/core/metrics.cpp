@@ -14,11 +14,10 @@
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 std::string line(int number) {
   return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";

@@ -14,12 +14,12 @@
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::string line(int number) {
   return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";

@@ -1,16 +1,14 @@
 #include "ebb/core/kernels/pool.h"
 
 #include <cmath>
-#include <limits>
 
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/kernels/fixture.h"
 
 using namespace ebb;
 using namespace ebb::tests;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Results of a pool and its gradient, window by window. Of small integers, so that sums are exact.
 struct Pools {

@@ -2,6 +2,7 @@
 
 #include "ebb/core/kernels/cross_entropy.h"
 #include "ebb/core/kernels/softmax.h"
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/kernels/fixture.h"
 #include "ebb/tests/kernels/ulps.h"
 
@@ -74,7 +75,7 @@ TEMPLATE_TEST_CASE("softmax of huge scores is finite, and of infinite ones what 
                    "", float, double) {
   using T = TestType;
   const double huge = static_cast<double>(std::numeric_limits<T>::max()) * 0.9,
-               infinity = kInfinity<double>;
+               infinity = kInfinity;
   const auto softmax = [](std::vector<double> scores) {
     Call call{
         .kernel = cpu::softmax,

@@ -6,8 +6,6 @@ namespace ebb::tests {
 
 template <class T>
 inline constexpr T kLeast = std::numeric_limits<T>::min();
-template <class T>
-inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 // |x - exact| in ulps of exact; denormals count as zeros, whatever lies beyond the largest number
 // as infinity. Infinite where only one of the two is NaN or infinity.

@@ -13,13 +13,12 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/ops/harness.h"
 #include "ebb/tests/ops/reference.h"
 
 namespace ebb::tests {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 std::vector<double> as_doubles(const Tensor& tensor) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/autodiff/reverse.h"
@@ -15,6 +14,7 @@
 #include "ebb/core/ops/where.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
@@ -46,7 +46,6 @@ TEST_CASE("A query for which no key counts gives zeros, and has derivatives of t
 }
 
 TEST_CASE("Masks and the causal order hold for queries and keys of every tile") {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::int64_t batch = 2, length = 270, keys = 290;
   const Tensor q = filled({batch, length, 3}, 5), k = filled({batch, keys, 3}, 7),
                v = filled({batch, keys, 2}, 3), dy = filled({batch, length, 2}, 9);

@@ -1,6 +1,5 @@
 // Drawing classes by their logits.
 #include <cmath>
-#include <limits>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/copy.h"
@@ -12,11 +11,11 @@
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 using Classes = std::vector<std::int64_t>;
 
 // How often each class was drawn.

@@ -11,6 +11,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
@@ -21,9 +22,6 @@ Flags flags(const Tensor& x) {
   REQUIRE(x.dtype() == DType::boolean);
   return cast(x, DType::u8).to_vector<std::uint8_t>();
 }
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // What `x operation number` says for each of the values, one after the other.
 template <class T>

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "ebb/core/autodiff/check_gradient.h"
@@ -16,6 +15,7 @@
 #include "ebb/core/ops/trigonometry.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/ops/harness.h"
 
 namespace ebb::tests {
@@ -231,7 +231,6 @@ TEST_CASE("check_gradient says that it agrees of nothing that it has not tried")
   const Tensor x = Tensor::from({0.5, -1.5});
   CHECK(check_gradient(wrong, {x}, {.step = 1e-20}).report ==
         "input 0, element 1: a step moves nothing");
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({kInfinity})}));
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}));
   const auto logarithm = [](const Tensors& in) { return log(in[0]); };

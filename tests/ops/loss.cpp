@@ -12,14 +12,13 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
 using enum LossReduction;
 using Doubles = std::vector<double>;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Named {
   std::string name;

@@ -40,6 +40,7 @@
 #include "ebb/graph/random.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
@@ -49,7 +50,6 @@ using Operands = std::span<const Operand>;
 using Call = std::function<void(Operands x)>;
 
 constexpr CallSite kUser{"user.cpp", 42};
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // A public function, operands that it takes, and calls of it, with these operands, that it refuses.
 struct Function {

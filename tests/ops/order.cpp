@@ -17,12 +17,11 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr DType kAll[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
                           DType::i32, DType::i64, DType::u8,  DType::boolean};
 using Floats = std::vector<float>;

@@ -2,7 +2,6 @@
 #include "ebb/core/ops/statistics.h"
 
 #include <cmath>
-#include <limits>
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
@@ -12,12 +11,11 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 

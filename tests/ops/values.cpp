@@ -17,12 +17,11 @@
 #include "ebb/core/ops/softmax.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 

@@ -1,7 +1,6 @@
 // Pointwise operators where formulas say too little: signs of zeros, ties, NaN, and gradients
 // there.
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "ebb/core/base/error.h"
@@ -9,12 +8,11 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 using Doubles = std::vector<double>;
 
 // Equal or that near, relatively, NaN to NaN, and zeros to zeros of their sign.

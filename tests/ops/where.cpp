@@ -2,7 +2,6 @@
 #include "ebb/core/ops/where.h"
 
 #include <cmath>
-#include <limits>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
@@ -11,12 +10,12 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 Tensor flags(const std::vector<std::uint8_t>& values, const Shape& shape) {
   return cast(Tensor::from(values, shape), DType::boolean);

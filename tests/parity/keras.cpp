@@ -1,12 +1,10 @@
 // TensorFlow and Keras: functions of networks, losses, layers.
-#include <limits>
 
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/parity/set.h"
 
 namespace ebb::tests::parity {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // TensorFlow's images [n, h, w, channels] and filters [h, w, in, out] as ebb's, and back.
 Tensor image(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }

@@ -1,11 +1,9 @@
 // Reductions and running sums.
-#include <limits>
 
+#include "ebb/tests/infinity.h"
 #include "ebb/tests/parity/row.h"
 
 namespace ebb::tests::parity {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 EBB_SAME("x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), np.sum(x)", sum(x[0]), sum(x[0], 1),
          sum(x[0], {.axes = {0, 2}, .keep = true}));

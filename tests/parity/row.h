@@ -70,8 +70,8 @@ struct Register {
   TEST_CASE(name, "[row]") { id(::ebb::tests::parity::Row(name)); }                                \
   static void id([[maybe_unused]] const ::ebb::tests::parity::Row& row)
 
-#define EBB_ROW(name) EBB_PARITY_CASE(name, true, EBB_PARITY_JOIN(row_, __LINE__))
-#define EBB_PROGRAM(name) EBB_PARITY_CASE(name, false, EBB_PARITY_JOIN(row_, __LINE__))
+#define EBB_ROW(name) EBB_PARITY_CASE(name, true, EBB_PARITY_JOIN(row_, __COUNTER__))
+#define EBB_PROGRAM(name) EBB_PARITY_CASE(name, false, EBB_PARITY_JOIN(row_, __COUNTER__))
 #define EBB_SAME(name, ...)                                                            \
   EBB_ROW(name) {                                                                      \
     row.holds([]([[maybe_unused]] const Tensors& x) { return Tensors{__VA_ARGS__}; }); \

@@ -1,0 +1,10 @@
+// Infinity and NaN, which a float says as exactly as a double.
+#pragma once
+#include <limits>
+
+namespace ebb::tests {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+}  // namespace ebb::tests
