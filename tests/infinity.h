@@ -6,5 +6,7 @@ namespace ebb::tests {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+// In a list of doubles.
+inline constexpr double kInfinity64 = kInfinity, kNaN64 = kNaN;
 
 }  // namespace ebb::tests

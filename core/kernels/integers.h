@@ -143,12 +143,12 @@ Status integers(const KernelContext&);
 template <class F>
 Status map_number(const KernelContext& context) {
   if (is_floating(context.outputs[0].spec.dtype)) return map<F>(context);
-  return detail::run_on_integers(context, kOfIntegers<F>, integers);
+  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
 }
 template <class F>
 Status zip_number(const KernelContext& context) {
   if (is_floating(context.outputs[0].spec.dtype)) return zip<F>(context);
-  return detail::run_on_integers(context, kOfIntegers<F>, integers);
+  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
 }
 }  // namespace cpu
 // The same, on a GPU.
@@ -157,12 +157,12 @@ KernelFunction integers;
 template <class F>
 Status map_number(const KernelContext& context) {
   if (is_floating(context.outputs[0].spec.dtype)) return map<F>(context);
-  return detail::run_on_integers(context, kOfIntegers<F>, integers);
+  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
 }
 template <class F>
 Status zip_number(const KernelContext& context) {
   if (is_floating(context.outputs[0].spec.dtype)) return zip<F>(context);
-  return detail::run_on_integers(context, kOfIntegers<F>, integers);
+  return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
 }
 }  // namespace cuda
 }  // namespace ebb

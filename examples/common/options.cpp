@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kMost = 1'000'000;  // so that no product of two of them and a size wraps
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
 
-struct Text {  // what is understood only after all arguments are known
+struct GivenText {  // what is understood only after all arguments are known
   std::string model;
   std::string mode = "graph";
   std::string device = {};
@@ -128,7 +128,7 @@ Options defaults(const std::string& model) {
 
 std::optional<Options> parse(int argc, const char* const* argv, const Program& program) {
   // The defaults depend on the model, which is among the arguments: it is looked for first.
-  Text text{.model = program.model.empty() ? "lstm" : program.model};
+  GivenText text{.model = program.model.empty() ? "lstm" : program.model};
   if (program.model.empty())
     for (int i = 1; i < argc; ++i) {
       const std::string_view argument = argv[i];

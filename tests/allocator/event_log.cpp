@@ -24,7 +24,7 @@ using namespace memory;
 
 constexpr Tag kTag{"matmul", "model.cpp", 12};
 
-std::unique_ptr<CachingAllocator> simulated(Profile profile = {}) {
+std::unique_ptr<CachingAllocator> logged(Profile profile = {}) {
   return std::make_unique<CachingAllocator>(
       std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), std::move(profile));
 }
@@ -45,10 +45,11 @@ Held after(const EventLog::Reading& reading) {
 }
 
 // Comes and goes at random, in the cache and in pools.
-class Program {
+class LoggedProgram {
  public:
-  Program(CachingAllocator& allocator, std::uint64_t seed) : allocator_(allocator), random_(seed) {}
-  ~Program() {
+  LoggedProgram(CachingAllocator& allocator, std::uint64_t seed)
+      : allocator_(allocator), random_(seed) {}
+  ~LoggedProgram() {
     for (Block* block : live_) allocator_.free(block);
   }
 
@@ -94,7 +95,7 @@ class Program {
 };
 
 TEST_CASE("a log says who asked for what, when, and when it went") {
-  const auto allocator = simulated();
+  const auto allocator = logged();
   const auto log = std::make_shared<EventLog>(100);
   REQUIRE(allocator->set_recorder(log));
   Block* block = allocator->allocate({.bytes = 1000, .category = Category::gradient, .tag = kTag});
@@ -135,8 +136,8 @@ TEST_CASE("a log says who asked for what, when, and when it went") {
 TEST_CASE("what is held after all events of a log is what the figures say, pools included") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  const auto allocator = simulated(grows ? Profile{} : in_segments());
-  Program before(*allocator, 1), then(*allocator, 2);
+  const auto allocator = logged(grows ? Profile{} : in_segments());
+  LoggedProgram before(*allocator, 1), then(*allocator, 2);
   before.run(500);
   const Held held = held_now(*allocator);
   const auto log = std::make_shared<EventLog>(1'000'000);
@@ -153,7 +154,7 @@ TEST_CASE("what is held after all events of a log is what the figures say, pools
 }
 
 TEST_CASE("whatever way memory of a pool comes and goes, the log adds up to what is held") {
-  const auto allocator = simulated();
+  const auto allocator = logged();
   const auto log = std::make_shared<EventLog>(1000);
   REQUIRE(allocator->set_recorder(log));
   const auto adds_up = [&] { return after(log->read()) == held_now(*allocator); };
@@ -181,9 +182,9 @@ TEST_CASE("whatever way memory of a pool comes and goes, the log adds up to what
 
 TEST_CASE("a full log keeps its last events, counts those that went, and still adds up") {
   for (const std::size_t most : {1, 7, 1023, 1024, 1025, 3000}) {
-    const auto allocator = simulated();
+    const auto allocator = logged();
     const auto log = std::make_shared<EventLog>(most);
-    Program program(*allocator, 3);
+    LoggedProgram program(*allocator, 3);
     REQUIRE(allocator->set_recorder(log));
     for (int i = 0; i < 20; ++i) {
       program.run(211);
@@ -284,7 +285,7 @@ TEST_CASE("a log is read whole while other threads add to it", "[concurrent]") {
 }
 
 TEST_CASE("a device is recorded by one log at a time, and by none in the end") {
-  const auto allocator = simulated();
+  const auto allocator = logged();
   const auto log = std::make_shared<EventLog>(10), other = std::make_shared<EventLog>(10);
   CHECK(allocator->set_recorder(log));
   CHECK_FALSE(allocator->set_recorder(other));
@@ -343,7 +344,7 @@ TEST_CASE("a log that begins while memory is on its way adds up", "[concurrent]"
 }
 
 TEST_CASE("an observer hears of each OutOfMemory before it is thrown, outside the lock") {
-  const auto allocator = simulated();
+  const auto allocator = logged();
   const auto log = std::make_shared<EventLog>(10);
   REQUIRE(allocator->set_recorder(log));
   allocator->set_limit(std::size_t{2} << 20);

@@ -7,10 +7,9 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/mib.h"
 
 namespace ebb::tests {
-
-inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 struct Faulty {
   memory::FaultInjectingSource* source;

@@ -15,10 +15,10 @@ using namespace memory;
 
 // A random program on one allocator, held against the model after every call. Checks are written as
 // `if (wrong) FAIL` because a million assertions would take longer than the allocations.
-class Program {
+class FiguresProgram {
  public:
-  Program(std::unique_ptr<MemorySource> source, Profile profile, std::uint64_t seed,
-          bool writes = false)
+  FiguresProgram(std::unique_ptr<MemorySource> source, Profile profile, std::uint64_t seed,
+                 bool writes = false)
       : allocator_(std::move(source), std::move(profile)), random_(seed), writes_(writes) {}
 
   void step() {
@@ -155,7 +155,7 @@ std::unique_ptr<MemorySource> simulated() {
 TEST_CASE("a million random calls leave exactly the figures of a plain model") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  Program program(simulated(), grows ? Profile{} : in_segments(), 1);
+  FiguresProgram program(simulated(), grows ? Profile{} : in_segments(), 1);
   for (int i = 0; i < 500'000; ++i) program.step();
   program.finish();
 }
@@ -163,8 +163,8 @@ TEST_CASE("a million random calls leave exactly the figures of a plain model") {
 TEST_CASE("what is written into a block of host memory stays until it is freed") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  Program program(std::make_unique<HostSource>(kCapacity), grows ? Profile{} : in_segments(), 2,
-                  true);
+  FiguresProgram program(std::make_unique<HostSource>(kCapacity), grows ? Profile{} : in_segments(),
+                         2, true);
   for (int i = 0; i < 10'000; ++i) program.step();
   program.finish();
 }
@@ -173,8 +173,8 @@ TEST_CASE("a device and its simulated twin hold the same figures after every cal
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
   const Profile profile = grows ? Profile{} : in_segments();
-  Program host(std::make_unique<HostSource>(kCapacity), profile, 3);
-  Program twin(simulated(), profile, 3);
+  FiguresProgram host(std::make_unique<HostSource>(kCapacity), profile, 3);
+  FiguresProgram twin(simulated(), profile, 3);
   for (int i = 0; i < 10'000; ++i) {
     host.step();
     twin.step();

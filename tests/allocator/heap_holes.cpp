@@ -17,9 +17,9 @@ using memory::detail::BlockNode;
 using memory::detail::Heap;
 using State = BlockNode::State;
 
-constexpr std::size_t kPage = 4096, kUnit = 512, kSmall = 16 << 10, kRange = 512 << 10;
+constexpr std::size_t kPage = 4096, kUnit = 512, kSmallest = 16 << 10, kRange = 512 << 10;
 
-const memory::Profile kProfile{.small_request = kSmall, .growth_step = 8 * kPage};
+const memory::Profile kGrowing{.small_request = kSmallest, .growth_step = 8 * kPage};
 
 enum class Kind : unsigned char { hole, free, moving, live };
 
@@ -64,7 +64,7 @@ std::optional<Found> best_row(const Heap& heap, const Picture& picture, std::siz
   using Order = std::tuple<std::size_t, std::uint64_t, std::size_t>;  // bytes, age, hole's offset
   std::optional<std::pair<Order, Found>> smallest, largest;
   for (const auto& [age, units] : picture) {
-    if (heap.segments().at(age).small != (bytes <= kSmall)) continue;
+    if (heap.segments().at(age).small != (bytes <= kSmallest)) continue;
     for (std::size_t hole = 0; hole < units.size(); ++hole) {
       if (units[hole] != Kind::hole || (hole > 0 && units[hole - 1] == Kind::hole)) continue;
       std::size_t begin = hole, end = hole;
@@ -86,9 +86,9 @@ std::optional<Found> best_row(const Heap& heap, const Picture& picture, std::siz
   return largest->second.bytes < smallest->second.bytes ? largest->second : smallest->second;
 }
 
-class Program {
+class FragmentingProgram {
  public:
-  explicit Program(std::uint64_t seed) : random_(seed) {}
+  explicit FragmentingProgram(std::uint64_t seed) : random_(seed) {}
 
   void step() {
     const std::size_t kind = random_.below(20);
@@ -118,7 +118,7 @@ class Program {
 
  private:
   std::size_t bytes() {
-    return kUnit * (1 + random_.below((random_.one_in(3) ? 64 * kPage : kSmall) / kUnit));
+    return kUnit * (1 + random_.below((random_.one_in(3) ? 64 * kPage : kSmallest) / kUnit));
   }
 
   void give(std::size_t which) {
@@ -225,7 +225,7 @@ class Program {
         heap_.drop(at);
         return;
       }
-    if (heap_.segments().size() < 6) adopt(random_.one_in(2) ? kUnit : 2 * kSmall);
+    if (heap_.segments().size() < 6) adopt(random_.one_in(2) ? kUnit : 2 * kSmallest);
   }
 
   void check_free() {
@@ -252,14 +252,14 @@ class Program {
   }
 
   Random random_;
-  Heap heap_{kProfile};
+  Heap heap_{kGrowing};
   std::vector<BlockNode*> live_;
   std::uintptr_t next_base_ = std::uintptr_t{1} << 40;
 };
 
 TEST_CASE("rows, pages and holes of a heap are those of a plain model") {
   for (std::uint64_t seed = 20; seed < 26; ++seed) {
-    Program program(seed);
+    FragmentingProgram program(seed);
     for (int i = 0; i < 1'000; ++i) program.step();
     program.finish();
   }
@@ -269,14 +269,14 @@ TEST_CASE(
     "pages are claimed of the largest stretch, whatever the order in which others were freed") {
   std::vector<std::size_t> order = {0, 1, 2, 3};
   do {
-    Heap heap(kProfile);
+    Heap heap(kGrowing);
     heap.adopt(reinterpret_cast<std::byte*>(std::uintptr_t{1} << 30), 16 * kRange, kRange);
     std::vector<BlockNode*> nodes;
     for (std::size_t i = 0; i < 4; ++i) {
       nodes.push_back(heap.take(kRange + i * kPage));
-      heap.take(2 * kSmall);
+      heap.take(2 * kSmallest);
     }
-    BlockNode* const rest = heap.take(16 * kRange - 4 * kRange - 6 * kPage - 8 * kSmall);
+    BlockNode* const rest = heap.take(16 * kRange - 4 * kRange - 6 * kPage - 8 * kSmallest);
     REQUIRE(rest);
     const std::byte *const begin = nodes[3]->data(), *const end = nodes[3]->end();
     for (const std::size_t i : order) heap.give(nodes[i]);
@@ -288,10 +288,10 @@ TEST_CASE(
 }
 
 TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
-  Heap heap(kProfile);
+  Heap heap(kGrowing);
   for (const std::uintptr_t base : {1 << 20, 2 << 20, 3 << 20})
-    heap.adopt(reinterpret_cast<std::byte*>(base), kRange, kSmall);
-  BlockNode* live = heap.take(kSmall);  // of the first: all fit alike
+    heap.adopt(reinterpret_cast<std::byte*>(base), kRange, kSmallest);
+  BlockNode* live = heap.take(kSmallest);  // of the first: all fit alike
   std::size_t nodes = 100;
   Heap::Walk walk(heap), at_end(heap);
   while (at_end.next(nodes)) {
@@ -305,7 +305,7 @@ TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
   heap.drop(std::next(heap.segments().begin()));
   heap.give(live);
   heap.drop(heap.segments().begin());  // where the first walk stands
-  live = heap.take(kSmall);
+  live = heap.take(kSmallest);
   nodes = 100;
   CHECK(walk.next(nodes) == live);
   CHECK(other.next(nodes) == live);
@@ -316,7 +316,7 @@ TEST_CASE("a walk goes on behind a segment that is dropped where it stands") {
 TEST_CASE("a walk meets every block that lives all the while exactly once, whatever else happens") {
   std::size_t all_stayed = 0;
   for (std::uint64_t seed = 30; seed < 100; ++seed) {
-    Program program(seed);
+    FragmentingProgram program(seed);
     for (int i = 0; i < 400; ++i) program.step();
     std::set<const BlockNode*> stayed(program.live().begin(), program.live().end());
     program.gone.clear();

@@ -15,6 +15,7 @@
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/host_source.h"
 #include "ebb/tests/allocator/heap_fault.h"
+#include "ebb/tests/allocator/mib.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 
@@ -22,8 +23,6 @@ namespace ebb::tests {
 namespace {
 
 using namespace memory;
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 std::string text(std::size_t bytes) { return std::to_string(bytes) + "\n"; }
 

@@ -16,7 +16,7 @@ namespace {
 
 using namespace memory;
 
-std::unique_ptr<CachingAllocator> simulated() {
+std::unique_ptr<CachingAllocator> simulated_allocator() {
   return std::make_unique<CachingAllocator>(
       std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
 }
@@ -27,7 +27,7 @@ TEST_CASE("scopes that open, are read and close in any order each see exactly th
     std::size_t bytes;
     ByCategory split;
   };
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   std::vector<Open> open;
   std::vector<Block*> live;
   ByCategory now{};
@@ -71,7 +71,7 @@ TEST_CASE("scopes that open, are read and close in any order each see exactly th
 }
 
 TEST_CASE("a scope on a pool sees that pool alone, and one on the device sees both") {
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   const auto pool = allocator->make_pool("session");
   Block* before = pool->allocate({.bytes = 512});
   PeakScope of_pool(*pool), of_device(*allocator);
@@ -85,7 +85,7 @@ TEST_CASE("a scope on a pool sees that pool alone, and one on the device sees bo
 }
 
 TEST_CASE("a scope that outlives what it measures keeps its last reading") {
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   auto pool = allocator->make_pool("session");
   auto scope = std::make_unique<PeakScope>(*pool);
   pool->allocate({.bytes = 2048});
@@ -95,7 +95,7 @@ TEST_CASE("a scope that outlives what it measures keeps its last reading") {
 }
 
 TEST_CASE("an arena's categories are those of its split, for scopes on its pool and its device") {
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   const auto pool = allocator->make_pool("session");
   ByCategory split{};
   split[static_cast<std::size_t>(Category::activation)] = 4096;
@@ -122,7 +122,7 @@ TEST_CASE("an arena's categories are those of its split, for scopes on its pool 
 }
 
 TEST_CASE("a scope sees what sessions hold beside it, and each session its own alone") {
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   const auto one = allocator->make_pool("one"), other = allocator->make_pool("other");
   const PeakScope of_one(*one), of_other(*other), of_both(*allocator);
   Block* first = one->allocate({.bytes = 1024});
@@ -140,7 +140,7 @@ TEST_CASE("a scope sees what sessions hold beside it, and each session its own a
 
 TEST_CASE("scopes open and close in many threads while others allocate", "[concurrent]") {
   constexpr std::size_t kThreads = 4, kHeld = 1 << 20;
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   Block* held = allocator->allocate({.bytes = kHeld, .category = Category::parameter});
   std::atomic<int> wrong = 0;
   const PeakScope all(*allocator);
@@ -175,7 +175,7 @@ TEST_CASE("scopes open and close in many threads while others allocate", "[concu
 }
 
 TEST_CASE("a scope is read while another thread ends what it measures", "[concurrent]") {
-  const auto allocator = simulated();
+  const auto allocator = simulated_allocator();
   for (int round = 0; round < 200; ++round) {
     auto pool = allocator->make_pool("session");
     pool->allocate({.bytes = 2048});

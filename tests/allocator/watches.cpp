@@ -10,6 +10,7 @@
 
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/mib.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -17,8 +18,6 @@ namespace ebb::tests {
 namespace {
 
 using namespace memory;
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 struct Watched {
   CachingAllocator allocator{std::make_unique<SimulatedSource>(1024 * kMiB, 4096), Profile{}};

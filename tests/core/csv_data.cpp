@@ -11,6 +11,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -18,10 +19,6 @@ namespace {
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
 using Names = std::vector<std::string>;
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
-}
 
 }  // namespace
 

@@ -16,7 +16,7 @@ using namespace ebb;
 using Order = std::vector<std::int32_t>;
 
 // Sample i has inputs {i, i + 0.5} and target i.
-DataSet counting(std::int64_t count) {
+DataSet numbered(std::int64_t count) {
   std::vector<float> inputs;
   Order targets(static_cast<std::size_t>(count));
   std::iota(targets.begin(), targets.end(), 0);
@@ -59,8 +59,8 @@ memory::Stats stats(const Device& device) { return device.runtime().allocator().
 TEST_CASE("a pass covers each sample exactly once, in order unless shuffled") {
   for (const std::int64_t count : {1, 5, 12, 100})
     for (const std::int64_t batch : {1, 4, 12, 1000}) {
-      DataLoader plain(counting(count), {.batch = batch});
-      DataLoader shuffled(counting(count), {.batch = batch, .shuffle = Seed{9}});
+      DataLoader plain(numbered(count), {.batch = batch});
+      DataLoader shuffled(numbered(count), {.batch = batch, .shuffle = Seed{9}});
       CHECK(plain.size() == (count + batch - 1) / batch);
       for (int i = 0; i < 3; ++i) {
         CHECK(pass(plain) == in_order(count));
@@ -72,7 +72,7 @@ TEST_CASE("a pass covers each sample exactly once, in order unless shuffled") {
 TEST_CASE("the last batch has the samples that are left, or is left out") {
   const auto sizes = [](bool drop_last, std::int64_t batch) {
     std::vector<std::int64_t> result;
-    DataLoader loader(counting(10), {.batch = batch, .drop_last = drop_last});
+    DataLoader loader(numbered(10), {.batch = batch, .drop_last = drop_last});
     for (auto [x, y] : loader) {
       CHECK(x.shape() == Shape{y.shape()[0], 2});
       result.push_back(y.shape()[0]);
@@ -87,9 +87,9 @@ TEST_CASE("the last batch has the samples that are left, or is left out") {
 }
 
 TEST_CASE("every pass is a new shuffle, and the same seed repeats them all") {
-  DataLoader a(counting(100), {.batch = 7, .shuffle = Seed{1}});
-  DataLoader b(counting(100), {.batch = 10, .shuffle = Seed{1}});
-  DataLoader other(counting(100), {.batch = 7, .shuffle = Seed{2}});
+  DataLoader a(numbered(100), {.batch = 7, .shuffle = Seed{1}});
+  DataLoader b(numbered(100), {.batch = 10, .shuffle = Seed{1}});
+  DataLoader other(numbered(100), {.batch = 7, .shuffle = Seed{2}});
   const Order first = pass(a), second = pass(a);
   CHECK(first != in_order(100));
   CHECK(first != second);
@@ -99,15 +99,15 @@ TEST_CASE("every pass is a new shuffle, and the same seed repeats them all") {
 }
 
 TEST_CASE("a shuffle puts each sample first about equally often") {
-  DataLoader loader(counting(5), {.batch = 5, .shuffle = Seed{3}});
+  DataLoader loader(numbered(5), {.batch = 5, .shuffle = Seed{3}});
   std::vector<int> times(5);
   for (int i = 0; i < 5000; ++i) ++times[static_cast<std::size_t>(pass(loader).front())];
   for (const int n : times) CHECK(std::abs(n - 1000) < 150);  // five deviations
 }
 
 TEST_CASE("passes that overlap do not disturb each other") {
-  DataLoader loader(counting(20), {.batch = 3, .shuffle = Seed{4}});
-  DataLoader same(counting(20), {.batch = 3, .shuffle = Seed{4}});
+  DataLoader loader(numbered(20), {.batch = 3, .shuffle = Seed{4}});
+  DataLoader same(numbered(20), {.batch = 3, .shuffle = Seed{4}});
   const Order first = pass(same), second = pass(same);
   Order outer;
   bool once = true;
@@ -122,7 +122,7 @@ TEST_CASE("passes that overlap do not disturb each other") {
 TEST_CASE("a loader takes its memory when it is made, no more in any pass, and gives it back") {
   const Device device = Device::simulated("cpu", std::size_t{1} << 30);
   {
-    DataLoader loader(counting(1000), {.batch = 300, .shuffle = Seed{1}, .device = device});
+    DataLoader loader(numbered(1000), {.batch = 300, .shuffle = Seed{1}, .device = device});
     const memory::Stats made = stats(device);
     CHECK(made.requested.current == 2 * (300 * 2 * 4 + 300 * 4));  // one is made ahead
     CHECK(made.by_category[static_cast<std::size_t>(memory::Category::input)].current ==
@@ -135,7 +135,7 @@ TEST_CASE("a loader takes its memory when it is made, no more in any pass, and g
 }
 
 TEST_CASE("a loader allocates on a device's twin what it allocates on the device") {
-  const DataSet data = counting(10);
+  const DataSet data = numbered(10);
   const auto requested = [&](const Device& device) {
     const memory::Stats before = stats(device);
     std::vector<Tensor> held;
@@ -152,14 +152,14 @@ TEST_CASE("a loader allocates on a device's twin what it allocates on the device
 }
 
 TEST_CASE("batches on a simulated device have shapes but no values") {
-  DataLoader loader(counting(3), {.batch = 2, .device = Device::cpu().twin()});
+  DataLoader loader(numbered(3), {.batch = 2, .device = Device::cpu().twin()});
   Batch batch = *loader.begin();
   CHECK(batch.input.shape() == Shape{2, 2});
   CHECK_ERROR(batch.input.to_vector<float>(), SimulatedRead, "simulated");
 }
 
 TEST_CASE("a batch that is still held stays as it is, and so does a view of it") {
-  DataLoader loader(counting(9), {.batch = 4});
+  DataLoader loader(numbered(9), {.batch = 4});
   std::vector<Batch> held;
   for (auto batch : loader) held.push_back(batch);
   CHECK(held[0].target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
@@ -179,7 +179,7 @@ TEST_CASE("a batch that is still held stays as it is, and so does a view of it")
 
 TEST_CASE("a batch that nobody holds gives its memory to the next, at a new version") {
   for (const std::int64_t ahead : {0, 1, 2}) {
-    DataLoader loader(counting(12), {.batch = 3, .ahead = ahead});
+    DataLoader loader(numbered(12), {.batch = 3, .ahead = ahead});
     auto position = loader.begin();
     const void* memory = detail::data((*position).input);
     const std::uint32_t version = (*position).input.impl()->storage->version();
@@ -194,7 +194,7 @@ TEST_CASE("a batch that nobody holds gives its memory to the next, at a new vers
 }
 
 TEST_CASE("of a batch whose targets alone are held the inputs give their memory to the next") {
-  DataLoader loader(counting(8), {.batch = 4, .ahead = 0});
+  DataLoader loader(numbered(8), {.batch = 4, .ahead = 0});
   auto position = loader.begin();
   const void* const inputs = detail::data((*position).input);
   const Tensor held = (*position).target;
@@ -206,7 +206,7 @@ TEST_CASE("of a batch whose targets alone are held the inputs give their memory 
 }
 
 TEST_CASE("an iterator gives the same batch however often it is asked, after its loader too") {
-  auto position = DataLoader(counting(8), {.batch = 4}).begin();
+  auto position = DataLoader(numbered(8), {.batch = 4}).begin();
   const Batch a = *position, b = *position;
   CHECK(detail::data(a.input) == detail::data(b.input));
   CHECK(a.target.to_vector<std::int32_t>() == Order{0, 1, 2, 3});
@@ -218,7 +218,7 @@ TEST_CASE("an iterator gives the same batch however often it is asked, after its
 
 TEST_CASE("past the end of a pass there is no batch, and the loader's position stays in the pass") {
   for (const std::int64_t ahead : {0, 1}) {
-    DataLoader loader(counting(8), {.batch = 4, .ahead = ahead});
+    DataLoader loader(numbered(8), {.batch = 4, .ahead = ahead});
     auto position = loader.begin();
     for (int i = 0; i < 2; ++i, ++position) static_cast<void>(*position);
     for (int i = 0; i < 2; ++i, ++position)
@@ -231,10 +231,10 @@ TEST_CASE("past the end of a pass there is no batch, and the loader's position s
 TEST_CASE(
     "a loader refuses a batch below 1, less than nothing ahead and an empty data set, and says "
     "where") {
-  CHECK_ERROR(DataLoader(counting(3), {.batch = 0}), Error, "batch must be at least 1, not 0");
-  CHECK_ERROR(DataLoader(counting(3), {.batch = -1}), Error, "data_loader.cpp:");
-  CHECK_ERROR(DataLoader(counting(3), {.ahead = -1}), Error, "ahead must be at least 0, not -1");
-  CHECK_ERROR(DataLoader(counting(0)), Error, "the data set is empty");
+  CHECK_ERROR(DataLoader(numbered(3), {.batch = 0}), Error, "batch must be at least 1, not 0");
+  CHECK_ERROR(DataLoader(numbered(3), {.batch = -1}), Error, "data_loader.cpp:");
+  CHECK_ERROR(DataLoader(numbered(3), {.ahead = -1}), Error, "ahead must be at least 0, not -1");
+  CHECK_ERROR(DataLoader(numbered(0)), Error, "the data set is empty");
 }
 
 TEST_CASE(
@@ -242,7 +242,7 @@ TEST_CASE(
     "was") {
   const Device device = Device::simulated("cpu", std::size_t{1} << 30);
   memory::CachingAllocator& allocator = device.runtime().allocator();
-  const DataSet data = counting(1 << 19);  // 4 MiB of inputs, 2 MiB of targets
+  const DataSet data = numbered(1 << 19);  // 4 MiB of inputs, 2 MiB of targets
   const DataLoaderOptions options = {.batch = 1 << 18, .device = device, .ahead = 0};
   allocator.set_limit(std::size_t{2} << 20);
   CHECK_ERROR(DataLoader(data, options), OutOfMemory, "data_loader.cpp");
@@ -268,16 +268,16 @@ TEST_CASE("a loader goes on where another one was, wherever that is") {
       for (const std::int64_t ahead : {0, 1, 3}) {
         DataLoaderOptions options = {.batch = 3, .drop_last = drop_last, .ahead = ahead};
         if (shuffled) options.shuffle = Seed{4};
-        DataLoader straight(counting(11), options);
+        DataLoader straight(numbered(11), options);
         std::vector<Order> expected;
         for (int i = 0; i < 5; ++i)
           for (auto [x, y] : straight) expected.push_back(y.to_vector<std::int32_t>());
         for (std::size_t given = 0; given <= 9; ++given) {
-          DataLoader first(counting(11), options);
+          DataLoader first(numbered(11), options);
           for (std::size_t left = given; left > 0;)
             for (auto [x, y] : first)
               if (--left == 0) break;
-          DataLoader second(counting(11), options);
+          DataLoader second(numbered(11), options);
           second.check(first.position(), "a file");
           second.resume(first.position());
           CHECK(second.position() == first.position());
@@ -302,11 +302,11 @@ TEST_CASE(
     }
     return order;
   };
-  DataLoader straight(counting(12), options);
+  DataLoader straight(numbered(12), options);
   const Order first = epoch(straight), second = epoch(straight);
-  DataLoader left(counting(12), options);
+  DataLoader left(numbered(12), options);
   CHECK(epoch(left) == first);
-  DataLoader goes_on(counting(12), options), begins(counting(12), options);
+  DataLoader goes_on(numbered(12), options), begins(numbered(12), options);
   goes_on.resume(left.position());
   Order both = first;
   for (const std::int32_t target : epoch(goes_on)) both.push_back(target);
@@ -317,7 +317,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
-  DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
+  DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
   const auto where = [&] {
     return std::pair(loader.position().at("pass"), loader.position().at("position"));
   };
@@ -350,7 +350,7 @@ TEST_CASE("a loader's position is what follows the batches given out in its last
 
 TEST_CASE("an iterator's copy that is behind the others does not take its loader's position back") {
   for (const std::int64_t ahead : {0, 1, 3}) {
-    DataLoader loader(counting(12), {.batch = 2, .shuffle = Seed{1}, .ahead = ahead});
+    DataLoader loader(numbered(12), {.batch = 2, .shuffle = Seed{1}, .ahead = ahead});
     auto first = loader.begin();
     auto behind = first;
     std::vector<Order> batches;
@@ -368,8 +368,8 @@ TEST_CASE("an iterator's copy that is behind the others does not take its loader
 }
 
 TEST_CASE("a position brings the seed of its shuffle along") {
-  DataLoader first(counting(50), {.batch = 7, .shuffle = Seed{1}});
-  DataLoader second(counting(50), {.batch = 7, .shuffle = Seed{2}});
+  DataLoader first(numbered(50), {.batch = 7, .shuffle = Seed{1}});
+  DataLoader second(numbered(50), {.batch = 7, .shuffle = Seed{2}});
   pass(first);
   second.resume(first.position());
   CHECK(pass(second) == pass(first));
@@ -378,9 +378,9 @@ TEST_CASE("a position brings the seed of its shuffle along") {
 
 TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   const DataLoaderOptions options{.batch = 4, .shuffle = Seed{1}};
-  const Resumable::Position position = DataLoader(counting(10), options).position();
+  const Resumable::Position position = DataLoader(numbered(10), options).position();
   const auto check = [&](std::int64_t samples, const DataLoaderOptions& of) {
-    DataLoader(counting(samples), of).check(position, "file");
+    DataLoader(numbered(samples), of).check(position, "file");
   };
   check(10, {.batch = 4, .shuffle = Seed{2}});
   CHECK_ERROR(check(10, {.batch = 4, .shuffle = Seed{1}, .drop_last = true}), FileError,
@@ -392,7 +392,7 @@ TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   const tests::TemporaryFolder folder;
   const Parameters params(Device::cpu());
   params.declare("w", {}, initializers::zeros());
-  DataLoader saved(counting(10), options), other(counting(11), options);
+  DataLoader saved(numbered(10), options), other(numbered(11), options);
   params.save(folder.path("with"), saved);
   params.save(folder.path("without"));
   const auto line = [](int number) {
@@ -403,7 +403,7 @@ TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
 }
 
 TEST_CASE("a position that is damaged is refused and says so") {
-  DataLoader loader(counting(9), {.batch = 3, .shuffle = Seed{1}});
+  DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
   const Resumable::Position good = loader.position();
   loader.check(good, "file");
   const auto refuses = [&](const char* name, const char* text, const char* why) {

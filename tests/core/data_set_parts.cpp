@@ -12,16 +12,13 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
 
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
-}
 
 // Sample i: {i, 10 i}, i, i / 2 as f64.
 DataSet three(std::int32_t count) {

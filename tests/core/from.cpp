@@ -7,13 +7,10 @@
 #include "ebb/core/base/half.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
-}
 
 template <class T>
 void check_stored(DType dtype) {

@@ -14,18 +14,17 @@
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/kib.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
+using ebb::tests::kib;
 using namespace ebb::literals;
 
 namespace {
 
 // f32, so many KiB.
-Tensor kib(std::int64_t size, const Device& device) {
-  return Tensor::zeros({size * 256}, DType::f32, device);
-}
 
 std::size_t allocated(const Device& device) { return memory::stats(device).allocated.current; }
 

@@ -8,16 +8,14 @@
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/kib.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
+using ebb::tests::kib;
 using namespace ebb::literals;
 
 namespace {
-
-Tensor kib(std::int64_t size, const Device& device) {
-  return Tensor::zeros({size * 256}, DType::f32, device);
-}
 
 // Holds 8 KiB; steps with 4 and 16 KiB on top, 64 KiB between them that belong to no step.
 void program(const Device& here, memory::Marks& mark) {

@@ -9,10 +9,12 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/kib.h"
 #include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
+using ebb::tests::kib;
 using namespace ebb::literals;
 
 namespace {
@@ -21,10 +23,6 @@ namespace {
 std::vector<Device> devices() {
   return {*tests::OwnDeferred().device, Device::simulated("cpu", 1_GiB),
           tests::OwnDeferred().device->twin()};
-}
-
-Tensor kib(std::int64_t size, const Device& device) {
-  return Tensor::zeros({size * 256}, DType::f32, device);
 }
 
 std::size_t reserved(const Device& device) { return memory::stats(device).reserved.current; }

@@ -15,15 +15,9 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
-namespace {
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
-}
-
-}  // namespace
 
 TEST_CASE("accuracy counts the rows whose label is among the highest scores") {
   const Tensor scores =

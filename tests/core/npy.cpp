@@ -13,6 +13,7 @@
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/source_folder.h"
 
 namespace ebb::tests {
@@ -35,10 +36,6 @@ std::string with_header(const std::string& header, std::size_t value_bytes) {
   const auto length = static_cast<char>(header.size());
   return "\x93NUMPY\x01" + std::string(1, '\0') + length + std::string(1, '\0') + header +
          std::string(value_bytes, 'v');
-}
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
 }
 
 Tensor random_tensor(std::mt19937& random) {

@@ -13,20 +13,15 @@
 #include "ebb/core/random/random.h"
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/names.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
 namespace {
 
 using Names = std::vector<std::string>;
-const Initializer kUniform = initializers::uniform(-1, 1);
-
-Names names(const std::vector<Parameters::Entry>& entries) {
-  Names names;
-  for (const Parameters::Entry& entry : entries) names.push_back(entry.name);
-  return names;
-}
 
 Names names_in(const std::string& file) {
   const safetensors::File opened(file);

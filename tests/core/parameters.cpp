@@ -13,23 +13,17 @@
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/core/names.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
 namespace {
 
-const Initializer kUniform = initializers::uniform(-1, 1);
-
 memory::Stats stats() { return memory::stats(Device::cpu()); }
 std::size_t bytes_of(memory::Category category) {
   return stats().by_category[static_cast<std::size_t>(category)].current;
-}
-
-std::vector<std::string> names(const std::vector<Parameters::Entry>& entries) {
-  std::vector<std::string> names;
-  for (const Parameters::Entry& entry : entries) names.push_back(entry.name);
-  return names;
 }
 
 SlotRequest slot(std::string name, Shape shape = {}, DType dtype = DType::f32) {

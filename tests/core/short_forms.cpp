@@ -1,15 +1,12 @@
 // Short forms of what is longer to write.
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
 
 using Floats = std::vector<float>;
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
-}
 
 }  // namespace
 

@@ -6,11 +6,10 @@
 #include "ebb/graph/graph.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cpu_time.h"
+#include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
 namespace {
-
-const Initializer kUniform = initializers::uniform(-1, 1);
 
 Parameters declare(const Parameters& p) {
   for (const char* name : {"a.w", "ab.w", "w", "a.b"}) p.declare(name, {2}, kUniform);

@@ -25,11 +25,11 @@ using ebb::tests::Bytes;
 namespace {
 
 constexpr std::int64_t kSide = 64;
-constexpr std::size_t kMatrix = kSide * kSide * 4, kRow = 512;  // a row takes a block
+constexpr std::size_t kMatrix = kSide * kSide * 4, kRowBytes = 512;  // a row takes a block
 
 // On a device, leaves and constants, and what has been kept.
-struct Inputs {
-  explicit Inputs(Device where) : device(std::move(where)) {}
+struct Given {
+  explicit Given(Device where) : device(std::move(where)) {}
   Tensor full(const Shape& shape, double value = 1, DType dtype = DType::f32) const {
     return Tensor::full(shape, value, dtype, device);
   }
@@ -48,80 +48,80 @@ struct Inputs {
 struct Case {
   const char* name;
   std::size_t bytes;  // with the result's
-  std::function<Tensor(const Inputs&)> apply;
+  std::function<Tensor(const Given&)> apply;
 };
 
 const Case kCases[] = {
     {"conv2d", kMatrix,
-     [](const Inputs& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
+     [](const Given& in) { return conv2d(in.images, in.kernels, in.channels, {.padding = 1}); }},
     {"conv_transpose2d", kMatrix,
-     [](const Inputs& in) {
+     [](const Given& in) {
        return conv_transpose2d(in.images, in.kernels, in.channels, {.padding = 1});
      }},
     // No indices, of which PyTorch has 8 bytes for each place.
-    {"max_pool2d", kMatrix / 4, [](const Inputs& in) { return max_pool2d(in.images); }},
-    {"avg_pool2d", kMatrix / 4, [](const Inputs& in) { return avg_pool2d(in.images); }},
+    {"max_pool2d", kMatrix / 4, [](const Given& in) { return max_pool2d(in.images); }},
+    {"avg_pool2d", kMatrix / 4, [](const Given& in) { return avg_pool2d(in.images); }},
     // A number for each query.
-    {"scaled_dot_product_attention", kMatrix + kRow,
-     [](const Inputs& in) {
+    {"scaled_dot_product_attention", kMatrix + kRowBytes,
+     [](const Given& in) {
        return scaled_dot_product_attention(in.x, in.x, in.x, {.mask = in.mask});
      }},
     // Mean and deviation.
-    {"layer_norm", kMatrix + 2 * kRow,
-     [](const Inputs& in) { return layer_norm(in.x, in.row, in.row); }},
-    {"rms_norm", kMatrix + kRow, [](const Inputs& in) { return rms_norm(in.x, in.row); }},
-    {"group_norm", kMatrix + 2 * kRow,
-     [](const Inputs& in) { return group_norm(in.images, 4, in.channels, in.channels); }},
-    {"batch_norm", kMatrix + 2 * kRow,
-     [](const Inputs& in) {
+    {"layer_norm", kMatrix + 2 * kRowBytes,
+     [](const Given& in) { return layer_norm(in.x, in.row, in.row); }},
+    {"rms_norm", kMatrix + kRowBytes, [](const Given& in) { return rms_norm(in.x, in.row); }},
+    {"group_norm", kMatrix + 2 * kRowBytes,
+     [](const Given& in) { return group_norm(in.images, 4, in.channels, in.channels); }},
+    {"batch_norm", kMatrix + 2 * kRowBytes,
+     [](const Given& in) {
        return batch_norm(in.images, in.channels, in.channels, in.running, in.running,
                          {.phase = Phase::training});
      }},
     {"batch_norm that is not trained", kMatrix,
-     [](const Inputs& in) {
+     [](const Given& in) {
        return batch_norm(in.images, in.channels, in.channels, in.running, in.running);
      }},
     // The scores themselves, where PyTorch has their log_softmax.
-    {"softmax_cross_entropy", kRow,
-     [](const Inputs& in) { return softmax_cross_entropy(in.x, in.labels); }},
+    {"softmax_cross_entropy", kRowBytes,
+     [](const Given& in) { return softmax_cross_entropy(in.x, in.labels); }},
     // The total of weights.
-    {"softmax_cross_entropy with weights", 2 * kRow,
-     [](const Inputs& in) {
+    {"softmax_cross_entropy with weights", 2 * kRowBytes,
+     [](const Given& in) {
        return softmax_cross_entropy(in.x, in.labels, {.weights = in.constant_row});
      }},
-    {"softmax_cross_entropy of probabilities", kRow,
-     [](const Inputs& in) { return softmax_cross_entropy(in.x, in.other); }},
-    {"binary_cross_entropy_with_logits", kRow,
-     [](const Inputs& in) { return binary_cross_entropy_with_logits(in.x, in.other); }},
+    {"softmax_cross_entropy of probabilities", kRowBytes,
+     [](const Given& in) { return softmax_cross_entropy(in.x, in.other); }},
+    {"binary_cross_entropy_with_logits", kRowBytes,
+     [](const Given& in) { return binary_cross_entropy_with_logits(in.x, in.other); }},
     // -x, which softplus has.
-    {"binary_cross_entropy_with_logits with weights of positives", kMatrix + 2 * kRow,
-     [](const Inputs& in) {
+    {"binary_cross_entropy_with_logits with weights of positives", kMatrix + 2 * kRowBytes,
+     [](const Given& in) {
        return binary_cross_entropy_with_logits(in.x, in.other,
                                                {.positive_weight = in.constant_row});
      }},
-    {"mae", kRow, [](const Inputs& in) { return mae(in.x, in.other); }},
-    {"huber", kRow, [](const Inputs& in) { return huber(in.x, in.other); }},
-    {"embedding", kMatrix, [](const Inputs& in) { return embedding(in.x, in.labels); }},
-    {"gather", kRow, [](const Inputs& in) { return gather(in.x, 1, in.columns); }},
-    {"where", kMatrix, [](const Inputs& in) { return where(in.mask, in.x, in.other); }},
-    {"masked_fill", kMatrix, [](const Inputs& in) { return masked_fill(in.x, in.mask, 0); }},
+    {"mae", kRowBytes, [](const Given& in) { return mae(in.x, in.other); }},
+    {"huber", kRowBytes, [](const Given& in) { return huber(in.x, in.other); }},
+    {"embedding", kMatrix, [](const Given& in) { return embedding(in.x, in.labels); }},
+    {"gather", kRowBytes, [](const Given& in) { return gather(in.x, 1, in.columns); }},
+    {"where", kMatrix, [](const Given& in) { return where(in.mask, in.x, in.other); }},
+    {"masked_fill", kMatrix, [](const Given& in) { return masked_fill(in.x, in.mask, 0); }},
     // Indices of 8 bytes.
-    {"sort", 3 * kMatrix, [](const Inputs& in) { return sort(in.x); }},
-    {"topk", 3 * kMatrix / 16, [](const Inputs& in) { return topk(in.x, 4).values; }},
-    {"cumsum", kMatrix, [](const Inputs& in) { return cumsum(in.x, 1); }},
-    {"cumprod", kMatrix, [](const Inputs& in) { return cumprod(in.x, 1); }},
-    {"max", kRow, [](const Inputs& in) { return max(in.x, 1); }},
-    {"variance", kRow, [](const Inputs& in) { return variance(in.x, 1); }},
-    {"logsumexp", kRow, [](const Inputs& in) { return logsumexp(in.x, 1); }},
-    {"norm", kRow, [](const Inputs& in) { return norm(in.x, {.axes = {1}}); }},
+    {"sort", 3 * kMatrix, [](const Given& in) { return sort(in.x); }},
+    {"topk", 3 * kMatrix / 16, [](const Given& in) { return topk(in.x, 4).values; }},
+    {"cumsum", kMatrix, [](const Given& in) { return cumsum(in.x, 1); }},
+    {"cumprod", kMatrix, [](const Given& in) { return cumprod(in.x, 1); }},
+    {"max", kRowBytes, [](const Given& in) { return max(in.x, 1); }},
+    {"variance", kRowBytes, [](const Given& in) { return variance(in.x, 1); }},
+    {"logsumexp", kRowBytes, [](const Given& in) { return logsumexp(in.x, 1); }},
+    {"norm", kRowBytes, [](const Given& in) { return norm(in.x, {.axes = {1}}); }},
     // Gates and cells of each step: PyTorch keeps 17 matrices.
     {"lstm with lengths", 6 * kMatrix,
-     [](const Inputs& in) {
+     [](const Given& in) {
        return lstm(in.sequences, {&in.weights, 1}, {.lengths = in.lengths}).sequence;
      }},
     // Which elements stay is drawn again.
-    {"dropout", kMatrix + kRow,
-     [](const Inputs& in) { return dropout(in.x, 0.5, Phase::training); }},
+    {"dropout", kMatrix + kRowBytes,
+     [](const Given& in) { return dropout(in.x, 0.5, Phase::training); }},
 };
 
 }  // namespace
@@ -130,7 +130,7 @@ TEST_CASE("operators keep for their gradients what their tables say", "[row7]") 
   for (const Device& device : {Device::cpu(), Device::cpu().twin()})
     for (const Case& each : kCases) {
       CAPTURE(device.name(), each.name);
-      const Inputs inputs(device);
+      const Given inputs(device);
       const Bytes bytes(device);
       const Tensor y = each.apply(inputs);
       CHECK(bytes.now() == each.bytes);

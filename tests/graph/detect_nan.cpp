@@ -15,15 +15,12 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-std::string line(int number) {
-  return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";
-}
 
 const Tensor& bad() {
   static const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, -1.f}});

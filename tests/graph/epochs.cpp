@@ -16,8 +16,8 @@
 namespace ebb::tests {
 namespace {
 
-constexpr std::int64_t kColumns = 2048;
-constexpr std::int64_t kBatch = 32;
+constexpr std::int64_t kWidth = 2048;
+constexpr std::int64_t kBatchSize = 32;
 
 struct Held {
   std::size_t allocated, reserved;
@@ -28,8 +28,9 @@ struct Held {
 std::vector<Held> epochs(const std::string& mode, const DataSet& data, const Device& device,
                          int count, std::int64_t ahead) {
   std::vector<Held> held;
-  const auto training = make_training(mode, kColumns, device);
-  DataLoader loader(data, {.batch = kBatch, .shuffle = Seed{1}, .device = device, .ahead = ahead});
+  const auto training = make_training(mode, kWidth, device);
+  DataLoader loader(data,
+                    {.batch = kBatchSize, .shuffle = Seed{1}, .device = device, .ahead = ahead});
   for (int epoch = 0; epoch < count; ++epoch)
     for (auto [x, y] : loader) {
       static_cast<void>(training->step({x, y}));
@@ -41,7 +42,7 @@ std::vector<Held> epochs(const std::string& mode, const DataSet& data, const Dev
 
 TEST_CASE("from the second step of each shape on a device holds the same, epoch after epoch",
           "[concurrent]") {
-  const DataSet data = samples(6 * kBatch + 5, kColumns);  // two shapes
+  const DataSet data = samples(6 * kBatchSize + 5, kWidth);  // two shapes
   constexpr std::size_t kSteps = 7;
   const OwnDeferred captures, in_place(1, false);
   for (const char* mode : kModes)
@@ -103,9 +104,9 @@ Step lstm_step(const std::string& mode, const Device& device) {
 }
 
 Step mlp_step(const std::string& mode, const Device& device) {
-  const std::shared_ptr<Training> training = make_training(mode, kColumns, device);
+  const std::shared_ptr<Training> training = make_training(mode, kWidth, device);
   return [=](std::int64_t length) {
-    training->step({Tensor::zeros({length, kColumns}, DType::f32, device),
+    training->step({Tensor::zeros({length, kWidth}, DType::f32, device),
                     Tensor::zeros({length}, DType::i32, device)});
   };
 }

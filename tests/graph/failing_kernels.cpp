@@ -38,8 +38,8 @@ Tensor at_risk(const Tensor& x, const Tensor& how) {
   return apply_one(op, {x, how}, {}, CallSite::here());
 }
 
-struct Program {
-  Program()
+struct AtRisk {
+  AtRisk()
       : how(graph.placeholder("how", DType::f32, {1})),
         w(parameters.declare("w", {2}, initializers::constant(1))),
         v(parameters.declare("v", {2}, initializers::constant(1))),
@@ -61,7 +61,7 @@ Tensor fail() { return Tensor::from({2.f}); }
 TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing else") {
   const tests::AtOnce at_once;
   const tests::TemporaryFolder folder;
-  const Program p;
+  const AtRisk p;
   Session other(p.graph);
   using Mend = std::function<void(Session&)>;
   const std::vector<Mend> mends = {
@@ -113,7 +113,7 @@ TEST_CASE("a run that fails before its first update changes nothing") {
 
 TEST_CASE("a run that fails draws the same numbers when it is repeated") {
   const tests::AtOnce at_once;
-  const Program p;
+  const AtRisk p;
   Session a(p.graph, {.seed = Seed{3}}), b(p.graph, {.seed = Seed{3}});
   CHECK_THROWS_AS(a.run(p.drawn, {{p.how, fail()}}), Error);
   const Floats first = a.run(p.drawn, {{p.how, ok()}}).to_vector<float>();
@@ -153,7 +153,7 @@ TEST_CASE(
                           .stateful = true,
                           .cpu = {run_half},
                           .cuda = tests::copied<run_half>};
-  const Program p;
+  const AtRisk p;
   const Tensor step = apply_one(half, {p.w, p.how}, {}, CallSite::here());
   Session session(p.graph);
   session.initialize(p.parameters);
@@ -165,7 +165,7 @@ TEST_CASE(
 
 TEST_CASE("what a failed run was updating is no value for a variable until it is set") {
   const tests::AtOnce at_once;
-  const Program p;
+  const AtRisk p;
   Graph other;
   const Tensor how = other.placeholder("how", DType::f32, {1});
   const Tensor captured = Tensor::from({1.f, 2.f});
@@ -182,7 +182,7 @@ TEST_CASE("what a failed run was updating is no value for a variable until it is
 
 TEST_CASE("a poisoned run that fails names the step that failed") {
   const tests::AtOnce at_once;
-  const Program p;
+  const AtRisk p;
   Runtime& runtime = Device::cpu().runtime();
   const bool before = runtime.poisons();
   runtime.set_poisons(true);

@@ -110,7 +110,7 @@ Program session_program(std::mt19937& random, bool preallocates) {
 }
 
 // Which are the same, whichever device the tests run on.
-std::vector<Device> devices() {
+std::vector<Device> all_devices() {
   if (!tests::on_host()) return {};
   return {*tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,
           *tests::OwnDeferred(3, true, false).device};
@@ -121,7 +121,7 @@ std::vector<Device> devices() {
 TEST_CASE("an eager program fits by prediction exactly when it runs, at every limit",
           "[row14][row16]") {
   std::mt19937 random(11);
-  for (const Device& device : devices())
+  for (const Device& device : all_devices())
     for (int i = 0; i < 2; ++i) {
       CAPTURE(device.name(), i);
       check_border(eager_program(random), device, random);
@@ -131,7 +131,7 @@ TEST_CASE("an eager program fits by prediction exactly when it runs, at every li
 TEST_CASE("a program of sessions fits by prediction exactly when it runs, at every limit",
           "[row14][row16]") {
   std::mt19937 random(12);
-  for (const Device& device : devices())
+  for (const Device& device : all_devices())
     for (int i = 0; i < 4; ++i) {
       CAPTURE(device.name(), i);
       const bool preallocates = i % 2 && device.runtime().profile().grows;
@@ -158,7 +158,7 @@ TEST_CASE("a prediction counts on past the capacity, with the peak of a device t
 
 TEST_CASE("a fraction is of as many bytes on the twin as on its device", "[row10][row14]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : all_devices()) {
     CAPTURE(device.name());
     const Tensor held = Tensor::zeros({64 << 18}, DType::f32, device);
     memory::set_limit(device, 200_MiB);
@@ -204,7 +204,7 @@ TEST_CASE("a session limited to a fraction is predicted to fit exactly when it r
     session.initialize(model.parameters);
     session.run(model.train, feeds(model, data));
   };
-  for (const Device& device : devices()) {
+  for (const Device& device : all_devices()) {
     CAPTURE(device.name());
     const Tensor held = Tensor::zeros({512 << 18}, DType::f32, device);
     const auto runs = [&] {
@@ -222,7 +222,7 @@ TEST_CASE("a session limited to a fraction is predicted to fit exactly when it r
 
 TEST_CASE("what an idle session's arena holds counts as room, and what a run uses does not",
           "[row14][row16]") {
-  for (const Device& device : devices()) {
+  for (const Device& device : all_devices()) {
     CAPTURE(device.name());
     const ClassifierGraph model;
     const ClassifierData data(20'000, device);

@@ -20,9 +20,9 @@ using ebb::tests::ClassifierGraph;
 
 namespace {
 
-constexpr std::int64_t kRows = 512;
+constexpr std::int64_t kManyRows = 512;
 
-std::vector<Device> devices() {
+std::vector<Device> limited_devices() {
   return {*tests::OwnDeferred().device, *tests::OwnDeferred(5, false).device,
           Device::simulated("cpu", 1_GiB)};
 }
@@ -44,10 +44,10 @@ Session trained(const ClassifierGraph& model, const ClassifierData& data, Sessio
 TEST_CASE("a session preallocates its limit, or nearly all that is left, and keeps it until closed",
           "[row9]") {
   const ClassifierGraph model;
-  for (const Device& device : devices())
+  for (const Device& device : limited_devices())
     for (const std::size_t limit : {16_MiB, 16_MiB + 5, 0_MiB}) {
       CAPTURE(device.name(), limit);
-      const ClassifierData data(kRows, device);
+      const ClassifierData data(kManyRows, device);
       const std::size_t before = reserved(device);
       SessionOptions options{.device = device, .growth = memory::Growth::preallocate};
       if (limit) options.memory_limit = limit;
@@ -70,10 +70,10 @@ TEST_CASE("a session preallocates its limit, or nearly all that is left, and kee
 TEST_CASE("a session has available what it holds and what the rest leaves, within its own limit",
           "[row9][row10]") {
   const ClassifierGraph model;
-  for (const Device& device : devices())
+  for (const Device& device : limited_devices())
     for (const memory::Growth growth : {memory::Growth::on_demand, memory::Growth::preallocate}) {
       CAPTURE(device.name(), growth == memory::Growth::preallocate);
-      const ClassifierData small(8, device), large(kRows, device);
+      const ClassifierData small(8, device), large(kManyRows, device);
       memory::set_limit(device, reserved(device) + 64_MiB);
       {
         Session session(model.graph, {.device = device, .growth = growth});
@@ -104,10 +104,10 @@ TEST_CASE("an arena that cannot grow where it is goes before a larger one comes"
   for (const bool captures : {true, false}) {
     const tests::OwnDeferred own(3, captures, false);
     const Device& device = *own.device;
-    const ClassifierData small(kRows / 2, device), large(kRows, device);
+    const ClassifierData small(kManyRows / 2, device), large(kManyRows, device);
     Session session = trained(model, small, {.device = device});
     session.run(model.train, feeds(model, large));
-    CHECK(session.stats().allocated.peak == model.plan(kRows, device).peak_bytes);
+    CHECK(session.stats().allocated.peak == model.plan(kManyRows, device).peak_bytes);
   }
 }
 
@@ -127,9 +127,9 @@ TEST_CASE("what a session has preallocated is its own: at any limit, and no othe
           "[row9][row11]") {
   EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
-    const ClassifierData data(kRows, device);
+    const ClassifierData data(kManyRows, device);
     Session session(
         model.graph,
         {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate});
@@ -155,9 +155,9 @@ TEST_CASE("what a session has preallocated is its own: at any limit, and no othe
 TEST_CASE("what a device has preallocated is there for its sessions before anything gives way",
           "[row9][row11]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
-    const ClassifierData data(kRows, device);
+    const ClassifierData data(kManyRows, device);
     memory::set_limit(device, 64_MiB);
     memory::set_growth(device, memory::Growth::preallocate);
     int calls = 0;
@@ -176,10 +176,10 @@ TEST_CASE("what a device has preallocated is there for its sessions before anyth
 TEST_CASE("the limits of a session and of its device both hold, as bytes and as fractions",
           "[row10]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
-    const ClassifierData data(kRows, device);
-    const std::size_t needs = model.plan(kRows, device).reserved_bytes;
+    const ClassifierData data(kManyRows, device);
+    const std::size_t needs = model.plan(kManyRows, device).reserved_bytes;
     const std::size_t others = reserved(device);
     const auto runs = [&](std::optional<memory::Limit> its, std::optional<memory::Limit> all) {
       memory::set_limit(device, all);
@@ -214,9 +214,9 @@ TEST_CASE("the limits of a session and of its device both hold, as bytes and as 
 TEST_CASE("a limit lowered takes the arenas of sessions that do not run, and the next run has them",
           "[row10][row11]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
-    const ClassifierData data(kRows, device);
+    const ClassifierData data(kManyRows, device);
     Session a = trained(model, data, {.device = device}),
             b = trained(model, data, {.device = device});
     auto step = a.prepare(model.train, {model.x, model.y});
@@ -249,7 +249,7 @@ TEST_CASE("a session at the limit takes the arena of one that does not run, in t
   const ClassifierGraph model;
   const tests::OwnDeferred own;
   const Device& device = *own.device;
-  const ClassifierData data(kRows, device);
+  const ClassifierData data(kManyRows, device);
   const auto losses = [&](bool limited) {
     memory::set_limit(device, std::nullopt);
     Session a = trained(model, data, {.device = device, .seed = Seed{1}});
@@ -257,7 +257,7 @@ TEST_CASE("a session at the limit takes the arena of one that does not run, in t
     b.initialize(model.parameters);
     auto step_a = a.prepare(model.train, {model.x, model.y});
     auto step_b = b.prepare(model.train, {model.x, model.y});
-    const memory::Plan plan = model.plan(kRows, device);
+    const memory::Plan plan = model.plan(kManyRows, device);
     const std::size_t page = device.runtime().profile().page_bytes;
     const std::size_t arena = (plan.arena_bytes + page - 1) / page * page;
     if (limited)  // all but one arena
@@ -280,7 +280,7 @@ TEST_CASE("a session at the limit takes the arena of one that does not run, in t
 TEST_CASE("eager work takes an idle arena at the limit: watches first, then arenas, then the cache",
           "[row11]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
     const ClassifierData data(16'384, device);
     Session session = trained(model, data, {.device = device});
@@ -317,7 +317,7 @@ TEST_CASE(
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 64});
   const Tensor y = square(x) + exp(x) * x;
-  for (const Device& device : devices())
+  for (const Device& device : limited_devices())
     for (const bool of_session : {false, true}) {
       CAPTURE(device.name(), of_session);
       const auto rows = [&](std::int64_t count) {
@@ -342,15 +342,15 @@ TEST_CASE("a refused larger batch leaves the arena that was there, however much 
           "[row11]") {
   const ClassifierGraph model;
   const Tensor average = mean(model.scores);
-  std::vector<Device> all = devices();
+  std::vector<Device> all = limited_devices();
   all.push_back(*tests::OwnDeferred(6, true, false).device);  // where none grows in place
   for (const Device& device : all) {
     CAPTURE(device.name());
-    const ClassifierData small(kRows, device);
+    const ClassifierData small(kManyRows, device);
     Session session = trained(model, small, {.device = device});
     const memory::Breakdown before = session.memory();
-    const Tensor larger[] = {Tensor::zeros({64 * kRows, 16}, DType::f32, device),
-                             Tensor::zeros({1200 * kRows, 16}, DType::f32, device)};
+    const Tensor larger[] = {Tensor::zeros({64 * kManyRows, 16}, DType::f32, device),
+                             Tensor::zeros({1200 * kManyRows, 16}, DType::f32, device)};
     for (const bool of_session : {true, false})
       for (const Tensor& x : larger) {
         CAPTURE(of_session, x.shape()[0]);

@@ -9,15 +9,9 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
-namespace {
-
-std::string line(int number) {
-  return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";
-}
-
-}  // namespace
 
 TEST_CASE("a run that cannot be names the placeholder, its line, and that of the run") {
   Graph graph;

@@ -50,7 +50,7 @@ void check_says(const std::string& text, std::initializer_list<const char*> part
   }
 }
 
-std::vector<Device> devices() {
+std::vector<Device> small_devices() {
   return {*tests::OwnDeferred().device, Device::simulated("cpu", 1_GiB)};
 }
 
@@ -71,7 +71,7 @@ std::int64_t hinted_rows(const std::string& text) {
 
 TEST_CASE("an operator at the device's limit names itself, its line, the holders and a limit",
           "[row12]") {
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     memory::set_limit(device, 48_MiB);
     const Tensor a = Tensor::zeros({4 << 20}, DType::f32, device), b = a + 1;
     std::vector<Tensor> many(40);
@@ -89,7 +89,7 @@ TEST_CASE("a run beyond its session's limit says which line, what it holds and w
           "[row12]") {
   EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     const ClassifierData small(8, device), large(40'000, device);
     Session session(model.graph, {.device = device, .memory_limit = 2_MiB});
     session.initialize(model.parameters);
@@ -106,7 +106,7 @@ TEST_CASE("with so many rows as the message says the run fits, and with more it 
           "[row12][row16]") {
   EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
-  for (const Device& device : devices())
+  for (const Device& device : small_devices())
     for (const bool of_session : {true, false})
       for (const bool is_warm : {true, false})
         for (const bool trains : {true, false}) {
@@ -147,7 +147,7 @@ TEST_CASE("rows are counted in the feeds of open length, and what is fetched tak
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 256});
   const Tensor scale = graph.placeholder("scale", DType::f32, {3, 256});
   const Tensor y = square(x) + sum(scale), total = sum(y);
-  for (const Device& device : devices())
+  for (const Device& device : small_devices())
     for (const bool fetches_rows : {true, false}) {
       CAPTURE(device.name(), fetches_rows);
       const Tensor factor = Tensor::full({3, 256}, 2, DType::f32, device);
@@ -183,7 +183,7 @@ TEST_CASE("where no number of rows is a way out, none is named", "[row12]") {
   const auto names_rows = [](const std::string& text) {
     return text.find("in each feed") != std::string::npos;
   };
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     const Tensor many = Tensor::zeros({4096, 256}, DType::f32, device);
     const Tensor more = Tensor::zeros({8192, 256}, DType::f32, device);
     Session session(graph, {.device = device, .memory_limit = 1_MiB});
@@ -203,7 +203,7 @@ TEST_CASE("where one row fits and no second, the message says with 1 row", "[row
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 1 << 18});
   const Tensor total = sum(square(x));
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     const Tensor rows = Tensor::zeros({4, 1 << 18}, DType::f32, device);
     Session session(graph, {.device = device, .memory_limit = 1_MiB + 64_KiB});
     check_says(message([&] {
@@ -302,7 +302,7 @@ TEST_CASE("nothing that a session has reserved ahead is promised to what it fetc
 TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[row12]") {
   EBB_SKIP_WITH_LARGE_PAGES();
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     const ClassifierData data(8, device);
     Session session(model.graph, {.device = device, .memory_limit = 6_KiB});
     session.initialize(model.parameters);
@@ -319,7 +319,7 @@ TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[
 
 TEST_CASE("an arena of which no batch fits is not cured by a smaller one", "[row12]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     const ClassifierData data(8, device);
     Session session(model.graph, {.device = device});
     session.initialize(model.parameters);
@@ -336,7 +336,7 @@ TEST_CASE("an arena of which no batch fits is not cured by a smaller one", "[row
 TEST_CASE("whoever is short of what sessions have preallocated is told to suspend them",
           "[row12][row9]") {
   const ClassifierGraph model;
-  for (const Device& device : devices()) {
+  for (const Device& device : small_devices()) {
     Session session(
         model.graph,
         {.device = device, .memory_limit = 32_MiB, .growth = memory::Growth::preallocate});

@@ -13,8 +13,8 @@ namespace {
 using Values = std::vector<float>;
 
 // Two parameters and a slot of each, in a graph.
-struct Model {
-  Model() {
+struct RestoredModel {
+  RestoredModel() {
     const SlotRequest requests[] = {{"a/m", {DType::f32, {3}}}, {"b/m", {DType::f32, {2}}}};
     slots = parameters.find_or_make_slots(requests, {});
   }
@@ -27,7 +27,7 @@ struct Model {
   Tensors slots;
 };
 
-Session trained(const Model& model) {
+Session trained(const RestoredModel& model) {
   Session session(model.graph);
   session.initialize();
   float next = 10;
@@ -36,7 +36,7 @@ Session trained(const Model& model) {
   return session;
 }
 
-std::vector<Values> values_of(Session& session, const Model& model) {
+std::vector<Values> values_of(Session& session, const RestoredModel& model) {
   std::vector<Values> values;
   for (const Tensor& variable : model.variables())
     values.push_back(session.value(variable).to_vector<float>());
@@ -59,7 +59,7 @@ const Spec kA{DType::f32, {3}}, kB{DType::f32, {2}};
 
 TEST_CASE("restore takes what the file has and zeroes the slots that it lacks") {
   const TemporaryFolder folder;
-  const Model model;
+  const RestoredModel model;
   Session session = trained(model);
   session.restore(write(folder, {{"a", kA}, {"b", kB}, {"b/m", kB}, {"unknown", kA}}));
   CHECK(values_of(session, model) == std::vector<Values>{{7, 7, 7}, {7, 7}, {0, 0, 0}, {7, 7}});
@@ -70,7 +70,7 @@ TEST_CASE("restore takes what the file has and zeroes the slots that it lacks") 
 
 TEST_CASE("restore refuses a file without a parameter or with another shape, and changes nothing") {
   const TemporaryFolder folder;
-  const Model model;
+  const RestoredModel model;
   Session session = trained(model);
   const std::vector<Values> before = values_of(session, model);
   const auto refuses = [&](const std::vector<std::pair<std::string, Spec>>& all, const char* why) {
@@ -88,7 +88,7 @@ TEST_CASE("restore refuses a file without a parameter or with another shape, and
 
 TEST_CASE("restore changes nothing, whichever read of the file fails") {
   const TemporaryFolder folder;
-  const Model model;
+  const RestoredModel model;
   const std::string file = write(folder, {{"a", kA}, {"b", kB}, {"a/m", kA}, {"b/m", kB}});
   std::size_t failures = 0;
   for (bool failed = true; failed; ++failures) {
@@ -136,7 +136,7 @@ TEST_CASE("a checkpoint that the host has no room to copy is refused in either m
 }
 
 TEST_CASE("a refused initialize changes nothing") {
-  const Model model, other;
+  const RestoredModel model, other;
   Session session = trained(model);
   const std::vector<Values> before = values_of(session, model);
   CHECK_ERROR(session.initialize(other.parameters), Error, "this session's graph");

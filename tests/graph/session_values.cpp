@@ -8,11 +8,10 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
 namespace {
-
-const Initializer kUniform = initializers::uniform(-1, 1);
 
 void declare(const Parameters& p) {
   p.scope("a").declare("w", {3}, kUniform);
@@ -23,8 +22,8 @@ void declare(const Parameters& p) {
                        {});
 }
 
-struct Model {
-  explicit Model(Seed seed, const std::string& name = "")
+struct NamedModel {
+  explicit NamedModel(Seed seed, const std::string& name = "")
       : parameters(graph, seed, {.name = name}) {
     declare(parameters);
   }
@@ -45,7 +44,7 @@ const std::vector<std::string> kAll = {"a.w", "a.mean", "b.w", "a.w/m.v", "b.w/m
 }  // namespace
 
 TEST_CASE("a value that a program keeps says on which line it was asked for", "[session]") {
-  Model model(Seed{1});
+  NamedModel model(Seed{1});
   model.session.initialize();
   const Tensor kept = model.session.value(model.parameters["a.w"]);
   const unsigned line = __builtin_LINE() - 1;
@@ -57,7 +56,7 @@ TEST_CASE("a value that a program keeps says on which line it was asked for", "[
 }
 
 TEST_CASE("a session initialises a scope alone; slots are zero by themselves", "[session]") {
-  Model model(Seed{1});
+  NamedModel model(Seed{1});
   CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 0));
   CHECK_ERROR(model["a.w"], Error, "has no value");
   model.set("b.w/m.v", 2);
@@ -72,7 +71,7 @@ TEST_CASE("a session initialises a scope alone; slots are zero by themselves", "
 }
 
 TEST_CASE("an initialisation that is refused changes nothing", "[session]") {
-  Model model(Seed{1}), other(Seed{2});
+  NamedModel model(Seed{1}), other(Seed{2});
   const Parameters second(model.graph, Seed{3}, {.name = "second"});
   second.declare("w", {3}, kUniform);
   model.set("a.w", 5);
@@ -86,7 +85,7 @@ TEST_CASE("a session copies from eager parameters, and within its graph", "[sess
   declare(eager);
   assign(eager["a.mean"], 4);
   assign(eager["a.w/m.v"], 4);
-  Model model(Seed{1});
+  NamedModel model(Seed{1});
   model.set("a.w/m.v", 9);
   model.session.copy_from(eager, model.parameters);
   for (const std::string& name : kValues) CHECK(bit_equal(model[name], eager[name]));
@@ -104,7 +103,7 @@ TEST_CASE("a session copies from eager parameters, and within its graph", "[sess
 }
 
 TEST_CASE("a session copies from another's, by handles or by full names", "[session]") {
-  Model one(Seed{1}), two(Seed{2}), named(Seed{3}, "x");
+  NamedModel one(Seed{1}), two(Seed{2}), named(Seed{3}, "x");
   one.session.initialize();
   two.session.initialize();
   one.set("a.mean", 3);
@@ -126,7 +125,7 @@ TEST_CASE("a session copies from another's, by handles or by full names", "[sess
 }
 
 TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {
-  Model one(Seed{1}), two(Seed{2});
+  NamedModel one(Seed{1}), two(Seed{2});
   two.session.initialize();
   const auto refuses = [&](const auto& copy, const char* text) {
     std::vector<Tensor> before;
@@ -154,7 +153,7 @@ TEST_CASE("a session's copy that does not fit writes nothing", "[session]") {
 }
 
 TEST_CASE("a session copies from no substitutes, which may have no values", "[session][with]") {
-  Model one(Seed{1}), two(Seed{2});
+  NamedModel one(Seed{1}), two(Seed{2});
   one.session.initialize();
   two.session.initialize();
   const Parameters eager(Device::cpu(), Seed{7});
@@ -177,7 +176,7 @@ TEST_CASE("a session copies from no substitutes, which may have no values", "[se
 
 TEST_CASE("a session saves and restores a part", "[session]") {
   const TemporaryFolder folder;
-  Model saved(Seed{1});
+  NamedModel saved(Seed{1});
   saved.session.initialize();
   saved.set("a.mean", 3);
   saved.set("a.w/m.v", 4);
@@ -187,7 +186,7 @@ TEST_CASE("a session saves and restores a part", "[session]") {
 
   for (const char* file : {"all", "part"}) {
     CAPTURE(file);
-    Model model(Seed{2});
+    NamedModel model(Seed{2});
     model.set("b.w", 7);
     model.set("b.w/m.v", 7);
     model.session.restore(folder.path(file), model.parameters.scope("a"));
@@ -196,7 +195,7 @@ TEST_CASE("a session saves and restores a part", "[session]") {
     CHECK(values_of(model["b.w"]) == std::vector<double>(3, 7));
     CHECK(values_of(model["b.w/m.v"]) == std::vector<double>(3, 7));
 
-    Model values_only(Seed{2});
+    NamedModel values_only(Seed{2});
     values_only.set("a.w/m.v", 8);
     values_only.session.restore(folder.path(file), values_only.parameters.scope("a"),
                                 {.slots = false});
@@ -211,14 +210,14 @@ TEST_CASE("a session saves and restores a part", "[session]") {
   CHECK(bit_equal(eager["a.w"], saved["a.w"]));
   CHECK(bit_equal(eager["a.w/m.v"], saved["a.w/m.v"]));
 
-  Model model(Seed{2});
+  NamedModel model(Seed{2});
   model.session.initialize();
   const Tensor before = model["a.w"];
   CHECK_ERROR(model.session.restore(folder.path("part")), FileError, "has no parameter 'b.w'");
   CHECK_ERROR(model.session.restore(folder.path("part"), saved.parameters), Error,
               "of this session's graph");
   CHECK(bit_equal(model["a.w"], before));
-  Model fresh(Seed{2});
+  NamedModel fresh(Seed{2});
   CHECK_ERROR(fresh.session.save(folder.path("none"), fresh.parameters.scope("a")), Error,
               "has no value");
   CHECK(folder.count() == 2);
@@ -231,7 +230,7 @@ TEST_CASE("restore zeroes the slots that the file lacks", "[session]") {
   eager.scope("a").state("mean", {2});
   eager.scope("b").declare("w", {3}, kUniform);
   eager.save(folder.path("f"));
-  Model model(Seed{2});
+  NamedModel model(Seed{2});
   model.set("a.w/m.v", 3);
   model.session.restore(folder.path("f"));
   CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 0));

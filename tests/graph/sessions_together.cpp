@@ -24,7 +24,7 @@ using ebb::tests::ClassifierGraph;
 
 namespace {
 
-constexpr std::int64_t kRows = 8;
+constexpr std::int64_t kBatch = 8;
 
 // Reserved bytes that are in use, or that no cache can give back.
 std::size_t reserved(const Device& device) {
@@ -61,8 +61,8 @@ TEST_CASE("sessions close from several threads, each returning its own, beside a
   constexpr std::size_t kSessions = 12, kThreads = 3;
   constexpr int kSteps = 40;
   const ClassifierGraph model;
-  const ClassifierData data(kRows);
-  const memory::Plan plan = model.plan(kRows);
+  const ClassifierData data(kBatch);
+  const memory::Plan plan = model.plan(kBatch);
   const std::vector<float> quiet = train_eagerly(data, kSteps, [](int) {});
   const std::size_t reserved_before = reserved(Device::cpu());
   const Bytes bytes;
@@ -106,8 +106,8 @@ TEST_CASE("a thousand small sessions reserve what they use, rounded to pages, cl
   for (const Device& device : {Device::cpu(), Device::cpu().twin()}) {
     CAPTURE(device.name());
     const ClassifierGraph model;
-    const ClassifierData data(kRows, device);
-    const memory::Plan plan = model.plan(kRows, device);
+    const ClassifierData data(kBatch, device);
+    const memory::Plan plan = model.plan(kBatch, device);
     // Parameters, slots and arena, each in a segment of its own.
     CHECK(plan.reserved_bytes < plan.peak_bytes + 3 * device.runtime().profile().page_bytes);
     std::vector<Session> sessions;
@@ -134,7 +134,7 @@ TEST_CASE("a thousand small sessions reserve what they use, rounded to pages, cl
 
 TEST_CASE("a session's close changes nothing of another's", "[row3]") {
   const ClassifierGraph model;
-  const ClassifierData data(kRows);
+  const ClassifierData data(kBatch);
   Session straight(model.graph), stays(model.graph);
   std::vector<float> wanted, losses;
   for (Session* session : {&straight, &stays}) session->initialize(model.parameters);
@@ -156,19 +156,19 @@ TEST_CASE("a session's close changes nothing of another's", "[row3]") {
 }
 
 namespace {
-constexpr auto run_op = [](const KernelContext&) { return Status::fail("as it must"); };
+constexpr auto run_dying = [](const KernelContext&) { return Status::fail("as it must"); };
 }  // namespace
 
 TEST_CASE("a session that dies by an exception gives everything back", "[row1][row2]") {
   static const OpDef op{.name = "always_fails",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
-                        .cpu = {run_op},
-                        .cuda = tests::copied<run_op>};
+                        .cpu = {run_dying},
+                        .cuda = tests::copied<run_dying>};
   const tests::AtOnce at_once;
   const ClassifierGraph model;
   const Tensor failing = apply_one(op, {model.train}, {}, CallSite::here());
-  const ClassifierData data(kRows);
+  const ClassifierData data(kBatch);
   const std::size_t reserved_before = reserved(Device::cpu());
   const Bytes bytes;
   using Death = std::function<void(Session&)>;
@@ -178,7 +178,7 @@ TEST_CASE("a session that dies by an exception gives everything back", "[row1][r
       [&](Session& session) { session.run(model.train); },  // nothing is fed
       [&](Session& session) {
         session.set_memory_limit(session.memory().reserved_bytes);
-        const ClassifierData more(1000 * kRows);
+        const ClassifierData more(1000 * kBatch);
         session.run(model.train, feeds(model, more));
       },
       [&](Session& session) { session.restore("nowhere.safetensors"); },

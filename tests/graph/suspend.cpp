@@ -305,15 +305,15 @@ TEST_CASE("a resume in which a watch throws leaves the session suspended, and ho
 }
 
 namespace {
-constexpr auto run_op = [](const KernelContext&) { return Status::fail("as it must"); };
+constexpr auto run_late = [](const KernelContext&) { return Status::fail("as it must"); };
 }  // namespace
 
 TEST_CASE("a variable that holds half a step still does after a resume", "[row25]") {
   static const OpDef op{.name = "fails_late",
                         .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                         .stateful = true,
-                        .cpu = {run_op},
-                        .cuda = tests::copied<run_op>};
+                        .cpu = {run_late},
+                        .cuda = tests::copied<run_late>};
   const tests::AtOnce at_once;
   Graph graph;
   const Parameters parameters(graph);

@@ -4,17 +4,12 @@
 #include <map>
 
 #include "ebb/tests/catch.h"
+#include "ebb/tests/layering/joined.h"
 
 namespace ebb::tests {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
 
 // A source tree of these files, gone at the end of its scope.
 class FakeTree {

@@ -4,15 +4,10 @@
 #include <fstream>
 
 #include "ebb/tests/catch.h"
+#include "ebb/tests/layering/joined.h"
 
 namespace ebb::tests {
 namespace {
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
 
 std::string output_of(const std::string& command) {
   std::string text;

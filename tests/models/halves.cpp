@@ -25,13 +25,13 @@ using Loss = std::function<Tensor(const Tensor& x, const Tensor& y)>;
 using Doubles = std::vector<double>;
 
 // Something to learn, and a model whose parameters are declared when it is made.
-struct Task {
+struct HalfTask {
   Tensor x, y;
   Loss (*model)(const Parameters& parameters);
 };
 
 // Which of two numbers is larger.
-Task larger_of_two(DType dtype) {
+HalfTask larger_of_two(DType dtype) {
   set_seed(Seed{3});
   const Tensor x = uniform({48, 2}, {.low = -1});
   const std::vector<float> values = x.to_vector<float>();
@@ -45,7 +45,7 @@ Task larger_of_two(DType dtype) {
 }
 
 // The mean of a sequence.
-Task mean_of_sequence(DType dtype) {
+HalfTask mean_of_sequence(DType dtype) {
   set_seed(Seed{3});
   const Tensor x = cast(uniform({32, 8, 1}, {.low = -1}), dtype);
   return {x, mean(x, {.axes = {1}}), [](const Parameters& parameters) -> Loss {
@@ -58,7 +58,7 @@ Task mean_of_sequence(DType dtype) {
 
 const optim::Adam kAdam({.learning_rate = 1e-2});
 
-Doubles train_eagerly(const Task& task, DType dtype, int steps) {
+Doubles train_eagerly(const HalfTask& task, DType dtype, int steps) {
   const Parameters parameters(Device::cpu(), Seed{1}, dtype);
   const Loss loss = task.model(parameters);
   Doubles losses;
@@ -68,7 +68,7 @@ Doubles train_eagerly(const Task& task, DType dtype, int steps) {
   return losses;
 }
 
-Doubles train_as_graph(const Task& task, DType dtype, int steps) {
+Doubles train_as_graph(const HalfTask& task, DType dtype, int steps) {
   Graph graph;
   const Parameters parameters(graph, Seed{1}, dtype);
   const Tensor x = graph.placeholder("x", dtype, task.x.shape()),
@@ -108,7 +108,7 @@ TEST_CASE("Models of 16 bits learn, and the same in both modes", "[models][half]
     for (const auto& [make, steps, enough] :
          {std::tuple(&larger_of_two, 80, 0.25), std::tuple(&mean_of_sequence, 60, 0.02)}) {
       CAPTURE(name(dtype), steps);
-      const Task task = make(dtype);
+      const HalfTask task = make(dtype);
       const Doubles losses = train_eagerly(task, dtype, steps);
       CHECK(train_as_graph(task, dtype, steps) == losses);
       CHECK(losses.back() < enough);
@@ -141,7 +141,7 @@ TEST_CASE("What a model of 16 bits keeps for its gradient is half as large", "[m
 TEST_CASE("Parameters of 16 bits are saved, loaded and restored", "[models][half]") {
   const TemporaryFolder folder;
   for (const DType dtype : {DType::bf16, DType::f16}) {
-    const Task task = larger_of_two(dtype);
+    const HalfTask task = larger_of_two(dtype);
     const Parameters parameters(Device::cpu(), Seed{1}, dtype);
     const Loss loss = task.model(parameters);
     kAdam.minimize(loss(task.x, task.y), parameters);

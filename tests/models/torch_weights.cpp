@@ -22,6 +22,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -37,10 +38,6 @@ struct Model {
 const std::vector<TorchRule> kRules = {{"encoder.lstm", "lstm", TorchLayer::lstm},
                                        {"fc.0", "head.0", TorchLayer::linear},
                                        {"fc.2", "head.1", TorchLayer::linear}};
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
-}
 
 }  // namespace
 

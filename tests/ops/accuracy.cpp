@@ -49,12 +49,8 @@ Tensor tensor_of(const std::vector<T>& values) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
 }
 template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  return tensor.to_vector<T>();
-}
-template <class T>
 double at(Tensor (*function)(const Operand&), T x) {
-  return static_cast<double>(values_of<T>(function(tensor_of<T>({x})))[0]);
+  return static_cast<double>(function(tensor_of<T>({x})).template to_vector<T>()[0]);
 }
 
 }  // namespace
@@ -67,7 +63,7 @@ TEMPLATE_TEST_CASE("A function of one number is within its bound of the exact va
   const Tensor input = tensor_of(x);
   for (const Sample& sample : all_samples(dtype_of<T>)) {
     if (!sample.exact) continue;
-    const std::vector<T> y = values_of<T>(sample.call({input})[0]);
+    const std::vector<T> y = sample.call({input})[0].template to_vector<T>();
     double worst = 0;
     T at = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -103,7 +99,7 @@ TEMPLATE_TEST_CASE("pow is within 1.5 ulp of the exact value for numbers of ever
     a.push_back(static_cast<T>(within(-3, 3)));
     b.push_back(static_cast<T>(within(-3, 3)));
   }
-  const std::vector<T> y = values_of<T>(pow(tensor_of(a), tensor_of(b)));
+  const std::vector<T> y = pow(tensor_of(a), tensor_of(b)).template to_vector<T>();
   double worst = 0;
   std::size_t at = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -173,7 +169,7 @@ TEMPLATE_TEST_CASE("NaN of either sign and with any bits goes through every func
   for (const Sample& sample : all_samples(dtype_of<T>)) {
     if (!sample.exact) continue;
     INFO(sample.name);
-    for (const T y : values_of<T>(sample.call({none})[0])) CHECK(std::isnan(y));
+    for (const T y : sample.call({none})[0].template to_vector<T>()) CHECK(std::isnan(y));
   }
 }
 
@@ -181,8 +177,9 @@ TEMPLATE_TEST_CASE("tanh is odd, and sigmoid never leaves [0, 1]", "", float, do
   using T = TestType;
   const std::vector<T> x = points<T>();
   const Tensor input = tensor_of(x);
-  const std::vector<T> y = values_of<T>(tanh(input)), z = values_of<T>(tanh(-input)),
-                       s = values_of<T>(sigmoid(input));
+  const std::vector<T> y = tanh(input).template to_vector<T>(),
+                       z = tanh(-input).template to_vector<T>(),
+                       s = sigmoid(input).template to_vector<T>();
   bool odd = true, inside = true;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (std::isnan(x[i])) continue;

@@ -10,7 +10,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 
-namespace ebb::tests {
+namespace ebb::tests::broadcasting {
 namespace {
 
 using Values = std::vector<double>;
@@ -219,4 +219,4 @@ TEST_CASE("sum_like undoes what broadcasting repeated") {
   }
 }
 
-}  // namespace ebb::tests
+}  // namespace ebb::tests::broadcasting

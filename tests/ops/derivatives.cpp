@@ -231,14 +231,14 @@ TEST_CASE("check_gradient says that it agrees of nothing that it has not tried")
   const Tensor x = Tensor::from({0.5, -1.5});
   CHECK(check_gradient(wrong, {x}, {.step = 1e-20}).report ==
         "input 0, element 1: a step moves nothing");
-  CHECK_FALSE(check_gradient(wrong, {Tensor::from({kInfinity})}));
+  CHECK_FALSE(check_gradient(wrong, {Tensor::from({kInfinity64})}));
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}));
   const auto logarithm = [](const Tensors& in) { return log(in[0]); };
   CHECK_FALSE(check_gradient(logarithm, {Tensor::from({-1.})}));  // NaN, of a number
   CHECK_FALSE(check_gradient(wrong, {Tensor::from({std::nan("")})}, {.directions = 1}));
-  for (const double step : {0., -1e-5, std::nan(""), kInfinity})
+  for (const double step : {0., -1e-5, std::nan(""), kInfinity64})
     CHECK_ERROR(check_gradient(wrong, {x}, {.step = step}), Error, "takes a step above 0");
-  for (const double tolerance : {-1., std::nan(""), kInfinity})
+  for (const double tolerance : {-1., std::nan(""), kInfinity64})
     CHECK_ERROR(check_gradient(wrong, {x}, {.tolerance = tolerance}), Error, "takes a tolerance");
   for (const int order : {0, 3})
     CHECK_ERROR(check_gradient(wrong, {x}, {.order = order}), Error, "takes an order of 1 or 2");

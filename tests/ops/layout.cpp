@@ -28,9 +28,9 @@ Tensor counted(const Shape& shape) {
   return Tensor::from(values, shape);
 }
 
-Floats values_of(const Tensor& x) { return x.to_vector<float>(); }
+Floats floats_of(const Tensor& x) { return x.to_vector<float>(); }
 bool is(const Tensor& x, const Shape& shape, const Floats& values) {
-  return x.shape() == shape && values_of(x) == values;
+  return x.shape() == shape && floats_of(x) == values;
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ TEST_CASE("A permutation that leaves all axes where they are is the tensor itsel
   const std::size_t before = Device::cpu().runtime().allocator().stats().requested.current;
   const Tensor same = permute(x, {0, 1}), too = transpose(x, 1, 1);
   CHECK(Device::cpu().runtime().allocator().stats().requested.current == before);
-  CHECK((is(same, {2, 3}, values_of(x)) && is(too, {2, 3}, values_of(x))));
+  CHECK((is(same, {2, 3}, floats_of(x)) && is(too, {2, 3}, floats_of(x))));
 }
 
 TEST_CASE("What moves nothing, with the shapes of a plan, takes no memory in it") {
@@ -128,7 +128,7 @@ TEST_CASE("split and chunk cut an axis, and flip turns it round") {
   CHECK(is(parts[0], {2, 1}, {0, 4}));
   CHECK(is(parts[1], {2, 2}, {1, 2, 5, 6}));
   CHECK(is(parts[2], {2, 1}, {3, 7}));
-  CHECK(is(split(x, {-1, 0}, 1)[0], {2, 4}, values_of(x)));
+  CHECK(is(split(x, {-1, 0}, 1)[0], {2, 4}, floats_of(x)));
   CHECK(is(split(x, {-1, 0}, 1)[1], {2, 0}, {}));
   CHECK(halves.size() == 2);
   CHECK(is(halves[1], {2, 2}, {2, 3, 6, 7}));
@@ -172,7 +172,7 @@ TEST_CASE("Elements of every dtype move as they are") {
     INFO(name(dtype));
     const Tensor x = cast(numbers, dtype);
     const auto same = [](const Tensor& moved, const Tensor& expected) {
-      return is(cast(moved, DType::f32), expected.shape(), values_of(expected));
+      return is(cast(moved, DType::f32), expected.shape(), floats_of(expected));
     };
     const auto as_before = [&](const Tensor& y) { return cast(cast(y, dtype), DType::f32); };
     CHECK(same(transpose(x), as_before(transpose(numbers))));

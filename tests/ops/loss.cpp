@@ -17,7 +17,6 @@
 namespace ebb::tests {
 namespace {
 
-using enum LossReduction;
 using Doubles = std::vector<double>;
 
 struct Named {
@@ -65,7 +64,8 @@ TEST_CASE("Losses and their gradients are PyTorch's, with every reduction and op
   const struct {
     LossReduction reduction;
     const char* name;
-  } reductions[] = {{mean, "mean"}, {LossReduction::sum, "sum"}, {none, "none"}};
+  } reductions[] = {
+      {LossReduction::mean, "mean"}, {LossReduction::sum, "sum"}, {LossReduction::none, "none"}};
   for (const auto& how : reductions)
     for (const Named& named : losses(golden, how.reduction)) {
       const std::string name = named.name + how.name;
@@ -116,7 +116,7 @@ TEST_CASE(
     "The loss of many rows, or of many classes, is that of plain loops, and so is its gradient") {
   for (const auto& [rows, classes] :
        {std::pair{300, 7}, std::pair{5000, 7}, std::pair{1200, 40}, std::pair{20, 3000}})
-    for (const LossReduction reduction : {mean, LossReduction::sum}) {
+    for (const LossReduction reduction : {LossReduction::mean, LossReduction::sum}) {
       CAPTURE(rows, classes);
       Doubles scores, weights;
       std::vector<std::int64_t> labels;
@@ -137,7 +137,7 @@ TEST_CASE(
         for (int c = 0; c < classes; ++c)
           expected.push_back(weight * (std::exp(x[c]) / sum - (c == label)));
       }
-      const double divisor = reduction == mean ? total : 1;
+      const double divisor = reduction == LossReduction::mean ? total : 1;
       for (double& value : expected) value /= divisor;
       const Tensor x = Tensor::from(scores, {rows, classes}).with_grad();
       const Tensor y = softmax_cross_entropy(
@@ -152,7 +152,8 @@ TEST_CASE("Cross entropies have derivatives of two orders with every option") {
   const Tensor scores = Tensor::from({{0.3, -1.0, 0.8}, {1.1, 0.2, -0.4}, {-0.6, 0.9, 0.1}}),
                weights = Tensor::from({0.5, 1.5, 2.0}), labels = Tensor::from({1, 0, 2}),
                p = Tensor::from({{0.2, 0.5, 0.4}, {0.1, 0.0, 0.7}, {0.3, 0.3, 0.3}});
-  for (const LossReduction reduction : {mean, LossReduction::sum, none})
+  for (const LossReduction reduction :
+       {LossReduction::mean, LossReduction::sum, LossReduction::none})
     for (const bool weighted : {false, true})
       for (const double smoothing : {0.0, 0.3}) {
         CAPTURE(static_cast<int>(reduction), weighted, smoothing);
@@ -194,15 +195,15 @@ TEST_CASE("Labels that are checked are an error where they are out of range, by 
 
 TEST_CASE("The weights of binary cross entropies broadcast to the logits, and not beyond them") {
   const Tensor x = Tensor::from({{0.5, -1.0, 2.0}, {1.5, 0.25, -0.5}}), z = x * 0 + 0.25;
-  const Tensor each = binary_cross_entropy_with_logits(x, z, {.reduction = none});
+  const Tensor each = binary_cross_entropy_with_logits(x, z, {.reduction = LossReduction::none});
   for (const Shape& shape : {Shape{1, 3}, Shape{2, 1}, Shape{3}, Shape{}, Shape{2, 3}}) {
     CAPTURE(shape.to_string());
     std::vector<double> values;
     for (std::int64_t i = 0; i < shape.elements(); ++i)
       values.push_back(static_cast<double>(i + 1));
     const Tensor w = Tensor::from(values, shape);
-    CHECK(values_of(binary_cross_entropy_with_logits(x, z, {.weights = w, .reduction = none})) ==
-          values_of(each * w));
+    CHECK(values_of(binary_cross_entropy_with_logits(
+              x, z, {.weights = w, .reduction = LossReduction::none})) == values_of(each * w));
   }
   for (const Shape& shape : {Shape{1, 2, 3}, Shape{2}, Shape{3, 1}})
     CHECK_ERROR(
@@ -213,7 +214,8 @@ TEST_CASE("The weights of binary cross entropies broadcast to the logits, and no
 TEST_CASE("Small losses are as accurate as large ones, and large ones do not overflow") {
   const Tensor x = Tensor::from({40.0, -40.0, 800.0, -800.0, 0.0}),
                z = Tensor::from({1.0, 0.0, 0.0, 1.0, 0.5});
-  const Doubles loss = values_of(binary_cross_entropy_with_logits(x, z, {.reduction = none}));
+  const Doubles loss =
+      values_of(binary_cross_entropy_with_logits(x, z, {.reduction = LossReduction::none}));
   CHECK(std::abs(loss[0] / std::exp(-40.0) - 1) < 1e-14);
   CHECK(std::abs(loss[1] / std::exp(-40.0) - 1) < 1e-14);
   CHECK(loss[2] == 800);

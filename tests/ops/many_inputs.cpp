@@ -14,6 +14,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/ops/harness.h"
+#include "ebb/tests/ops/requested.h"
 
 namespace ebb::tests {
 namespace {
@@ -143,9 +144,6 @@ Tensors two_gradients(const Tensors& in, std::size_t k, bool recomputed) {
   const Tensor first = gradients(sum(square(y)), {in[k]}, {.create_graph = true})[0];
   return {first, gradients(sum(first), {in[k]})[0]};
 }
-
-memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
-std::size_t requested() { return allocator().stats().requested.current; }
 
 }  // namespace
 

@@ -10,12 +10,10 @@
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
+#include "ebb/tests/ops/requested.h"
 
 namespace ebb::tests {
 namespace {
-
-memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
-std::size_t requested() { return allocator().stats().requested.current; }
 
 std::size_t requested_peak() { return allocator().stats().requested.peak; }
 

@@ -7,6 +7,7 @@
 #include "ebb/ebb.h"
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 // Of shape, dtype and bits.
 bool same(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && bytes_of(a) == bytes_of(b);
-}
-
-std::string line(int number) {
-  return std::string("(") + __FILE__ + ":" + std::to_string(number) + ")";
 }
 
 Tensor numbers() {

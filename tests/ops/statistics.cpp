@@ -31,7 +31,7 @@ std::vector<Doubles> expected(const Doubles& x, const Shape& shape) {
       return x[static_cast<std::size_t>((column / inner * n + k) * inner + column % inner)];
     };
     long double mean = 0, squares = 0, sizes = 0, length = 0, exponentials = 0;
-    double largest = -kInfinity;
+    double largest = -kInfinity64;
     for (std::int64_t k = 0; k < n; ++k) {
       mean += at(k);
       sizes += std::abs(at(k));
@@ -45,7 +45,8 @@ std::vector<Doubles> expected(const Doubles& x, const Shape& shape) {
     }
     all[0].push_back(static_cast<double>(squares / static_cast<long double>(n)));
     all[1].push_back(
-        n == 1 ? kNaN : static_cast<double>(std::sqrt(squares / static_cast<long double>(n - 1))));
+        n == 1 ? kNaN64
+               : static_cast<double>(std::sqrt(squares / static_cast<long double>(n - 1))));
     all[2].push_back(static_cast<double>(sizes));
     all[3].push_back(static_cast<double>(std::sqrt(length)));
     all[4].push_back(static_cast<double>(std::log(exponentials) + largest));
@@ -56,7 +57,7 @@ std::vector<Doubles> expected(const Doubles& x, const Shape& shape) {
 // The largest error, relative above `least` and absolute below.
 double worst(const Tensor& got, const Doubles& expected, double least = 1e-3) {
   const Doubles values = doubles(got);
-  if (values.size() != expected.size()) return kInfinity;
+  if (values.size() != expected.size()) return kInfinity64;
   double error = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(values[i]) && std::isnan(expected[i])) continue;
@@ -107,16 +108,16 @@ TEST_CASE("logsumexp does not overflow, and knows what infinities are") {
       };
       CHECK(of({1000, 1000, -1000}) == Approx(1000 + std::log(2)).epsilon(0.004));
       CHECK(of({-1000, -1000}) == Approx(-1000 + std::log(2)).epsilon(0.004));
-      CHECK(of({-kInfinity, 3, -kInfinity}) == 3);
-      CHECK(of({-kInfinity, -kInfinity}) == -kInfinity);
-      CHECK(of({1, kInfinity, -kInfinity}) == kInfinity);
-      CHECK(of({kInfinity, kInfinity}) == kInfinity);
-      CHECK(std::isnan(of({1, kNaN, 2})));
-      CHECK(std::isnan(of({-kInfinity, kNaN})));
-      CHECK(std::isnan(of({kNaN, 1e4, kInfinity})));
+      CHECK(of({-kInfinity64, 3, -kInfinity64}) == 3);
+      CHECK(of({-kInfinity64, -kInfinity64}) == -kInfinity64);
+      CHECK(of({1, kInfinity64, -kInfinity64}) == kInfinity64);
+      CHECK(of({kInfinity64, kInfinity64}) == kInfinity64);
+      CHECK(std::isnan(of({1, kNaN64, 2})));
+      CHECK(std::isnan(of({-kInfinity64, kNaN64})));
+      CHECK(std::isnan(of({kNaN64, 1e4, kInfinity64})));
     }
   // The largest ones of a long row stand anywhere, and the row is worked on in parts.
-  Doubles values(100'000, -kInfinity);
+  Doubles values(100'000, -kInfinity64);
   values[5] = 700;
   values[99'999] = 700;
   values[50'000] = 600;
@@ -135,7 +136,7 @@ TEST_CASE("where a statistic has no slope its gradient is 0") {
   CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.axes = {1}}); }) ==
         Floats{0, 0, 0.6f, -0.8f});
   CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.p = 1}); }) == Floats{0, 0, 1, -1});
-  CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.p = kInfinity, .axes = {1}}); }) ==
+  CHECK(gradient(rows, [](const Tensor& x) { return norm(x, {.p = kInfinity64, .axes = {1}}); }) ==
         Floats{0, 0, 0, -1});
   CHECK(gradient(Tensor::from({{7.f, 7.f}, {1.f, 3.f}}), [](const Tensor& x) {
           return standard_deviation(x, 1);
@@ -143,7 +144,7 @@ TEST_CASE("where a statistic has no slope its gradient is 0") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     CAPTURE(name(dtype));
     const Tensor x =
-        cast(Tensor::from({{-kInfinity, -kInfinity}, {-kInfinity, 2.0}}), dtype).with_grad();
+        cast(Tensor::from({{-kInfinity64, -kInfinity64}, {-kInfinity64, 2.0}}), dtype).with_grad();
     sum(logsumexp(x, 1)).backward();
     CHECK(doubles(x.grad()) == Doubles{0, 0, 0, 1});
   }
@@ -179,8 +180,8 @@ TEST_CASE("a deviation of 0 has no derivative of any order") {
 
 TEST_CASE("the largest size is a norm too") {
   const Tensor x = Tensor::from({{1.f, -5.f, 2.f}, {4.f, 0.f, -3.f}});
-  CHECK(norm(x, {.p = kInfinity, .axes = {1}, .keep = true}).to_vector<float>() == Floats{5, 4});
-  CHECK(norm(x, {.p = kInfinity}).item<float>() == 5);
+  CHECK(norm(x, {.p = kInfinity64, .axes = {1}, .keep = true}).to_vector<float>() == Floats{5, 4});
+  CHECK(norm(x, {.p = kInfinity64}).item<float>() == 5);
 }
 
 TEST_CASE("statistics of nothing are what their formulas say") {
@@ -190,7 +191,7 @@ TEST_CASE("statistics of nothing are what their formulas say") {
   CHECK(std::isnan(variance(none, {.correction = 1}).item<float>()));
   CHECK(norm(none, {.axes = {1}}).to_vector<float>() == Floats{0, 0});
   CHECK(norm(none, {.p = 1}).item<float>() == 0);
-  CHECK(number(logsumexp(none)) == -kInfinity);
+  CHECK(number(logsumexp(none)) == -kInfinity64);
   CHECK(variance(none, 0).shape() == Shape{0});
   CHECK(std::isnan(variance(Tensor::zeros({1}), {.correction = 1}).item<float>()));
   CHECK(variance(Tensor::zeros({1})).item<float>() == 0);
@@ -208,7 +209,7 @@ TEST_CASE("statistics that make no sense are refused, in words") {
               "[variance] takes a correction of 0 or 1, not 2");
   CHECK_ERROR(norm(x, {.p = 3}), Error, "[norm] takes a p of 1, 2 or infinity");
   CHECK_ERROR(norm(cast(x, DType::i32)), ShapeError, "[norm] takes f32, f64, f16 or bf16");
-  CHECK_ERROR(norm(cast(x, DType::i32), {.p = kInfinity}), ShapeError, "[norm] takes f32");
+  CHECK_ERROR(norm(cast(x, DType::i32), {.p = kInfinity64}), ShapeError, "[norm] takes f32");
   CHECK_ERROR(standard_deviation(x, 2), ShapeError, "[standard_deviation] there is no axis 2");
   CHECK_ERROR(logsumexp(x, {.axes = {0, 0}}), ShapeError, "given twice");
   const int here = __LINE__ + 1;
@@ -242,7 +243,7 @@ TEST_CASE("A product of f32 may be beyond f32 on the way, and is NaN of infinity
   std::fill(values.begin() + 100, values.end(), 0.25f);
   values[7] = 8;
   CHECK(number(prod(Tensor::from(values))) == 2);
-  CHECK(std::isnan(number(prod(Tensor::from({1., kInfinity, 0.})))));
+  CHECK(std::isnan(number(prod(Tensor::from({1., kInfinity64, 0.})))));
 }
 
 TEST_CASE("The gradients of a product are those of its formula, with zeros and without") {
@@ -274,18 +275,18 @@ TEST_CASE("The gradient of a product of a zero and of factors that overflow is 0
     const Tensor leaf = cast(Tensor::from(x), dtype).detach().with_grad();
     return doubles(gradients(prod(leaf), {leaf})[0]);
   };
-  CHECK(gradient({0, large, large, 1}) == Doubles{kInfinity, 0, 0, 0});
-  CHECK(gradient({large, -large, 0}) == Doubles{0, 0, -kInfinity});
+  CHECK(gradient({0, large, large, 1}) == Doubles{kInfinity64, 0, 0, 0});
+  CHECK(gradient({large, -large, 0}) == Doubles{0, 0, -kInfinity64});
   CHECK(gradient({0, 0, large, large}) == Doubles{0, 0, 0, 0});
   CHECK(gradient({0, 0, 0, large, large}) == Doubles{0, 0, 0, 0, 0});
-  CHECK(std::isnan(gradient({0, kNaN, 1})[0]));
+  CHECK(std::isnan(gradient({0, kNaN64, 1})[0]));
 
   // The second derivative for two zeros, which is that of the others, overflows as the first does.
   const Tensor leaf = cast(Tensor::from({0., 0., -large, large}), dtype).detach().with_grad();
   const Tensor g = gradients(prod(leaf), {leaf}, {.create_graph = true})[0];
   const Doubles second = doubles(gradients(sum(slice(g, 0, 1)) * 0.5, {leaf})[0]);
   CHECK(second[0] == 0);
-  CHECK(second[1] == -kInfinity);
+  CHECK(second[1] == -kInfinity64);
 }
 
 TEST_CASE("The gradient of a product of 16 bits is computed in 32") {

@@ -34,20 +34,22 @@ void check_same(const Tensor& x, const Doubles& expected, double near = 0) {
 }  // namespace
 
 TEST_CASE("Zeros keep their sign where numbers are rounded, and halves go to the even integer") {
-  const Tensor x = Tensor::from({-0.0, 0.0, -0.5, 0.5, 1.5, -1.5, 2.5, -0.3, kNaN, -kInfinity});
-  check_same(abs(x), {0, 0, 0.5, 0.5, 1.5, 1.5, 2.5, 0.3, kNaN, kInfinity});
-  check_same(sign(x), {0, 0, -1, 1, 1, -1, 1, -1, kNaN, -1});
-  check_same(floor(x), {-0.0, 0, -1, 0, 1, -2, 2, -1, kNaN, -kInfinity});
-  check_same(ceil(x), {-0.0, 0, -0.0, 1, 2, -1, 3, -0.0, kNaN, -kInfinity});
-  check_same(round(x), {-0.0, 0, -0.0, 0, 2, -2, 2, -0.0, kNaN, -kInfinity});
-  check_same(trunc(x), {-0.0, 0, -0.0, 0, 1, -1, 2, -0.0, kNaN, -kInfinity});
+  const Tensor x = Tensor::from({-0.0, 0.0, -0.5, 0.5, 1.5, -1.5, 2.5, -0.3, kNaN64, -kInfinity64});
+  check_same(abs(x), {0, 0, 0.5, 0.5, 1.5, 1.5, 2.5, 0.3, kNaN64, kInfinity64});
+  check_same(sign(x), {0, 0, -1, 1, 1, -1, 1, -1, kNaN64, -1});
+  check_same(floor(x), {-0.0, 0, -1, 0, 1, -2, 2, -1, kNaN64, -kInfinity64});
+  check_same(ceil(x), {-0.0, 0, -0.0, 1, 2, -1, 3, -0.0, kNaN64, -kInfinity64});
+  check_same(round(x), {-0.0, 0, -0.0, 0, 2, -2, 2, -0.0, kNaN64, -kInfinity64});
+  check_same(trunc(x), {-0.0, 0, -0.0, 0, 1, -1, 2, -0.0, kNaN64, -kInfinity64});
 }
 
 TEST_CASE("A remainder has the sign of what is divided by, as in NumPy") {
-  const Tensor a = Tensor::from({5.0, -5.0, 5.0, -5.0, 4.0, -4.0, 1.0, -1.0, -0.0, 5.0, kInfinity}),
+  const Tensor a = Tensor::from(
+                   {5.0, -5.0, 5.0, -5.0, 4.0, -4.0, 1.0, -1.0, -0.0, 5.0, kInfinity64}),
                b = Tensor::from(
-                   {3.0, 3.0, -3.0, -3.0, -2.0, 2.0, -kInfinity, kInfinity, 3.0, 0.0, 3.0});
-  check_same(remainder(a, b), {2, 1, -1, -2, -0.0, 0, -kInfinity, kInfinity, 0, kNaN, kNaN});
+                   {3.0, 3.0, -3.0, -3.0, -2.0, 2.0, -kInfinity64, kInfinity64, 3.0, 0.0, 3.0});
+  check_same(remainder(a, b),
+             {2, 1, -1, -2, -0.0, 0, -kInfinity64, kInfinity64, 0, kNaN64, kNaN64});
   check_same(remainder(Tensor::from({-1.0, 7.5}), 2), {1, 1.5});
   check_same(remainder(-7, Tensor::from({2.0, -4.0})), {1, -3});
 }
@@ -82,14 +84,14 @@ TEST_CASE("No gradient goes through a step, and that of abs is 0 at 0") {
   check_same(gradients(sum(abs(x)), {x})[0], {-1, 0, 1});
   check_same(gradients(sum(floor(x) * 3 + x), {x})[0], {1, 1, 1});
   check_same(gradients(sum(round(x)), {x})[0], {0, 0, 0});
-  check_same(gradients(sum(remainder(3, x)), {x})[0], {2, -kInfinity, -2});
+  check_same(gradients(sum(remainder(3, x)), {x})[0], {2, -kInfinity64, -2});
 }
 
 TEST_CASE("maximum and minimum give NaN where there is one, and share the gradient of a tie") {
-  const Tensor a = Tensor::from({1.0, 2.0, kNaN, 3.0, -kInfinity}).with_grad(),
-               b = Tensor::from({2.0, 2.0, 0.0, kNaN, kInfinity}).with_grad();
-  check_same(maximum(a, b), {2, 2, kNaN, kNaN, kInfinity});
-  check_same(minimum(a, b), {1, 2, kNaN, kNaN, -kInfinity});
+  const Tensor a = Tensor::from({1.0, 2.0, kNaN64, 3.0, -kInfinity64}).with_grad(),
+               b = Tensor::from({2.0, 2.0, 0.0, kNaN64, kInfinity64}).with_grad();
+  check_same(maximum(a, b), {2, 2, kNaN64, kNaN64, kInfinity64});
+  check_same(minimum(a, b), {1, 2, kNaN64, kNaN64, -kInfinity64});
   const Tensors up = gradients(sum(maximum(a, b)), {a, b}),
                 down = gradients(sum(minimum(a, b)), {a, b});
   check_same(up[0], {0, 0.5, 1, 1, 0});
@@ -100,19 +102,20 @@ TEST_CASE("maximum and minimum give NaN where there is one, and share the gradie
 }
 
 TEST_CASE("clamp takes either bound or both, and its gradient passes at the bounds themselves") {
-  const Tensor x = Tensor::from({-2.0, -1.0, 0.5, 1.0, kInfinity, kNaN}).with_grad();
-  check_same(clamp(x, -1, 1), {-1, -1, 0.5, 1, 1, kNaN});
-  check_same(clamp(x, 0), {0, 0, 0.5, 1, kInfinity, kNaN});
-  check_same(clamp(x, {}, 0), {-2, -1, 0, 0, 0, kNaN});
-  check_same(clamp(x, 1, -1), {-1, -1, -1, -1, -1, kNaN});
+  const Tensor x = Tensor::from({-2.0, -1.0, 0.5, 1.0, kInfinity64, kNaN64}).with_grad();
+  check_same(clamp(x, -1, 1), {-1, -1, 0.5, 1, 1, kNaN64});
+  check_same(clamp(x, 0), {0, 0, 0.5, 1, kInfinity64, kNaN64});
+  check_same(clamp(x, {}, 0), {-2, -1, 0, 0, 0, kNaN64});
+  check_same(clamp(x, 1, -1), {-1, -1, -1, -1, -1, kNaN64});
   check_same(gradients(sum(clamp(x, -1, 1)), {x})[0], {0, 1, 1, 1, 0, 0});
   check_same(gradients(sum(clamp(x, {}, 0.5)), {x})[0], {1, 1, 1, 0, 0, 0});
-  CHECK_ERROR(clamp(x, kNaN), Error, "[clamp] a bound is NaN");
+  CHECK_ERROR(clamp(x, kNaN64), Error, "[clamp] a bound is NaN");
 }
 
 TEST_CASE("pow gives what C says for zeros, infinities and NaN, and of negative numbers") {
-  const Doubles all = {0,  -0.0, 0.5,  -0.5,   1,          -1,    2,         -2,         3,
-                       -3, 2.5,  -2.5, 0x1p53, 0x1p53 + 2, 1e300, kInfinity, -kInfinity, kNaN};
+  const Doubles all = {0,     -0.0,        0.5,          -0.5,  1,    -1,     2,
+                       -2,    3,           -3,           2.5,   -2.5, 0x1p53, 0x1p53 + 2,
+                       1e300, kInfinity64, -kInfinity64, kNaN64};
   Doubles a, b, expected;
   for (const double x : all)
     for (const double y : all) {
@@ -130,13 +133,13 @@ TEST_CASE(
                b = Tensor::from({0.0, 1.0, 2.5, 0.0, 2.0}).with_grad();
   const Tensors g = gradients(sum(pow(a, b)), {a, b});
   check_same(g[0], {0, 1, 0, 0, 6});
-  check_same(g[1], {0, 0, 0, kNaN, 9 * std::log(3.0)}, 4e-16);
+  check_same(g[1], {0, 0, 0, kNaN64, 9 * std::log(3.0)}, 4e-16);
   check_same(gradients(sum(pow(a, 0) + pow(a, 1)), {a})[0], {1, 1, 1, 1, 1});
   check_same(gradients(sum(pow(0, b)), {b})[0], {0, 0, 0, 0, 0});
 }
 
 TEST_CASE("The approximate gelu is within 2 ulp of its formula, of those of 1 at least") {
-  std::vector<double> x = {0, -0.0, kInfinity, -1e30, 1e30};
+  std::vector<double> x = {0, -0.0, kInfinity64, -1e30, 1e30};
   for (int i = -3000; i <= 3000; ++i) x.push_back(i / 100.0);
   const auto n = static_cast<std::int64_t>(x.size());
   const auto formula = [](double at) {
@@ -158,19 +161,19 @@ TEST_CASE("The approximate gelu is within 2 ulp of its formula, of those of 1 at
 }
 
 TEST_CASE("Activations have their limits at infinity, and so have their slopes") {
-  const Tensor x = Tensor::from({kInfinity, -kInfinity, 1e5, -1e5, kNaN}).with_grad();
+  const Tensor x = Tensor::from({kInfinity64, -kInfinity64, 1e5, -1e5, kNaN64}).with_grad();
   const auto check = [&](const Tensor& y, const Doubles& values, const Doubles& slopes) {
     check_same(y, values);
     check_same(gradients(sum(y), {x})[0], slopes);
   };
-  check(silu(x), {kInfinity, -0.0, 1e5, -0.0, kNaN}, {1, -0.0, 1, -0.0, kNaN});
-  check(gelu(x), {kInfinity, -0.0, 1e5, -0.0, kNaN}, {1, -0.0, 1, -0.0, kNaN});
-  check(gelu(x, {.approximate = true}), {kInfinity, -0.0, 1e5, -0.0, kNaN},
-        {1, -0.0, 1, -0.0, kNaN});
-  check(leaky_relu(x), {kInfinity, -kInfinity, 1e5, -1e3, kNaN}, {1, 0.01, 1, 0.01, 0.01});
-  check(elu(x, 2), {kInfinity, -2, 1e5, -2, kNaN}, {1, 0, 1, 0, kNaN});
+  check(silu(x), {kInfinity64, -0.0, 1e5, -0.0, kNaN64}, {1, -0.0, 1, -0.0, kNaN64});
+  check(gelu(x), {kInfinity64, -0.0, 1e5, -0.0, kNaN64}, {1, -0.0, 1, -0.0, kNaN64});
+  check(gelu(x, {.approximate = true}), {kInfinity64, -0.0, 1e5, -0.0, kNaN64},
+        {1, -0.0, 1, -0.0, kNaN64});
+  check(leaky_relu(x), {kInfinity64, -kInfinity64, 1e5, -1e3, kNaN64}, {1, 0.01, 1, 0.01, 0.01});
+  check(elu(x, 2), {kInfinity64, -2, 1e5, -2, kNaN64}, {1, 0, 1, 0, kNaN64});
   CHECK_ERROR(leaky_relu(x, -0.1), Error, "[leaky_relu] takes a slope of 0 or more");
-  CHECK_ERROR(elu(x, kNaN), Error, "[elu] takes an alpha of 0 or more");
+  CHECK_ERROR(elu(x, kNaN64), Error, "[elu] takes an alpha of 0 or more");
 }
 
 }  // namespace ebb::tests

@@ -16,6 +16,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/optim/number.h"
 
 namespace ebb::tests {
 namespace {
@@ -242,8 +243,6 @@ struct Pair {
   const Tensor one = Tensor::full({}, 1, DType::i64);
   const optim::Accumulator accumulator{optim::Sgd({.learning_rate = 1}), {.samples = 2}};
 };
-
-Tensor number(double value) { return Tensor::full({}, value, DType::f64); }
 
 }  // namespace
 

@@ -25,12 +25,14 @@ Parameters eager_parameters(DType dtype = DType::f32) {
   return p;
 }
 
-Tensor loss_of(const Parameters& p) { return sum(square(p["x"])) + sum(square(p["head.w"] - 1)); }
+Tensor averaged_loss(const Parameters& p) {
+  return sum(square(p["x"])) + sum(square(p["head.w"] - 1));
+}
 
 void train(const Parameters& p, const MovingAverage& average, int steps) {
   const optim::Adam adam({.learning_rate = 0.1});
   for (int i = 0; i < steps; ++i) {
-    adam.minimize(loss_of(p), p);
+    adam.minimize(averaged_loss(p), p);
     average.update();
   }
 }
@@ -86,9 +88,9 @@ TEST_CASE("a graph's averages are eager's, bit for bit, and come after the step"
   p.declare("x", {4}, initializers::uniform(-1, 1));
   p.scope("head").declare("w", {2, 3}, initializers::uniform(-1, 1));
   const MovingAverage average(p, {.decay = 0.9});
-  const Tensor step = optim::Adam({.learning_rate = 0.1}).minimize(loss_of(p), p);
+  const Tensor step = optim::Adam({.learning_rate = 0.1}).minimize(averaged_loss(p), p);
   const Tensor averaged = average.update();
-  const Tensor loss = loss_of(p);
+  const Tensor loss = averaged_loss(p);
   const Tensor swapped = average.swap();
   Session session(graph);
   session.initialize(p);

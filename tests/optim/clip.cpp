@@ -24,7 +24,7 @@ void declare(const Parameters& p) {
   p.declare("x", {5}, initializers::uniform(-1, 1));
   p.declare("y", {3, 7}, initializers::uniform(-1, 1));
 }
-Tensor loss_of(const Parameters& p) { return sum(square(p["x"])) * 3 + sum(exp(p["y"])); }
+Tensor clipped_loss(const Parameters& p) { return sum(square(p["x"])) * 3 + sum(exp(p["y"])); }
 
 Tensors clipped(const Tensors& gradients, const Clip& clip) {
   if (clip.value > 0) return optim::clip_by_value(gradients, clip.value);
@@ -76,12 +76,16 @@ TEST_CASE("an optimizer clips gradients as the functions do", "[optim][clip]") {
       for (std::size_t k = 0; k < optimizers({}).size(); ++k) {
         CAPTURE(as_graph, name(dtype), clip.value, clip.norm, clip.global_norm, k);
         const optim::Optimizer with = optimizers(clip)[k], without = optimizers({})[k];
-        const auto by_option = [&](const Parameters& p) { return with.minimize(loss_of(p), p); };
+        const auto by_option = [&](const Parameters& p) {
+          return with.minimize(clipped_loss(p), p);
+        };
         const auto by_function = [&](const Parameters& p) {
-          const Tensors gradients = ebb::gradients(loss_of(p), {p["x"], p["y"]});
+          const Tensors gradients = ebb::gradients(clipped_loss(p), {p["x"], p["y"]});
           return without.apply(clipped(gradients, clip), p);
         };
-        const auto plain = [&](const Parameters& p) { return without.minimize(loss_of(p), p); };
+        const auto plain = [&](const Parameters& p) {
+          return without.minimize(clipped_loss(p), p);
+        };
         const auto run = [&](const Step& step) {
           return in_doubles(train(as_graph, {declare, {step}, dtype}, 3));
         };
@@ -101,7 +105,7 @@ TEST_CASE("eager and graph clip alike, bit for bit", "[optim][clip]") {
     for (const optim::Optimizer& optimizer : optimizers(clip)) {
       CAPTURE(optimizer.rule().name(), clip.value, clip.norm, clip.global_norm);
       const Training training = {
-          declare, {[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }}};
+          declare, {[&](const Parameters& p) { return optimizer.minimize(clipped_loss(p), p); }}};
       const Values eager = train_eagerly(training, 3);
       check_bits(train_as_graph(training, 3, true), eager);
       check_bits(train_as_graph(training, 3, false), eager);
@@ -116,12 +120,12 @@ TEST_CASE("an accumulator clips the mean gradient of a group", "[optim][clip]") 
       const optim::Accumulator accumulator(optimizer, {.samples = 8});
       const auto micro = [&](double factor, std::int64_t samples) -> Step {
         return [=](const Parameters& p) {
-          return accumulator.minimize(loss_of(p) * factor, p,
+          return accumulator.minimize(clipped_loss(p) * factor, p,
                                       Tensor::full({}, static_cast<double>(samples), DType::i64));
         };
       };
       const auto whole = [&](const Parameters& p) {
-        return optimizer.minimize(loss_of(p) * ((2 * 3 + 5 * 0.5) / 8.0), p);
+        return optimizer.minimize(clipped_loss(p) * ((2 * 3 + 5 * 0.5) / 8.0), p);
       };
       const Values parts = train(as_graph, {declare, {micro(2, 3), micro(0.5, 5)}, DType::f64}, 3);
       const Values at_once = train(as_graph, {declare, {whole}, DType::f64}, 3);

@@ -7,13 +7,14 @@
 #include "ebb/optim/adam.h"
 #include "ebb/optim/groups.h"
 #include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/number.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
 
 namespace ebb::tests {
 namespace {
 
-constexpr std::int64_t kSamples = 24;
+constexpr std::int64_t kTogether = 24;
 
 // The two layers of a network, each with an optimizer of its own.
 struct Model {
@@ -22,7 +23,7 @@ struct Model {
         groups({{parameters.scope("0"),
                  optim::Sgd({.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1})},
                 {parameters.scope("1"), second}}),
-        accumulator(groups, {.samples = kSamples}) {}
+        accumulator(groups, {.samples = kTogether}) {}
   Tensor loss(const Tensor& x, const Tensor& y) const { return softmax_cross_entropy(net(x), y); }
   Tensor micro(const Tensor& x, const Tensor& y) const {
     return accumulator.minimize(loss(x, y), rows(y));
@@ -33,7 +34,7 @@ struct Model {
   optim::GroupAccumulator accumulator;
 };
 
-std::vector<optim::Optimizer> optimizers() {
+std::vector<optim::Optimizer> second_optimizers() {
   return {optim::AdamW({.learning_rate = 0.01, .clip = {.global_norm = 0.01}}),
           optim::Sgd({.learning_rate = 0.3}), optim::Optimizer(std::make_shared<Momentum>(), 0.1)};
 }
@@ -64,8 +65,8 @@ std::size_t gradient_bytes() {
 }
 
 // a and b, each in a group of its own, with a gradient of the number that a micro-step is given.
-struct Pair {
-  explicit Pair(const Parameters& parameters) : parameters(parameters) {
+struct GroupPair {
+  explicit GroupPair(const Parameters& parameters) : parameters(parameters) {
     for (const char* name : {"a", "b"})
       parameters.scope(name).declare("w", {}, initializers::zeros());
     groups = {{parameters.scope("a"), optim::Sgd({.learning_rate = 1})},
@@ -85,13 +86,11 @@ struct Pair {
   std::vector<optim::ParameterGroup> groups;
 };
 
-Tensor number(double value) { return Tensor::full({}, value, DType::f64); }
-
 }  // namespace
 
 TEST_CASE("micro-batches give the whole batch's update by each group's optimizer",
           "[optim][row15][groups]") {
-  for (const optim::Optimizer& second : optimizers()) {
+  for (const optim::Optimizer& second : second_optimizers()) {
     CAPTURE(second.rule().name());
     const Parameters whole(Device::cpu(), Seed{3}, DType::f64),
         micro(Device::cpu(), Seed{3}, DType::f64);
@@ -115,7 +114,7 @@ TEST_CASE("micro-batches give the whole batch's update by each group's optimizer
 }
 
 TEST_CASE("groups accumulate alike in both modes, bit for bit", "[optim][row15][groups]") {
-  for (const optim::Optimizer& second : optimizers()) {
+  for (const optim::Optimizer& second : second_optimizers()) {
     CAPTURE(second.rule().name());
     const Parameters eager(Device::cpu(), Seed{3}, DType::f64);
     const Model of_eager(eager, second);
@@ -153,7 +152,7 @@ TEST_CASE("groups accumulate in one set of gradients and two numbers each",
     const Parameters params(Device::cpu(), Seed{3}, DType::f64);
     const optim::Sgd sgd({.learning_rate = 0.1, .momentum = 0.9});
     const Model model(params, sgd);
-    const optim::Accumulator alone(sgd, {.samples = kSamples});
+    const optim::Accumulator alone(sgd, {.samples = kTogether});
     const auto step = [&] {
       in_groups ? model.micro(x(), y()) : alone.minimize(model.loss(x(), y()), params, rows(y()));
     };
@@ -180,7 +179,7 @@ TEST_CASE("a frozen group counts with the others, and drops what it has accumula
       const double rate_of_frozen = *frozen == 'a' ? 1 : 10, rate = 11 - rate_of_frozen;
       const auto name = [](const std::string& scope) { return scope + ".w"; };
       const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-      const Pair pair(p);
+      const GroupPair pair(p);
       pair.micro(number(100));
       pair.freeze(frozen, true);
       if (flushed) {
@@ -203,7 +202,7 @@ TEST_CASE("a frozen group counts with the others, and drops what it has accumula
       Graph graph;
       const Tensor c = graph.placeholder("c", DType::f64, {});
       const Parameters symbolic(graph, Seed{1}, DType::f64);
-      const Pair recorded(symbolic);
+      const GroupPair recorded(symbolic);
       const Tensor both = recorded.micro(c);
       recorded.freeze(frozen, true);
       const Tensor one = recorded.micro(c), end = recorded.flush();
@@ -221,7 +220,7 @@ TEST_CASE("a frozen group counts with the others, and drops what it has accumula
 TEST_CASE("groups that cannot accumulate say so, and have changed nothing",
           "[optim][row15][groups]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const Pair pair(p);
+  const GroupPair pair(p);
   CHECK_ERROR(optim::GroupAccumulator({}), Error, "[accumulator] takes one group");
   CHECK_ERROR(optim::GroupAccumulator(pair.groups, {.samples = 0}), Error,
               "samples = 0 is below 1");
@@ -260,7 +259,7 @@ TEST_CASE("groups that cannot accumulate say so, and have changed nothing",
 TEST_CASE("what groups refuse to accumulate is of the caller's line", "[optim][row15][groups]") {
   const auto here = [](int line) { return "(" __FILE__ ":" + std::to_string(line) + ")"; };
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const Pair pair(p);
+  const GroupPair pair(p);
   const optim::GroupAccumulator accumulator(pair.groups, {.samples = 2});
   CHECK_ERROR(optim::GroupAccumulator({}), Error, here(__LINE__));
   CHECK_ERROR(accumulator.flush(), Error, here(__LINE__));
@@ -270,7 +269,7 @@ TEST_CASE("what groups refuse to accumulate is of the caller's line", "[optim][r
 TEST_CASE("a flush counts what has been accumulated, for whichever of the groups",
           "[optim][row15][groups]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  const Pair pair(p);
+  const GroupPair pair(p);
   const Tensor loss = optim::GroupAccumulator({pair.groups[1]}, {.samples = 2})
                           .minimize(p["b.w"] * 3 + 1, pair.one);
   CHECK(loss.item<double>() == 1);
@@ -283,7 +282,7 @@ TEST_CASE("a flush counts what has been accumulated, for whichever of the groups
 
 TEST_CASE("a frozen group makes no step, and has nothing to clip", "[optim][row15][groups]") {
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
-  Pair pair(p);
+  GroupPair pair(p);
   pair.groups[1].optimizer = {std::make_shared<Momentum>(), 0.1, {}, {.global_norm = 1}};
   pair.freeze("b", true);
   for (int i = 0; i < 2; ++i) pair.micro(number(3));

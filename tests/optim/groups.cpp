@@ -14,11 +14,11 @@
 namespace ebb::tests {
 namespace {
 
-void declare(const Parameters& p) {
+void declare_groups(const Parameters& p) {
   for (const char* scope : {"encoder", "head", "frozen"})
     p.scope(scope).declare("w", {4}, initializers::uniform(-1, 1));
 }
-Tensor loss_of(const Parameters& p) {
+Tensor loss_of_groups(const Parameters& p) {
   return sum(square(p["encoder.w"]) * p["head.w"] + exp(p["head.w"]) * p["frozen.w"]);
 }
 
@@ -32,10 +32,11 @@ TEST_CASE("groups make the steps that their optimizers make of one backward pass
       optim::Optimizer(std::make_shared<Momentum>(), 0.1)};
   for (const optim::Optimizer& other : others) {
     const auto together = [&](const Parameters& p) {
-      return optim::minimize(loss_of(p), {{p.scope("encoder"), sgd}, {p.scope("head"), other}});
+      return optim::minimize(loss_of_groups(p),
+                             {{p.scope("encoder"), sgd}, {p.scope("head"), other}});
     };
     const auto apart = [&](const Parameters& p) {
-      const Tensor loss = loss_of(p);
+      const Tensor loss = loss_of_groups(p);
       loss.backward();
       sgd.step(p.scope("encoder"));
       other.step(p.scope("head"));
@@ -52,13 +53,13 @@ TEST_CASE("groups make the steps that their optimizers make of one backward pass
 
 TEST_CASE("groups that cannot make a step together have changed nothing", "[optim][groups]") {
   const Parameters p(Device::cpu(), Seed{1});
-  declare(p);
+  declare_groups(p);
   const Values before = values_of(p);
   const optim::Sgd sgd({.momentum = 0.9});
   const optim::Adam adam;
   const std::size_t held = memory::stats(Device::cpu()).allocated.current;
-  CHECK_ERROR(optim::minimize(loss_of(p), {}), Error, "takes one group");
-  CHECK_ERROR(optim::minimize(loss_of(p), {{p, sgd}, {p.scope("head"), adam}}), Error,
+  CHECK_ERROR(optim::minimize(loss_of_groups(p), {}), Error, "takes one group");
+  CHECK_ERROR(optim::minimize(loss_of_groups(p), {{p, sgd}, {p.scope("head"), adam}}), Error,
               "'head.w' is in two groups");
   CHECK_ERROR(
       optim::minimize(sum(p["head.w"]), {{p.scope("head"), sgd}, {p.scope("frozen"), adam}}), Error,
@@ -68,9 +69,10 @@ TEST_CASE("groups that cannot make a step together have changed nothing", "[opti
     std::span<const char* const> slots() const noexcept override { return Momentum::kSlots; }
     optim::RuleResult update(const optim::RuleInput&) const override { throw Error("[failing]"); }
   };
-  CHECK_ERROR(optim::minimize(loss_of(p), {{p.scope("encoder"), sgd},
-                                           {p.scope("head"), {std::make_shared<Failing>(), 0.1}}}),
-              Error, "[failing]");
+  CHECK_ERROR(
+      optim::minimize(loss_of_groups(p), {{p.scope("encoder"), sgd},
+                                          {p.scope("head"), {std::make_shared<Failing>(), 0.1}}}),
+      Error, "[failing]");
   check_bits(values_of(p), before);
   CHECK(memory::stats(Device::cpu()).allocated.current == held);
 }
@@ -79,13 +81,15 @@ TEST_CASE("a group that is frozen is passed over", "[optim][groups]") {
   const optim::Sgd sgd({.learning_rate = 0.1, .momentum = 0.9});
   const optim::Adam adam;
   const auto freeze = [](const Parameters& p) {
-    declare(p);
+    declare_groups(p);
     p.scope("encoder").set_trainable(false);
   };
   const auto all = [&](const Parameters& p) {
-    return optim::minimize(loss_of(p), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
+    return optim::minimize(loss_of_groups(p), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
   };
-  const auto head = [&](const Parameters& p) { return adam.minimize(loss_of(p), p.scope("head")); };
+  const auto head = [&](const Parameters& p) {
+    return adam.minimize(loss_of_groups(p), p.scope("head"));
+  };
   check_bits(train_eagerly({freeze, {all}}, 3), train_eagerly({freeze, {head}}, 3));
   check_bits(train_as_graph({freeze, {all}}, 3), train_as_graph({freeze, {head}}, 3));
 
@@ -101,7 +105,7 @@ TEST_CASE("a group that is frozen is passed over", "[optim][groups]") {
   int line = 0;
   const auto none = [&] {
     line = __LINE__ + 1;
-    return optim::minimize(loss_of(p), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
+    return optim::minimize(loss_of_groups(p), {{p.scope("encoder"), sgd}, {p.scope("head"), adam}});
   };
   CHECK_ERROR(none(), Error,
               "every parameter of the groups that the loss, f32[] on cpu, depends on");

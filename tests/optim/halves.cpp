@@ -25,12 +25,12 @@ double rounded(double x, DType half) {
 }
 float as_float(double x) { return static_cast<float>(x); }
 
-void declare(const Parameters& parameters) {
+void declare_forty(const Parameters& parameters) {
   parameters.declare("x", {40}, initializers::normal(0, 1));
 }
 
-Training training(const optim::Optimizer& optimizer, DType dtype) {
-  return {.declare = declare,
+Training training_with(const optim::Optimizer& optimizer, DType dtype) {
+  return {.declare = declare_forty,
           .steps = {[&optimizer](const Parameters& parameters) {
             const Tensor x = parameters["x"];
             return optimizer.minimize(sum(square(x - 0.3)), parameters);
@@ -113,9 +113,9 @@ TEST_CASE("Every optimizer trains 16 bits alike in both modes, near to float", "
   for (const optim::Optimizer& optimizer : optimizers)
     for (const DType half : kHalves) {
       INFO(optimizer.rule().name() << ", " << name(half));
-      const Values eager = train_eagerly(training(optimizer, half), 8);
-      check_bits(train_as_graph(training(optimizer, half), 8), eager);
-      const Values single = train_eagerly(training(optimizer, DType::f32), 8);
+      const Values eager = train_eagerly(training_with(optimizer, half), 8);
+      check_bits(train_as_graph(training_with(optimizer, half), 8), eager);
+      const Values single = train_eagerly(training_with(optimizer, DType::f32), 8);
       CHECK(eager.at("x").dtype() == half);
       const Doubles values = doubles(eager.at("x")), expected = doubles(single.at("x"));
       // Eight steps, each of which rounds gradient and parameter, and the first value.

@@ -12,6 +12,7 @@
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/optim/allocated_now.h"
 #include "ebb/tests/optim/rules.h"
 
 namespace ebb::tests {
@@ -44,8 +45,8 @@ class Scarcity {
 };
 
 // All tensors of which fit into blocks of 512 bytes.
-struct Training {
-  Training() {
+struct SmallTraining {
+  SmallTraining() {
     w = parameters.scope("s").declare("w", {12, 3}, initializers::uniform(-1, 1));
     b = parameters.scope("t").declare("b", {3}, initializers::zeros());
   }
@@ -64,8 +65,6 @@ std::vector<std::pair<std::string, std::vector<std::byte>>> bits(const Parameter
     for (const auto& [name, tensor] : *list) all.emplace_back(name, bytes_of(tensor));
   return all;
 }
-
-std::size_t allocated_now() { return memory::stats(Device::cpu()).allocated.current; }
 
 struct Method {
   const char* name;
@@ -113,7 +112,7 @@ TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]"
       bool succeeded = false;
       int failures = 0;
       for (std::size_t blocks = 0; !succeeded; ++blocks) {
-        const Training training;
+        const SmallTraining training;
         if (flushes) methods()[3].step(training.parameters, training.loss());
         for (int i = 0; i < steps_before && !flushes; ++i)
           method.step(training.parameters, training.loss());
@@ -145,7 +144,7 @@ TEST_CASE("step() that runs out of memory has changed nothing", "[optim][row11]"
   const optim::Adam adam;
   int failures = 0;
   for (std::size_t blocks = 0;; ++blocks) {
-    const Training training;
+    const SmallTraining training;
     training.loss().backward();
     const auto before = bits(training.parameters);
     const std::size_t held = allocated_now();

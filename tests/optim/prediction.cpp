@@ -19,14 +19,14 @@
 namespace ebb::tests {
 namespace {
 
-struct Method {
+struct PredictedStep {
   const char* name;
   bool accumulates;
   std::function<Tensor(const Tensor& loss, const Tensor& y, const Parameters&)> step;
   std::function<void(const Parameters&)> finish = [](const Parameters&) {};
 };
 
-std::vector<Method> methods() {
+std::vector<PredictedStep> predicted_steps() {
   const optim::Sgd sgd({.momentum = 0.9});
   const optim::Adam adam({.clip = {.global_norm = 1}});
   const optim::Rmsprop rmsprop({.momentum = 0.9, .centered = true, .clip = {.norm = 1}});
@@ -46,7 +46,7 @@ std::vector<Method> methods() {
 }  // namespace
 
 TEST_CASE("eager training takes what it takes on the device's twin", "[optim]") {
-  for (const Method& method : methods())
+  for (const PredictedStep& method : predicted_steps())
     for (const DType dtype : {DType::f32, DType::bf16}) {
       CAPTURE(method.name, name(dtype));
       const auto program = [&](const Device& device) {
@@ -74,7 +74,7 @@ TEST_CASE("eager training takes what it takes on the device's twin", "[optim]") 
 }
 
 TEST_CASE("a graph's step takes what its plan says", "[optim]") {
-  for (const Method& method : methods()) {
+  for (const PredictedStep& method : predicted_steps()) {
     CAPTURE(method.name);
     Graph graph;
     const Tensor x = graph.placeholder("x", DType::f32, {-1, 12});

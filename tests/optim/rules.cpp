@@ -11,6 +11,7 @@
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/sgd.h"
+#include "ebb/tests/optim/allocated_now.h"
 #include "ebb/tests/optim/train.h"
 
 namespace ebb::tests {
@@ -67,9 +68,7 @@ Training two_parameters(std::vector<Step> steps) {
           std::move(steps)};
 }
 
-Tensor loss_of(const Parameters& p) { return sum(square(p["x"]) * p["y"] + exp(p["y"])); }
-
-std::size_t allocated_now() { return memory::stats(Device::cpu()).allocated.current; }
+Tensor ruled_loss(const Parameters& p) { return sum(square(p["x"]) * p["y"] + exp(p["y"])); }
 
 }  // namespace
 
@@ -79,8 +78,8 @@ TEST_CASE("a rule in operators is the fused one, to rounding, in both modes", "[
     const double near = dtype == DType::f32 ? 1e-6 : 1e-14;
     const optim::LearningRate rate = optim::cosine(0.1, {.warm_up = 3, .steps = 8});
     const auto with = [&](const optim::Optimizer& optimizer) {
-      Training training =
-          two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }});
+      Training training = two_parameters(
+          {[&](const Parameters& p) { return optimizer.minimize(ruled_loss(p), p); }});
       training.dtype = dtype;
       return train(as_graph, training, 6);
     };
@@ -103,7 +102,7 @@ TEST_CASE("a rule of one's own is the same in both modes, bit for bit", "[optim]
   for (const optim::Optimizer& optimizer : optimizers) {
     CAPTURE(optimizer.rule().name());
     const Training training =
-        two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }});
+        two_parameters({[&](const Parameters& p) { return optimizer.minimize(ruled_loss(p), p); }});
     const Values eager = train_eagerly(training, 5);
     check_bits(train_as_graph(training, 5, true), eager);
     check_bits(train_as_graph(training, 5, false), eager);
@@ -178,7 +177,7 @@ TEST_CASE("what a rule returns may be what it was given, or nothing", "[optim][r
     const optim::Optimizer optimizer = scripted(update);
     return train(
         as_graph,
-        two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }}),
+        two_parameters({[&](const Parameters& p) { return optimizer.minimize(ruled_loss(p), p); }}),
         count);
   };
   const Values start = rounds(
@@ -223,7 +222,7 @@ TEST_CASE("a rule can be made of a built-in one", "[optim][rule]") {
   });
   const auto with = [&](const optim::Optimizer& optimizer) {
     Training training =
-        two_parameters({[&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }});
+        two_parameters({[&](const Parameters& p) { return optimizer.minimize(ruled_loss(p), p); }});
     training.dtype = DType::f64;
     return train(as_graph, training, 4);
   };
@@ -242,7 +241,7 @@ TEST_CASE("a rule that throws half-way has changed nothing and counted nothing",
   const optim::Accumulator accumulator(optimizer, {.samples = 2});
   const Tensor one = Tensor::full({}, 1, DType::i64);
   const auto step = [&](const Parameters& p) {
-    loss_of(p).backward();
+    ruled_loss(p).backward();
     try {
       optimizer.step(p);
     } catch (...) {
@@ -255,8 +254,8 @@ TEST_CASE("a rule that throws half-way has changed nothing and counted nothing",
     optimizer.apply({Tensor::full({4}, 1), Tensor::full({4}, 2)}, p);
   };
   const std::vector<std::function<void(const Parameters&)>> ways = {
-      [&](const Parameters& p) { optimizer.minimize(loss_of(p), p); }, step, apply,
-      [&](const Parameters& p) { accumulator.minimize(loss_of(p), p, one); },
+      [&](const Parameters& p) { optimizer.minimize(ruled_loss(p), p); }, step, apply,
+      [&](const Parameters& p) { accumulator.minimize(ruled_loss(p), p, one); },
       [&](const Parameters& p) { accumulator.flush(p); }};
   for (std::size_t way = 0; way < ways.size(); ++way)
     for (const int steps_before : {0, 1}) {
@@ -283,7 +282,7 @@ TEST_CASE("a rule that throws half-way has changed nothing and counted nothing",
   Graph graph;
   const Parameters p(graph, Seed{1});
   two_parameters({}).declare(p);
-  const Tensor loss = loss_of(p);
+  const Tensor loss = ruled_loss(p);
   calls = 0, allowed = 1;
   CHECK_ERROR(optimizer.minimize(loss, p), Error, "no more");
   allowed = 100;
@@ -300,7 +299,7 @@ TEST_CASE("a rule that gives the wrong thing is told so before anything is writt
   two_parameters({}).declare(p);
   const Values before = values_of(p);
   const auto minimize = [&](Scripted::Update update) {
-    scripted(std::move(update)).minimize(loss_of(p), p);
+    scripted(std::move(update)).minimize(ruled_loss(p), p);
   };
   using Result = optim::RuleResult;
   using Input = optim::RuleInput;

@@ -23,6 +23,7 @@
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/optim/allocated_now.h"
 
 namespace ebb::tests {
 namespace {
@@ -32,7 +33,6 @@ Tensor declare(const Parameters& parameters, std::string_view name) {
 }
 
 std::size_t allocated_total() { return memory::stats(Device::cpu()).allocated.total; }
-std::size_t allocated_now() { return memory::stats(Device::cpu()).allocated.current; }
 
 }  // namespace
 

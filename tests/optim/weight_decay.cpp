@@ -37,7 +37,7 @@ Training training_of(const Step& step) {
           {step}};
 }
 
-Tensor loss_of(const Parameters& p) {
+Tensor decayed_loss(const Parameters& p) {
   Tensor loss = sum(exp(p["0.weight"]));
   for (const char* name : {"0.bias", "1.weight", "1.bias"}) loss = loss + sum(exp(p[name]));
   return loss;
@@ -53,9 +53,9 @@ TEST_CASE("a weight decay spares what it is not for, in both modes", "[optim][de
       const optim::Optimizer optimizer = optimizers(decay, only)[k];
       const optim::Accumulator accumulator(optimizer, {.samples = 1});
       return train(as_graph, training_of([&](const Parameters& p) {
-                     return accumulates ? accumulator.minimize(loss_of(p), p,
+                     return accumulates ? accumulator.minimize(decayed_loss(p), p,
                                                                Tensor::full({}, 1, DType::i64))
-                                        : optimizer.minimize(loss_of(p), p);
+                                        : optimizer.minimize(decayed_loss(p), p);
                    }),
                    3);
     };
@@ -87,7 +87,8 @@ TEST_CASE("a rule that is made of a built-in one has its decay where that has it
   };
   const auto with = [](const optim::Optimizer& optimizer) {
     return train_eagerly(
-        training_of([&](const Parameters& p) { return optimizer.minimize(loss_of(p), p); }), 2);
+        training_of([&](const Parameters& p) { return optimizer.minimize(decayed_loss(p), p); }),
+        2);
   };
   const Values wrapped = with({std::make_shared<Wrapped>(), 0.1}), sgd = with(Wrapped().sgd);
   CHECK(bit_equal(wrapped.at("0.weight"), sgd.at("0.weight")));

@@ -11,8 +11,6 @@ Tensor image(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
 Tensor filter(const Tensor& w) { return permute(w, {3, 2, 0, 1}); }
 Tensor back(const Tensor& y) { return permute(y, {0, 2, 3, 1}); }
 
-Parameters f64() { return Parameters(Device::cpu(), Seed{1}, DType::f64); }
-
 }  // namespace
 
 EBB_SAME("tf.nn.relu(x), tf.nn.elu(x), tf.nn.selu(x), tf.nn.silu(x)", relu(x[0]), elu(x[0]),

@@ -10,7 +10,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-Parameters f64() { return Parameters(Device::cpu(), Seed{7}, DType::f64); }
+Parameters seeded() { return Parameters(Device::cpu(), Seed{7}, DType::f64); }
 
 struct Model {
   models::Dense hidden, head;
@@ -26,7 +26,7 @@ double deviation(const Tensor& x) {
 }  // namespace
 
 EBB_PROGRAM("class Model(nn.Module), model.named_parameters()") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Model model(params);
   std::vector<std::string> names;
   for (const Parameters::Entry& entry : params.entries()) names.push_back(entry.name);
@@ -35,7 +35,7 @@ EBB_PROGRAM("class Model(nn.Module), model.named_parameters()") {
   CHECK(model(Tensor::zeros({5, 3}, DType::f64)).shape() == Shape{5, 2});
 }
 EBB_PROGRAM("nn.Parameter(t), self.register_buffer('b', t)") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   params.declare("w", {2}, initializers::constant(3));
   params.state("b", {2});
   CHECK(params.entries().size() == 1);
@@ -43,12 +43,12 @@ EBB_PROGRAM("nn.Parameter(t), self.register_buffer('b', t)") {
   CHECK(numbers(params["w"]) == Values{3, 3});
 }
 EBB_PROGRAM("sum(p.numel() for p in model.parameters())") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Model model(params);
   CHECK(params.count() == 3 * 4 + 4 + 4 * 2 + 2);
 }
 EBB_PROGRAM("nn.init.normal_, nn.init.xavier_uniform_, nn.init.kaiming_normal_") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Tensor a = params.declare("a", {100, 100}, initializers::normal(0, 0.02));
   const Tensor b = params.declare("b", {100, 100}, initializers::glorot_uniform(100, 100));
   const Tensor c = params.declare("c", {100, 100}, initializers::he_normal(100));
@@ -57,20 +57,20 @@ EBB_PROGRAM("nn.init.normal_, nn.init.xavier_uniform_, nn.init.kaiming_normal_")
   CHECK(deviation(c) == Approx(std::sqrt(2.0 / 100)).epsilon(0.05));
 }
 EBB_PROGRAM("nn.init.trunc_normal_, nn.init.orthogonal_") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Tensor a = params.declare("a", {100, 100}, initializers::truncated_normal(0, 0.02));
   const Tensor b = params.declare("b", {20, 20}, initializers::orthogonal());
   CHECK(max(abs(a)).item<double>() <= 0.04);
   CHECK(difference(matmul(b, b, {.transpose_b = true}), eye(20, DType::f64)) == "");
 }
 EBB_PROGRAM("nn.Linear(3, 4), nn.GELU()") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const models::Dense layer(params, 3, 4, Activation::gelu);
   const Tensor x = Tensor::from({{0.5, -1.0, 2.0}});
   CHECK(difference(layer(x), gelu(dense(x, params["weight"], params["bias"]))) == "");
 }
 EBB_PROGRAM("torch.func.functional_call(model, tensors, x)") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Model model(params);
   Tensors doubled;
   for (const Tensor& tensor : params.tensors()) doubled.push_back(tensor * 2);
@@ -78,7 +78,7 @@ EBB_PROGRAM("torch.func.functional_call(model, tensors, x)") {
   CHECK(difference(Model(params.with(doubled))(x), model(x) * 4) == "");  // biases are 0
 }
 EBB_PROGRAM("layer.trainable = False") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Model model(params);
   params.scope("hidden").set_trainable(false);
   const std::vector<double> before = numbers(params["hidden.weight"]);
@@ -88,7 +88,7 @@ EBB_PROGRAM("layer.trainable = False") {
   CHECK(numbers(params["head.weight"]) != head);
 }
 EBB_PROGRAM("the initial values of nn.Linear, nn.LSTM, nn.Embedding") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const models::Dense dense(params.scope("dense"), 100, 100);
   const models::Lstm lstm(params.scope("lstm"), 4, {.hidden = 25});
   const models::Embedding embedding(params.scope("embedding"), 100, 100);
@@ -109,7 +109,7 @@ EBB_PROGRAM("model.train(), model.eval()") {
 }
 EBB_PROGRAM("torch.save(model.state_dict(), f), model.load_state_dict(torch.load(f))") {
   const TemporaryFolder folder;
-  const Parameters one = f64(), other(Device::cpu(), Seed{8}, DType::f64);
+  const Parameters one = seeded(), other(Device::cpu(), Seed{8}, DType::f64);
   const Model a(one), b(other);
   CHECK(numbers(one["head.weight"]) != numbers(other["head.weight"]));
   one.save(folder.path("model.safetensors"));
@@ -121,14 +121,14 @@ EBB_PROGRAM("safetensors.torch.save_file(model.state_dict(), f)") {
   const std::string file = folder.path("torch.safetensors");
   save_safetensors(
       file, {{"fc.weight", Tensor::from({{1.0, 2.0, 3.0}})}, {"fc.bias", Tensor::from({4.0})}});
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const models::Dense layer(params.scope("head"), 3, 1);
   load_torch(params, file, {{"fc", "head", TorchLayer::linear}});
   CHECK(params["head.weight"].shape() == Shape{3, 1});
   CHECK(numbers(params["head.weight"]) == Values{1, 2, 3});
 }
 EBB_PROGRAM("p.requires_grad_(False)") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Model model(params);
   const Values before = numbers(params["hidden.weight"]), head = numbers(params["head.weight"]);
   optim::Sgd().minimize(sum(model(ones({5, 3}, {.dtype = DType::f64}))), params.scope("head"));
@@ -152,7 +152,7 @@ EBB_PROGRAM("p.requires_grad_(False)") {
         }) < layer);
 }
 EBB_PROGRAM("optim.SGD([{'params': a, 'lr': 0.5}, {'params': b}], 0.25)") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Tensor a = params.scope("a").declare("w", {}, initializers::constant(1));
   const Tensor b = params.scope("b").declare("w", {}, initializers::constant(1));
   optim::minimize(a + b, {{params.scope("a"), optim::Sgd({.learning_rate = 0.5})},
@@ -161,7 +161,7 @@ EBB_PROGRAM("optim.SGD([{'params': a, 'lr': 0.5}, {'params': b}], 0.25)") {
   CHECK(b.item<double>() == 0.75);
 }
 EBB_PROGRAM("target.load_state_dict(online.state_dict())") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Model online(params.scope("online")), target(params.scope("target"));
   params.scope("target").copy_from(params.scope("online"));
   CHECK(numbers(params["target.head.weight"]) == numbers(params["online.head.weight"]));
@@ -173,7 +173,7 @@ EBB_PROGRAM("model.to(device), model.half()") {
   CHECK(params["head.weight"].dtype() == DType::f16);
 }
 EBB_PROGRAM("scheduler.step(), optimizer.param_groups[0]['lr'] = r") {
-  const Parameters params = f64();
+  const Parameters params = seeded();
   const Tensor w = params.declare("w", {}, initializers::constant(1));
   const Tensor rate = Tensor::full({}, 0.5, DType::f64);
   const optim::Sgd sgd({.learning_rate = rate});

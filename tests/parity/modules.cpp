@@ -2,11 +2,6 @@
 #include "ebb/tests/parity/set.h"
 
 namespace ebb::tests::parity {
-namespace {
-
-Parameters f64() { return Parameters(Device::cpu(), Seed{1}, DType::f64); }
-
-}  // namespace
 
 EBB_ROW("nn.Linear(3, 2)") {
   row.holds([](const Tensors& x) {

@@ -1,4 +1,4 @@
-// Giving parameters the values of an original's.
+// Parameters in f64, and giving them the values of an original's.
 #pragma once
 #include <initializer_list>
 #include <utility>
@@ -6,6 +6,8 @@
 #include "ebb/tests/parity/row.h"
 
 namespace ebb::tests::parity {
+
+inline Parameters f64() { return Parameters(Device::cpu(), Seed{1}, DType::f64); }
 
 inline void set(const Parameters& parameters,
                 std::initializer_list<std::pair<const char*, Tensor>> values) {

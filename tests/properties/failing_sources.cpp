@@ -13,7 +13,7 @@ using namespace ebb::tests;
 
 namespace {
 
-constexpr std::int64_t kMoreRows = 64 * kBatchRows;
+constexpr std::int64_t kManyRows = 64 * kBatchRows;
 
 std::vector<MakeTraining> trainings() {
   std::vector<MakeTraining> all;
@@ -44,7 +44,7 @@ std::vector<std::optional<float>> losses_of(FailingTraining& training,
 TEST_CASE("a step that the source refuses memory for has not happened", "[row11]") {
   FailingSource source;
   const std::size_t page = source.device().runtime().profile().page_bytes;
-  const std::vector<std::int64_t> batches = {kBatchRows, kBatchRows, kMoreRows};
+  const std::vector<std::int64_t> batches = {kBatchRows, kBatchRows, kManyRows};
   int failures = 0;
   for (const MakeTraining& of : trainings()) {
     const auto make = [&] {  // where blocks come to lie depends on what is in the cache
@@ -94,7 +94,7 @@ TEST_CASE("a larger batch that the source refuses leaves the smaller one able to
           "[row11]") {
   FailingSource source;
   for (const MakeTraining& make : trainings()) {
-    const auto wanted = losses_of(*make(source.device()), {kBatchRows, kBatchRows, kMoreRows});
+    const auto wanted = losses_of(*make(source.device()), {kBatchRows, kBatchRows, kManyRows});
     const auto training = make(source.device());
     REQUIRE(training->step(kBatchRows) == wanted[0]);
     source.allow_more(0);
@@ -102,6 +102,6 @@ TEST_CASE("a larger batch that the source refuses leaves the smaller one able to
     CHECK_THROWS_AS(training->step(1'000'000), OutOfMemory);
     REQUIRE(training->step(kBatchRows) == wanted[1]);
     source.restore();
-    REQUIRE(training->step(kMoreRows) == wanted[2]);
+    REQUIRE(training->step(kManyRows) == wanted[2]);
   }
 }

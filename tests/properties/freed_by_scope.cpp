@@ -9,7 +9,7 @@ using namespace ebb::tests;
 
 namespace {
 
-constexpr int kSteps = 4;
+constexpr int kScopes = 4;
 
 std::vector<Device> devices() { return {Device::cpu(), Device::cpu().twin()}; }
 
@@ -44,7 +44,7 @@ TEST_CASE("a trained model holds its parameters and slots, and nothing when it i
       const Parameters parameters(device, Seed{7});
       const Loss loss_of = model.make(parameters);
       CHECK(bytes.now() == block_bytes(parameters.entries()));
-      for (int i = 0; i < kSteps; ++i) {
+      for (int i = 0; i < kScopes; ++i) {
         {
           const Tensor x = batch_of(model.input, kBatchRows, device),
                        y = batch_of(model.target, kBatchRows, device);
@@ -74,7 +74,7 @@ TEST_CASE("gradients hold as much as their parameters, until zero_grad or the mo
           loss_of(x, y).backward();
         };
         const std::size_t held = block_bytes(parameters.entries());
-        for (int i = 0; i < kSteps; ++i) {
+        for (int i = 0; i < kScopes; ++i) {
           backward();
           CHECK(bytes.now() == 2 * held);
         }
@@ -95,7 +95,7 @@ TEST_CASE("losses that are kept hold one number each", "[row7]") {
     train(method, loss_of(x, y), x, parameters);  // makes the slots
     const Bytes bytes(device);
     Tensors losses;
-    for (std::size_t i = 1; i <= kSteps; ++i) {
+    for (std::size_t i = 1; i <= kScopes; ++i) {
       losses.push_back(train(method, loss_of(x, y), x, parameters));
       CHECK(bytes.now() == i * 512);
     }

@@ -17,7 +17,7 @@
 namespace ebb::emulated {
 namespace {
 
-constexpr std::size_t kStackBytes = 256 << 10;
+constexpr std::size_t kSignalStackBytes = 256 << 10;
 
 void* (*find_stack)(const void*) = nullptr;
 void (*land_at)(const void*) = nullptr;
@@ -78,9 +78,9 @@ void catch_faults(void* (*stack)(const void* address), void (*land)(const void* 
   stack_t signals = {};  // a fiber's own may be what is full
   if (::sigaltstack(nullptr, &signals); signals.ss_flags & SS_DISABLE) {
     signals = {};
-    signals.ss_size = kStackBytes;
-    signals.ss_sp =
-        ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    signals.ss_size = kSignalStackBytes;
+    signals.ss_sp = ::mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ::sigaltstack(&signals, nullptr);
   }
   catches = true;

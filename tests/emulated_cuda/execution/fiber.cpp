@@ -7,11 +7,11 @@
 
 #include "ebb/tests/emulated_cuda/execution/context_switch.h"
 #include "ebb/tests/emulated_cuda/execution/sanitizers.h"
+#include "ebb/tests/emulated_cuda/memory/page.h"
 
 namespace ebb::emulated {
 namespace {
 
-constexpr std::size_t kPage = 64 << 10;  // a multiple of every page size
 constexpr std::size_t kStackBytes = std::size_t{sanitizers::kAddress ? 512 : 128} << 10;
 
 }  // namespace

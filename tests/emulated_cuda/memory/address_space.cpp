@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "ebb/tests/emulated_cuda/execution/sanitizers.h"
+#include "ebb/tests/emulated_cuda/memory/page.h"
 #include "ebb/tests/emulated_cuda/options.h"
 
 namespace ebb::emulated {
@@ -18,11 +19,7 @@ namespace {
 
 constexpr std::size_t kMostRangeBytes = std::size_t{sanitizers::kThread ? 128 : 1024} << 30;
 constexpr std::size_t kLeastRangeBytes = std::size_t{32} << 30;
-constexpr std::size_t kPage = 64 << 10;  // a multiple of every host's
 constexpr std::size_t kRounding = 256;
-// New memory holds NaNs up to here: to touch more would take the host's memory for what no test
-// writes.
-constexpr std::size_t kFilledBytes = std::size_t{32} << 20;
 constexpr int kGarbage = 0xFF;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {

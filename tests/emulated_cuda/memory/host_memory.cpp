@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ebb/tests/emulated_cuda/memory/page.h"
+
 namespace ebb::emulated {
 namespace {
 
-constexpr std::size_t kPage = 64 << 10;  // a multiple of every host's
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kFilledBytes = std::size_t{32} << 20;
 
 }  // namespace
 
