@@ -11,8 +11,9 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(EBB_CCACHE ccache)
   mark_as_advanced(EBB_CCACHE)
   if(EBB_CCACHE)
-    # What ccache wants to be told before it takes a file with precompiled headers.
-    set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${EBB_CCACHE})
+    # What ccache wants to be told before it takes a file with precompiled headers; and by what a compiler has read alone: the
+    # preprocessed text of a precompiled header says nothing of its macros.
+    set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${EBB_CCACHE})
     foreach(language IN ITEMS CXX CUDA)
       if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
         set(CMAKE_${language}_COMPILER_LAUNCHER ${launcher})

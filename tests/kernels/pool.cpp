@@ -73,7 +73,7 @@ TEST_CASE("pools of rows of many windows have what each of the windows has") {
                                (width + 2 * padding - kernel) / stride + 1};
             const Values x = values(type, shape, [&](std::int64_t) {
               const std::int64_t value = dice.integer(-3, 4);
-              return value == 4 ? kNaN : static_cast<double>(value);
+              return value == 4 ? kNaN64 : static_cast<double>(value);
             });
             const Values numbers = values(type, shape, [&](std::int64_t) {
               return static_cast<double>(dice.integer(-9, 9));

@@ -97,7 +97,7 @@ double largest(DType dtype) {
 // Within `allowed`, relative above 1 and absolute below; infinite where the dtype is too small.
 bool near(double value, double expected, double allowed, DType dtype) {
   if (std::isnan(expected)) return std::isnan(value);
-  if (std::abs(expected) > largest(dtype)) return value == std::copysign(kInfinity, expected);
+  if (std::abs(expected) > largest(dtype)) return value == std::copysign(kInfinity64, expected);
   return std::abs(value - expected) <= allowed * std::max(1.0, std::abs(expected));
 }
 
@@ -146,15 +146,16 @@ std::string difference(const OpDef& op, const Tensors& inputs, const Attributes&
 
 // Numbers at which functions overflow, underflow, saturate or are not defined.
 Tensor extremes(DType dtype) {
-  std::vector<double> values = {0,         -0.0,       1e-20,
-                                -1e-20,    0.5,        -9,
-                                17,        -17,        40,
-                                -40,       88,         -88,
-                                104,       -104,       710,
-                                -710,      750,        -750,
-                                1e10,      -1e10,      1e20,
-                                -1e20,     3e38,       -3e38,
-                                kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()};
+  std::vector<double> values = {
+      0,           -0.0,         1e-20,
+      -1e-20,      0.5,          -9,
+      17,          -17,          40,
+      -40,         88,           -88,
+      104,         -104,         710,
+      -710,        750,          -750,
+      1e10,        -1e10,        1e20,
+      -1e20,       3e38,         -3e38,
+      kInfinity64, -kInfinity64, std::numeric_limits<double>::quiet_NaN()};
   const Shape shape{static_cast<std::int64_t>(values.size())};
   return cast(Tensor::from(values, shape), dtype);
 }
@@ -214,7 +215,7 @@ TEST_CASE("Functions of two numbers are right where either is huge, zero, infini
 }
 
 TEST_CASE("softmax and its loss are right wherever the largest score stands, and however large") {
-  const double inf = kInfinity, nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = kInfinity64, nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::vector<double>> rows = {
       {1, 2, 3, 4, 5, 6, 7, 8, 9},
       {9, 8, 7, 6, 5, 4, 3, 2, 1},

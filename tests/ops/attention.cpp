@@ -74,8 +74,8 @@ TEST_CASE("Masks and the causal order hold for queries and keys of every tile") 
     if (mask.defined() && is_floating(mask.dtype()))
       scores = scores + mask;
     else if (mask.defined())
-      scores = where(mask, scores, -kInfinity);
-    if (causal) scores = where(seen, scores, -kInfinity);
+      scores = where(mask, scores, -kInfinity64);
+    if (causal) scores = where(seen, scores, -kInfinity64);
     const Tensor expected = matmul(softmax(scores), c);
     const Tensors got = gradients(sum(y * dy), {a, b, c}),
                   right = gradients(sum(expected * dy), {a, b, c});

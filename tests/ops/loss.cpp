@@ -229,8 +229,8 @@ TEST_CASE("Small losses are as accurate as large ones, and large ones do not ove
   const Tensors g = gradients(kl, {log_p, log_q});
   CHECK(values_of(g[0])[0] == 0);
   CHECK(values_of(g[1]) == Doubles{0, -1});
-  CHECK(std::isnan(values_of(mae(Tensor::from({kNaN}), Tensor::from({1.0})))[0]));
-  CHECK(std::isnan(values_of(huber(Tensor::from({kNaN}), Tensor::from({1.0})))[0]));
+  CHECK(std::isnan(values_of(mae(Tensor::from({kNaN64}), Tensor::from({1.0})))[0]));
+  CHECK(std::isnan(values_of(huber(Tensor::from({kNaN64}), Tensor::from({1.0})))[0]));
 }
 
 TEST_CASE("A loss of tensors of two shapes names itself, the shapes and the line") {
@@ -277,7 +277,7 @@ TEST_CASE("A loss of tensors of two shapes names itself, the shapes and the line
 TEST_CASE("Losses refuse options that make no sense") {
   const Tensor a = Tensor::zeros({2, 3}), labels = Tensor::from({0, 1});
   CHECK_ERROR(huber(a, a, {.delta = 0}), Error, "[huber] takes a delta above 0");
-  CHECK_ERROR(smooth_l1(a, a, {.beta = kNaN}), Error, "[smooth_l1] takes a beta above 0");
+  CHECK_ERROR(smooth_l1(a, a, {.beta = kNaN64}), Error, "[smooth_l1] takes a beta above 0");
   CHECK_ERROR(kl_divergence(Tensor::zeros({}), Tensor::zeros({})), ShapeError,
               "[kl_divergence] takes log p and log q [.., classes]");
   CHECK_ERROR(binary_cross_entropy_with_logits(a, a, {.weights = Tensor::zeros({2})}), ShapeError,

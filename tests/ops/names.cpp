@@ -109,7 +109,7 @@ std::vector<Function> functions() {
   put({"gelu", {kMatrix}, [](Operands x) { gelu(x[0]); }});
   put({"gelu", {kMatrix}, [](Operands x) { gelu(x[0], {.approximate = true}); }});
   put({"clamp", {kMatrix}, [](Operands x) { clamp(x[0], 0); }, {[](Operands x) {
-         clamp(x[0], kNaN);
+         clamp(x[0], kNaN64);
        }}});
 
   binary("equal", equal);
@@ -674,7 +674,7 @@ TEST_CASE("What makes tensors of nothing names itself and the user's line") {
   CHECK(misnamed("ones", [&] { ones(open, {}, kUser); }) == "");
   CHECK(misnamed("full", [&] { full(open, 1, {}, kUser); }) == "");
   CHECK(misnamed("zeros", [&] { Tensor::zeros(open, i32, Device::cpu(), kUser); }) == "");
-  CHECK(misnamed("arange", [&] { arange(0, kNaN, {}, kUser); }) == "");
+  CHECK(misnamed("arange", [&] { arange(0, kNaN64, {}, kUser); }) == "");
   CHECK(misnamed("linspace", [&] { linspace(0, 1, -1, {}, kUser); }) == "");
   CHECK(misnamed("eye", [&] { eye(-1, {}, kUser); }) == "");
   CHECK(misnamed("uniform", [&] { uniform(open, {}, kUser); }) == "");

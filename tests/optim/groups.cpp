@@ -43,10 +43,10 @@ TEST_CASE("groups make the steps that their optimizers make of one backward pass
       p.zero_grad();
       return loss;
     };
-    const Values expected = train_eagerly({declare, {apart}}, 4);
-    check_bits(train_eagerly({declare, {together}}, 4), expected);
-    check_bits(train_as_graph({declare, {together}}, 4), expected);
-    const Values start = train_eagerly({declare, {together}}, 0);
+    const Values expected = train_eagerly({declare_groups, {apart}}, 4);
+    check_bits(train_eagerly({declare_groups, {together}}, 4), expected);
+    check_bits(train_as_graph({declare_groups, {together}}, 4), expected);
+    const Values start = train_eagerly({declare_groups, {together}}, 0);
     CHECK(bit_equal(expected.at("frozen.w"), start.at("frozen.w")));
   }
 }

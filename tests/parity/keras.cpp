@@ -39,7 +39,7 @@ EBB_SAME("tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], 'VALID')",
                      {.groups = 4})));
 EBB_SAME("tf.nn.max_pool2d(x, 2, 2, 'VALID')", back(max_pool2d(image(x[0]))));
 EBB_SAME("tf.nn.max_pool2d(x, 3, 2, 'SAME')",
-         back(max_pool2d(pad(image(x[0]), {{0, 0}, {0, 0}, {1, 1}, {0, 1}}, -kInfinity),
+         back(max_pool2d(pad(image(x[0]), {{0, 0}, {0, 0}, {1, 1}, {0, 1}}, -kInfinity64),
                          {.kernel = 3, .stride = 2})));
 EBB_SAME("tf.nn.avg_pool2d(x, 3, 2, 'SAME')",
          back(avg_pool2d(image(x[0]),

@@ -37,7 +37,7 @@ EBB_SAME("the variance of one element", variance(x[0]), variance(x[0], {.correct
 EBB_SAME("torch.linalg.vector_norm(x, dim=1), np.linalg.norm(x, axis=1)",
          norm(x[0], {.axes = {1}}));
 EBB_SAME("torch.linalg.vector_norm(x, 1), np.linalg.norm(x, np.inf)", norm(x[0], {.p = 1}),
-         norm(x[0], {.p = kInfinity}));
+         norm(x[0], {.p = kInfinity64}));
 EBB_SAME("the norm's gradient at 0", norm(x[0]));
 EBB_SAME("torch.logsumexp(x, 1)", logsumexp(x[0], 1));
 EBB_SAME("logsumexp of nothing and of -inf", logsumexp(x[0], 1), logsumexp(x[1], 0));
