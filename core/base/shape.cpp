@@ -4,18 +4,22 @@
 
 namespace ebb {
 namespace {
-// A size has no line of its own: that of a function which says it (CallSiteScope), where there is
-// one.
-[[noreturn]] void refuse(const std::string& text) { detail::refuse<ShapeError>("shape", text); }
+// The line is that of a function which says it (CallSiteScope), or of the dimensions in braces.
+[[noreturn]] void refuse(const std::string& text, CallSite site = {}) {
+  throw ShapeError(detail::message("shape", text, site.resolved()));
+}
 }  // namespace
 
-Shape::Shape(std::span<const std::int64_t> dims) {
-  for (const std::int64_t size : dims) push_back(size);
+Shape::Shape(std::span<const std::int64_t> dims, CallSite site) {
+  for (const std::int64_t size : dims) append(size, site);
 }
 
-void Shape::push_back(std::int64_t size) {
-  if (rank_ == kMaxRank) refuse("a tensor has at most " + std::to_string(kMaxRank) + " dimensions");
-  if (size < kOpen) refuse("a dimension cannot be " + std::to_string(size));
+void Shape::push_back(std::int64_t size) { append(size, {}); }
+
+void Shape::append(std::int64_t size, CallSite site) {
+  if (rank_ == kMaxRank)
+    refuse("a tensor has at most " + std::to_string(kMaxRank) + " dimensions", site);
+  if (size < kOpen) refuse("a dimension cannot be " + std::to_string(size), site);
   dims_[static_cast<std::size_t>(rank_++)] = size;
 }
 

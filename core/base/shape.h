@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "ebb/core/base/call_site.h"
 #include "ebb/core/base/dtype.h"
 
 namespace ebb {
@@ -26,9 +27,10 @@ inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 class Shape {
  public:
   constexpr Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  // Throws ShapeError for more than kMaxRank dimensions or one below kOpen.
-  explicit Shape(std::span<const std::int64_t> dims);
+  // Both throw ShapeError for more than kMaxRank dimensions or one below kOpen.
+  Shape(std::initializer_list<std::int64_t> dims, CallSite site = CallSite::caller())
+      : Shape(std::span(dims.begin(), dims.size()), site) {}
+  explicit Shape(std::span<const std::int64_t> dims, CallSite site = {});
 
   constexpr int rank() const noexcept { return rank_; }
   // The size along an axis; negative: from the end. Throws ShapeError for an axis that is not there
@@ -85,6 +87,7 @@ class Shape {
   }
 
  private:
+  void append(std::int64_t size, CallSite site);
   // n *= size, unless that is beyond kMaxElements.
   static constexpr bool multiply(std::int64_t& n, std::int64_t size) noexcept {
     return !__builtin_mul_overflow(n, size, &n) && n <= kMaxElements;

@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <optional>
 
 #include "ebb/core/ops/plain_number.h"
 #include "ebb/core/tensor/op_def.h"
@@ -19,7 +20,7 @@ struct ArangeOptions {
   Device device = Device::cpu();
 };
 struct EyeOptions {
-  std::int64_t columns = -1;  // as many as rows
+  std::optional<std::int64_t> columns = {};  // as many as rows
   std::int64_t diagonal = 0;  // 1 where column - row is this: above the main one where positive
   DType dtype = DType::f32;
   Device device = Device::cpu();
@@ -75,7 +76,7 @@ Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType
 }
 
 // A matrix [rows, columns] of 1 on a diagonal and 0 elsewhere; any dtype. Throws ShapeError for
-// negative numbers of rows.
+// negative numbers of rows or columns.
 Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
 Tensor eye(std::int64_t rows, std::integral auto columns, CallSite site = CallSite::here()) {
   return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);

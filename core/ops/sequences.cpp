@@ -108,7 +108,7 @@ Tensor linspace(double start, double end, std::int64_t count, const CreateOption
 }
 
 Tensor eye(std::int64_t rows, const EyeOptions& options, CallSite site) {
-  const std::int64_t columns = options.columns == -1 ? rows : options.columns;
+  const std::int64_t columns = options.columns.value_or(rows);
   if (rows < 0 || columns < 0)
     throw ShapeError(message("eye",
                              "takes no matrix of " + std::to_string(rows) + " rows and " +

@@ -6,6 +6,7 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
@@ -80,8 +81,21 @@ TEST_CASE("what a tensor is asked for and has not names the call") {
   CHECK_ERROR(open.elements(), ShapeError, "[elements] the number of elements of f32[?, 8] is");
   CHECK_ERROR(open.bytes(), ShapeError, "[bytes] the number of elements");
 
+  // Dimensions in braces have their own.
+  const std::string no_shape = "[shape] a dimension cannot be -2 ";
+  CHECK_ERROR(Tensor::zeros({4, -2}), ShapeError, no_shape + line(__LINE__));
+  CHECK_ERROR(reshape(x, {-2, 3}), ShapeError,
+              "[reshape] a dimension cannot be -2 " + line(__LINE__ - 1));
+  CHECK_ERROR(graph.placeholder("y", DType::f32, {8, -2}), ShapeError, no_shape + line(__LINE__));
+  CHECK_ERROR(Tensor::zeros({1, 1, 1, 1, 1, 1, 1}), ShapeError,
+              "[shape] a tensor has at most 6 dimensions " + line(__LINE__ - 1));
+  CHECK_ERROR(Shape({1, -2}), ShapeError, no_shape + line(__LINE__));
+  const std::vector<std::int64_t> dims = {-2};
+  CHECK_ERROR(Shape(dims), ShapeError, "a dimension cannot be -2");
+
   // Of what the library asks, the line that it works for.
   const detail::CallSiteScope at({"user.cpp", 42});
+  CHECK_ERROR(Tensor::zeros({-2}), ShapeError, no_shape + "(user.cpp:42)");
   CHECK_ERROR(nothing.shape(), Error, "(user.cpp:42)");
   CHECK_ERROR(x.size(9), ShapeError, "(user.cpp:42)");
   CHECK_ERROR(open.elements(), ShapeError, "(user.cpp:42)");

@@ -167,6 +167,7 @@ TEST_CASE("What cannot be made is refused, in words and by line") {
   CHECK_ERROR(linspace(0, 1, -1), Error, "[linspace] takes no count of -1");
   CHECK_ERROR(linspace(0, 1, 3, {.dtype = DType::i32}), Error, "[linspace] makes f32, f64");
   CHECK_ERROR(eye(-2), ShapeError, "[eye] takes no matrix of -2 rows and -2 columns");
+  CHECK_ERROR(eye(2, -1), ShapeError, "[eye] takes no matrix of 2 rows and -1 columns");
   CHECK_ERROR(ones({-1}), ShapeError, "[ones] the shape [?] is open");
   CHECK_ERROR(zeros({-1}), ShapeError, "[zeros] the shape [?] is open");
   CHECK_ERROR(full({-1}, 2), ShapeError, "[full] the shape [?] is open");
