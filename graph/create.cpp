@@ -30,6 +30,10 @@ Tensor full(Graph& graph, const Shape& shape, double value, const CreateOptions&
   return recorded(graph, [&] { return full(shape, value, options, site); });
 }
 
+Tensor arange(Graph& graph, double end, const ArangeOptions& options, CallSite site) {
+  return recorded(graph, [&] { return arange(end, options, site); });
+}
+
 Tensor arange(Graph& graph, double start, double end, const ArangeOptions& options, CallSite site) {
   return recorded(graph, [&] { return arange(start, end, options, site); });
 }

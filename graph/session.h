@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,10 @@ class Session {
   template <std::size_t N>
   PreparedSteps<N> prepare(const Tensor (&fetches)[N], const Tensors& placeholders,
                            CallSite site = CallSite::here());
+
+  // The same for as many as a list has, a std::vector<Tensor> or a span: step(value) gives Tensors.
+  PreparedSteps<std::dynamic_extent> prepare(const Tensors& fetches, const Tensors& placeholders,
+                                             CallSite site = CallSite::here());
 
   // A copy of a variable's value. Throws Error where it has none, which slots always have.
   Tensor value(const Tensor& variable, CallSite site = CallSite::here());
@@ -230,13 +235,16 @@ class PreparedStep {
   std::unique_ptr<State> state_;
 };
 
-// The same with N fetches.
+// The same with N fetches, or with those of a list.
 template <std::size_t N>
 class PreparedSteps {
  public:
   template <class... Values>
-  std::array<Tensor, N> operator()(const Values&... values) {
-    return detail::array_of<N>(step_.run(values...));
+  auto operator()(const Values&... values) {
+    if constexpr (N == std::dynamic_extent)
+      return step_.run(values...);
+    else
+      return detail::array_of<N>(step_.run(values...));
   }
 
  private:
@@ -248,6 +256,12 @@ class PreparedSteps {
 template <std::size_t N>
 std::array<Tensor, N> Session::run(const Tensor (&fetches)[N], const Feeds& feeds, CallSite site) {
   return detail::array_of<N>(run(Tensors(fetches, fetches + N), feeds, site));
+}
+
+inline PreparedSteps<std::dynamic_extent> Session::prepare(const Tensors& fetches,
+                                                           const Tensors& placeholders,
+                                                           CallSite site) {
+  return PreparedSteps<std::dynamic_extent>(prepare_all(fetches, placeholders, site));
 }
 
 template <std::size_t N>

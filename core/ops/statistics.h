@@ -30,6 +30,17 @@ Tensor standard_deviation(const Operand& x, const AxisList& axes) {
 }
 
 struct NormOptions {
+  // norm(x, {1}) does not compile: p, as in PyTorch, or an axis, as in sum(x, {1})?
+  struct ByName {
+    explicit constexpr ByName() noexcept {}
+    template <class T>
+    requires std::is_arithmetic_v<T>
+    constexpr ByName(T) noexcept {  // NOLINT
+      static_assert(!std::is_same_v<T, T>,
+                    "what is meant is said by its name: {.p = 1} or {.axes = {1}}");
+    }
+  };
+  [[no_unique_address]] ByName by_name = ByName();
   double p = 2;       // 1, 2, or infinity
   Axes axes = {};     // none: all of them
   bool keep = false;  // reduced axes stay, with size 1

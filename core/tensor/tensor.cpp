@@ -174,8 +174,8 @@ Shape fill_open(const Shape& shape, std::size_t count) {
 }
 }  // namespace
 
-Tensor Tensor::from(const std::vector<bool>& values, Shape shape, const Device& device,
-                    CallSite site) {
+Tensor Tensor::from_flags(const std::vector<bool>& values, const Shape& shape, const Device& device,
+                          CallSite site) {
   const auto flags = std::make_unique<bool[]>(values.size());
   std::copy(values.begin(), values.end(), flags.get());
   return copy_in(flags.get(), DType::boolean, values.size(), shape, device, site);

@@ -54,7 +54,9 @@ class Tensor {
   Tensor() noexcept = default;
   Tensor(const Tensor&) noexcept;
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
-  Tensor& operator=(Tensor other) noexcept {
+  // Rebinds a name. What a function gives has none: x[0] = y, which would change nothing, does not
+  // compile.
+  Tensor& operator=(Tensor other) & noexcept {
     std::swap(impl_, other.impl_);
     return *this;
   }
@@ -62,10 +64,13 @@ class Tensor {
     if (impl_) release();
   }
 
-  // From nested braces: from({1.f, 2.f}) is f32[2], from({{1, 2}, {3, 4}}) i32[2, 2]. On the CPU.
-  // Throws ShapeError for rows of different lengths.
+  // From braces: from({1.f, 2.f}) is f32[2], from({1, 2, 3, 4}, {2, 2}) i32[2, 2]. One dimension of
+  // `shape` may be -1: what the values fill. Throws ShapeError for another number of values.
   template <class T>
-  static Tensor from(std::initializer_list<T> values, CallSite site = CallSite::here());
+  static Tensor from(std::initializer_list<T> values, Shape shape = {-1},
+                     const Device& device = Device::cpu(), CallSite site = CallSite::here());
+  // From nested braces: from({{1, 2}, {3, 4}}) is i32[2, 2]. On the CPU. Throws ShapeError for rows
+  // of different lengths.
   template <class T>
   static Tensor from(std::initializer_list<std::initializer_list<T>> rows,
                      CallSite site = CallSite::here());
@@ -79,8 +84,12 @@ class Tensor {
   template <std::ranges::contiguous_range Range>
   static Tensor from(const Range& values, Shape shape = {-1}, const Device& device = Device::cpu(),
                      CallSite site = CallSite::here());
-  static Tensor from(const std::vector<bool>& values, Shape shape = {-1},
-                     const Device& device = Device::cpu(), CallSite site = CallSite::here());
+  // A template, since braces of numbers are no flags.
+  template <std::same_as<bool> T>
+  static Tensor from(const std::vector<T>& values, Shape shape = {-1},
+                     const Device& device = Device::cpu(), CallSite site = CallSite::here()) {
+    return from_flags(values, shape, device, site);
+  }
   // `shape` filled with `value`, converted to dtype.
   static Tensor full(Shape shape, double value, DType dtype = DType::f32,
                      const Device& device = Device::cpu(), CallSite site = CallSite::here());
@@ -146,6 +155,8 @@ class Tensor {
   const detail::TensorImpl& held(const char* what, CallSite site) const;
   const Spec& known(const char* what, CallSite site) const;
   void release() noexcept;
+  static Tensor from_flags(const std::vector<bool>& values, const Shape& shape,
+                           const Device& device, CallSite site);
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                         const Device& device, CallSite site);
   void require_values(DType dtype, CallSite site) const;
@@ -205,8 +216,9 @@ using StoredAs = typename decltype(stored_as<T>())::type;
 }  // namespace detail
 
 template <class T>
-Tensor Tensor::from(std::initializer_list<T> values, CallSite site) {
-  return from(std::span(values.begin(), values.size()), {-1}, Device::cpu(), site);
+Tensor Tensor::from(std::initializer_list<T> values, Shape shape, const Device& device,
+                    CallSite site) {
+  return from(std::span(values.begin(), values.size()), shape, device, site);
 }
 
 template <class T>

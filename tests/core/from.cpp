@@ -2,6 +2,8 @@
 #include <array>
 #include <limits>
 #include <span>
+#include <type_traits>
+#include <vector>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
@@ -48,6 +50,26 @@ TEST_CASE("integers that are no dtype become the next one that holds them") {
                 "[from] an integer is beyond the range of i64 " + line(run));
   }
 }
+
+TEST_CASE("values in braces take a shape, and are flags only where they are bool") {
+  const Tensor ones_and_zeros = Tensor::from({1, 0, 1, 1}, {2, 2});
+  CHECK(ones_and_zeros.dtype() == DType::i32);
+  CHECK(ones_and_zeros.shape() == Shape{2, 2});
+  CHECK(ones_and_zeros.to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 0, 1, 1});
+  const Shape shape = {2, -1};
+  CHECK(Tensor::from({1.f, 2.f, 3.f, 4.f}, shape).shape() == Shape{2, 2});
+  CHECK(Tensor::from({1., 2.}, {2, 1}).dtype() == DType::f64);
+  CHECK(Tensor::from({3.f}, {}).shape() == Shape{});
+  CHECK(Tensor::from({true, false}, {1, 2}).dtype() == DType::boolean);
+  CHECK(Tensor::from({1, 2}, {2}, Device::cpu()).elements() == 2);
+  CHECK_ERROR(Tensor::from({1, 2, 3}, {2, 2}), ShapeError, line(__LINE__));
+}
+
+// A result has no name to rebind: x[0] = y would change nothing.
+static_assert(std::is_assignable_v<Tensor&, Tensor> &&
+              std::is_assignable_v<Tensor&, const Tensor&>);
+static_assert(!std::is_assignable_v<Tensor, Tensor> &&
+              !std::is_assignable_v<Tensor, const Tensor&>);
 
 TEST_CASE("a vector of bool, an array and a span are values as well") {
   const Tensor flags = Tensor::from(std::vector<bool>{true, false, true, true}, {2, -1});

@@ -5,8 +5,10 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/graph/create.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 
@@ -28,7 +30,35 @@ TEST_CASE("a prepared step may have several fetches, and placeholders come in an
   CHECK(session.plans() == 1);
   const std::vector<Tensor> fetches = {y, x - y};
   CHECK(session.run(fetches, {{x, a}, {y, b}})[1].to_vector<float>() == std::vector<float>{-2, -2});
+  auto of_list = session.prepare(fetches, {x, y});
+  const Tensors results = of_list(a, b);
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].to_vector<float>() == std::vector<float>{3, 4});
+  CHECK(results[1].to_vector<float>() == std::vector<float>{-2, -2});
+  CHECK(session.prepare(std::span<const Tensor>(fetches).first(1), {y})(b).size() == 1);
   CHECK_ERROR(session.prepare({x, a}, {x}), Error, "a fetch is not a tensor of this graph");
+}
+
+TEST_CASE("what a graph makes out of nothing has the short forms of what is made eagerly") {
+  Graph graph;
+  Session session(graph);
+  const auto same = [&](const Tensor& short_form, const Tensor& eager) {
+    const Tensor value = session.run(short_form);
+    return value.dtype() == eager.dtype() && value.shape() == eager.shape() &&
+           cast(value, DType::f64).to_vector<double>() ==
+               cast(eager, DType::f64).to_vector<double>();
+  };
+  CHECK(same(zeros(graph, {2}, DType::i32), zeros({2}, DType::i32)));
+  CHECK(same(ones(graph, {2, 1}, DType::f64), ones({2, 1}, DType::f64)));
+  CHECK(same(full(graph, {2}, 3, DType::u8), full({2}, 3, DType::u8)));
+  CHECK(same(arange(graph, 3), arange(3)));
+  CHECK(same(arange(graph, 3, {.step = 2}), arange(3, {.step = 2})));
+  CHECK(same(arange(graph, 3, DType::f32), arange(3, DType::f32)));
+  CHECK(same(arange(graph, 1, 3, DType::i32), arange(1, 3, DType::i32)));
+  CHECK(same(arange(graph, 0, 10, 2), arange(0, 10, 2)));
+  CHECK(same(linspace(graph, 0, 1, 3, DType::f64), linspace(0, 1, 3, DType::f64)));
+  CHECK(same(eye(graph, 2, 3), eye(2, 3)));
+  CHECK(same(eye(graph, 2, DType::i64), eye(2, DType::i64)));
 }
 
 TEST_CASE("several tensors may stand in a vector, an array or a span") {

@@ -6,9 +6,15 @@ using namespace ebb;
 void refused(const Tensor& x) {
   layer_norm(x, {.axes = 2});
   layer_norm(x, {.epsilon = 1e-6});
+  norm(x, {.p = 1});
 #if defined(LAYER_NORM)
   layer_norm(x, {2});
 #elif defined(RMS_NORM)
   rms_norm(x, x, {1e-6});
+#elif defined(NORM)
+  norm(x, {1});
+#elif defined(ELEMENT)
+  Tensor y = x;
+  y[0] = x;
 #endif
 }
