@@ -1,5 +1,6 @@
-# What each source includes is most of what the compiler reads: a few sources of a folder are read as one. The preset
-# tsan does without, as without precompiled headers.
+# What each source includes is most of what the compiler reads: a few sources of a folder are read as one, so
+# that what two of them call alike in anonymous namespaces meets. The preset tsan does without, as without precompiled
+# headers.
 option(EBB_UNITY_BUILD "Compile a few sources of a folder at once" ${PROJECT_IS_TOP_LEVEL})
 
 # ebb_unite(<target> <source>...): each six of a folder are one, whose object is named after the folder:

@@ -9,6 +9,7 @@
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/line.h"
 
 namespace {
 
@@ -395,11 +396,8 @@ TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   DataLoader saved(numbered(10), options), other(numbered(11), options);
   params.save(folder.path("with"), saved);
   params.save(folder.path("without"));
-  const auto line = [](int number) {
-    return "(" + std::string(__FILE__) + ":" + std::to_string(number) + ")";
-  };
-  CHECK_ERROR(params.load(folder.path("with"), other), FileError, line(__LINE__));
-  CHECK_ERROR(params.load(folder.path("without"), saved), FileError, line(__LINE__));
+  CHECK_ERROR(params.load(folder.path("with"), other), FileError, tests::line(__LINE__));
+  CHECK_ERROR(params.load(folder.path("without"), saved), FileError, tests::line(__LINE__));
 }
 
 TEST_CASE("a position that is damaged is refused and says so") {

@@ -16,6 +16,7 @@
 #include "ebb/tests/core/names.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/uniform.h"
 
 namespace ebb::tests {
@@ -348,16 +349,15 @@ TEST_CASE("a set's name begins all its names", "[scope]") {
 }
 
 TEST_CASE("What no set can be is refused with the line of the call") {
-  const auto here = [](int line) { return "(" __FILE__ ":" + std::to_string(line) + ")"; };
   const Parameters p(Device::cpu());
   CHECK_ERROR(p.scope(""), Error, "[scope] \"\" cannot name a scope: it is empty or has a '/' ");
-  CHECK_ERROR(p.scope(""), Error, here(__LINE__));
-  CHECK_ERROR(p.scope(std::string("a/b")), Error, here(__LINE__));
-  CHECK_ERROR(Parameters(Device::cpu(), {}, {.name = "a/b"}), Error, here(__LINE__));
-  CHECK_ERROR(Parameters(Device::cpu(), {}, DType::i32), Error, here(__LINE__));
+  CHECK_ERROR(p.scope(""), Error, line(__LINE__));
+  CHECK_ERROR(p.scope(std::string("a/b")), Error, line(__LINE__));
+  CHECK_ERROR(Parameters(Device::cpu(), {}, {.name = "a/b"}), Error, line(__LINE__));
+  CHECK_ERROR(Parameters(Device::cpu(), {}, DType::i32), Error, line(__LINE__));
   Graph graph;
-  CHECK_ERROR(Parameters(graph, {}, DType::i32), Error, here(__LINE__));
-  CHECK_ERROR(Parameters(graph).device(), Error, here(__LINE__));
+  CHECK_ERROR(Parameters(graph, {}, DType::i32), Error, line(__LINE__));
+  CHECK_ERROR(Parameters(graph).device(), Error, line(__LINE__));
 }
 
 }  // namespace ebb::tests

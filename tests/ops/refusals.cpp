@@ -20,6 +20,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/ops/harness.h"
 
 namespace ebb::tests {
@@ -93,7 +94,7 @@ TEST_CASE("Every operator of given shapes refuses an axis too many, and says for
 }
 
 TEST_CASE("An error names the operator, the shapes and the user's own line") {
-  const std::string here = std::string("(") + __FILE__ + ":" + std::to_string(__LINE__ + 1) + ")";
+  const std::string here = line(__LINE__ + 1);
   const auto wrong = [] { return matmul(f32({2, 3}), f32({4, 5})); };
   CHECK_ERROR(wrong(), ShapeError,
               "[matmul] axis 1 of the first matrix and axis 0 of the second must have one size; "

@@ -7,6 +7,7 @@
 #include "ebb/optim/adam.h"
 #include "ebb/optim/groups.h"
 #include "ebb/optim/sgd.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/optim/number.h"
 #include "ebb/tests/optim/rules.h"
 #include "ebb/tests/optim/train.h"
@@ -257,13 +258,12 @@ TEST_CASE("groups that cannot accumulate say so, and have changed nothing",
 }
 
 TEST_CASE("what groups refuse to accumulate is of the caller's line", "[optim][row15][groups]") {
-  const auto here = [](int line) { return "(" __FILE__ ":" + std::to_string(line) + ")"; };
   const Parameters p(Device::cpu(), Seed{1}, DType::f64);
   const GroupPair pair(p);
   const optim::GroupAccumulator accumulator(pair.groups, {.samples = 2});
-  CHECK_ERROR(optim::GroupAccumulator({}), Error, here(__LINE__));
-  CHECK_ERROR(accumulator.flush(), Error, here(__LINE__));
-  CHECK_ERROR(accumulator.minimize(number(1), pair.one), Error, here(__LINE__));
+  CHECK_ERROR(optim::GroupAccumulator({}), Error, line(__LINE__));
+  CHECK_ERROR(accumulator.flush(), Error, line(__LINE__));
+  CHECK_ERROR(accumulator.minimize(number(1), pair.one), Error, line(__LINE__));
 }
 
 TEST_CASE("a flush counts what has been accumulated, for whichever of the groups",
