@@ -35,12 +35,12 @@ struct Network {
   }
 };
 
-void run(const Device& device) {
+void run(const examples::Arguments& told) {
   const DataSet digits =
       DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"}).scaled(1.0 / 16);
   const auto [training, held_out] = digits.split(0.2, Seed{1});
-  DataLoader batches(training,
-                     {.batch = kBatch, .shuffle = Seed{2}, .drop_last = true, .device = device});
+  DataLoader batches(
+      training, {.batch = kBatch, .shuffle = Seed{2}, .drop_last = true, .device = told.device});
 
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 64});
@@ -55,17 +55,21 @@ void run(const Device& device) {
        .decay_only = optim::is_matrix});
   const Tensor train = adam.minimize(loss, params);
   const Tensor scores = network(x, Phase::inference);
-  const memory::Plan plan = graph.plan({train}, {{x, {kBatch, 64}}, {y, {kBatch}}}, device);
+  const memory::Plan plan = graph.plan({train}, {{x, {kBatch, 64}}, {y, {kBatch}}}, told.device);
 
-  if (device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
-  Session session(graph, {.device = device, .seed = Seed{3}});
+  if (told.device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
+  Session session(graph, {.device = told.device, .seed = Seed{3}});
   session.initialize(params);
+  if (!told.resume.empty()) session.restore(told.resume, batches);
   auto step = session.prepare(train, {x, y});
-  Progress progress(kEpochs * batches.size(), {.label = "training"});
-  for (std::int64_t epoch = 1; epoch <= kEpochs; ++epoch)
+  const std::int64_t left = kEpochs - batches.pass();
+  Progress progress(left * batches.size(), {.label = "training"});
+  while (batches.pass() < kEpochs) {
     for (const auto& [pixels, labels] : batches) progress.step(step(pixels, labels).item<float>());
+    if (!told.save.empty()) session.save(told.save, batches);
+  }
   progress.finish();
-  examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
+  if (left > 0) examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
 
   const Tensor guesses = session.run(scores, {{x, held_out.inputs()}});
   const double accuracy = metrics::accuracy(guesses, held_out.targets());
@@ -74,5 +78,5 @@ void run(const Device& device) {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_example(argc, argv, "Tells digits apart by convolutions.", run);
+  return examples::train_example(argc, argv, "Tells digits apart by convolutions.", run);
 }

@@ -34,17 +34,20 @@ struct Autoencoder {
   }
 };
 
-Autoencoder train(const Device& device, const DataSet& images) {
-  const Parameters params(device, Seed{7});
+Autoencoder train(const examples::Arguments& told, const DataSet& images) {
+  const Parameters params(told.device, Seed{7});
   Autoencoder model(params);
-  DataLoader batches(images, {.batch = kBatch, .shuffle = Seed{1}, .device = device});
+  DataLoader batches(images, {.batch = kBatch, .shuffle = Seed{1}, .device = told.device});
   const optim::AdamW adam(
       {.learning_rate = optim::cosine(3e-3, {.warm_up = 50, .steps = kEpochs * batches.size()}),
        .weight_decay = 0.1,
        .decay_only = optim::is_matrix});
   set_seed(Seed{2});
-  for (int epoch = 1; epoch <= kEpochs; ++epoch)
+  if (!told.resume.empty()) params.load(told.resume, batches);
+  while (batches.pass() < kEpochs) {
     for (const auto& batch : batches) adam.minimize(mean(model.bound(batch[0])), params);
+    if (!told.save.empty()) params.save(told.save, batches);
+  }
   return model;
 }
 
@@ -60,7 +63,7 @@ void print(const Tensor& ink, std::int64_t images) {
   }
 }
 
-void run(const Device& device) {
+void run(const examples::Arguments& told) {
   // Of a pixel's 16 points at least half are inked, or they are not.
   const DataSet digits = DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"});
   const DataSet bits = digits.mapped([](const Tensors& fields) -> Tensors {
@@ -69,10 +72,10 @@ void run(const Device& device) {
   const auto [training, held_out] = bits.split(0.2, Seed{1});
 
   const Autoencoder model =
-      examples::run_predicted(device, [&](const Device& here) { return train(here, training); });
+      examples::run_predicted(told, [&](const auto& here) { return train(here, training); });
 
   const NoGrad no_grad;
-  const Tensor seen = training.inputs(), unseen = held_out.inputs().to(device);
+  const Tensor seen = training.inputs(), unseen = held_out.inputs().to(told.device);
   // Each pixel by itself, as often inked as in the training part.
   const Tensor inked = (sum(seen, 0) + 1) / static_cast<double>(training.size() + 2);
   const Tensor logits = broadcast_to(log(inked / (1 - inked)), held_out.inputs().shape());
@@ -81,9 +84,9 @@ void run(const Device& device) {
   for (int draw = 0; draw < 16; ++draw) bound += average(model.bound(unseen)) / 16;
   std::printf("nats per image, held out: independent pixels %.2f, autoencoder at most %.2f\n",
               average(nats(logits, held_out.inputs())), bound);
-  print(sigmoid(model.decoder(normal({8, kLatent}, {.device = device}))), 8);
+  print(sigmoid(model.decoder(normal({8, kLatent}, {.device = told.device}))), 8);
 }
 
 int main(int argc, char** argv) {
-  return examples::run_example(argc, argv, "Learns to draw digits by an autoencoder.", run);
+  return examples::train_example(argc, argv, "Learns to draw digits by an autoencoder.", run);
 }

@@ -24,12 +24,13 @@ struct Forecaster {
   }
 };
 
-void run(const Device& device) {
+void run(const examples::Arguments& told) {
   const TimeSeries sunspots =
       TimeSeries::csv(EBB_EXAMPLES_DATA "/sunspots.csv", {.value = "sunspots"});
   const Windows windows = sunspots.windows({.length = kCycle, .steps = kMonths});
-  DataLoader batches(windows.training,
-                     {.batch = kBatch, .shuffle = Seed{1}, .drop_last = true, .device = device});
+  DataLoader batches(
+      windows.training,
+      {.batch = kBatch, .shuffle = Seed{1}, .drop_last = true, .device = told.device});
 
   Graph graph;
   const Tensor past = graph.placeholder("past", DType::f32, {-1, kCycle, 1});
@@ -42,14 +43,18 @@ void run(const Device& device) {
   const Tensor train = adam.minimize(mse(forecaster(past, Phase::training), next), params);
   const Tensor forecast = forecaster(past, Phase::inference);
   const memory::Plan plan =
-      graph.plan({train}, {{past, {kBatch, kCycle, 1}}, {next, {kBatch, kMonths}}}, device);
+      graph.plan({train}, {{past, {kBatch, kCycle, 1}}, {next, {kBatch, kMonths}}}, told.device);
 
-  Session session(graph, {.device = device, .seed = Seed{3}});
+  Session session(graph, {.device = told.device, .seed = Seed{3}});
   session.initialize(params);
+  if (!told.resume.empty()) session.restore(told.resume, batches);
   auto step = session.prepare(train, {past, next});
-  for (int epoch = 1; epoch <= kEpochs; ++epoch)
+  const bool trains = batches.pass() < kEpochs;
+  while (batches.pass() < kEpochs) {
     for (const auto& [x, y] : batches) step(x, y);
-  examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
+    if (!told.save.empty()) session.save(told.save, batches);
+  }
+  if (trains) examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
 
   const Tensor x = windows.validation.inputs(), y = windows.validation.targets();
   const auto error = [&](const Tensor& forecasts) {
@@ -63,5 +68,5 @@ void run(const Device& device) {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_example(argc, argv, "Forecasts twelve months at once.", run);
+  return examples::train_example(argc, argv, "Forecasts twelve months at once.", run);
 }

@@ -50,45 +50,45 @@ double evaluate(const Writer& writer, const Tensor& codes) {
   return sum / static_cast<double>(count);
 }
 
-Writer train(const Device& device, const examples::Text& text) {
-  const Parameters params(device, Seed{7});
+Writer train(const examples::Arguments& told, const examples::Text& text) {
+  const Parameters params(told.device, Seed{7});
   Writer writer(params, text.classes());
-  const std::int64_t length = std::ssize(text.training) / kColumns, chunks = (length - 1) / kSteps;
-  const auto used = std::span(text.training).first(static_cast<std::size_t>(length * kColumns));
-  const Tensor columns = Tensor::from(used, {kColumns, length}).to(device);
+  DataLoader batches(examples::rows_of_columns(text.training, kColumns, kSteps),
+                     {.batch = kColumns, .device = told.device});
   const optim::Adam adam(
-      {.learning_rate = optim::cosine(6e-3, {.warm_up = 50, .steps = kEpochs * chunks}),
+      {.learning_rate = optim::cosine(6e-3, {.warm_up = 50, .steps = kEpochs * batches.size()}),
        .clip = {.global_norm = 1}});
-  for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+  if (!told.resume.empty()) params.load(told.resume, batches);
+  while (batches.pass() < kEpochs) {
     models::LstmState state;
     double sum = 0;
-    for (std::int64_t at = 0; at < chunks * kSteps; at += kSteps) {
-      const Tensor scores = writer(steps(columns, at, at + kSteps), state, Phase::training);
-      const Tensor next = steps(columns, at + 1, at + kSteps + 1);
+    for (const auto& [codes, next] : batches) {
+      const Tensor scores = writer(codes, state, Phase::training);
       const Tensor loss = adam.minimize(softmax_cross_entropy(scores, next), params);
-      if (!device.is_simulated()) sum += static_cast<double>(loss.item<float>());
+      if (!told.device.is_simulated()) sum += static_cast<double>(loss.item<float>());
     }
-    if (!device.is_simulated())
-      std::printf("epoch %d: %.3f bits\n", epoch,
-                  examples::in_bits(sum / static_cast<double>(chunks)));
+    if (!told.device.is_simulated())
+      std::printf("epoch %d: %.3f bits\n", static_cast<int>(batches.pass()),
+                  examples::in_bits(sum / static_cast<double>(batches.size())));
+    if (!told.save.empty()) params.save(told.save, batches);
   }
   return writer;
 }
 
-void run(const Device& device) {
+void run(const examples::Arguments& told) {
   const examples::Text text = examples::read_text(EBB_EXAMPLES_DATA "/alice.txt");
   const Writer writer =
-      examples::run_predicted(device, [&](const Device& here) { return train(here, text); });
+      examples::run_predicted(told, [&](const auto& here) { return train(here, text); });
 
-  const double nats = evaluate(writer, Tensor::from(text.held_out, {1, -1}).to(device));
-  examples::print_bits(text, "LSTM", examples::in_bits(nats));
+  const double nats = evaluate(writer, Tensor::from(text.held_out, {1, -1}).to(told.device));
+  examples::print_bits(text, "LSTM", nats);
   models::LstmState state;
   examples::write(text, 1, [&](std::span<const std::int32_t> written) {
-    const Tensor last = Tensor::from(written.last(1), {1, 1}).to(device);
+    const Tensor last = Tensor::from(written.last(1), {1, 1}).to(told.device);
     return writer(last, state, Phase::inference)[0][0];
   });
 }
 
 int main(int argc, char** argv) {
-  return examples::run_example(argc, argv, "Learns to write like a book, by an LSTM.", run);
+  return examples::train_example(argc, argv, "Learns to write like a book, by an LSTM.", run);
 }

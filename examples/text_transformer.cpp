@@ -1,7 +1,6 @@
 // Learns to write like a book with a decoder-only transformer, as a graph.
 //
 // Attention takes memory for a number per query, not for each pair, as the plan says beforehand.
-
 #include "ebb/ebb.h"
 #include "ebb/examples/common/peak.h"
 #include "ebb/examples/common/run_example.h"
@@ -54,7 +53,7 @@ struct Writer {
   }
 };
 
-void run(const Device& device) {
+void run(const examples::Arguments& told) {
   const examples::Text text = examples::read_text(EBB_EXAMPLES_DATA "/alice.txt");
   Graph graph;
   const Tensor codes = graph.placeholder("codes", DType::i32, {-1, kLength});
@@ -66,34 +65,35 @@ void run(const Device& device) {
   const Tensor train =
       adam.minimize(softmax_cross_entropy(writer(codes, Phase::training), next), params);
   const Tensor scores = writer(codes, Phase::inference);
-  // Of characters that have half a window before them.
-  const Tensor late = softmax_cross_entropy(slice(scores, kLength / 2, kEnd, {.axis = 1}),
-                                            slice(next, kLength / 2, kEnd, {.axis = 1}));
+  const auto half = [](const Tensor& x) { return slice(x, kLength / 2, kEnd, {.axis = 1}); };
+  const Tensor late = softmax_cross_entropy(half(scores), half(next));  // half a window is seen
   const Shape fed{kBatch, kLength};
-  const memory::Plan plan = graph.plan({train}, {{codes, fed}, {next, fed}}, device);
-  if (device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
-  Session session(graph, {.device = device, .seed = Seed{3}});
+  const memory::Plan plan = graph.plan({train}, {{codes, fed}, {next, fed}}, told.device);
+  if (told.device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
+  Session session(graph, {.device = told.device, .seed = Seed{3}});
   session.initialize(params);
   auto step = session.prepare(train, {codes, next});
   DataLoader batches(examples::windows(text.training, kLength, 1),
-                     {.batch = kBatch, .shuffle = Seed{1}, .drop_last = true, .device = device});
-  auto batch = batches.begin();  // of a pass that has more of them than are asked for
-  Progress progress(kSteps, {.label = "training"});
-  for (int i = 0; i < kSteps; ++i, ++batch)
+                     {.batch = kBatch, .shuffle = Seed{1}, .device = told.device});
+  if (!told.resume.empty()) session.restore(told.resume, batches);
+  const std::int64_t left = kSteps - batches.given();
+  Progress progress(left, {.label = "training"});
+  for (auto batch = batches.begin(); batches.given() < kSteps; ++batch) {
     progress.step(step((*batch).input, (*batch).target).item<float>());
+    if (!told.save.empty() && batches.given() % 100 == 0) session.save(told.save, batches);
+  }
   progress.finish();
-  examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
+  if (left > 0) examples::print_peak(plan.peak_bytes, session.stats().allocated.peak);
   double sum = 0;
   DataLoader held_out(examples::windows(text.held_out, kLength, kLength / 2), {.batch = 1});
   for (const auto& [x, y] : held_out)
     sum += session.run(late, {{codes, x}, {next, y}}).item<float>();
-  examples::print_bits(text, "transformer",
-                       examples::in_bits(sum / static_cast<double>(held_out.size())));
+  examples::print_bits(text, "transformer", sum / static_cast<double>(held_out.size()));
   examples::write(text, kLength, [&](std::span<const std::int32_t> written) {
     return session.run(scores, {{codes, Tensor::from(written.last(kLength), {1, kLength})}})[0][-1];
   });
 }
 
 int main(int argc, char** argv) {
-  return examples::run_example(argc, argv, "Learns to write like a book, by a transformer.", run);
+  return examples::train_example(argc, argv, "Learns to write like a book, by a transformer.", run);
 }

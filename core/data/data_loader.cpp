@@ -32,7 +32,7 @@ struct DataLoader::State {
 
   std::int64_t batches() const noexcept { return detail::batches_of(data.size(), options); }
 
-  detail::LoaderPosition what_follows() const {
+  detail::LoaderPosition what_follows() const noexcept {
     return here.position > 0 && here.position == batches() ? here.next_pass() : here;
   }
   std::vector<std::int64_t> order_of(std::uint64_t pass) const {
@@ -97,6 +97,12 @@ DataLoader::DataLoader(SampleReader reader, const DataLoaderOptions& options, Ca
 }
 
 std::int64_t DataLoader::size() const noexcept { return state_->batches(); }
+
+std::int64_t DataLoader::pass() const noexcept {
+  return static_cast<std::int64_t>(state_->what_follows().pass);
+}
+
+std::int64_t DataLoader::given() const noexcept { return state_->what_follows().position; }
 
 DataLoader::Iterator DataLoader::begin() { return Iterator(state_); }
 

@@ -38,7 +38,8 @@ struct DataLoaderOptions {
 //
 //   session.save("run.safetensors", loader);     // or Parameters::save
 //   session.restore("run.safetensors", loader);  // a loader of the same data and options
-//   for (auto [x, y] : loader)                   // begins with the batch that was to come next
+//   while (loader.pass() < 10)                   // how many there are in all
+//     for (auto [x, y] : loader)                 // begins with the batch that was to come next
 //
 // That is the next batch of the pass that began last, also where `break` has left the loop:
 // resumed, the first loop has the rest of that pass, while in the program that was not interrupted
@@ -66,6 +67,11 @@ class DataLoader final : public Resumable {
   End end() const noexcept { return {}; }
   // Batches in a pass.
   std::int64_t size() const noexcept;
+  // Where it is, as position() says it: the number, from 0, of the pass that the next batch is of,
+  // and how many batches of that pass have been given out. Behind the last batch of a pass that is
+  // the next pass, and 0.
+  std::int64_t pass() const noexcept;
+  std::int64_t given() const noexcept;
 
   // What follows the batches that have been given out in the pass that began last.
   Position position() const override;

@@ -18,7 +18,7 @@ struct LoaderPosition {
   std::int64_t batch = 0;
   bool drop_last = false;
 
-  LoaderPosition next_pass() const {
+  LoaderPosition next_pass() const noexcept {
     LoaderPosition next = *this;
     ++next.pass;
     next.position = 0;

@@ -20,7 +20,7 @@ class Checkpoints {
   std::int64_t resume(const ebb::DataLoader& batches, const Load& load) const {
     if (!has_values_ || options_.resume.empty()) return 0;
     load(options_.resume);
-    const std::int64_t epochs = std::stoll(batches.position().at("pass"));
+    const std::int64_t epochs = batches.pass();
     if (epochs >= options_.epochs)
       throw ebb::Error(options_.resume + " has " + std::to_string(epochs) +
                        " epochs already; --epochs says how many there are in all");

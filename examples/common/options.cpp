@@ -3,8 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -12,8 +10,6 @@
 namespace examples {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::int64_t kMost = 1'000'000;  // so that no product of two of them and a size wraps
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
@@ -74,34 +70,12 @@ std::int64_t parse_accumulate(std::string text) {
   return std::stoll(text);
 }
 
-void check_exists(std::string_view option, const std::string& file) {
-  if (!fs::is_regular_file(file))
-    throw BadArguments(std::string(option) + " " + file + ": there is no such file");
-}
-
 void check_data(const Options& options) {
   const std::size_t comma = options.data.find(',');
   if (options.model == "lstm" || comma == std::string::npos)
     return check_exists("--data", options.data);
   check_exists("--data", options.data.substr(0, comma));
   check_exists("--data", options.data.substr(comma + 1));
-}
-
-// Of a file that is to be written.
-void check_output(const std::string& option, const std::string& file) {
-  if (file.empty()) return;
-  const fs::path folder = fs::path(file).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder))
-    throw BadArguments(option + " " + file + ": there is no such folder");
-  if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
-}
-
-void check_checkpoints(const Options& options) {
-  check_output("--save", options.save);
-  if (!options.resume.empty()) check_exists("--resume", options.resume);
-  if (options.device.is_simulated() && !(options.save.empty() && options.resume.empty()))
-    throw BadArguments(std::string(options.save.empty() ? "--resume" : "--save") +
-                       ": on a simulated device there are no values");
 }
 
 }  // namespace
@@ -140,7 +114,6 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
   text.accumulate = std::to_string(options.accumulate);
 
   CLI::App app(program.purpose, program.name);
-  app.get_formatter()->column_width(24);
   const auto number = [&](const char* option, std::int64_t& value, const char* help) {
     app.add_option(option, value, help)
         ->check(whole_number(1, kMost))
@@ -187,24 +160,9 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
                                            "or MNIST's files IMAGES,LABELS)")
       ->type_name("FILE");
   app.add_option("--json", options.json, "Write the figures there")->type_name("FILE");
-  if (!program.compares) {
-    app.add_option("--save", options.save, "Save the run there after each epoch")
-        ->type_name("FILE");
-    app.add_option("--resume", options.resume, "Go on with the run saved there, up to --epochs")
-        ->type_name("FILE");
-  }
+  if (!program.compares) add_files(app, options, "Go on with the run saved there, up to --epochs");
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return {};
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string why = error.what();
-    throw BadArguments(why.substr(0, why.find(':')) + " takes one value");
-  } catch (const CLI::ParseError& error) {
-    throw BadArguments(error.what());
-  }
+  if (!parse(app, argc, argv)) return {};
 
   options.model = text.model;
   options.mode = text.mode == "eager" ? Mode::eager : Mode::graph;
@@ -219,8 +177,8 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
     throw BadArguments(std::string("--device: ") + error.what());
   }
   check_data(options);
-  check_output("--json", options.json);
-  check_checkpoints(options);
+  if (!options.json.empty()) check_output("--json", options.json);
+  check_files(options, options.device);
   return options;
 }
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "ebb/core/base/error.h"
 #include "ebb/core/device/device.h"
+#include "ebb/examples/common/arguments.h"
 
 namespace examples {
 
@@ -14,7 +14,7 @@ enum class Mode { graph, eager };
 
 constexpr const char* name(Mode mode) noexcept { return mode == Mode::graph ? "graph" : "eager"; }
 
-struct Options {
+struct Options : Files {
   std::string model;  // "lstm" or "mlp"
   Mode mode = Mode::graph;
   ebb::Device device = ebb::Device::cpu();
@@ -27,9 +27,7 @@ struct Options {
   std::int64_t length = 48;  // values of the series that the LSTM sees
   std::uint64_t seed = 7;
   std::string data = {};
-  std::string json = {};    // where the figures go; "": nowhere
-  std::string save = {};    // where the run is saved after each epoch; likewise
-  std::string resume = {};  // what it goes on from; "": from the start
+  std::string json = {};  // where the figures go; "": nowhere
   double learning_rate = 0;
 
   std::int64_t micro_batch() const noexcept { return batch / accumulate; }
@@ -37,12 +35,6 @@ struct Options {
 
 // The defaults of "lstm" or "mlp".
 Options defaults(const std::string& model);
-
-// Arguments that no program can run with: exit code 2.
-class BadArguments : public ebb::Error {
- public:
-  using Error::Error;
-};
 
 struct Program {
   std::string name;

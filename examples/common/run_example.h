@@ -1,16 +1,21 @@
-// The main of a program that is told a device and nothing else.
+// The mains of the small programs.
 #pragma once
 #include <functional>
 #include <type_traits>
 
 #include "ebb/core/device/device.h"
+#include "ebb/examples/common/arguments.h"
 
 namespace examples {
 
+// What a program that trains is told.
+struct Arguments : Files {
+  ebb::Device device = ebb::Device::cpu();
+};
+
 // Runs body(device), on the CPU unless an argument names another device, with --device before it or
-// without. Its exit code is what body returns; 1 with the reason on the standard error where that
-// throws; 2 with a line for other arguments. --help prints what the program is for. On a simulated
-// device it ends well where it comes to need a value: by then it has told what there is to tell.
+// without, as run_main() does. On a simulated device it ends well where it comes to need a value:
+// by then it has told what there is to tell.
 int run_example(int argc, const char* const* argv, const char* purpose,
                 const std::function<int(const ebb::Device&)>& body);
 
@@ -24,5 +29,9 @@ int run_example(int argc, const char* const* argv, const char* purpose, const Bo
                        return 0;
                      }));
 }
+
+// The same of a body that trains, with --save and --resume besides; not on a simulated device.
+int train_example(int argc, const char* const* argv, const char* purpose,
+                  const std::function<void(const Arguments&)>& body);
 
 }  // namespace examples

@@ -5,8 +5,7 @@
 
 namespace examples {
 
-// The main of a program: its exit code is 0, or with one line on the standard error that says why 1
-// (ran and failed) or 2 (bad arguments).
+// The main of a program with options: 0, or what run_main() says.
 int run_program(int argc, const char* const* argv, const Program& program,
                 const std::function<void(const Options&)>& body);
 

@@ -42,6 +42,20 @@ std::int32_t draw(const std::vector<float>& scores, std::mt19937& generator) {
   return static_cast<std::int32_t>(std::ranges::upper_bound(sums, at) - sums.begin());
 }
 
+// Windows that begin where `begin` says.
+ebb::SampleReader read_windows(std::span<const std::int32_t> codes, std::int64_t length,
+                               std::int64_t count,
+                               const std::function<std::int64_t(std::int64_t sample)>& begin) {
+  const ebb::Spec spec{ebb::DType::i32, {length}};
+  return {.size = count,
+          .fields = {spec, spec},
+          .read = [=](std::int64_t sample, std::size_t field, void* values) {
+            const auto first = static_cast<std::size_t>(begin(sample)) + field;
+            const auto window = codes.subspan(first, static_cast<std::size_t>(length));
+            std::ranges::copy(window, static_cast<std::int32_t*>(values));
+          }};
+}
+
 }  // namespace
 
 Text read_text(const std::string& file) {
@@ -62,14 +76,16 @@ Text read_text(const std::string& file) {
 
 ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
                           std::int64_t stride) {
-  const ebb::Spec spec{ebb::DType::i32, {length}};
-  return {.size = (std::ssize(codes) - length - 1) / stride + 1,
-          .fields = {spec, spec},
-          .read = [=](std::int64_t sample, std::size_t field, void* values) {
-            const auto begin = static_cast<std::size_t>(sample * stride) + field;
-            const auto window = codes.subspan(begin, static_cast<std::size_t>(length));
-            std::ranges::copy(window, static_cast<std::int32_t*>(values));
-          }};
+  return read_windows(codes, length, (std::ssize(codes) - length - 1) / stride + 1,
+                      [=](std::int64_t sample) { return sample * stride; });
+}
+
+ebb::SampleReader rows_of_columns(std::span<const std::int32_t> codes, std::int64_t columns,
+                                  std::int64_t length) {
+  const std::int64_t height = std::ssize(codes) / columns;
+  return read_windows(codes, length, (height - 1) / length * columns, [=](std::int64_t sample) {
+    return sample % columns * height + sample / columns * length;
+  });
 }
 
 double ngram_bits(const Text& text, std::size_t order) {
@@ -104,9 +120,9 @@ double ngram_bits(const Text& text, std::size_t order) {
 
 double in_bits(double nats) { return nats / std::numbers::ln2; }
 
-void print_bits(const Text& text, const char* model, double bits) {
+void print_bits(const Text& text, const char* model, double nats) {
   std::printf("bits per character, held out: single characters %.3f, %zu in a row %.3f, %s %.3f\n",
-              ngram_bits(text, 1), kOrder, ngram_bits(text, kOrder), model, bits);
+              ngram_bits(text, 1), kOrder, ngram_bits(text, kOrder), model, in_bits(nats));
 }
 
 void write(const Text& text, std::int64_t prompt, const Scores& scores) {

@@ -27,6 +27,12 @@ Text read_text(const std::string& file);
 ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
                           std::int64_t stride);
 
+// The same of a text in `columns` that are as long, each cut into windows from its beginning: those
+// of one row of windows in turn. In order and `columns` at a time, each window goes on with what
+// the one before it in its place left off. What fills no row is left out.
+ebb::SampleReader rows_of_columns(std::span<const std::int32_t> codes, std::int64_t columns,
+                                  std::int64_t length);
+
 // The bits per character of what is held out, by counts in the training part of `order` characters
 // in a row. With n(h) the times that the order - 1 characters h were seen and k(h) the number of
 // characters seen behind them,
@@ -38,8 +44,8 @@ double ngram_bits(const Text& text, std::size_t order);
 // A cross entropy as bits.
 double in_bits(double nats);
 
-// Prints both baselines and the model's figure.
-void print_bits(const Text& text, const char* model, double bits);
+// Prints both baselines and the model's figure, from its cross entropy.
+void print_bits(const Text& text, const char* model, double nats);
 
 // Prints what a model writes behind the first `prompt` characters of what is held out, which it
 // prints too. `scores` gives those of the character that follows the ones written.

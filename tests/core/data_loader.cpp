@@ -317,10 +317,42 @@ TEST_CASE(
   CHECK(epoch(begins) == second);
 }
 
+TEST_CASE("a loop up to a number of passes has those in all, resumed as well") {
+  const auto rest = [](DataLoader& loader) {
+    Order order;
+    while (loader.pass() < 3)
+      for (const auto& [x, y] : loader)
+        for (const std::int32_t target : y.to_vector<std::int32_t>()) order.push_back(target);
+    return order;
+  };
+  for (const std::int64_t before : {0, 1, 3, 4, 8, 9}) {
+    const DataLoaderOptions options{.batch = 4, .shuffle = Seed{5}};
+    DataLoader straight(numbered(10), options), left(numbered(10), options);
+    const Order all = rest(straight);
+    CHECK(all.size() == 30);
+    CHECK(straight.pass() == 3);
+    CHECK(straight.given() == 0);
+    std::int64_t samples = 0;
+    while (left.pass() * left.size() + left.given() < before)
+      for (const auto& [x, y] : left) {
+        samples += y.size(0);
+        if (left.pass() * left.size() + left.given() == before) break;
+      }
+    DataLoader resumed(numbered(10), options);
+    resumed.resume(left.position());
+    CHECK(resumed.pass() == before / 3);
+    CHECK(resumed.given() == before % 3);
+    CHECK(rest(resumed) == Order(all.begin() + samples, all.end()));
+  }
+}
+
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
   DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
   const auto where = [&] {
-    return std::pair(loader.position().at("pass"), loader.position().at("position"));
+    const Resumable::Position position = loader.position();
+    CHECK(position.at("pass") == std::to_string(loader.pass()));
+    CHECK(position.at("position") == std::to_string(loader.given()));
+    return std::pair(position.at("pass"), position.at("position"));
   };
   using Where = std::pair<std::string, std::string>;
   CHECK(where() == Where("0", "0"));

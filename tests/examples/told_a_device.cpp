@@ -1,5 +1,5 @@
-// The programs that are told a device and nothing else: help, other arguments, simulated devices
-// and GPUs.
+// The small programs, which are told a device: help, other arguments, simulated devices and GPUs.
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <vector>
@@ -11,22 +11,22 @@
 namespace ebb::tests {
 namespace {
 
-const std::vector<std::string> kTold = {"adaptive_batch",
-                                        "close_and_resume",
-                                        "custom_operator",
-                                        "digits_cnn",
-                                        "digits_vae",
-                                        "forecast_year",
-                                        "freed_by_scope",
-                                        "gradient_accumulation",
-                                        "lend_the_gpu",
-                                        "memory_limit",
-                                        "text_lstm",
-                                        "session_releases_memory",
-                                        "survive_out_of_memory",
-                                        "two_sessions",
-                                        "who_holds_my_memory",
-                                        "text_transformer"};
+const std::vector<std::string> kLearners = {"digits_cnn", "digits_vae", "forecast_year",
+                                            "text_lstm", "text_transformer"};
+const std::vector<std::string> kOthers = {
+    "adaptive_batch",        "close_and_resume", "custom_operator",    "freed_by_scope",
+    "gradient_accumulation", "lend_the_gpu",     "memory_limit",       "session_releases_memory",
+    "survive_out_of_memory", "two_sessions",     "who_holds_my_memory"};
+
+std::vector<std::string> all() {
+  std::vector<std::string> programs = kLearners;
+  programs.insert(programs.end(), kOthers.begin(), kOthers.end());
+  return programs;
+}
+
+bool is_learner(const std::string& program) {
+  return std::ranges::find(kLearners, program) != kLearners.end();
+}
 
 }  // namespace
 
@@ -34,22 +34,25 @@ TEST_CASE("a program that is told a device tells so, and refuses what is none") 
   std::size_t programs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_folder() + "/examples"))
     programs += entry.path().extension() == ".cpp";
-  CHECK(programs == kTold.size() + 3);  // and those with options
-  for (const std::string& program : kTold) {
+  CHECK(programs == all().size() + 3);  // and those with options
+  for (const std::string& program : all()) {
     INFO(program);
     for (const char* argument : {" --help", " cpu -h"}) {
       const Ended help = run(program + argument);
       CHECK(help.code == 0);
-      CHECK(holds(help, "Usage: " + program + " [--device] [DEVICE]"));
+      CHECK(holds(help, "Usage: " + program + " [OPTIONS] [DEVICE]"));
+      CHECK(holds(help, "--device DEVICE"));
+      CHECK(holds(help, "--resume FILE") == is_learner(program));
       std::istringstream lines(help.output);
       for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
     }
     for (const auto& [arguments, why] :
-         {std::pair{" --bogus", "there is no argument --bogus"},
+         {std::pair{" --bogus", "not expected: --bogus"},
           std::pair{" --device", "--device takes one value"},
           std::pair{" --device gpu", "unknown device 'gpu'"},
           std::pair{" --device=sim:cpu", "sim:PROFILE:SIZE"}, std::pair{" ''", "unknown device ''"},
-          std::pair{" cpu cpu", "takes one device, not cpu too"}}) {
+          std::pair{" cpu cpu", "not expected: cpu"},
+          std::pair{" cpu --device cpu", "takes one device, not two"}}) {
       const Ended ended = run(program + arguments);
       INFO(ended.output);
       CHECK(ended.code == 2);
@@ -63,14 +66,37 @@ TEST_CASE("a program that is told a device tells so, and refuses what is none") 
   CHECK(holds(unwritten, "could not be written"));
 }
 
+TEST_CASE("a program that learns refuses files that it cannot save to or go on from") {
+  for (const std::string& program : kLearners)
+    for (const auto& [arguments, why] :
+         {std::pair{" --save", "--save takes one value"},
+          std::pair{" --save nowhere/run", "--save nowhere/run: there is no such folder"},
+          std::pair{" --save .", "--save .: that is a folder"},
+          std::pair{" --resume nowhere", "--resume nowhere: there is no such file"},
+          std::pair{" sim:cpu:1GiB --save run", "--save: on a simulated device"},
+          std::pair{" sim:cpu:1GiB --resume " EBB_PROGRAMS "/two_sessions",
+                    "--resume: on a sim"}}) {
+      const Ended ended = run(program + arguments);
+      INFO(program << " printed\n" << ended.output);
+      CHECK(ended.code == 2);
+      CHECK(holds(ended, why));
+      CHECK(is_one_line(ended));
+    }
+  // A file that is none of its own: one line.
+  const Ended other = run("forecast_year --resume " EBB_PROGRAMS "/two_sessions");
+  INFO(other.output);
+  CHECK(other.code == 1);
+  CHECK(holds(other, "/two_sessions"));
+  CHECK(is_one_line(other));
+  CHECK(run("two_sessions --save run").code == 2);
+}
+
 TEST_CASE("a program that is told a simulated device ends well with what can be told of it") {
-  for (const std::string& program : kTold) {
+  for (const std::string& program : all()) {
     const Ended ended = run(program + " --device sim:cpu:8GiB");
     INFO(program << " printed\n" << ended.output);
     CHECK(ended.code == 0);
-    for (const char* learner :
-         {"digits_cnn", "digits_vae", "forecast_year", "text_lstm", "text_transformer"})
-      if (program == learner) CHECK(holds(ended, " predicted"));
+    if (is_learner(program)) CHECK(holds(ended, " predicted"));
   }
   CHECK(holds(run("two_sessions --device=sim:cpu:8GiB"),
               "both are closed                       0 B"));

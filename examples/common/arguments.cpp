@@ -1,0 +1,52 @@
+#include "ebb/examples/common/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+namespace examples {
+
+namespace fs = std::filesystem;
+
+void add_files(CLI::App& app, Files& files, const char* resume_help) {
+  app.add_option("--save", files.save, "Save the run there after each epoch")->type_name("FILE");
+  app.add_option("--resume", files.resume, resume_help)->type_name("FILE");
+}
+
+bool parse(CLI::App& app, int argc, const char* const* argv) {
+  app.get_formatter()->column_width(24);
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return false;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string why = error.what();
+    throw BadArguments(why.substr(0, why.find(':')) + " takes one value");
+  } catch (const CLI::ParseError& error) {
+    throw BadArguments(error.what());
+  }
+}
+
+void check_exists(const std::string& option, const std::string& file) {
+  if (!fs::is_regular_file(file))
+    throw BadArguments(option + " " + file + ": there is no such file");
+}
+
+void check_output(const std::string& option, const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder))
+    throw BadArguments(option + " " + file + ": there is no such folder");
+  if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
+}
+
+void check_files(const Files& files, const ebb::Device& device) {
+  if (!files.save.empty()) check_output("--save", files.save);
+  if (!files.resume.empty()) check_exists("--resume", files.resume);
+  if (device.is_simulated() && !(files.save.empty() && files.resume.empty()))
+    throw BadArguments(std::string(files.save.empty() ? "--resume" : "--save") +
+                       ": on a simulated device there are no values");
+}
+
+}  // namespace examples
