@@ -39,6 +39,11 @@ Tensor arange(Graph& graph, double start, double end, detail::PlainNumber auto s
               CallSite site = CallSite::here()) {
   return arange(graph, start, end, ArangeOptions{.step = static_cast<double>(step)}, site);
 }
+Tensor arange(Graph& graph, double start, double end, detail::PlainNumber auto step,
+              std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return arange(graph, start, end, ArangeOptions{.step = static_cast<double>(step), .dtype = dtype},
+                site);
+}
 Tensor arange(Graph& graph, double end, std::same_as<DType> auto dtype,
               CallSite site = CallSite::here()) {
   return arange(graph, end, ArangeOptions{.dtype = dtype}, site);
@@ -54,6 +59,11 @@ Tensor linspace(Graph& graph, double start, double end, std::int64_t count,
 Tensor eye(Graph& graph, std::int64_t rows, std::integral auto columns,
            CallSite site = CallSite::here()) {
   return eye(graph, rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);
+}
+Tensor eye(Graph& graph, std::int64_t rows, std::integral auto columns,
+           std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return eye(graph, rows, EyeOptions{.columns = static_cast<std::int64_t>(columns), .dtype = dtype},
+             site);
 }
 Tensor eye(Graph& graph, std::int64_t rows, std::same_as<DType> auto dtype,
            CallSite site = CallSite::here()) {

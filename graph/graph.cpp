@@ -20,7 +20,7 @@ memory::Plan Graph::plan(const Tensors& fetches, const FedShapes& shapes, const 
   const GraphState::Reading reading(state());
   for (const FedShape& fed : shapes)
     if (!fed.shape.is_countable()) detail::refuse<ShapeError>("plan", detail::too_large(fed.shape));
-  return detail::make_program(state(), fetches, shapes, device.runtime(), {}).plan;
+  return detail::make_program(state(), fetches, shapes, device.runtime(), {.what = "plan"}).plan;
 }
 
 std::size_t Graph::size() const noexcept { return state().nodes().size(); }

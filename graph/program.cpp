@@ -131,7 +131,7 @@ class Emitter {
 
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options) {
-  Form form = prune(graph, runtime, fetches);
+  Form form = prune(graph, runtime, fetches, options.what);
   infer(form, shapes);
   if (options.passes) simplify(form);
   resolve(form);

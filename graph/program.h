@@ -78,7 +78,8 @@ struct Program {
 };
 
 struct ProgramOptions {
-  bool passes = true;  // those that only improve
+  bool passes = true;        // those that only improve
+  const char* what = "run";  // the call that it is made for, as messages name it
 };
 
 // Throws Error for fetches or placeholders of another graph, a placeholder not fed, and updates in

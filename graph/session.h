@@ -66,6 +66,8 @@ class PreparedSteps;
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});
+  Session(const Graph& graph, const Device& device)
+      : Session(graph, SessionOptions{.device = device}) {}
   ~Session();  // closes
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

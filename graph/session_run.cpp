@@ -12,10 +12,14 @@ using memory::Category;
 
 namespace detail {
 
-void check_feed(const Node& placeholder, const Tensor& value, const Device& device) {
+// Before its shape is asked for.
+void require_value(const Tensor& placeholder, const Tensor& value) {
   if (!value.defined() || !value.impl()->storage)
-    refuse("run", described(placeholder) + " is fed with " + value.to_string() +
+    refuse("run", described(*placeholder.impl()->node) + " is fed with " + value.to_string() +
                       "; it takes a concrete tensor");
+}
+
+void check_feed(const Node& placeholder, const Tensor& value, const Device& device) {
   const Spec& declared = placeholder.outputs[0];
   if (value.dtype() != declared.dtype)
     refuse<ShapeError>("run", described(placeholder) + " is " + declared.to_string() +
@@ -246,7 +250,7 @@ Tensors Session::Impl::run(const Tensors& fetches, const Feeds& feeds) {
   std::vector<Shape> shapes;
   for (const std::size_t source : feeding.sources) {
     const Tensor& value = feeds[source].value;
-    if (!value.defined()) detail::refuse("run", "a feed's value is a tensor that holds nothing");
+    detail::require_value(feeds[source].placeholder, value);
     values.push_back(&value);
     shapes.push_back(value.shape());
   }
@@ -271,7 +275,7 @@ Tensors Session::Impl::run_prepared(const Tensors& fetches, const Feeding& feedi
   bool same = plan != nullptr && plan->graph_size == graph.state().nodes().size();
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Tensor& value = *given[feeding.sources[i]];
-    if (!value.defined()) detail::refuse("run", "a feed's value is a tensor that holds nothing");
+    detail::require_value(feeding.placeholders[i], value);
     same = same && value.shape() == plan->shapes[i];
     values.push_back(&value);
   }

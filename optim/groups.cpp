@@ -29,7 +29,7 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
     steps.emplace_back(optimizer, parameters, std::move(targets));
   }
   if (steps.empty()) fail_for_frozen("minimize", "parameter of the groups", loss);
-  const Tensors all = gradients(loss, inputs);
+  const Tensors all = ebb::detail::gradients_for("minimize", loss, inputs);
   std::vector<Tensors> of_each;
   std::size_t next = 0;
   for (OptimizerStep& step : steps) {

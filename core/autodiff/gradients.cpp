@@ -72,7 +72,7 @@ Tensor Tensor::with_grad(CallSite site) const {
   auto node =
       detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());
   node->outputs.push_back(impl_->spec);
-  node->make_extra();
+  node->make_extra().device = device();
   leaf.impl_->tie(std::move(node), 0);
   leaf.impl_->is_leaf = true;
   return leaf;
@@ -119,54 +119,60 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
 
 namespace {
 // In both modes what gradients() gives is a constant to further ones unless told otherwise.
-Error no_history(CallSite site) {
+Error no_history(const char* what, CallSite site) {
   return Error(
-      message("gradients",
+      message(what,
               "the output has no history: it depends on nothing that has one, was computed "
               "under NoGrad, or of a gradient made without {.create_graph = true}",
               site));
 }
 }  // namespace
 
-Tensors gradients(const Tensor& of, const Tensors& with_respect_to, BackwardOptions options,
-                  CallSite site) {
+Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors& with_respect_to,
+                              const BackwardOptions& options) {
   // What is called when memory is short may give the caller's handles up.
   const Tensor output = of;
   const Tensors inputs = with_respect_to;
-  const detail::CallScope at(site);
-  if (!output.defined()) throw Error(message("gradients", "of a tensor that holds nothing", site));
-  std::vector<detail::Edge> targets;
+  const CallSite site = entry();
+  if (!output.defined()) throw Error(message(what, "of a tensor that holds nothing", site));
+  std::vector<Edge> targets;
   targets.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     if (!input.defined() || !input.impl()->node || !input.impl()->node->has_history)
-      throw Error(message("gradients",
-                          "an input has no history: make it with_grad() before using it", site));
+      throw Error(
+          message(what, "an input has no history: make it with_grad() before using it", site));
     if (input.is_symbolic() != output.is_symbolic())
-      throw Error(message("gradients",
+      throw Error(message(what,
                           "mixes concrete and symbolic tensors; in a graph, take them with respect "
                           "to a tensor of the graph",
                           site));
     if (!(input.impl()->recorder == output.impl()->recorder))
-      throw Error(message("gradients", "mixes tensors of two graphs", site));
-    targets.push_back(detail::edge_of(input));
+      throw Error(message(what, "mixes tensors of two graphs", site));
+    targets.push_back(edge_of(input));
   }
-  if (!output.impl()->node) throw no_history(site);
-  const Tensor dy = one_like(output, "gradients", site);
-  Tensors result = detail::reverse(
+  if (!output.impl()->node) throw no_history(what, site);
+  const Tensor dy = one_like(output, what, site);
+  Tensors result = reverse(
       {&output, 1}, {&dy, 1}, targets,
       {.retain_graph = options.retain_graph, .create_graph = options.create_graph, .site = site});
   const auto undefined = [](const Tensor& gradient) { return !gradient.defined(); };
   if (output.is_symbolic() && std::all_of(result.begin(), result.end(), undefined) &&
       !reaches_source(output))
-    throw no_history(site);
+    throw no_history(what, site);
   // Each result has memory of its own, so that an update of one leaves the others alone.
   std::unordered_set<std::uintptr_t> taken;
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (!result[i].defined()) result[i] = fill_like({inputs[i], site}, 0);
-    const detail::TensorImpl& impl = *result[i].impl();
+    const TensorImpl& impl = *result[i].impl();
     if (!taken.insert(memory_of(impl)).second) result[i] = copy({result[i], site});
   }
   return result;
+}
+
+Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options,
+                  CallSite site) {
+  const detail::CallScope at(site);
+  return detail::gradients_for("gradients", output, inputs, options);
 }
 
 }  // namespace ebb

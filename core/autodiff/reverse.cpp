@@ -263,7 +263,11 @@ class Reverse {
   }
 
   Tensors differentiate(Node& node, const GradientContext& context) {
-    if (node.op->gradient) return node.op->gradient(context);
+    if (node.op->gradient) try {
+        return node.op->gradient(context);
+      } catch (const NotANumber& error) {
+        throw NotANumber(std::string(error.what()) + ", in the gradient of " + node.op->name);
+      }
     if (node.op->compose) return through_composed(node, context);
     throw NotDifferentiable(message(node.op->name, "has no derivative", node.site));
   }
@@ -321,13 +325,17 @@ class Reverse {
   // Adds what has arrived at a leaf to its gradient: the first one becomes it, if nobody shares it.
   void settle_leaf(Node& leaf) {
     Tensors& dys = states_[&leaf].dys;
-    if (dys.empty() || !dys[0].defined()) return;
-    Tensor dy = std::move(dys[0]);
+    Tensor dy = dys.empty() ? Tensor() : std::move(dys[0]);
     dys.clear();
     if (leaf.extra->unreachable) return;
     Tensor& grad = leaf.extra->tensor;
     const bool made = !grad.defined();
-    if (!grad.defined()) {
+    // Where it ended on the way, as in round(), it is 0.
+    if (!dy.defined()) {
+      if (!made) return;
+      const Spec& spec = leaf.outputs[0];
+      grad = Tensor::zeros(spec.shape, spec.dtype, *leaf.extra->device, options_.site);
+    } else if (made) {
       const TensorImpl& impl = *dy.impl();
       const bool own =
           impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();

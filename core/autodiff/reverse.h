@@ -44,6 +44,11 @@ Tensors reverse(std::span<const Tensor> outputs, std::span<const Tensor> output_
 void reverse_into_leaves(std::span<const Tensor> outputs, std::span<const Tensor> output_gradients,
                          const ReverseOptions& options);
 
+// gradients(), for a function of another name, which is then what messages say. Works for the line
+// of the call scope it is in.
+Tensors gradients_for(const char* what, const Tensor& output, const Tensors& inputs,
+                      const BackwardOptions& options = {});
+
 // Whether a leaf's gradient was left incomplete by a backward pass that failed; zero_grad() clears
 // it.
 bool has_partial_gradient(const Tensor& leaf) noexcept;

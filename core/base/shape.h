@@ -1,11 +1,15 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
+#include <ranges>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "ebb/core/base/call_site.h"
 #include "ebb/core/base/dtype.h"
@@ -19,6 +23,17 @@ inline constexpr int kMaxRank = 6;
 // bytes or summed over a program, overflows.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
+namespace detail {
+// What a dimension is made from: integers, but no bool and no characters.
+template <class T>
+concept Dimension = std::integral<T> && sizeof(T) >= sizeof(int) && !std::same_as<T, wchar_t> &&
+                    !std::same_as<T, char32_t>;
+constexpr std::int64_t to_dimension(Dimension auto size) noexcept {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return std::in_range<std::int64_t>(size) ? static_cast<std::int64_t>(size) : most;
+}
+}  // namespace detail
+
 // The dimensions of a tensor, outermost first; up to kMaxRank of them, held in place. Dimensions
 // are >= 0, or kOpen in a graph that has not been fed yet.
 //
@@ -27,10 +42,16 @@ inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 class Shape {
  public:
   constexpr Shape() = default;
-  // Both throw ShapeError for more than kMaxRank dimensions or one below kOpen.
+  // All throw ShapeError for more than kMaxRank dimensions or one below kOpen.
   Shape(std::initializer_list<std::int64_t> dims, CallSite site = CallSite::caller())
       : Shape(std::span(dims.begin(), dims.size()), site) {}
   explicit Shape(std::span<const std::int64_t> dims, CallSite site = {});
+  // From integers in a row: zeros(std::vector{2, 3}).
+  template <std::ranges::contiguous_range Dims>
+  requires detail::Dimension<std::ranges::range_value_t<Dims>> Shape(
+      const Dims& dims, CallSite site = CallSite::caller()) {  // NOLINT: implicit, as in braces
+    for (const auto size : dims) append(detail::to_dimension(size), site);
+  }
 
   constexpr int rank() const noexcept { return rank_; }
   // The size along an axis; negative: from the end. Throws ShapeError for an axis that is not there

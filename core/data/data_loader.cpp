@@ -22,7 +22,7 @@ struct DataLoader::State {
   State(detail::Samples samples, const DataLoaderOptions& chosen, CallSite site)
       : data(std::move(samples)),
         options(chosen),
-        here{.shuffle = options.shuffle,
+        here{.shuffle = options.shuffle.seed(),
              .samples = data.size(),
              .batch = options.batch,
              .drop_last = options.drop_last},

@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <iterator>
@@ -12,10 +13,26 @@
 
 namespace ebb {
 
+// In order, or anew in each pass: of a seed, or with `true` of Seed{}.
+class Shuffle {
+ public:
+  Shuffle() = default;
+  Shuffle(std::nullopt_t) {}                                 // NOLINT: implicit is the point
+  Shuffle(Seed seed) : seed_(seed) {}                        // NOLINT: implicit is the point
+  Shuffle(const std::optional<Seed>& seed) : seed_(seed) {}  // NOLINT: likewise
+  Shuffle(std::same_as<bool> auto shuffles) {                // NOLINT: likewise
+    if (shuffles) seed_.emplace();
+  }
+  const std::optional<Seed>& seed() const noexcept { return seed_; }
+
+ private:
+  std::optional<Seed> seed_;
+};
+
 struct DataLoaderOptions {
   std::int64_t batch = 32;
-  std::optional<Seed> shuffle = {};  // none: in order
-  bool drop_last = false;            // leave a last batch of fewer samples out
+  Shuffle shuffle = {};    // in order
+  bool drop_last = false;  // leave a last batch of fewer samples out
   Device device = Device::cpu();
   std::int64_t ahead = 1;  // batches made while the caller has one; 0: each when it is asked for
   // What is given out in place of a batch, made by operators on the loader's device when it is its

@@ -46,6 +46,9 @@ Tensor ones(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = 
   return ones(shape, CreateOptions{.dtype = dtype}, site);
 }
 
+Tensor zeros(std::integral auto, auto...) = delete;  // in braces: zeros({2, 3})
+Tensor ones(std::integral auto, auto...) = delete;   // in braces: ones({2, 3})
+
 // start + i step for i = 0, 1, .. while that is before end: ceil((end - start) / step) numbers,
 // computed in double and rounded once. start is 0 where it is left out. i64 unless another dtype is
 // asked for; not bool. Throws Error for a step that is 0 or not finite, ends that are not finite,
@@ -56,6 +59,10 @@ Tensor arange(double start, double end, const ArangeOptions& options = {},
 Tensor arange(double start, double end, detail::PlainNumber auto step,
               CallSite site = CallSite::here()) {
   return arange(start, end, ArangeOptions{.step = static_cast<double>(step)}, site);
+}
+Tensor arange(double start, double end, detail::PlainNumber auto step,
+              std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
+  return arange(start, end, ArangeOptions{.step = static_cast<double>(step), .dtype = dtype}, site);
 }
 Tensor arange(double end, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return arange(end, ArangeOptions{.dtype = dtype}, site);
@@ -80,6 +87,10 @@ Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType
 Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
 Tensor eye(std::int64_t rows, std::integral auto columns, CallSite site = CallSite::here()) {
   return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);
+}
+Tensor eye(std::int64_t rows, std::integral auto columns, std::same_as<DType> auto dtype,
+           CallSite site = CallSite::here()) {
+  return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns), .dtype = dtype}, site);
 }
 Tensor eye(std::int64_t rows, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return eye(rows, EyeOptions{.dtype = dtype}, site);

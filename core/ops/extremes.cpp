@@ -3,9 +3,11 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/core/base/called.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/extremes.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
 
@@ -59,11 +61,25 @@ constinit const BinaryOpDef minimum_op = binary_number<functors::Minimum>(
 constinit const BinaryOpDef share_of_maximum_op =
     binary<functors::ShareOfMaximum>("share_of_maximum", {kNoGradient, kNoGradient, kNoGradient});
 
+namespace {
+// Whose bounds are integers too.
+Tensor clamp_integers(const Operand& x, std::optional<double> low, std::optional<double> high) {
+  const detail::CalledScope called("clamp");
+  if (!low && !high) return copy(x);
+  Tensor y = x.take();
+  if (low) y = maximum({std::move(y), x.site()}, {*low, x.site()});
+  if (high) y = minimum({std::move(y), x.site()}, {*high, x.site()});
+  return y;
+}
+}  // namespace
+
 Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> high) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const functors::Bounds bounds{low.value_or(-kInfinity), high.value_or(kInfinity)};
   if (std::isnan(bounds.low) || std::isnan(bounds.high))
     throw Error(detail::message("clamp", "a bound is NaN", x.site()));
+  if (!x.is_number() && x.tensor().defined() && !is_floating(x.tensor().dtype()))
+    return clamp_integers(x, low, high);
   return detail::apply_to(clamp_op, x, bounds);
 }
 

@@ -15,8 +15,8 @@ namespace ebb {
 #include "ebb/core/ops/undefine_pointwise.inc"
 
 // x between low and high, either of which may be left out: minimum(maximum(x, low), high) in one
-// operator. NaN stays NaN; the gradient passes where low <= x <= high. Throws Error for a bound
-// that is NaN.
+// operator; of integers in two, with bounds that are integers. NaN stays NaN; the gradient passes
+// where low <= x <= high. Throws Error for a bound that is NaN, or that an integer x cannot have.
 Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> high = {});
 
 }  // namespace ebb

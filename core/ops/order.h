@@ -14,13 +14,13 @@ namespace ebb {
 Tensor max(const Operand& x, const ReduceOptions& options = {});
 Tensor min(const Operand& x, const ReduceOptions& options = {});
 // Over these axes alone.
-template <int = 0>
-Tensor max(const Operand& x, const AxisList& axes) {
-  return max(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor max(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return max(x, ReduceOptions{.axes = axes, .keep = keep});
 }
-template <int = 0>
-Tensor min(const Operand& x, const AxisList& axes) {
-  return min(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor min(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return min(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
 struct ArgOptions {

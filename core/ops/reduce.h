@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
@@ -16,27 +18,27 @@ struct ReduceOptions {
 // named twice, the mean for other dtypes.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
-// Over these axes alone: sum(x, 1), sum(x, {0, 2}).
-template <int = 0>
-Tensor sum(const Operand& x, const AxisList& axes) {
-  return sum(x, ReduceOptions{.axes = axes});
+// Over these axes alone: sum(x, 1), sum(x, {0, 2}); sum(x, 1, true) keeps them, with size 1.
+template <std::same_as<bool> Keep = bool>
+Tensor sum(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return sum(x, ReduceOptions{.axes = axes, .keep = keep});
 }
-template <int = 0>
-Tensor mean(const Operand& x, const AxisList& axes) {
-  return mean(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor mean(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return mean(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
 // Whether any or all of a bool tensor are true over axes: bool. Over nothing none is, and all are.
 // Throw ShapeError for other dtypes and for axes as above.
 Tensor any(const Operand& x, const ReduceOptions& options = {});
 Tensor all(const Operand& x, const ReduceOptions& options = {});
-template <int = 0>
-Tensor any(const Operand& x, const AxisList& axes) {
-  return any(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor any(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return any(x, ReduceOptions{.axes = axes, .keep = keep});
 }
-template <int = 0>
-Tensor all(const Operand& x, const AxisList& axes) {
-  return all(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor all(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return all(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
 // x summed to the shape of `like`, which broadcasts to x's by NumPy's rules: what the gradient of a

@@ -20,13 +20,13 @@ Tensor variance(const Operand& x, const VarianceOptions& options = {});
 // Its square root, whose gradient is 0 where it is 0.
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
 // Over these axes alone.
-template <int = 0>
-Tensor variance(const Operand& x, const AxisList& axes) {
-  return variance(x, VarianceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor variance(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return variance(x, VarianceOptions{.axes = axes, .keep = keep});
 }
-template <int = 0>
-Tensor standard_deviation(const Operand& x, const AxisList& axes) {
-  return standard_deviation(x, VarianceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor standard_deviation(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return standard_deviation(x, VarianceOptions{.axes = axes, .keep = keep});
 }
 
 struct NormOptions {
@@ -53,18 +53,18 @@ Tensor norm(const Operand& x, const NormOptions& options = {});
 
 // log(sum(exp(x))), without overflow; -infinity of nothing, and of elements that are all -infinity.
 Tensor logsumexp(const Operand& x, const ReduceOptions& options = {});
-template <int = 0>
-Tensor logsumexp(const Operand& x, const AxisList& axes) {
-  return logsumexp(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return logsumexp(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
 // The product of the elements, multiplied in double and rounded once; of nothing 1. It overflows
 // where that of a part does, which parts a device makes being a function of the shape. Its gradient
 // is right where elements are 0 too, in both orders, and takes a few tensors of x's size meanwhile.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
-template <int = 0>
-Tensor prod(const Operand& x, const AxisList& axes) {
-  return prod(x, ReduceOptions{.axes = axes});
+template <std::same_as<bool> Keep = bool>
+Tensor prod(const Operand& x, const AxisList& axes, Keep keep = false) {
+  return prod(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
 extern const OpDef variance_op, standard_deviation_op, norm1_op, norm2_op, logsumexp_op, prod_op;

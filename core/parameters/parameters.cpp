@@ -66,11 +66,20 @@ const Tensor* Parameters::State::find_value(std::string_view name) const noexcep
 }
 
 std::string Parameters::State::names_below(std::string_view prefix, std::string_view wanted) {
-  std::vector<std::string> names;
-  for (NamedTensors* named : {&parameters, &states, &slots})
-    for (const Entry& entry : named->below(prefix))
-      names.push_back(entry.name.substr(prefix.size()));
-  return names.empty() ? "there are none yet" : "there are " + detail::nearest(wanted, names);
+  const auto below = [&](std::string_view scope) {
+    std::vector<std::string> names;
+    for (NamedTensors* named : {&parameters, &states, &slots})
+      for (const Entry& entry : named->below(scope))
+        names.push_back(entry.name.substr(scope.size()));
+    return names;
+  };
+  const std::vector<std::string> names = below(prefix);
+  if (!names.empty()) return "there are " + detail::nearest(wanted, names);
+  // Then it may be the scope that is called something else.
+  const std::vector<std::string> all = below({});
+  if (all.empty()) return "there are none yet";
+  return "there are none, elsewhere " +
+         detail::nearest(std::string(prefix) + std::string(wanted), all);
 }
 
 std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,

@@ -54,8 +54,8 @@ struct RestoreOptions {
 // A name with the user's source line.
 struct NameAt {
   template <std::convertible_to<std::string_view> T>
-  NameAt(const T& name, CallSite site = CallSite::here())  // NOLINT: implicit is the point
-      : name(name), site(site) {}
+  NameAt(const T& given, CallSite at = CallSite::here())  // NOLINT: implicit is the point
+      : name(given), site(at) {}
   std::string_view name;
   CallSite site;
 };
@@ -82,6 +82,7 @@ class Parameters {
  public:
   using Entry = NamedTensor;
 
+  Parameters() = delete;  // they belong to a device or to a graph: Parameters params(device)
   // Parameters are floating. Throws Error for another dtype, or a name with a '/' in it.
   explicit Parameters(const Device& device, Seed seed = {}, DType dtype = DType::f32,
                       CallSite site = CallSite::here());

@@ -36,15 +36,16 @@ class Node : public detail::Counted {
     Tensor tensor;             // a leaf's gradient; a graph's captured tensor
     bool partial = false;      // a backward pass failed after it had added to this leaf's gradient
     bool unreachable = false;  // no handle of this leaf is left that could read its gradient
-    std::optional<Device> device;  // of the tape's operator that moves: where its input is
+    // Where a leaf is; of the tape's operator that moves, where its input is.
+    std::optional<Device> device;
     std::function<Tensors()> recompute;
     // Of each output, in a graph: the nodes that update its memory in place, of which the k-th
     // (from 0) makes version k + 1.
     std::vector<std::vector<Node*>> updates;
   };
 
-  Node(const OpDef& op, const Attributes& attributes, CallSite site, std::uint64_t number) noexcept
-      : op(&op), attributes(attributes), site(site), number(number) {}
+  Node(const OpDef& what, const Attributes& how, CallSite where, std::uint64_t which) noexcept
+      : op(&what), attributes(how), site(where), number(which) {}
   virtual ~Node() = default;
 
   Extra& make_extra() {

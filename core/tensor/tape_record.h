@@ -51,12 +51,12 @@ class TapeRecord final : public Node {
  public:
   struct Input {
     Input() = default;
-    explicit Input(const Spec& spec) noexcept : spec(spec) {}
+    explicit Input(const Spec& of) noexcept : spec(of) {}
     Spec spec;
     Kept kept;
   };
-  TapeRecord(const OpDef& op, const Attributes& attributes, CallSite site) noexcept
-      : Node(op, attributes, site, next_number()) {}
+  TapeRecord(const OpDef& what, const Attributes& how, CallSite where) noexcept
+      : Node(what, how, where, next_number()) {}
 
   // Frees what it holds: a backward pass is done with it.
   void drop() noexcept;

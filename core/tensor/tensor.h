@@ -38,8 +38,8 @@ struct BackwardOptions {
 // An index with the user's source line.
 struct IndexAt {
   template <std::integral T>
-  IndexAt(T index, CallSite site = CallSite::here()) noexcept  // NOLINT: implicit is the point
-      : index(static_cast<std::int64_t>(index)), site(site) {}
+  IndexAt(T i, CallSite at = CallSite::here()) noexcept  // NOLINT: implicit is the point
+      : index(static_cast<std::int64_t>(i)), site(at) {}
   std::int64_t index;
   CallSite site;
 };
@@ -90,11 +90,22 @@ class Tensor {
                      const Device& device = Device::cpu(), CallSite site = CallSite::here()) {
     return from_flags(values, shape, device, site);
   }
+  // A number, without axes: from(3.f) is f32[].
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static Tensor from(T value, const Device& device = Device::cpu(),
+                     CallSite site = CallSite::here()) {
+    return from(std::span(&value, 1), Shape(), device, site);
+  }
   // `shape` filled with `value`, converted to dtype.
   static Tensor full(Shape shape, double value, DType dtype = DType::f32,
                      const Device& device = Device::cpu(), CallSite site = CallSite::here());
   static Tensor zeros(Shape shape, DType dtype = DType::f32, const Device& device = Device::cpu(),
                       CallSite site = CallSite::here());
+
+  // No range: x[i] for i below x.size(0), or split(x, x.size(0)).
+  void begin() const = delete;
+  void end() const = delete;
 
   bool defined() const noexcept { return impl_ != nullptr; }
   bool is_symbolic() const noexcept;
@@ -185,6 +196,11 @@ std::ostream& operator<<(std::ostream& out, BFloat16 value);
 // NotDifferentiable where an operator on the way has no derivative.
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options = {},
                   CallSite site = CallSite::here());
+// Of one input: a list of one.
+Tensors gradients(const Tensor& output, const std::same_as<Tensor> auto& input,
+                  BackwardOptions options = {}, CallSite site = CallSite::here()) {
+  return gradients(output, Tensors{input}, options, site);
+}
 
 // --- implementation -----------------------------------------------------------------------------
 

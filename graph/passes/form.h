@@ -86,6 +86,7 @@ struct FormFetch {
 // A graph cut down to some fetches, on its way from nodes to a Program. Each pass fills in what the
 // ones before it left open (passes.h); describe() prints what is there.
 struct Form {
+  const char* what = "run";  // the call that it is made for, as messages name it
   const GraphState* graph = nullptr;
   const Runtime* runtime = nullptr;
 

@@ -5,13 +5,14 @@ namespace ebb::detail {
 
 namespace {
 
-// The operator's own rule says what is wrong and where it was applied; this, whose run it is.
-void infer(Inference& inference) {
+// The operator's own rule says what is wrong and where it was applied; this, whose run or plan it
+// is.
+void infer(const char* what, Inference& inference) {
   try {
     inference.op.infer(inference);
   } catch (const ShapeError& error) {
     if (!entry().line) throw;
-    throw ShapeError(std::string(error.what()) + ", in a run" + at(entry()));
+    throw ShapeError(std::string(error.what()) + ", in a " + what + at(entry()));
   }
 }
 
@@ -20,18 +21,18 @@ std::unordered_map<const Node*, Index> take_feeds(Form& form, const FedShapes& s
   std::unordered_map<const Node*, Index> fed_as;
   for (const FedShape& fed : shapes) {
     if (!form.graph->owns(fed.placeholder) || fed.placeholder.impl()->node->op != &placeholder_op)
-      refuse("run",
+      refuse(form.what,
              "only placeholders of this graph can be fed, not " + fed.placeholder.to_string());
     const Node* node = fed.placeholder.impl()->node.get();
     if (!fed_as.emplace(node, static_cast<Index>(form.feeds.size())).second)
-      refuse("run", described(*node) + " is fed twice");
+      refuse(form.what, described(*node) + " is fed twice");
     const Spec& declared = node->outputs[0];
     bool fits = declared.shape.rank() == fed.shape.rank() && !fed.shape.is_open();
     for (int axis = 0; fits && axis < fed.shape.rank(); ++axis)
       fits = declared.shape.dim(axis) == kOpen || declared.shape.dim(axis) == fed.shape[axis];
     if (!fits)
-      refuse<ShapeError>("run", described(*node) + " is " + declared.to_string() +
-                                    " and cannot be fed with shape " + fed.shape.to_string());
+      refuse<ShapeError>(form.what, described(*node) + " is " + declared.to_string() +
+                                        " and cannot be fed with shape " + fed.shape.to_string());
     form.feeds.push_back(node);
     form.feed_specs.push_back({declared.dtype, fed.shape});
   }
@@ -46,7 +47,7 @@ void infer(Form& form, const FedShapes& shapes) {
     const Node& node = *item.node;
     if (node.op == &placeholder_op) {
       const auto fed = fed_as.find(&node);
-      if (fed == fed_as.end()) refuse("run", described(node) + " is not fed");
+      if (fed == fed_as.end()) refuse(form.what, described(node) + " is not fed");
       form.specs.push_back(form.feed_specs[fed->second]);
     } else if (node.op->is_source) {
       form.specs.push_back(node.outputs[0]);
@@ -55,7 +56,7 @@ void infer(Form& form, const FedShapes& shapes) {
       for (const Node::Source& source : node.inputs)
         in.push_back(form.specs[form.output_of(source)]);
       Inference inference{*node.op, {in.data(), in.size()}, node.attributes, node.site, out};
-      infer(inference);
+      infer(form.what, inference);
       form.specs.insert(form.specs.end(), out.begin(), out.end());
     }
   }

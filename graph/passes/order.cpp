@@ -35,7 +35,7 @@ std::span<const Index> waiting_for(const Form& form, Index step) {
       }
     }
   }
-  refuse("run", "the updates in place of this run wait for one another");
+  refuse(form.what, "the updates in place of this run wait for one another");
 }
 
 // Steps in an order that the edges allow; of those that could be next, the one whose key is least.

@@ -12,7 +12,8 @@ namespace ebb::detail {
 
 // What the fetches need: nodes that run, nodes of which only the shape is asked, updates in place
 // that what is read was made by. Throws Error for fetches of another graph.
-Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches);
+Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
+           const char* what = "run");
 
 // Shape rules once more, with the fed shapes. Throws Error for what cannot be fed, a placeholder
 // that is needed and not fed, and what shape rules throw.

@@ -78,14 +78,16 @@ class Pruner {
 
 }  // namespace
 
-Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches) {
-  if (fetches.empty()) refuse("run", "nothing to fetch");
+Form prune(const GraphState& graph, const Runtime& runtime, const Tensors& fetches,
+           const char* what) {
+  if (fetches.empty()) refuse(what, "nothing to fetch");
   Form form;
+  form.what = what;
   form.graph = &graph;
   form.runtime = &runtime;
   for (const Tensor& fetch : fetches) {
     if (!graph.owns(fetch))
-      refuse("run", "a fetch is not a tensor of this graph: " + fetch.to_string());
+      refuse(what, "a fetch is not a tensor of this graph: " + fetch.to_string());
     form.fetches.push_back({.source = source_of(fetch),
                             .pinned = fetch.impl()->version != TensorImpl::kNewest,
                             .site = fetch.impl()->node->site});

@@ -137,7 +137,7 @@ void differentiate(Parts& parts, const Tensor& loss, const std::vector<Targets>&
   for (std::size_t p = 0; p < parts.size(); ++p)
     for (const std::size_t target : below[p])
       inputs.push_back(parts[p].group.parameters.entries()[target].tensor);
-  Tensors found = gradients(loss, inputs);
+  Tensors found = ebb::detail::gradients_for("minimize", loss, inputs);
   std::size_t next = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     parts[p].gradients = Tensors(parts[p].step.size());

@@ -185,7 +185,7 @@ Tensor OptimizerStep::parameter(std::size_t i) const {
 Tensors OptimizerStep::gradients_of(const Tensor& loss) const {
   Tensors inputs;
   for (const std::size_t target : targets_) inputs.push_back(entries_[target].tensor);
-  return gradients(loss, inputs);
+  return ebb::detail::gradients_for("minimize", loss, inputs);
 }
 
 void OptimizerStep::prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient) {

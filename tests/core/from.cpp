@@ -85,6 +85,18 @@ TEST_CASE("a vector of bool, an array and a span are values as well") {
   CHECK(Tensor::from(std::vector<BFloat16>(2)).dtype() == DType::bf16);
 }
 
+TEST_CASE("a number is a tensor without axes") {
+  CHECK(Tensor::from(3.f).shape() == Shape{});
+  CHECK(Tensor::from(3.f).item<float>() == 3);
+  CHECK(Tensor::from(2.5).dtype() == DType::f64);
+  CHECK(Tensor::from(2.5).item<double>() == 2.5);
+  CHECK(Tensor::from(7).dtype() == DType::i32);
+  CHECK(Tensor::from(std::size_t{7}).item<std::int64_t>() == 7);
+  CHECK(Tensor::from(true).dtype() == DType::boolean);
+  CHECK(Tensor::from(3.f, Device::parse("sim:cpu:1GiB")).device().is_simulated());
+  CHECK_ERROR(Tensor::from(std::numeric_limits<std::uint64_t>::max()), Error, line(__LINE__));
+}
+
 TEST_CASE("one dimension is what the values fill, and shapes that they do not fill are refused") {
   const std::vector<float> six(6);
   CHECK(Tensor::from(six, {-1, 3}).shape() == Shape{2, 3});

@@ -296,6 +296,9 @@ TEST_CASE("parameters say what they cannot do", "[parameters]") {
   CHECK_ERROR(parameters.scope(""), Error, "cannot name a scope");
   CHECK_ERROR(parameters["b"], Error, "there is no \"b\"; there are a.w");
   CHECK_ERROR(Parameters(Device::cpu())["b"], Error, "there are none yet");
+  CHECK_ERROR(Parameters(Device::cpu()).scope("b")["c"], Error, "there are none yet");
+  CHECK_ERROR(parameters.scope("b")["w"], Error,
+              "there is no \"b.w\"; below \"b.\" there are none, elsewhere a.w");
   CHECK_ERROR(Parameters(Device::cpu(), {}, DType::i32), Error,
               "are f32, f64, f16 or bf16, not i32");
 

@@ -1,4 +1,12 @@
 // Short forms of what is longer to write.
+#include <array>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/line.h"
@@ -51,6 +59,57 @@ TEST_CASE("sums over one axis, and sizes, by number") {
   CHECK(x.size(0) == 2);
   CHECK(x.size(-1) == 3);
   CHECK_THROWS_AS(x.size(2), ShapeError);
+}
+
+TEST_CASE("a shape is made from braces and from integers in a row") {
+  const std::vector<std::int64_t> list = {2, 3};
+  const std::vector<int> narrow = {2, 3};
+  const std::array<std::size_t, 2> sizes = {2, 3};
+  CHECK(zeros(list).shape() == Shape{2, 3});
+  CHECK(Tensor::zeros(narrow).shape() == Shape{2, 3});
+  CHECK(reshape(arange(6), sizes).shape() == Shape{2, 3});
+  CHECK(ones(std::span(list).first(1)).shape() == Shape{2});
+  CHECK(Tensor::from(Floats{1, 2, 3, 4}, std::vector{2, -1}).shape() == Shape{2, 2});
+  CHECK(zeros(std::vector<std::int64_t>{}).rank() == 0);
+  static_assert(!std::is_convertible_v<int, Shape> && !std::is_convertible_v<std::string, Shape> &&
+                !std::is_convertible_v<std::u32string, Shape> &&
+                !std::is_convertible_v<std::vector<bool>, Shape> &&
+                !std::is_convertible_v<std::vector<float>, Shape>);
+  CHECK_ERROR(zeros(std::vector{2, -3}), ShapeError, "cannot be -3 " + line(__LINE__));
+  CHECK_ERROR(zeros(std::vector(7, 1)), ShapeError, "at most 6 dimensions " + line(__LINE__));
+  CHECK_ERROR(zeros(std::vector{std::numeric_limits<std::size_t>::max()}), ShapeError,
+              "more elements than");
+}
+
+TEST_CASE("a loader shuffles by a seed, or where it is told to") {
+  const DataSet data(arange(64, DType::f32), arange(64));
+  const auto order = [&](const Shuffle& shuffle) {
+    DataLoader loader(data, {.batch = 64, .shuffle = shuffle});
+    return (*loader.begin()).target.to_vector<std::int64_t>();
+  };
+  CHECK(order(false) == arange(64).to_vector<std::int64_t>());
+  CHECK(order({}) == order(false));
+  CHECK(order(std::nullopt) == order(false));
+  CHECK(order(std::optional<Seed>()) == order(false));
+  CHECK(order(true) == order(Seed{}));
+  CHECK(order(true) != order(false));
+  CHECK(order(std::optional(Seed{3})) == order(Seed{3}));
+  CHECK(order(true) != order(Seed{3}));
+  static_assert(!std::is_convertible_v<int, Shuffle> && !std::is_convertible_v<int*, Shuffle>);
+  DataLoader loader(data, {.shuffle = true});
+  CHECK(loader.position().at("shuffle") == "0");
+}
+
+TEST_CASE("a gradient of one tensor is a list of one") {
+  const Tensor x = Tensor::from({1.f, 2.f}).with_grad(), y = Tensor::from({3.f, 4.f}).with_grad();
+  const Tensor loss = sum(x * y);
+  const Tensors one = gradients(loss, x, {.retain_graph = true});
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].to_vector<float>() == Floats{3, 4});
+  CHECK(gradients(loss, {y}, {.retain_graph = true})[0].to_vector<float>() == Floats{1, 2});
+  CHECK(gradients(loss, {x, y}, {.retain_graph = true}).size() == 2);
+  CHECK(gradients(loss, {}).empty());
+  CHECK_ERROR(gradients(loss, Tensor()), Error, "an input has no history");
 }
 
 TEST_CASE("A batch stands for a loader's options, and a rate for an optimizer's") {

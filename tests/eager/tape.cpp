@@ -7,6 +7,7 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
@@ -227,6 +228,29 @@ TEST_CASE("an input that the loss does not depend on gets zeros") {
   const Tensors g = gradients(sum(a), {a, b});
   CHECK(g[0].item<float>({0}) == 1);
   CHECK(g[1].item<float>({0}) == 0);
+}
+
+TEST_CASE("a leaf whose gradient ends on the way has zeros, and one that is not on it none") {
+  const Tensor x = Tensor::from({1.5f, -2.f}).with_grad(), y = Tensor::from({1.f, 2.f}).with_grad();
+  const Tensor z = Tensor::from({1.f, 2.f}).with_grad();
+  sum(round(x * 3) * y).backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(y.grad().to_vector<float>() == std::vector<float>{4, -6});
+  CHECK_FALSE(z.grad().defined());
+  CHECK(gradients(sum(round(x)), x)[0].to_vector<float>() == std::vector<float>{0, 0});
+  // What is there stays.
+  sum(x * y).backward();
+  sum(sign(x)).backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>{1, 2});
+  // In the category of gradients, which goes with zero_grad().
+  const Bytes bytes;
+  const auto held = [&] { return bytes.of(memory::Category::gradient); };
+  x.zero_grad();
+  const std::size_t before = held();
+  sum(sign(x)).backward();
+  CHECK(held() > before);
+  x.zero_grad();
+  CHECK(held() == before);
 }
 
 TEST_CASE("a chain of a hundred thousand records is freed without recursion") {

@@ -78,9 +78,9 @@ TEST_CASE("a gradient that becomes NaN is found in backward") {
   const Tensor root = sqrt(w);
   const Tensor loss = sum(root * Tensor::from({1.f, 0.f}));  // 0 / (2 sqrt(0))
   const DetectNan detect;
-  CHECK_ERROR(
-      loss.backward(), NotANumber,
-      "[divide] element [1] of its result f32[2] is NaN, which none of its inputs is " + line(at));
+  CHECK_ERROR(loss.backward(), NotANumber,
+              "[divide] element [1] of its result f32[2] is NaN, which none of its inputs is " +
+                  line(at) + ", in the gradient of sqrt");
 }
 
 TEST_CASE("a NaN is found where it is made, also when that is computed again") {

@@ -31,7 +31,15 @@ TEST_CASE("a run that cannot be names the placeholder, its line, and that of the
               placeholder + " is f32[?, 8] and cannot be fed with f64[4, 8]");
   CHECK_ERROR(fed({{x, Tensor::zeros({4, 8}, DType::f64)}}), ShapeError, line(run));
   CHECK_ERROR(fed({{x, right}, {x, right}}), Error, "is fed twice " + line(run));
-  CHECK_ERROR(session.run(x * 2, {{x, Tensor()}}), Error, "holds nothing " + line(__LINE__));
+  CHECK_ERROR(fed({{x, Tensor()}}), Error,
+              placeholder + " is fed with a tensor that holds nothing; it takes a concrete tensor");
+  CHECK_ERROR(fed({{x, x}}), Error, placeholder + " is fed with symbolic f32[?, 8]");
+  CHECK_ERROR(fed({{x, x}}), Error, "it takes a concrete tensor " + line(run));
+  const int prepared = __LINE__ + 1;
+  auto step = session.prepare(x * 2, {x});
+  CHECK_ERROR(step(Tensor()), Error, placeholder + " is fed with a tensor that holds nothing");
+  CHECK_ERROR(step(x), Error, placeholder + " is fed with symbolic f32[?, 8]");
+  CHECK_ERROR(step(x), Error, line(prepared));
   CHECK_ERROR(session.run(Tensor::zeros({2})), Error, "not a tensor of this graph");
   CHECK_ERROR(session.run({x * 2, v}, {{x, right}}), Error, "'v' ");
 }
@@ -108,10 +116,11 @@ TEST_CASE("a plan that cannot be made names the call") {
   const auto plan = [&](const FedShapes& shapes, CallSite site = CallSite::here()) {
     graph.plan({y}, shapes, Device::cpu(), site);
   };
-  CHECK_ERROR(plan({}), Error, "[run] placeholder 'x' ");
+  CHECK_ERROR(plan({}), Error, "[plan] placeholder 'x' ");
   CHECK_ERROR(plan({}), Error, " is not fed " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "[plan] placeholder");
   CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "fed with shape [4, 7] " + line(__LINE__));
-  CHECK_ERROR(plan({{x, {4, 8}}}), ShapeError, ", in a run " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {4, 8}}}), ShapeError, ", in a plan " + line(__LINE__));
   CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError,
               "[plan] the shape [4611686018427387904, 8] has more elements");
   CHECK_ERROR(plan({{x, {std::int64_t{1} << 62, 8}}}), ShapeError, line(__LINE__));

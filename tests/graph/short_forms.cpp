@@ -56,9 +56,23 @@ TEST_CASE("what a graph makes out of nothing has the short forms of what is made
   CHECK(same(arange(graph, 3, DType::f32), arange(3, DType::f32)));
   CHECK(same(arange(graph, 1, 3, DType::i32), arange(1, 3, DType::i32)));
   CHECK(same(arange(graph, 0, 10, 2), arange(0, 10, 2)));
+  CHECK(same(arange(graph, 0, 1, 0.5, DType::f32), arange(0, 1, 0.5, DType::f32)));
+  CHECK(arange(0, 1, 0.5, DType::f32).to_vector<float>() == std::vector<float>{0, 0.5f});
   CHECK(same(linspace(graph, 0, 1, 3, DType::f64), linspace(0, 1, 3, DType::f64)));
   CHECK(same(eye(graph, 2, 3), eye(2, 3)));
   CHECK(same(eye(graph, 2, DType::i64), eye(2, DType::i64)));
+  CHECK(same(eye(graph, 1, 2, DType::f64), eye(1, 2, DType::f64)));
+  CHECK(eye(1, 2, DType::i32).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 0});
+}
+
+TEST_CASE("a device stands for a session's options") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {2});
+  const Device device = Device::parse("sim:cpu:1GiB");
+  Session session(graph, device);
+  CHECK(session.run(x + 1, {{x, Tensor::zeros({2})}}).device() == device);
+  CHECK(Session(graph, Device::cpu()).run(x + 1, {{x, zeros({2})}}).to_vector<float>() ==
+        std::vector<float>{1, 1});
 }
 
 TEST_CASE("several tensors may stand in a vector, an array or a span") {

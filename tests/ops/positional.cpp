@@ -41,6 +41,9 @@ Tensor numbers() {
     CHECK(same(f(t, one), f(t, {.axes = {1}})));                       \
     CHECK(same(f(t, axes), f(t, {.axes = {0}})));                      \
     CHECK(same(f(t, {}), f(t)));                                       \
+    CHECK(same(f(t, 1, true), f(t, {.axes = {1}, .keep = true})));     \
+    CHECK(same(f(t, {0}, false), f(t, {.axes = {0}})));                \
+    CHECK(same(f(t, list, true), f(t, {.keep = true})));               \
     CHECK(same(f(t, {{0}, true}), f(t, {.axes = {0}, .keep = true}))); \
     CHECK_ERROR(f(t, {0, 2}), ShapeError, line(__LINE__));             \
   }

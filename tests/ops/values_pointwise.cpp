@@ -7,6 +7,8 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
+#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
 
@@ -110,6 +112,25 @@ TEST_CASE("clamp takes either bound or both, and its gradient passes at the boun
   check_same(gradients(sum(clamp(x, -1, 1)), {x})[0], {0, 1, 1, 1, 0, 0});
   check_same(gradients(sum(clamp(x, {}, 0.5)), {x})[0], {1, 1, 1, 0, 0, 0});
   CHECK_ERROR(clamp(x, kNaN64), Error, "[clamp] a bound is NaN");
+}
+
+TEST_CASE("integers are clamped to integers, in both modes") {
+  using Integers = std::vector<std::int32_t>;
+  const Tensor x = Tensor::from({-3, 0, 2, 9});
+  CHECK(clamp(x, 0, 5).to_vector<std::int32_t>() == Integers{0, 0, 2, 5});
+  CHECK(clamp(x, 1).to_vector<std::int32_t>() == Integers{1, 1, 2, 9});
+  CHECK(clamp(x, {}, 1).to_vector<std::int32_t>() == Integers{-3, 0, 1, 1});
+  CHECK(clamp(x, 5, 1).to_vector<std::int32_t>() == Integers{1, 1, 1, 1});
+  CHECK(clamp(cast(x, DType::i64), 0, 5).dtype() == DType::i64);
+  Tensor same = clamp(x, {}, {});
+  assign(same, 7);
+  CHECK(x.to_vector<std::int32_t>() == Integers{-3, 0, 2, 9});
+  CHECK_ERROR(clamp(x, 0.5), Error, "[clamp] i32 does not have the number 0.5");
+  CHECK_ERROR(clamp(x, kNaN64), Error, "[clamp] a bound is NaN");
+  Graph graph;
+  const Tensor p = graph.placeholder("p", DType::i32, {-1});
+  CHECK(Session(graph).run(clamp(p, 0, 5), {{p, x}}).to_vector<std::int32_t>() ==
+        Integers{0, 0, 2, 5});
 }
 
 TEST_CASE("pow gives what C says for zeros, infinities and NaN, and of negative numbers") {

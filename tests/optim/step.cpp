@@ -214,7 +214,7 @@ TEST_CASE("an optimizer says what it cannot do", "[optim]") {
               "[minimize] there are no parameters whose names begin with \"haed.\"; declare");
   CHECK_ERROR(adam.minimize(sum(s), symbolic.scope("haed")), Error, "there are no parameters");
   CHECK_ERROR(adam.minimize(Tensor(), parameters), Error, "holds nothing");
-  CHECK_ERROR(adam.minimize(square(a), parameters), Error, "one-element");
+  CHECK_ERROR(adam.minimize(square(a), parameters), Error, "[minimize] takes a one-element");
   CHECK_ERROR(adam.step(symbolic), Error, "use minimize()");
   CHECK(parameters.slots().empty());
   const Tensor loss = sum(square(a));
