@@ -27,9 +27,9 @@ Text read_text(const std::string& file);
 ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
                           std::int64_t stride);
 
-// The same of a text in `columns` that are as long, each cut into windows from its beginning: those
-// of one row of windows in turn. In order and `columns` at a time, each window goes on with what
-// the one before it in its place left off. What fills no row is left out.
+// The same for a state that is carried on: the text in `columns` of one length, side by side, cut
+// into rows of windows. In order and in batches of `columns`, a window goes on where the one in its
+// place in the batch before ended. What fills no row is left out.
 ebb::SampleReader rows_of_columns(std::span<const std::int32_t> codes, std::int64_t columns,
                                   std::int64_t length);
 
