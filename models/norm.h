@@ -19,7 +19,7 @@ class LayerNorm {
   // Over the last axis.
   LayerNorm(const Parameters& parameters, std::integral auto size, double epsilon = 1e-5,
             CallSite site = CallSite::here())
-      : LayerNorm(parameters, Shape{static_cast<std::int64_t>(size)}, epsilon, site) {}
+      : LayerNorm(parameters, Shape({static_cast<std::int64_t>(size)}, site), epsilon, site) {}
 
   // x [.., sizes], of the parameters' dtype. Throws ShapeError.
   Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;

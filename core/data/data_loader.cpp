@@ -33,7 +33,8 @@ struct DataLoader::State {
   std::int64_t batches() const noexcept { return detail::batches_of(data.size(), options); }
 
   detail::LoaderPosition what_follows() const noexcept {
-    return here.position > 0 && here.position == batches() ? here.next_pass() : here;
+    const bool begun = here.position > 0 || current;  // a pass may have no batch
+    return begun && here.position == batches() ? here.next_pass() : here;
   }
   std::vector<std::int64_t> order_of(std::uint64_t pass) const {
     if (here.shuffle)

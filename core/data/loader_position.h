@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "ebb/core/files/resumable.h"
 #include "ebb/core/random/random.h"
@@ -43,6 +44,7 @@ struct LoaderPosition {
           read(text, "samples", result.samples) && read(text, "batch", result.batch) &&
           read(text, "drop_last", drop_last)))
       return {};
+    if (!std::in_range<std::int64_t>(result.pass)) return {};
     result.drop_last = drop_last != 0;
     if (text.contains("shuffle") && !read(text, "shuffle", result.shuffle.emplace().value))
       return {};

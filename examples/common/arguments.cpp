@@ -9,8 +9,17 @@ namespace examples {
 namespace fs = std::filesystem;
 
 void add_files(CLI::App& app, Files& files, const char* resume_help) {
-  app.add_option("--save", files.save, "Save the run there after each epoch")->type_name("FILE");
-  app.add_option("--resume", files.resume, resume_help)->type_name("FILE");
+  // As a script's variable that is not set: the run would begin anew, or be lost.
+  const CLI::Validator named(
+      [](const std::string& file) {
+        return file.empty() ? std::string("takes a file's name, not ''") : std::string();
+      },
+      "");
+  const auto add = [&](const char* option, std::string& file, const char* help) {
+    app.add_option(option, file, help)->check(named)->type_name("FILE");
+  };
+  add("--save", files.save, "Save the run there as it is trained");
+  add("--resume", files.resume, resume_help);
 }
 
 bool parse(CLI::App& app, int argc, const char* const* argv) {

@@ -346,6 +346,20 @@ TEST_CASE("a loop up to a number of passes has those in all, resumed as well") {
   }
 }
 
+TEST_CASE("passes without a batch are counted as well") {
+  const DataLoaderOptions options{.batch = 4, .drop_last = true};
+  DataLoader loader(numbered(3), options), resumed(numbered(3), options);
+  std::int64_t passes = 0;
+  while (loader.pass() < 3 && passes < 10) {
+    CHECK(loader.pass() == passes);
+    for (const auto& [x, y] : loader) FAIL("a batch of " << y.size(0));
+    ++passes;
+    resumed.resume(loader.position());
+    CHECK(resumed.pass() == passes);
+  }
+  CHECK(passes == 3);
+}
+
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
   DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
   const auto where = [&] {
@@ -451,6 +465,7 @@ TEST_CASE("a position that is damaged is refused and says so") {
     CHECK_THROWS_AS(loader.check(bad, "file"), FileError);
   }
   refuses("pass", "99999999999999999999", "damaged");
+  refuses("pass", "9223372036854775808", "damaged");  // no number that pass() can give
   refuses("position", "3", "batch 3 of 3");
   refuses("position", "-1", "batch -1 of 3");
 }

@@ -70,6 +70,8 @@ TEST_CASE("a program that learns refuses files that it cannot save to or go on f
   for (const std::string& program : kLearners)
     for (const auto& [arguments, why] :
          {std::pair{" --save", "--save takes one value"},
+          std::pair{" --save=", "--save takes one value"},
+          std::pair{" --resume ''", "--resume: takes a file's name, not ''"},
           std::pair{" --save nowhere/run", "--save nowhere/run: there is no such folder"},
           std::pair{" --save .", "--save .: that is a folder"},
           std::pair{" --resume nowhere", "--resume nowhere: there is no such file"},

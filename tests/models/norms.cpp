@@ -133,6 +133,9 @@ TEST_CASE("a batch norm whose step fails, and one without elements enough, say s
               "[group_norm] channels = 6 is no multiple of groups = 4");
   CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {0}), Error,
               "[layer_norm] a size = 0 is below 1");
+  const int negative = __LINE__ + 1;
+  const auto of_negative = [&] { return models::LayerNorm(parameters.scope("l"), -3); };
+  CHECK_ERROR(of_negative(), Error, "norms.cpp:" + std::to_string(negative) + ")");
   CHECK_ERROR(models::LayerNorm(parameters.scope("l"), {}), Error,
               "[layer_norm] the number of axes = 0 is below 1");
   const models::BatchNorm last(parameters.scope("b"), 4, {.axis = 2});
