@@ -346,6 +346,17 @@ TEST_CASE("a loop up to a number of passes has those in all, resumed as well") {
   }
 }
 
+TEST_CASE("of a loader whose only batch is left out the first pass is still the first") {
+  DataLoader loader(numbered(3), {.batch = 4, .drop_last = true});
+  CHECK(loader.size() == 0);
+  CHECK(loader.pass() == 0);
+  CHECK(loader.given() == 0);
+  std::int64_t loops = 0;
+  for (; loader.pass() < 2; ++loops)
+    for (const Batch& batch : loader) FAIL(batch.input.to_string());
+  CHECK(loops == 3);
+}
+
 TEST_CASE("a loader's position is what follows the batches given out in its last pass") {
   DataLoader loader(numbered(9), {.batch = 3, .shuffle = Seed{1}});
   const auto where = [&] {

@@ -110,6 +110,9 @@ TEST_CASE("a gradient of one tensor is a list of one") {
   CHECK(gradients(loss, {x, y}, {.retain_graph = true}).size() == 2);
   CHECK(gradients(loss, {}).empty());
   CHECK_ERROR(gradients(loss, Tensor()), Error, "an input has no history");
+  CHECK_ERROR(gradients(loss, Tensor()), Error, line(__LINE__));
+  CHECK_ERROR(gradients(x * y, x), Error, "[gradients] takes a one-element tensor");
+  CHECK_ERROR(gradients(x * y, x), Error, line(__LINE__));
 }
 
 TEST_CASE("A batch stands for a loader's options, and a rate for an optimizer's") {
