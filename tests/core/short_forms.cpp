@@ -72,7 +72,9 @@ TEST_CASE("a shape is made from braces and from integers in a row") {
   CHECK(Tensor::from(Floats{1, 2, 3, 4}, std::vector{2, -1}).shape() == Shape{2, 2});
   CHECK(zeros(std::vector<std::int64_t>{}).rank() == 0);
   static_assert(!std::is_convertible_v<int, Shape> && !std::is_convertible_v<std::string, Shape> &&
+                !std::is_convertible_v<std::wstring, Shape> &&
                 !std::is_convertible_v<std::u32string, Shape> &&
+                !std::is_convertible_v<std::array<bool, 2>, Shape> &&
                 !std::is_convertible_v<std::vector<bool>, Shape> &&
                 !std::is_convertible_v<std::vector<float>, Shape>);
   CHECK_ERROR(zeros(std::vector{2, -3}), ShapeError, "cannot be -3 " + line(__LINE__));
