@@ -4,6 +4,8 @@
 #include <sstream>
 #include <vector>
 
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/examples/common/run_example.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/examples/run.h"
 #include "ebb/tests/source_folder.h"
@@ -107,6 +109,14 @@ TEST_CASE("a program that is told a simulated device ends well with what can be 
   CHECK(holds(run("gradient_accumulation sim:h200:1GiB"), "64 parts of   16: "));
   CHECK(holds(run("survive_out_of_memory sim:cpu:8GiB"),
               "refused step: 3,282,944, after: 3,282,944"));
+}
+
+TEST_CASE("a program on the CPU that wants a value of a simulated device has failed") {
+  const char* const arguments[] = {"two_sessions", "cpu"};
+  const auto reads = [](const Device& device) {
+    static_cast<void>(Tensor::zeros({1}, DType::f32, device.twin()).item<float>());
+  };
+  CHECK(examples::run_example(2, arguments, "", reads) == 1);
 }
 
 TEST_CASE("a program that is told a GPU runs on it") {
