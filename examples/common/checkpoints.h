@@ -8,8 +8,7 @@
 namespace examples {
 
 // Saves a run after each epoch, and goes on with one that was saved: in either mode, whichever it
-// was saved in. `Values` is the session or the eager parameters, the device the one that it trains
-// on: on the twin, which has no values, nothing is done.
+// was saved in. The device is the one that it trains on: the twin has no values to save.
 class Checkpoints {
  public:
   Checkpoints(const Options& options, const ebb::Device& here)
@@ -18,7 +17,7 @@ class Checkpoints {
   // Returns how many epochs have been trained. Throws FileError, Error where none is left.
   template <class Load>
   std::int64_t resume(const ebb::DataLoader& batches, const Load& load) const {
-    if (!has_values_ || options_.resume.empty()) return 0;
+    if (options_.resume.empty()) return 0;
     load(options_.resume);
     const std::int64_t epochs = batches.pass();
     if (epochs >= options_.epochs)

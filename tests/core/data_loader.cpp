@@ -352,6 +352,7 @@ TEST_CASE("passes without a batch are counted as well") {
   std::int64_t passes = 0;
   while (loader.pass() < 3 && passes < 10) {
     CHECK(loader.pass() == passes);
+    CHECK(loader.given() == 0);
     for (const auto& [x, y] : loader) FAIL("a batch of " << y.size(0));
     ++passes;
     resumed.resume(loader.position());

@@ -61,7 +61,7 @@ TEST_CASE("values in braces take a shape, and are flags only where they are bool
   CHECK(Tensor::from({1., 2.}, {2, 1}).dtype() == DType::f64);
   CHECK(Tensor::from({3.f}, {}).shape() == Shape{});
   CHECK(Tensor::from({true, false}, {1, 2}).dtype() == DType::boolean);
-  CHECK(Tensor::from({1, 2}, {2}, Device::cpu()).elements() == 2);
+  CHECK(Tensor::from({1, 2}, {2}, Device::parse("sim:cpu:1GiB")).device().is_simulated());
   CHECK_ERROR(Tensor::from({1, 2, 3}, {2, 2}), ShapeError, line(__LINE__));
 }
 
@@ -77,6 +77,9 @@ TEST_CASE("a vector of bool, an array and a span are values as well") {
   CHECK(flags.shape() == Shape{2, 2});
   CHECK(flags.to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 0, 1, 1});
   CHECK(Tensor::from(std::vector<bool>()).shape() == Shape{0});
+  const Device there = Device::parse("sim:cpu:1GiB");
+  CHECK(Tensor::from(std::vector<bool>{true}, {1}, there).device() == there);
+  CHECK_ERROR(Tensor::from(std::vector<bool>{true}, {2}), ShapeError, line(__LINE__));
   const std::array<const double, 2> pair{1, 2};
   CHECK(Tensor::from(pair).to_vector<double>() == std::vector<double>{1, 2});
   const float plain[] = {1, 2, 3};

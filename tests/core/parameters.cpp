@@ -299,6 +299,11 @@ TEST_CASE("parameters say what they cannot do", "[parameters]") {
   CHECK_ERROR(Parameters(Device::cpu()).scope("b")["c"], Error, "there are none yet");
   CHECK_ERROR(parameters.scope("b")["w"], Error,
               "there is no \"b.w\"; below \"b.\" there are none, elsewhere a.w");
+  // The nearest first, by the whole name.
+  const Parameters model(Device::cpu());
+  for (const char* scope : {"v", "encoder"}) model.scope(scope).declare("wieght", {2}, kUniform);
+  CHECK_ERROR(model.scope("encodr")["weight"], Error,
+              "there are none, elsewhere encoder.wieght, v.wieght");
   CHECK_ERROR(Parameters(Device::cpu(), {}, DType::i32), Error,
               "are f32, f64, f16 or bf16, not i32");
 

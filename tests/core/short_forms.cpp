@@ -72,7 +72,9 @@ TEST_CASE("a shape is made from braces and from integers in a row") {
   CHECK(Tensor::from(Floats{1, 2, 3, 4}, std::vector{2, -1}).shape() == Shape{2, 2});
   CHECK(zeros(std::vector<std::int64_t>{}).rank() == 0);
   static_assert(!std::is_convertible_v<int, Shape> && !std::is_convertible_v<std::string, Shape> &&
+                !std::is_convertible_v<std::wstring, Shape> &&
                 !std::is_convertible_v<std::u32string, Shape> &&
+                !std::is_convertible_v<std::array<bool, 2>, Shape> &&
                 !std::is_convertible_v<std::vector<bool>, Shape> &&
                 !std::is_convertible_v<std::vector<float>, Shape>);
   CHECK_ERROR(zeros(std::vector{2, -3}), ShapeError, "cannot be -3 " + line(__LINE__));
@@ -110,6 +112,9 @@ TEST_CASE("a gradient of one tensor is a list of one") {
   CHECK(gradients(loss, {x, y}, {.retain_graph = true}).size() == 2);
   CHECK(gradients(loss, {}).empty());
   CHECK_ERROR(gradients(loss, Tensor()), Error, "an input has no history");
+  CHECK_ERROR(gradients(loss, Tensor()), Error, line(__LINE__));
+  CHECK_ERROR(gradients(x * y, x), Error, "[gradients] takes a one-element tensor");
+  CHECK_ERROR(gradients(x * y, x), Error, line(__LINE__));
 }
 
 TEST_CASE("A batch stands for a loader's options, and a rate for an optimizer's") {

@@ -7,6 +7,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/eager/no_grad.h"
@@ -129,6 +130,14 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
   model.parameters.zero_grad();
   model.loss().backward();
   CHECK_NOTHROW(adam.step(model.parameters));
+
+  const Tensor rounded = Tensor::full({8}, 0.5).with_grad();  // whose gradient is 0
+  CHECK_THROWS_AS(attempt([&] {
+                    sum(round(rounded)).backward();
+                    throw Halted();
+                  }),
+                  Halted);
+  CHECK_FALSE(rounded.grad().defined());
 
   // Its own, whatever there was before it called zero_grad().
   CHECK_THROWS_AS(attempt([&] {

@@ -11,6 +11,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/tests/catch.h"
@@ -251,6 +252,25 @@ TEST_CASE("a leaf whose gradient ends on the way has zeros, and one that is not 
   CHECK(held() > before);
   x.zero_grad();
   CHECK(held() == before);
+}
+
+TEST_CASE(
+    "the zeros of a gradient that ends on the way are like the leaf, and go with what fails") {
+  const Tensor d = Tensor::from({1., 2.}).with_grad();
+  sum(round(d)).backward();
+  CHECK(d.grad().to_vector<double>() == std::vector<double>{0, 0});
+  const Device there = Device::parse("sim:cpu:1GiB");
+  const Tensor far = Tensor::zeros({2, 3}, DType::f32, there).with_grad();
+  sum(round(far)).backward();
+  CHECK(far.grad().device() == there);
+  CHECK(far.grad().shape() == Shape{2, 3});
+
+  const Tensor w = Tensor::from({4.f, 0.f}).with_grad(), root = sqrt(w);
+  const Tensor x = leaf();  // after the root, whose gradient comes later
+  const Tensor loss = sum(root * Tensor::from({1.f, 0.f})) + sum(round(x));
+  const DetectNan detect;
+  CHECK_ERROR(loss.backward(), NotANumber, ", in the gradient of sqrt");
+  CHECK_FALSE(x.grad().defined());
 }
 
 TEST_CASE("a chain of a hundred thousand records is freed without recursion") {

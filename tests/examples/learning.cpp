@@ -128,6 +128,11 @@ TEST_CASE("a program that is killed and resumed learns what one learns that is l
     CHECK(result_of(again.output) == result_of(whole_output(program)));
     CHECK_FALSE(holds(again, "training"));
     CHECK_FALSE(holds(again, "epoch"));
+    std::smatch loaded;  // where a peak is told, that of loading
+    if (std::regex_search(again.output, loaded, std::regex(kPeak))) {
+      CHECK(loaded[1] == loaded[2]);
+      CHECK(loaded[1] != peak[1]);
+    }
   }
 }
 

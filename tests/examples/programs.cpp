@@ -76,6 +76,8 @@ TEST_CASE("a run that fails ends with 1 and says why") {
     INFO(limited.output);
     CHECK(limited.code == 1);
     CHECK(holds(limited, "out of memory"));
+    CHECK(holds(limited, " within a limit of 1."));
+    CHECK(limited.output.ends_with(" MiB\n"));
   }
 }
 

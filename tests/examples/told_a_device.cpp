@@ -4,6 +4,8 @@
 #include <sstream>
 #include <vector>
 
+#include "ebb/core/tensor/tensor.h"
+#include "ebb/examples/common/run_example.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/examples/run.h"
 #include "ebb/tests/source_folder.h"
@@ -75,6 +77,8 @@ TEST_CASE("a program that learns refuses files that it cannot save to or go on f
           std::pair{" --save nowhere/run", "--save nowhere/run: there is no such folder"},
           std::pair{" --save .", "--save .: that is a folder"},
           std::pair{" --resume nowhere", "--resume nowhere: there is no such file"},
+          std::pair{" --resume 'no\nwhere'", "--resume no"},
+          std::pair{" --resume .", "--resume .: there is no such file"},
           std::pair{" sim:cpu:1GiB --save run", "--save: on a simulated device"},
           std::pair{" sim:cpu:1GiB --resume " EBB_PROGRAMS "/two_sessions",
                     "--resume: on a sim"}}) {
@@ -100,12 +104,21 @@ TEST_CASE("a program that is told a simulated device ends well with what can be 
     CHECK(ended.code == 0);
     if (is_learner(program)) CHECK(holds(ended, " predicted"));
   }
+  CHECK(holds(run("forecast_year sim:cpu:8GiB"), "\nWhat follows needs values, which a simulated"));
   CHECK(holds(run("two_sessions --device=sim:cpu:8GiB"),
               "both are closed                       0 B"));
   CHECK(holds(run("lend_the_gpu sim:cpu:8GiB"), "a guest, at work                     22.0 MiB"));
   CHECK(holds(run("gradient_accumulation sim:h200:1GiB"), "64 parts of   16: "));
   CHECK(holds(run("survive_out_of_memory sim:cpu:8GiB"),
               "refused step: 3,282,944, after: 3,282,944"));
+}
+
+TEST_CASE("a program on the CPU that wants a value of a simulated device has failed") {
+  const char* const arguments[] = {"two_sessions", "cpu"};
+  const auto reads = [](const Device& device) {
+    static_cast<void>(Tensor::zeros({1}, DType::f32, device.twin()).item<float>());
+  };
+  CHECK(examples::run_example(2, arguments, "", reads) == 1);
 }
 
 TEST_CASE("a program that is told a GPU runs on it") {

@@ -35,6 +35,13 @@ TEST_CASE("a run that cannot be names the placeholder, its line, and that of the
               placeholder + " is fed with a tensor that holds nothing; it takes a concrete tensor");
   CHECK_ERROR(fed({{x, x}}), Error, placeholder + " is fed with symbolic f32[?, 8]");
   CHECK_ERROR(fed({{x, x}}), Error, "it takes a concrete tensor " + line(run));
+  // Whichever order they are given in.
+  const Tensor both = x * v, scalar = Tensor::zeros({});
+  for (const Feeds& feeds : {Feeds{{x, Tensor()}, {v, scalar}}, Feeds{{v, scalar}, {x, Tensor()}}})
+    CHECK_ERROR(session.run(both, feeds), Error, placeholder + " is fed with a tensor that holds");
+  auto backwards = session.prepare(both, {v, x}), forwards = session.prepare(both, {x, v});
+  CHECK_ERROR(backwards(scalar, Tensor()), Error, placeholder + " is fed with a tensor that holds");
+  CHECK_ERROR(forwards(Tensor(), scalar), Error, placeholder + " is fed with a tensor that holds");
   const int prepared = __LINE__ + 1;
   auto step = session.prepare(x * 2, {x});
   CHECK_ERROR(step(Tensor()), Error, placeholder + " is fed with a tensor that holds nothing");
@@ -118,6 +125,12 @@ TEST_CASE("a plan that cannot be made names the call") {
   };
   CHECK_ERROR(plan({}), Error, "[plan] placeholder 'x' ");
   CHECK_ERROR(plan({}), Error, " is not fed " + line(__LINE__));
+  CHECK_ERROR(plan({{x, {8, 8}}, {x, {8, 8}}}), Error, "[plan] placeholder 'x' ");
+  CHECK_ERROR(plan({{y, {8}}}), Error, "[plan] only placeholders of this graph can be fed, not ");
+  CHECK_ERROR(graph.plan(Tensors(), {}, Device::cpu()), Error,
+              "[plan] nothing to fetch " + line(__LINE__ - 1));
+  CHECK_ERROR(graph.plan({Tensor::zeros({2})}, {}, Device::cpu()), Error,
+              "[plan] a fetch is not a tensor of this graph: ");
   CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "[plan] placeholder");
   CHECK_ERROR(plan({{x, {4, 7}}}), ShapeError, "fed with shape [4, 7] " + line(__LINE__));
   CHECK_ERROR(plan({{x, {4, 8}}}), ShapeError, ", in a plan " + line(__LINE__));

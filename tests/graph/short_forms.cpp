@@ -11,6 +11,7 @@
 #include "ebb/graph/create.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 
@@ -63,6 +64,18 @@ TEST_CASE("what a graph makes out of nothing has the short forms of what is made
   CHECK(same(eye(graph, 2, DType::i64), eye(2, DType::i64)));
   CHECK(same(eye(graph, 1, 2, DType::f64), eye(1, 2, DType::f64)));
   CHECK(eye(1, 2, DType::i32).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 0});
+  // Nor do they lose the line.
+  const DType i32 = DType::i32, f32 = DType::f32;
+  CHECK_ERROR(zeros(graph, {1ll << 60}, f32), ShapeError, line(__LINE__));
+  CHECK_ERROR(ones(graph, {1ll << 60}, f32), ShapeError, line(__LINE__));
+  CHECK_ERROR(full(graph, {1ll << 60}, 0, i32), ShapeError, line(__LINE__));
+  CHECK_ERROR(arange(graph, 2, {.step = 0.5}), Error, line(__LINE__));
+  CHECK_ERROR(arange(graph, 0, 2, 0.5), Error, line(__LINE__));
+  CHECK_ERROR(arange(graph, 0, 2, 0.5, i32), Error, line(__LINE__));
+  CHECK_ERROR(linspace(graph, 0, 1, -3, f32), Error, line(__LINE__));
+  CHECK_ERROR(eye(graph, 2, -1), ShapeError, line(__LINE__));
+  CHECK_ERROR(eye(graph, 2, -1, i32), ShapeError, line(__LINE__));
+  CHECK_ERROR(eye(graph, -2, i32), ShapeError, line(__LINE__));
 }
 
 TEST_CASE("a device stands for a session's options") {

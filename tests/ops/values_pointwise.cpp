@@ -11,6 +11,7 @@
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
@@ -126,7 +127,10 @@ TEST_CASE("integers are clamped to integers, in both modes") {
   assign(same, 7);
   CHECK(x.to_vector<std::int32_t>() == Integers{-3, 0, 2, 9});
   CHECK_ERROR(clamp(x, 0.5), Error, "[clamp] i32 does not have the number 0.5");
+  CHECK_ERROR(clamp(x, 0.5), Error, line(__LINE__));
+  CHECK_ERROR(clamp(x, 0, 9.5), Error, line(__LINE__));
   CHECK_ERROR(clamp(x, kNaN64), Error, "[clamp] a bound is NaN");
+  CHECK_ERROR(clamp(x, {}, kNaN64), Error, "[clamp] a bound is NaN");
   Graph graph;
   const Tensor p = graph.placeholder("p", DType::i32, {-1});
   CHECK(Session(graph).run(clamp(p, 0, 5), {{p, x}}).to_vector<std::int32_t>() ==

@@ -223,6 +223,10 @@ TEST_CASE("an accumulator says what it cannot do", "[optim][row15]") {
   const Tensor f32 = Tensor::full({}, 3);
   CHECK_ERROR(eager.accumulator.minimize(eager.loss(data.x, data.y), eager.parameters, f32),
               ShapeError, "i64 scalar");
+  const Tensor three = Tensor::full({}, 3, DType::i64);
+  const Tensor losses = eager.loss(data.x, data.y) + Tensor::zeros({2}, DType::f64);
+  CHECK_ERROR(eager.accumulator.minimize(losses, eager.parameters, three), Error,
+              "[minimize] takes a one-element tensor, a loss, not f64[2] on cpu");
   CHECK(eager.parameters.slots().empty());
 }
 

@@ -59,6 +59,8 @@ TEST_CASE("groups that cannot make a step together have changed nothing", "[opti
   const optim::Adam adam;
   const std::size_t held = memory::stats(Device::cpu()).allocated.current;
   CHECK_ERROR(optim::minimize(loss_of_groups(p), {}), Error, "takes one group");
+  CHECK_ERROR(optim::minimize(loss_of_groups(p) + Tensor::zeros({2}), {{p, sgd}}), Error,
+              "[minimize] takes a one-element tensor, a loss, not f32[2] on cpu");
   CHECK_ERROR(optim::minimize(loss_of_groups(p), {{p, sgd}, {p.scope("head"), adam}}), Error,
               "'head.w' is in two groups");
   CHECK_ERROR(
