@@ -8,9 +8,14 @@ namespace examples {
 
 namespace fs = std::filesystem;
 
-void add_files(CLI::App& app, Files& files, const char* resume_help) {
-  app.add_option("--save", files.save, "Save the run there after each epoch")->type_name("FILE");
-  app.add_option("--resume", files.resume, resume_help)->type_name("FILE");
+void add_files(CLI::App& app, Files& files, const char* save_help, const char* resume_help) {
+  const CLI::Validator named(
+      [](const std::string& file) {
+        return std::string(file.empty() ? "takes a file's name" : "");
+      },
+      "");
+  app.add_option("--save", files.save, save_help)->check(named)->type_name("FILE");
+  app.add_option("--resume", files.resume, resume_help)->check(named)->type_name("FILE");
 }
 
 bool parse(CLI::App& app, int argc, const char* const* argv) {
@@ -30,6 +35,7 @@ bool parse(CLI::App& app, int argc, const char* const* argv) {
 }
 
 void check_exists(const std::string& option, const std::string& file) {
+  if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
   if (!fs::is_regular_file(file))
     throw BadArguments(option + " " + file + ": there is no such file");
 }
@@ -39,6 +45,8 @@ void check_output(const std::string& option, const std::string& file) {
   if (!folder.empty() && !fs::is_directory(folder))
     throw BadArguments(option + " " + file + ": there is no such folder");
   if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
+  if (fs::exists(file) && !fs::is_regular_file(file))
+    throw BadArguments(option + " " + file + ": that is no regular file");
 }
 
 void check_files(const Files& files, const ebb::Device& device) {
