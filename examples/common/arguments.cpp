@@ -45,12 +45,14 @@ void check_output(const std::string& option, const std::string& file) {
   if (!folder.empty() && !fs::is_directory(folder))
     throw BadArguments(option + " " + file + ": there is no such folder");
   if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
-  if (fs::exists(file) && !fs::is_regular_file(file))
-    throw BadArguments(option + " " + file + ": that is no regular file");
 }
 
 void check_files(const Files& files, const ebb::Device& device) {
-  if (!files.save.empty()) check_output("--save", files.save);
+  if (!files.save.empty()) {
+    check_output("--save", files.save);
+    if (fs::exists(files.save) && !fs::is_regular_file(files.save))
+      throw BadArguments("--save " + files.save + ": that is no regular file");
+  }
   if (!files.resume.empty()) check_exists("--resume", files.resume);
   if (device.is_simulated() && !(files.save.empty() && files.resume.empty()))
     throw BadArguments(std::string(files.save.empty() ? "--resume" : "--save") +
