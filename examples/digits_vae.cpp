@@ -71,8 +71,8 @@ void run(const examples::Arguments& told) {
   });
   const auto [training, held_out] = bits.split(0.2, Seed{1});
 
-  const Autoencoder model =
-      examples::run_predicted(told, [&](const auto& here) { return train(here, training); });
+  const Autoencoder model = examples::run_predicted(
+      told, [&images = training](const auto& here) { return train(here, images); });
 
   const NoGrad no_grad;
   const Tensor seen = training.inputs(), unseen = held_out.inputs().to(told.device);

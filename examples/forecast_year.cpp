@@ -45,6 +45,7 @@ void run(const examples::Arguments& told) {
   const memory::Plan plan =
       graph.plan({train}, {{past, {kBatch, kCycle, 1}}, {next, {kBatch, kMonths}}}, told.device);
 
+  if (told.device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
   Session session(graph, {.device = told.device, .seed = Seed{3}});
   session.initialize(params);
   if (!told.resume.empty()) session.restore(told.resume, batches);

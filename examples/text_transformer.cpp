@@ -78,7 +78,7 @@ void run(const examples::Arguments& told) {
   if (!told.resume.empty()) session.restore(told.resume, batches);
   const std::int64_t left = kSteps - batches.given();
   Progress progress(left, {.label = "training"});
-  for (auto batch = batches.begin(); batches.given() < kSteps; ++batch) {
+  for (auto batch = batches.begin(); batches.given() < kSteps; ++batch) {  // less than a pass
     progress.step(step((*batch).input, (*batch).target).item<float>());
     if (!told.save.empty() && batches.given() % 100 == 0) session.save(told.save, batches);
   }

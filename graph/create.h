@@ -22,6 +22,9 @@ Tensor linspace(Graph& graph, double start, double end, std::int64_t count,
 Tensor eye(Graph& graph, std::int64_t rows, const EyeOptions& options = {},
            CallSite site = CallSite::here());
 
+Tensor zeros(Graph&, std::integral auto, auto...) = delete;  // in braces: zeros(graph, {2, 3})
+Tensor ones(Graph&, std::integral auto, auto...) = delete;   // in braces: ones(graph, {2, 3})
+
 // What needs no name, as without a graph.
 Tensor zeros(Graph& graph, const Shape& shape, std::same_as<DType> auto dtype,
              CallSite site = CallSite::here()) {

@@ -61,7 +61,8 @@ struct DataLoaderOptions {
 // That is the next batch of the pass that began last, also where `break` has left the loop:
 // resumed, the first loop has the rest of that pass, while in the program that was not interrupted
 // the next loop is a new pass. Where `break` ends an epoch, the two are the same if the resumed
-// program calls loader.begin() once, which takes up the rest and leaves it.
+// program calls loader.begin() once, which takes up the rest and leaves it. pass() counts what
+// `break` has left when the next pass begins: there, `while (loader.pass() < 10)` has 11.
 class DataLoader final : public Resumable {
  public:
   // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -17,6 +18,17 @@ namespace ebb::detail {
 namespace {
 
 constexpr std::size_t kMostWritten = std::size_t{1} << 30;
+
+// The file that is meant, also where it is not there: a link is followed and stays, unless it leads
+// back to itself.
+std::string behind_links(const std::string& name) {
+  namespace fs = std::filesystem;
+  fs::path file = name;
+  std::error_code none;
+  for (int links = 0; links < 40 && fs::is_symlink(file, none); ++links)
+    file = file.parent_path() / fs::read_symlink(file, none);
+  return file.string();
+}
 
 // Another name in the same folder, that no other writer of this process uses.
 std::string another_name(const std::string& name) {
@@ -57,13 +69,13 @@ void write_all(int descriptor, const std::string& name, const void* from, std::s
 
 }  // namespace
 
-OutputFile::OutputFile(std::string name) : name_(std::move(name)) {
+OutputFile::OutputFile(std::string name) : name_(std::move(name)), target_(behind_links(name_)) {
   struct stat status {};
   if (::stat(name_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     throw FileError(name_ + ": cannot be written: it is there and not a regular file" +
                     at(entry()));
   do {
-    temporary_ = another_name(name_);
+    temporary_ = another_name(target_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) fail("cannot be written");
@@ -82,9 +94,9 @@ void OutputFile::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot be synced");
   // Closing may report what writing deferred.
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
-  if (::rename(temporary_.c_str(), name_.c_str()) != 0) fail("cannot be put in place");
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place");
   temporary_.clear();
-  sync_folder_of(name_);
+  sync_folder_of(target_);
 }
 
 void OutputFile::fail(const char* what) const { fail_for(name_, what); }

@@ -6,7 +6,7 @@ namespace ebb::detail {
 
 // A file that appears whole or not at all: it is written under another name in the same folder,
 // then synced and renamed. Whatever happens before commit() returns, the old file stays as it was
-// and the other name goes.
+// and the other name goes. Where `name` is a link, that is what it leads to.
 class OutputFile {
  public:
   // Throws FileError with the system's cause; also where `name` is there and no regular file.
@@ -23,7 +23,7 @@ class OutputFile {
  private:
   [[noreturn]] void fail(const char* what) const;
 
-  const std::string name_;
+  const std::string name_, target_;  // as it was given, and behind its links
   std::string temporary_;
   int descriptor_ = -1;
 };

@@ -1,7 +1,10 @@
 #pragma once
 #include <concepts>
 #include <initializer_list>
+#include <limits>
+#include <ranges>
 #include <type_traits>
+#include <utility>
 
 #include "ebb/core/base/inline_vector.h"
 #include "ebb/core/base/shape.h"
@@ -33,8 +36,13 @@ class AxisList : public Axes {
   AxisList(std::initializer_list<Number> axes) {
     for (const Number axis : axes) push_back(axis.value);
   }
-  template <std::convertible_to<Axes> Range>
-  requires(!std::integral<Range>) AxisList(const Range& axes) : Axes(axes) {}  // NOLINT: likewise
+  template <std::ranges::contiguous_range Range>
+  requires detail::Dimension<std::ranges::range_value_t<Range>> AxisList(
+      const Range& axes) {                                 // NOLINT: likewise
+    constexpr int most = std::numeric_limits<int>::max();  // no tensor has such an axis
+    for (const auto axis : axes)
+      push_back(std::in_range<int>(axis) ? static_cast<int>(axis) : most);
+  }
 };
 
 }  // namespace ebb

@@ -32,12 +32,14 @@ struct ArgOptions {
 // have no derivative, and throw as max does.
 Tensor argmax(const Operand& x, const ArgOptions& options = {});
 Tensor argmin(const Operand& x, const ArgOptions& options = {});
-// Along one axis.
-Tensor argmax(const Operand& x, detail::AxisNumber auto axis) {
-  return argmax(x, ArgOptions{.axis = static_cast<int>(axis)});
+// Along one axis; argmax(x, 1, true) keeps it, with size 1.
+template <std::same_as<bool> Keep = bool>
+Tensor argmax(const Operand& x, detail::AxisNumber auto axis, Keep keep = false) {
+  return argmax(x, ArgOptions{.axis = static_cast<int>(axis), .keep = keep});
 }
-Tensor argmin(const Operand& x, detail::AxisNumber auto axis) {
-  return argmin(x, ArgOptions{.axis = static_cast<int>(axis)});
+template <std::same_as<bool> Keep = bool>
+Tensor argmin(const Operand& x, detail::AxisNumber auto axis, Keep keep = false) {
+  return argmin(x, ArgOptions{.axis = static_cast<int>(axis), .keep = keep});
 }
 
 struct SortOptions {

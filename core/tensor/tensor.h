@@ -60,6 +60,7 @@ class Tensor {
     std::swap(impl_, other.impl_);
     return *this;
   }
+  void operator=(const Tensor&) && = delete;  // x[0] is a copy: x = where(mask, y, x), assign(x, y)
   ~Tensor() {
     if (impl_) release();
   }
@@ -103,8 +104,7 @@ class Tensor {
   static Tensor zeros(Shape shape, DType dtype = DType::f32, const Device& device = Device::cpu(),
                       CallSite site = CallSite::here());
 
-  // No range: x[i] for i below x.size(0), or split(x, x.size(0)).
-  void begin() const = delete;
+  void begin() const = delete;  // no range: x[i] for i below x.size(0), or chunk(x, parts)
   void end() const = delete;
 
   bool defined() const noexcept { return impl_ != nullptr; }

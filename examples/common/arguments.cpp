@@ -8,7 +8,7 @@ namespace examples {
 
 namespace fs = std::filesystem;
 
-void add_files(CLI::App& app, Files& files, const char* resume_help) {
+void add_files(CLI::App& app, Files& files, const char* save_help, const char* resume_help) {
   // As a script's variable that is not set: the run would begin anew, or be lost.
   const CLI::Validator named(
       [](const std::string& file) {
@@ -18,7 +18,7 @@ void add_files(CLI::App& app, Files& files, const char* resume_help) {
   const auto add = [&](const char* option, std::string& file, const char* help) {
     app.add_option(option, file, help)->check(named)->type_name("FILE");
   };
-  add("--save", files.save, "Save the run there as it is trained");
+  add("--save", files.save, save_help);
   add("--resume", files.resume, resume_help);
 }
 
@@ -39,6 +39,7 @@ bool parse(CLI::App& app, int argc, const char* const* argv) {
 }
 
 void check_exists(const std::string& option, const std::string& file) {
+  if (fs::is_directory(file)) throw BadArguments(option + " " + file + ": that is a folder");
   if (!fs::is_regular_file(file))
     throw BadArguments(option + " " + file + ": there is no such file");
 }
@@ -51,7 +52,11 @@ void check_output(const std::string& option, const std::string& file) {
 }
 
 void check_files(const Files& files, const ebb::Device& device) {
-  if (!files.save.empty()) check_output("--save", files.save);
+  if (!files.save.empty()) {
+    check_output("--save", files.save);
+    if (fs::exists(files.save) && !fs::is_regular_file(files.save))
+      throw BadArguments("--save " + files.save + ": that is no regular file");
+  }
   if (!files.resume.empty()) check_exists("--resume", files.resume);
   if (device.is_simulated() && !(files.save.empty() && files.resume.empty()))
     throw BadArguments(std::string(files.save.empty() ? "--resume" : "--save") +

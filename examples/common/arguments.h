@@ -24,7 +24,7 @@ struct Files {
 };
 
 // Adds --save and --resume.
-void add_files(CLI::App& app, Files& files, const char* resume_help);
+void add_files(CLI::App& app, Files& files, const char* save_help, const char* resume_help);
 
 // Prints help and returns false where that was asked for. Throws BadArguments.
 bool parse(CLI::App& app, int argc, const char* const* argv);

@@ -160,7 +160,9 @@ std::optional<Options> parse(int argc, const char* const* argv, const Program& p
                                            "or MNIST's files IMAGES,LABELS)")
       ->type_name("FILE");
   app.add_option("--json", options.json, "Write the figures there")->type_name("FILE");
-  if (!program.compares) add_files(app, options, "Go on with the run saved there, up to --epochs");
+  if (!program.compares)
+    add_files(app, options, "Save the run there after each epoch",
+              "Go on with the run saved there, up to --epochs");
 
   if (!parse(app, argc, argv)) return {};
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdio>
+#include <optional>
 
 #include "ebb/core/memory/figures.h"
 #include "ebb/core/memory/memory.h"
@@ -19,19 +20,21 @@ inline void print_predicted(std::size_t predicted) {
   std::printf("peak: %s predicted\n", ebb::memory::exact_figure(predicted).c_str());
 }
 
-// What train(arguments) returns, which runs on the device's twin before. Prints both peaks, above
-// what the device held.
+// What train(arguments) returns, which runs on the device's twin before; a simulated device is one
+// itself. Prints both peaks, above what the device held.
 template <class Train>
 auto run_predicted(const Arguments& arguments, const Train& train) {
   const ebb::Device& device = arguments.device;
-  const std::size_t predicted =
-      ebb::memory::predict(device, [&](const ebb::Device& twin) {
-        train(Arguments{{.resume = arguments.resume}, twin});  // of what is saved it has no values
-      }).peak_bytes;
+  std::optional<std::size_t> predicted;
+  if (!device.is_simulated())
+    predicted = ebb::memory::predict(device, [&](const ebb::Device& twin) {
+                  train(Arguments{{.resume = arguments.resume}, twin});  // it reads no values
+                }).peak_bytes;
   const std::size_t held = ebb::memory::stats(device).allocated.current;
   const ebb::memory::PeakScope peak(device);
   auto result = train(arguments);
-  print_peak(predicted, peak.bytes() - held);
+  const std::size_t reached = peak.bytes() - held;
+  predicted ? print_peak(*predicted, reached) : print_predicted(reached);
   return result;
 }
 

@@ -25,7 +25,9 @@ std::optional<Arguments> read(const std::string& program, int argc, const char* 
                      "sim:PROFILE:SIZE (sim:h200:141GiB), which has no\n"
                      "values but counts every byte")
           ->type_name("DEVICE");
-  if (trains) add_files(app, arguments, "Go on with the run saved there");
+  if (trains)
+    add_files(app, arguments, "Save the run there, again and again",
+              "Go on with the run saved there");
   if (!parse(app, argc, argv)) return {};
   if (by_place->count() + by_name->count() > 1) throw BadArguments("takes one device, not two");
   try {

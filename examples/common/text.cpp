@@ -65,8 +65,8 @@ Text read_text(const std::string& file) {
   Text text;
   text.characters = all;
   std::ranges::sort(text.characters);
-  const auto rest = std::ranges::unique(text.characters);
-  text.characters.erase(rest.begin(), rest.end());
+  text.characters.erase(std::unique(text.characters.begin(), text.characters.end()),
+                        text.characters.end());
   const std::size_t boundary = all.size() - all.size() / 10;
   for (std::size_t i = 0; i < all.size(); ++i)
     (i < boundary ? text.training : text.held_out)

@@ -302,6 +302,23 @@ TEST_CASE("a write that fails leaves the old file as it was and no other") {
   CHECK(folder.count() == 1);
 }
 
+TEST_CASE("a link is written through: what it leads to is another file, and the link stays") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path("far"));
+  fs::create_symlink("far/file", folder.path("near"));  // which is not there yet
+  fs::create_symlink(folder.path("near"), folder.path("nearer"));
+  for (const std::string values : {"first", "second"}) {
+    ebb::detail::OutputFile file(folder.path("nearer"));
+    file.write(values.data(), values.size());
+    file.commit();
+    CHECK(fs::is_symlink(folder.path("near")));
+    CHECK(fs::is_symlink(folder.path("nearer")));
+    CHECK(contents_of(folder.path("far/file")) == values);
+  }
+  CHECK(folder.count() == 3);
+}
+
 TEST_CASE("two writers of one file at a time leave it whole, as the last to finish wrote it") {
   const TemporaryFolder folder;
   const std::string name = folder.path("file");

@@ -73,7 +73,10 @@ TEST_CASE("a program that learns refuses files that it cannot save to or go on f
     for (const auto& [arguments, why] :
          {std::pair{" --save", "--save takes one value"},
           std::pair{" --save=", "--save takes one value"},
+          std::pair{" --save ''", "--save: takes a file's name, not ''"},
           std::pair{" --resume ''", "--resume: takes a file's name, not ''"},
+          std::pair{" --save /dev/full", "--save /dev/full: that is no regular file"},
+          std::pair{" --resume .", "--resume .: that is a folder"},
           std::pair{" --save nowhere/run", "--save nowhere/run: there is no such folder"},
           std::pair{" --save .", "--save .: that is a folder"},
           std::pair{" --resume nowhere", "--resume nowhere: there is no such file"},
@@ -102,7 +105,7 @@ TEST_CASE("a program that is told a simulated device ends well with what can be 
     const Ended ended = run(program + " --device sim:cpu:8GiB");
     INFO(program << " printed\n" << ended.output);
     CHECK(ended.code == 0);
-    if (is_learner(program)) CHECK(holds(ended, " predicted"));
+    if (is_learner(program)) CHECK(holds(ended, " predicted\n"));
   }
   CHECK(holds(run("forecast_year sim:cpu:8GiB"), "\nWhat follows needs values, which a simulated"));
   CHECK(holds(run("two_sessions --device=sim:cpu:8GiB"),

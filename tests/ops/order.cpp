@@ -80,6 +80,10 @@ TEST_CASE("extremes and their places are found in tensors of any shape and dtype
       CHECK(doubles(max(x, {.axes = {0, 2}})) == doubles(max(max(x, 2), 0)));
       CHECK(doubles(min(x, {.axes = {2, 0, 1}})) == doubles(min(x)));
       CHECK(argmax(x, {.keep = true}).shape() == Shape{1, 1, 1});
+      CHECK(argmax(x, 1, true).shape() == Shape{outer, 1, inner});
+      CHECK(argmax(x, 1, true).to_vector<std::int64_t>() == at_largest);
+      CHECK(argmin(x, 1, true).shape() == Shape{outer, 1, inner});
+      CHECK(argmin(x, 1, true).to_vector<std::int64_t>() == at_smallest);
     }
 }
 

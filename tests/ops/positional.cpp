@@ -28,6 +28,8 @@ Tensor numbers() {
     const std::vector<int> list = {0, 1};                              \
     const std::array<int, 1> one = {-1};                               \
     const Axes axes = {0};                                             \
+    const std::vector<std::int64_t> longs = {0, 1};                    \
+    const std::vector far = {std::int64_t{1} << 32};                   \
     const int both[] = {0, 1};                                         \
     INFO(#f);                                                          \
     CHECK(same(f(t, 1), f(t, {.axes = {1}})));                         \
@@ -40,12 +42,14 @@ Tensor numbers() {
     CHECK(same(f(t, both), f(t)));                                     \
     CHECK(same(f(t, one), f(t, {.axes = {1}})));                       \
     CHECK(same(f(t, axes), f(t, {.axes = {0}})));                      \
+    CHECK(same(f(t, longs), f(t)));                                    \
     CHECK(same(f(t, {}), f(t)));                                       \
     CHECK(same(f(t, 1, true), f(t, {.axes = {1}, .keep = true})));     \
     CHECK(same(f(t, {0}, false), f(t, {.axes = {0}})));                \
     CHECK(same(f(t, list, true), f(t, {.keep = true})));               \
     CHECK(same(f(t, {{0}, true}), f(t, {.axes = {0}, .keep = true}))); \
     CHECK_ERROR(f(t, {0, 2}), ShapeError, line(__LINE__));             \
+    CHECK_ERROR(f(t, far), ShapeError, line(__LINE__));                \
   }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 using namespace ebb;
 
-void refused(const Tensor& x) {
+void refused(const Tensor& x, [[maybe_unused]] Graph& graph) {
   layer_norm(x, {.axes = 2});
   layer_norm(x, {.epsilon = 1e-6});
   norm(x, {.p = 1});
@@ -15,6 +15,8 @@ void refused(const Tensor& x) {
   norm(x, {1});
 #elif defined(DIMENSIONS)
   zeros(2, 3);
+#elif defined(DIMENSIONS_OF_A_GRAPH)
+  zeros(graph, 2, 3);
 #elif defined(NOWHERE)
   Parameters params;
 #elif defined(ROWS)
