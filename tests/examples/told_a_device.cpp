@@ -108,7 +108,7 @@ TEST_CASE("a program that is told a simulated device ends well with what can be 
     if (is_learner(program)) CHECK(holds(ended, " predicted\n"));
   }
   CHECK(holds(run("close_and_resume sim:cpu:8GiB"),
-              "\nWhat follows needs values, which a simulated"));
+              "What follows needs values, which a simulated"));
   CHECK(holds(run("two_sessions --device=sim:cpu:8GiB"),
               "both are closed                       0 B"));
   CHECK(holds(run("lend_the_gpu sim:cpu:8GiB"), "a guest, at work                     22.0 MiB"));
