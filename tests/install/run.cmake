@@ -43,10 +43,10 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${work}/consumer -
     "-DCMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}")
 run(${CMAKE_COMMAND} --build ${work}/consumer --config ${config})
 
-# The project of the README, as it stands there.
-file(READ ${CMAKE_CURRENT_LIST_DIR}/../../README.md readme)
-if(NOT readme MATCHES "```cmake\n([^`]*)```")
-  message(FATAL_ERROR "the README has no project")
+# The project of docs/building.md, as it stands there.
+file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/building.md page)
+if(NOT page MATCHES "```cmake\n([^`]*)```")
+  message(FATAL_ERROR "docs/building.md has no project")
 endif()
 file(WRITE ${work}/mine/CMakeLists.txt "${CMAKE_MATCH_1}")
 file(WRITE ${work}/mine/mine.cpp "#include <ebb/ebb.h>\nint main() { return ebb::sum(ebb::ones({0})).item<float>() != 0; }\n")

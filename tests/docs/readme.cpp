@@ -1,0 +1,1 @@
+#include "ebb_docs/README_1.inc"
