@@ -3,6 +3,7 @@
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/detect_nan.h"
+#include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
@@ -119,13 +120,6 @@ void used_on(Stream* stream, Inputs inputs) noexcept {
     if (const TensorImpl& impl = *input.tensor->impl(); impl.storage) impl.storage->used_on(stream);
 }
 
-// An update that failed may have written half of what it was to write.
-[[noreturn]] void fail(const OpDef& op, Inputs inputs, const Status& status, CallSite site) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (op.updates.has(i) && !status.refused) inputs[i].tensor->impl()->storage->tear(op.name);
-  throw Error(message(op.name, describe(status), site));
-}
-
 void note_updates(const OpDef& op, Inputs inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
@@ -143,6 +137,21 @@ struct KernelApplication {
   bool temporaries = false;
   memory::Category category;
 };
+
+// An update that failed may have written half of what it was to write.
+[[noreturn]] void fail(const KernelApplication& a, const KernelContext& context,
+                       const Status& status, Runtime& runtime, Stream* stream) {
+  for (std::size_t i = 0; i < a.inputs.size(); ++i)
+    if (a.op.updates.has(i) && !status.refused)
+      a.inputs[i].tensor->impl()->storage->tear(a.op.name);
+  throw Error(describe_failure(a.op, context, status, runtime, stream, a.site));
+}
+
+void require_in_range(const KernelApplication& a, const KernelContext& context, Runtime& runtime,
+                      Stream* stream) {
+  const std::string found = find_out_of_range(a.op, context, runtime, stream, a.site);
+  if (!found.empty()) throw Error(found);
+}
 
 void require_wanted(const KernelApplication& a, const KernelContext& context, Unwanted values,
                     Runtime& runtime, Stream* stream) {
@@ -225,9 +234,11 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
     }
     row->flush();
   }
+  if (checks_indices(op, launch.context, runtime, unwanted_values)) [[unlikely]]
+    require_in_range(a, launch.context, runtime, stream);
   const Launched launched = runtime.run(stream, {&launch, 1});
   if (runtime.has_streams()) used_on(stream, a.inputs);
-  if (!launched.status.ok()) fail(op, a.inputs, launched.status, a.site);
+  if (!launched.status.ok()) fail(a, launch.context, launched.status, runtime, stream);
   if (!op.updates.empty()) note_updates(op, a.inputs);
   if (unwanted_values != Unwanted::nothing && !runtime.is_simulated()) [[unlikely]]
     require_wanted(a, launch.context, unwanted_values, runtime, stream);

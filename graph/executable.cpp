@@ -1,11 +1,13 @@
 #include "ebb/graph/executable.h"
 
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/tensor/detect_nan.h"
+#include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/core/tensor/transfer.h"
 
@@ -38,12 +40,38 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
                          .run_merged = step.kernel->run_merged});
     if (step.kernel->prepare && !runtime_.is_simulated()) prepare(launches_.size() - 1, stream);
     if (!step.kernel->can_be_captured) not_captured_ = step.node->op->name;
+    if (!checks_indices(*step.node->op, launches_.back().context, runtime_, Unwanted::nothing))
+      continue;
+    checks_indices_ = true;
+    not_captured_ = step.node->op->name;
   }
+  if (runtime_.is_host()) find_given_indices();
   if (!runtime_.profile().captures_programs || runtime_.is_simulated())
     not_captured_ = "the device captures no programs";
   else if (not_captured_ && logs_debug())
     log_debug(message(not_captured_,
                       "cannot be captured: the session's program runs launch by launch", {}));
+}
+
+// A kernel of the CPU looks at its indices itself. Where an update comes before it, that would be
+// too late for a run that is to change nothing.
+void Executable::find_given_indices() {
+  std::set<std::pair<Place::Kind, std::uint32_t>> updated;
+  for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+    const Step& step = program_.steps[s];
+    const OpDef& op = *step.node->op;
+    const auto place = [&](std::size_t input) {
+      return program_.values[step.first_value + input].place;
+    };
+    if (op.indices && !updated.empty()) {
+      const Place from = place(op.indices(launches_[s].context).input);
+      const bool is_given =
+          from.kind == Place::feed || from.kind == Place::captured || from.kind == Place::variable;
+      if (is_given && !updated.contains({from.kind, from.index})) given_indices_.push_back(s);
+    }
+    for (std::size_t i = 0; i < step.inputs; ++i)
+      if (op.updates.has(i)) updated.emplace(place(i).kind, place(i).index);
+  }
 }
 
 void Executable::prepare(std::size_t step, Stream* stream) {
@@ -160,13 +188,14 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
     buffers_[patch.value].data = static_cast<std::byte*>(data(*feeds[patch.index])) + patch.offset;
   for (const Patch& patch : fetch_patches_)
     buffers_[patch.value].data = static_cast<std::byte*>(data(fetches[patch.index])) + patch.offset;
+  for (const std::size_t step : given_indices_) require_in_range(step, 0, stream);
   const UseOfAll use(*this, stream, feeds, fetches);
   if (poisons_) runtime_.fill(stream, arena_, kPoison, program_.plan.arena_bytes);
   for (const FeedSlot& slot : program_.feed_slots)
     transfer(*feeds[slot.feed], runtime_, stream, address(slot.to));
-  const bool one_by_one = poisons_ || tape_mode().detects != Unwanted::nothing;
+  const bool one_by_one = poisons_ || checks_indices_ || tape_mode().detects != Unwanted::nothing;
   const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
-  if (!launched.status.ok()) fail(launched);
+  if (!launched.status.ok()) fail(launched, stream);
   for (const std::uint32_t index : program_.updated_captured)
     captured_storage(*program_.captured[index]).bump_version();
   for (std::size_t f = 0; f < fetches.size(); ++f) {
@@ -210,6 +239,8 @@ Launched Executable::launch_one_by_one(Stream* stream) {
   auto dying = program_.arena_lives.begin();
   for (std::size_t now = 0; now < launches_.size(); ++now) {
     launches_[now].context.stream = stream;
+    if (checks_indices(*program_.steps[now].node->op, launches_[now].context, runtime_, unwanted))
+      require_in_range(now, now, stream);
     const Launched launched = runtime_.run(stream, {&launches_[now], 1});
     if (!launched.status.ok()) return {launched.status, now};
     if (unwanted != Unwanted::nothing) require_wanted(now, unwanted, stream);
@@ -224,10 +255,23 @@ void Executable::require_wanted(std::size_t step, Unwanted unwanted, Stream* str
   if (found.empty()) return;
   tear(step + 1);
   const Node& node = *program_.steps[step].node;
-  const CallSite run = entry();  // where compile() has traced, that of the operator too
-  const bool is_other = run.line != node.site.line || std::string_view(run.file) != node.site.file;
-  throw NotANumber(message(node.op->name, found, node.site) +
-                   (is_other ? ", in a run" + at(run) : std::string()));
+  throw NotANumber(in_run(step, message(node.op->name, found, node.site)));
+}
+
+void Executable::require_in_range(std::size_t step, std::size_t touched, Stream* stream) {
+  const Node& node = *program_.steps[step].node;
+  const std::string found =
+      find_out_of_range(*node.op, launches_[step].context, runtime_, stream, node.site);
+  if (found.empty()) return;
+  tear(touched);
+  throw Error(in_run(step, found));
+}
+
+std::string Executable::in_run(std::size_t step, std::string text) const {
+  const CallSite site = program_.steps[step].node->site, run = entry();
+  // Where compile() has traced, the run's line is that of the operator too.
+  const bool is_other = run.line != site.line || std::string_view(run.file) != site.file;
+  return is_other ? std::move(text) + ", in a run" + at(run) : std::move(text);
 }
 
 // What the first steps have updated belongs to a step that was not made to its end.
@@ -246,10 +290,12 @@ void Executable::tear(std::size_t touched) {
   }
 }
 
-void Executable::fail(const Launched& launched) {
+void Executable::fail(const Launched& launched, Stream* stream) {
   tear(launched.count + (launched.status.refused ? 0 : 1));
   const Node& node = *program_.steps[launched.count].node;
-  throw Error(message(node.op->name, describe(launched.status), node.site));
+  throw Error(
+      in_run(launched.count, describe_failure(*node.op, launches_[launched.count].context,
+                                              launched.status, runtime_, stream, node.site)));
 }
 
 }  // namespace ebb::detail

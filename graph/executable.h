@@ -44,10 +44,16 @@ class Executable {
   bool is_captured(Stream* stream);
   Launched launch(Stream* stream);
   Launched launch_one_by_one(Stream* stream);
+  // Notes the steps that read indices which were there before the run, behind an update.
+  void find_given_indices();
+  // Throws Error where an index of a step is out of range, after the first `touched` have run.
+  void require_in_range(std::size_t step, std::size_t touched, Stream* stream);
   // Throws NotANumber where what a step has written is not wanted.
   void require_wanted(std::size_t step, Unwanted unwanted, Stream* stream);
+  // An error's text with the line of the run.
+  std::string in_run(std::size_t step, std::string text) const;
   void tear(std::size_t touched);
-  [[noreturn]] void fail(const Launched& launched);
+  [[noreturn]] void fail(const Launched& launched, Stream* stream);
 
   Program program_;  // launches refer to its steps, wherever the executable is moved
   Runtime& runtime_;
@@ -55,6 +61,8 @@ class Executable {
   std::vector<Launch> launches_;         // as program_.steps
   std::vector<Ref<Prepared>> prepared_;  // of the steps that have something
   std::vector<Patch> feed_patches_, fetch_patches_;
+  std::vector<std::size_t> given_indices_;  // steps whose indices are looked at before the first
+  bool checks_indices_ = false;             // a step has indices that the host looks at, by request
   std::byte* arena_ = nullptr;
   SessionVariables* variables_ = nullptr;
   std::uint64_t tears_ = 0;  // when last all that is captured was found whole

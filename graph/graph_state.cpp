@@ -103,19 +103,10 @@ Tensor GraphState::placeholder(std::string_view name, const Spec& spec, CallSite
   return tensor;
 }
 
-std::int64_t GraphState::find_variable(std::string_view name) const noexcept {
-  const auto found = variable_indices_.find(name);
-  return found == variable_indices_.end() ? -1 : found->second;
-}
-
 Tensor GraphState::declare(const VariableDeclaration& declaration) {
   const Extending extending(*this, "declare", declaration.site);
   const auto index = static_cast<std::int64_t>(variables_.size());
-  if (variable_indices_.contains(declaration.name))
-    throw Error(message("declare", "the name '" + declaration.name + "' is used twice in the graph",
-                        declaration.site));
   variables_.push_back(declaration);
-  variable_indices_.emplace(variables_.back().name, index);
   return add_input(variable_op, declaration.spec, declaration.name, VariableAttributes{index},
                    declaration.site);
 }

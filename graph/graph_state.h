@@ -41,7 +41,6 @@ class GraphState final : public Recorder {
   Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                  CallSite site) override;
   Tensor declare(const VariableDeclaration& declaration) override;
-  bool declares(std::string_view name) const noexcept override { return find_variable(name) >= 0; }
   Tensor draw(CallSite site) override;
   Tensor placeholder(std::string_view name, const Spec& spec, CallSite site);
 
@@ -58,8 +57,6 @@ class GraphState final : public Recorder {
   }
 
   const std::deque<VariableDeclaration>& variables() const noexcept { return variables_; }
-  // The index of the variable of that name, or -1.
-  std::int64_t find_variable(std::string_view name) const noexcept;
   // The variable that draws depend on, i64[2] {key, run count}, or -1 while nothing draws. It
   // belongs to each session, is never initialised anew and is saved like any other.
   std::int64_t random_state() const noexcept { return random_state_; }
@@ -89,7 +86,6 @@ class GraphState final : public Recorder {
   std::unordered_map<const void*, Node*> captured_;          // by TensorImpl, which the node pins
   std::unordered_map<const void*, Node*> captured_storage_;  // the first node of each storage
   std::deque<VariableDeclaration> variables_;
-  std::unordered_map<std::string_view, std::int64_t> variable_indices_;  // by name in variables_
   std::int64_t random_state_ = -1;
   detail::Ref<Node> random_state_node_;
   std::uint32_t regions_ = 0, region_ = 0;

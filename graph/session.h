@@ -122,7 +122,8 @@ class Session {
   void copy_from(const Session& other, CallSite site = CallSite::here());
 
   // All values, slots, counts and random state (the session's, and the calling thread's generator);
-  // either mode reads the file. Throws FileError, Error for variables without value.
+  // either mode reads the file. Throws FileError, Error for variables without value. As restore()
+  // and copy_from() of a whole session, throws Error where two sets of Parameters have one name.
   void save(const std::string& file, CallSite site = CallSite::here());
   // Those of the set or scope, without random state.
   void save(const std::string& file, const Parameters& parameters,

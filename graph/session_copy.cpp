@@ -107,13 +107,16 @@ void Session::copy_from(const Session& other, CallSite site) {
   const Impl::OpenBoth open(*impl, *from);
   impl->require_values_of(*from);
   const detail::SessionVariables& theirs = from->variables;
+  const auto there = theirs.by_name(theirs.parameters, "copy_from");
   std::vector<Source> values;
+  impl->variables.by_name(theirs.parameters, "copy_from");
   for (std::size_t i = 0; i < impl->variables.size(); ++i) {
     const VariableDeclaration& here = impl->variables.declaration(i);
     if (here.category != memory::Category::parameter) continue;
-    const std::int64_t found = from->graph.state().find_variable(here.name);
-    if (found < 0) detail::refuse("copy_from", "the other session has no '" + here.name + "'");
-    const auto index = static_cast<std::size_t>(found);
+    const auto found = there.find(here.name);
+    if (found == there.end())
+      detail::refuse("copy_from", "the other session has no '" + here.name + "'");
+    const std::size_t index = found->second;
     if (!(theirs.declaration(index).spec == here.spec))
       fail_unequal(here.name, here.spec, theirs.declaration(index).spec);
     if (!theirs.is_initialized(index))

@@ -171,6 +171,7 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
 
 void Session::Impl::save_all(const std::string& file, const Resumable* loader) {
   OpenVariables open(*this);
+  variables.by_name(variables.all, "save");
   if (const std::int64_t random = graph.state().random_state(); random >= 0)
     open.provide(static_cast<std::size_t>(random));
   std::vector<std::size_t> all(variables.size());
@@ -180,6 +181,7 @@ void Session::Impl::save_all(const std::string& file, const Resumable* loader) {
 
 void Session::Impl::restore_all(const std::string& file, Resumable* loader) {
   OpenVariables open(*this);
+  variables.by_name(variables.all, "restore");
   std::vector<std::size_t> all(variables.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   restore(open, file, all, detail::RandomState::saved, loader);

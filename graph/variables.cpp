@@ -125,6 +125,22 @@ std::size_t SessionVariables::rounded_bytes(const VariableDeclaration& variable)
   return runtime_.profile().rounded(variable.spec.bytes());
 }
 
+std::unordered_map<std::string_view, std::size_t> SessionVariables::by_name(
+    Which which, const char* what) const {
+  std::unordered_map<std::string_view, std::size_t> found;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const VariableDeclaration& variable = declaration(i);
+    if (which == parameters && variable.category != Category::parameter) continue;
+    const auto [first, is_first] = found.emplace(variable.name, i);
+    if (!is_first)
+      refuse(what, "two sets of Parameters have a '" + variable.name + "', declared" +
+                       at(declaration(first->second).site) + " and" + at(variable.site) +
+                       "; name a set by ParametersOptions::name, or " + what +
+                       " one set at a time");
+  }
+  return found;
+}
+
 void SessionVariables::draw_initial(std::size_t index) {
   if (is_random_state(index)) return;
   const VariableDeclaration& variable = declaration(index);

@@ -1,5 +1,7 @@
 #pragma once
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
@@ -50,6 +52,10 @@ class SessionVariables {
   const VariableDeclaration& declaration(std::size_t index) const {
     return graph_.variables()[index];
   }
+  // All declared by full name, or the parameters and states alone. Throws Error naming both lines
+  // where two sets of Parameters have one name.
+  enum Which : bool { all, parameters };
+  std::unordered_map<std::string_view, std::size_t> by_name(Which which, const char* what) const;
   bool has_memory(std::size_t index) const noexcept {
     return index < values_.size() && values_[index].has_memory;
   }

@@ -12,7 +12,7 @@ class Embedding {
   Embedding(const Parameters& parameters, std::int64_t rows, std::int64_t features,
             CallSite site = CallSite::here());
 
-  // indices [...] (i32, i64) to [..., features]; one out of range gives NaN. Throws ShapeError.
+  // indices [...] (i32, i64) to [..., features]; as embedding(). Throws ShapeError.
   Tensor operator()(const Tensor& indices, CallSite site = CallSite::here()) const;
 
  private:

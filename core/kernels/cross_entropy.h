@@ -9,9 +9,10 @@ struct CrossEntropyAttributes {
   std::int64_t ignored = 0;  // a label, where has_ignored
   Reduction reduction = mean;
   std::uint8_t has_ignored = 0;
-  std::uint8_t has_weights = 0;  // an input [classes] is there
-  std::uint8_t has_total = 0;    // and a scalar that sums are divided by, f64 for f64, else f32
-  std::uint8_t reserved[4] = {};
+  std::uint8_t has_weights = 0;   // an input [classes] is there
+  std::uint8_t has_total = 0;     // and a scalar that sums are divided by, f64 for f64, else f32
+  std::uint8_t check_labels = 0;  // on a GPU as well
+  std::uint8_t reserved[3] = {};
 
   bool ignores(std::int64_t label) const noexcept { return has_ignored != 0 && label == ignored; }
 };
@@ -20,7 +21,8 @@ struct CrossEntropyAttributes {
 // dtype and shape, probabilities; weights and total if the attributes say so. With w weights or 1,
 // s the smoothing, and p the probabilities or 1 for the label and 0 for the others, a row's loss is
 //   sum over c of t[c] (logsumexp(scores) - scores[c]),  t[c] = w[c] ((1 - s) p[c] + s / classes).
-// A row of the ignored label has loss 0, one of another label out of range NaN.
+// A row of the ignored label has loss 0. Of another label out of range the CPU fails; a GPU gives
+// NaN.
 namespace cpu {
 // The losses of all rows [..], or their sum over the number of rows or the total.
 Status softmax_cross_entropy(const KernelContext&);
@@ -28,7 +30,7 @@ Status softmax_cross_entropy(const KernelContext&);
 // - t), of the scores' shape, over the number of rows or the total as well.
 Status softmax_cross_entropy_backward(const KernelContext&);
 // Inputs scores, of which only the shape is read, labels, weights?; output [..], f64 for f64, else
-// f32: w of each label, 0 of the ignored one, NaN of one out of range.
+// f32: w of each label, 0 of the ignored one.
 Status label_weights(const KernelContext&);
 MemoryNeeds softmax_cross_entropy_memory(const MemoryQuery&);
 MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery&);

@@ -6,7 +6,9 @@ namespace ebb {
 // The axis, from the front, along which indices choose.
 struct IndexAttributes {
   std::int64_t axis = 0;
-  std::int64_t zero_outside = 0;  // 1: an index out of range chooses 0 of every dtype
+  std::int32_t zero_outside = 0;   // 1: an index out of range chooses 0 of every dtype, on a GPU
+  std::int32_t check_labels = 0;   // 1: is refused there as well
+  const char* function = nullptr;  // the public one, static text; null: called as the operator
 };
 
 // A tensor seen as [outer, size, inner], whose middle axis is the one that indices choose from.
@@ -21,31 +23,33 @@ struct IndexedAxis {
   }
 };
 
-// Every byte of an element that an index out of range chooses: NaN, or 0 of what is not floating.
+// Every byte of an element that an index out of range chooses on a GPU: NaN, or 0 of what is not
+// floating.
 constexpr unsigned char missing_byte(DType dtype, const IndexAttributes& attributes = {}) noexcept {
   return is_floating(dtype) && attributes.zero_outside == 0 ? 0xFF : 0;
 }
 
+// Of the CPU; they fail where an index is out of range.
 namespace cpu {
 // out[o, k, i] = in[o, indices[k], i] where the inputs are in [outer, size, inner], of any dtype,
-// and indices (i32, i64). Where an index is out of range: missing_byte().
+// and indices (i32, i64).
 Status index_select(const KernelContext&);
 // out = zeros like input 2 (no data), seen as [outer, size, inner], with input 0 [outer, indices,
-// inner] added at the indices (input 1) in their order; those out of range count for nothing.
-// Floating.
+// inner] added at the indices (input 1) in their order. Floating.
 Status index_select_backward(const KernelContext&);
 MemoryNeeds index_select_backward_memory(const MemoryQuery&);
-// out[k, j] = indices[k] == j; floating.
+// out[k, j] = indices[k] == j; floating. All zeros for an index out of range.
 Status one_hot(const KernelContext&);
 // out[o, k, i] = in[o, indices[o, k, i], i] where input 0 is in [outer, size, inner], of any dtype,
-// and indices [outer, k, inner]. Where an index is out of range: missing_byte().
+// and indices [outer, k, inner].
 Status gather(const KernelContext&);
 // out = zeros like input 2 (no data), with input 0 [outer, k, inner] added at the indices (input 1,
-// of its shape) in the order of k; those out of range count for nothing. Floating.
+// of its shape) in the order of k. Floating.
 Status gather_backward(const KernelContext&);
 MemoryNeeds gather_backward_memory(const MemoryQuery&);
 }  // namespace cpu
-// The same, on a GPU.
+// The same, on a GPU, where nobody would wait for a refusal: an index out of range chooses
+// missing_byte(), and what is added there counts for nothing.
 namespace cuda {
 KernelFunction index_select, index_select_backward, one_hot, gather, gather_backward;
 }  // namespace cuda

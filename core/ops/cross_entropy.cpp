@@ -1,8 +1,5 @@
 #include "ebb/core/ops/cross_entropy.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/cross_entropy.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -12,6 +9,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/softmax.h"
+#include "ebb/core/tensor/index_check.h"
 
 namespace ebb {
 namespace {
@@ -183,29 +181,12 @@ Tensors cross_entropy_second_gradient(Gradient g) {
   return all;
 }
 
-// Throws for the first label that is not there, read on the host.
-void check(const Tensor& scores, const Tensor& labels, const Options& options, CallSite site) {
-  const std::int64_t classes = scores.shape().dim(-1);
-  if (labels.is_symbolic() || scores.is_symbolic())
-    throw Error(detail::message(softmax_cross_entropy_op.name,
-                                "check_labels reads labels, which have no values while a graph is "
-                                "built; check those that are fed, or leave it out: the loss is NaN",
-                                site));
-  if (labels.device().is_simulated()) return;
-  const auto check_all = [&](const auto& values) {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (const auto label = static_cast<std::int64_t>(values[i]);
-          (label < 0 || label >= classes) && !options.ignores(label))
-        throw Error(detail::message(softmax_cross_entropy_op.name,
-                                    "label " + std::to_string(i) + " is " + std::to_string(label) +
-                                        ", out of range for " + std::to_string(classes) +
-                                        " classes",
-                                    site));
-  };
-  if (labels.dtype() == DType::i32)
-    check_all(labels.to_vector<std::int32_t>());
-  else
-    check_all(labels.to_vector<std::int64_t>());
+IndexRange labels_of(const KernelContext& context) {
+  const auto& options = context.attribute<Options>();
+  return {.kind = IndexRange::label,
+          .size = context.inputs[0].spec.shape.dim(-1),
+          .ignored = options.has_ignored != 0 ? std::optional(options.ignored) : std::nullopt,
+          .check_labels = options.check_labels != 0};
 }
 
 }  // namespace
@@ -226,18 +207,16 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                   .ignored = how.ignored_label.value_or(0),
                   .reduction = static_cast<Options::Reduction>(how.reduction),
                   .has_ignored = how.ignored_label.has_value(),
-                  .has_weights = how.weights.defined()};
+                  .has_weights = how.weights.defined(),
+                  .check_labels = how.check_labels};
   Inputs5 inputs{scores, labels};
   if (how.weights.defined()) inputs.push_back(how.weights);
   if (!is_label(y.dtype()) || how.reduction != LossReduction::mean ||
-      (!how.weights.defined() && !how.ignored_label)) {
-    if (how.check_labels && is_label(y.dtype()) && x.rank() > 0) check(x, y, options, site);
+      (!how.weights.defined() && !how.ignored_label))
     return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
-  }
   // What memory that is short may take from the caller meanwhile; temporaries are nobody else's.
   const Tensor held_scores = scores.expiring() ? Tensor() : x,
                held_labels = labels.expiring() ? Tensor() : y;
-  if (how.check_labels && x.rank() > 0) check(x, y, options, site);
   Inputs5 of_labels{x, y};
   if (how.weights.defined()) of_labels.push_back(how.weights);
   Tensor weights =
@@ -254,6 +233,7 @@ constinit const OpDef softmax_cross_entropy_op{
     .gradient = cross_entropy_gradient,
     .keeps = {kAll, {}},
     .stops_gradient = from(kForwardWeights),
+    .indices = labels_of,
     .cpu = {cpu::softmax_cross_entropy, cpu::softmax_cross_entropy_memory},
     .cuda = {cuda::softmax_cross_entropy, cuda::softmax_cross_entropy_memory}};
 
@@ -264,6 +244,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .keeps = {kAll, {}},
     .takes_over = bit(0),
     .stops_gradient = from(kBackwardWeights),
+    .indices = labels_of,
     .cpu = {cpu::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward_memory},
     .cuda = {cuda::softmax_cross_entropy_backward}};
 
@@ -274,6 +255,7 @@ constinit const OpDef label_weights_op{
     .gradient = [](Gradient g) { return Tensors(static_cast<std::size_t>(g.inputs())); },
     .shape_only = bit(0),
     .stops_gradient = kAll,
+    .indices = labels_of,
     .cpu = {cpu::label_weights, cpu::label_weights_memory},
     .cuda = {cuda::label_weights}};
 

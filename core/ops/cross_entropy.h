@@ -16,9 +16,8 @@ struct CrossEntropyOptions {
   // Rows of this label count nothing; it may be out of range. Not for probabilities.
   std::optional<std::int64_t> ignored_label = {};
   LossReduction reduction = LossReduction::mean;
-  // A label out of range is an Error that names the first one, instead of a loss that is NaN. In
-  // eager alone: the host waits for the labels and reads them. Labels of a graph have no values
-  // when the graph is built, and are refused.
+  // A label out of range is an Error on a GPU as well, where the loss is NaN otherwise: the host
+  // waits for the labels and reads them, and a program is not captured.
   bool check_labels = false;
 };
 
@@ -27,9 +26,10 @@ struct CrossEntropyOptions {
 // scores' dtype the sum of them times that. PyTorch's cross_entropy, with the classes last:
 // weights, smoothing and rows that are ignored mean what they do there. The mean is one over rows,
 // for labels weighted by the weights of their classes, without those ignored: NaN where none is
-// left. A label out of range makes the loss NaN. One kernel, which keeps scores and labels; with
-// weights or an ignored label the mean takes a number of 4 bytes (f64: 8) for each row meanwhile.
-// No gradient flows to weights. Throws ShapeError, Error for options that make no sense.
+// left. One kernel, which keeps scores and labels; with weights or an ignored label the mean takes
+// a number of 4 bytes (f64: 8) for each row meanwhile. No gradient flows to weights. Throws
+// ShapeError, Error for options that make no sense and, on the CPU, for the first label out of
+// range; in a run that is fed with it nothing has happened then.
 Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
                              const CrossEntropyOptions& options = {});
 Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,

@@ -1,6 +1,7 @@
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/index.h"
+#include "ebb/core/ops/index_range.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -49,15 +50,20 @@ constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatt
 
 }  // namespace
 
-Tensor gather(const Operand& x, int axis, const Operand& indices) {
-  const IndexAttributes attributes{detail::axis_of(gather_op, axis, x)};
+Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
+  const IndexAttributes attributes{.axis = detail::axis_of(gather_op, axis, x),
+                                   .check_labels = options.check_labels,
+                                   .function = detail::called()};
   detail::tensor_of(gather_op, indices);
   return apply_one(gather_op, {x, indices}, attributes, x.site());
 }
 
-Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates) {
+Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
+                   const IndexOptions& options) {
   const detail::CalledScope called("scatter_add");
-  const IndexAttributes attributes{detail::axis_of(scatter_add_function, axis, x)};
+  const IndexAttributes attributes{.axis = detail::axis_of(scatter_add_function, axis, x),
+                                   .check_labels = options.check_labels,
+                                   .function = detail::called()};
   const Operand* const operands[] = {&x, &indices, &updates};
   detail::check(scatter_add_function, operands, attributes, x.site());
   const Input like(x.tensor());
@@ -75,6 +81,7 @@ constinit const OpDef gather_op{
               {}};
     },
     .keeps = input(1),
+    .indices = detail::indices_into<0>,
     .cpu = {cpu::gather},
     .cuda = {cuda::gather}};
 
@@ -82,13 +89,12 @@ constinit const OpDef gather_backward_op{
     .name = "gather_backward",
     .infer = infer_gather_backward,
     .gradient = [](Gradient g) -> Tensors {
-      // What is added at an index out of range counts for nothing, and has no gradient.
-      const IndexAttributes attributes{.axis = g.attribute<IndexAttributes>().axis,
-                                       .zero_outside = 1};
-      return {apply_one(gather_op, {g.dy(), g.x(1)}, attributes, g.site()), {}, {}};
+      return {
+          apply_one(gather_op, {g.dy(), g.x(1)}, detail::of_what_is_added(g), g.site()), {}, {}};
     },
     .keeps = input(1),
     .shape_only = bit(2),
+    .indices = detail::indices_into<2>,
     .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
     .cuda = {cuda::gather_backward}};
 

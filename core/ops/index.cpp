@@ -2,6 +2,7 @@
 
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/index_range.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -75,35 +76,34 @@ void infer_one_hot(Inference& inference) {
   inference.output(dtype, out);
 }
 
-// What is added at an index out of range counts for nothing, and has no gradient.
-IndexAttributes of_what_is_added(Gradient g) {
-  return {.axis = g.attribute<IndexAttributes>().axis, .zero_outside = 1};
-}
-
 // From the front; one that is not there is left to the shape rule.
-IndexAttributes along(const Tensor& x, int axis) {
-  return {axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis};
+IndexAttributes along(const Tensor& x, int axis, const IndexOptions& options) {
+  return {.axis = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis,
+          .check_labels = options.check_labels,
+          .function = detail::called()};
 }
 
 }  // namespace
 
-Tensor index_select(const Operand& x, const Operand& indices, int axis) {
+Tensor index_select(const Operand& x, const Operand& indices, int axis,
+                    const IndexOptions& options) {
   detail::tensor_of(index_select_op, indices);
-  const IndexAttributes attributes = along(detail::tensor_of(index_select_op, x), axis);
+  const IndexAttributes attributes = along(detail::tensor_of(index_select_op, x), axis, options);
   return apply_one(index_select_op, {x, indices}, attributes, x.site());
 }
 
-Tensor embedding(const Operand& table, const Operand& indices) {
+Tensor embedding(const Operand& table, const Operand& indices, const IndexOptions& options) {
   const detail::CalledScope called("embedding");
   const Tensor& rows = detail::tensor_of(index_select_op, table);
   if (rows.rank() != 2)
     detail::fail(index_select_op, "takes a table [rows, features]", rows, table.site());
-  return index_select(table, indices);
+  return index_select(table, indices, 0, options);
 }
 
-Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis) {
+Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis,
+                 const IndexOptions& options) {
   const detail::CalledScope called("index_add");
-  const IndexAttributes attributes = along(detail::tensor_of(index_add_function, x), axis);
+  const IndexAttributes attributes = along(detail::tensor_of(index_add_function, x), axis, options);
   const Operand* const operands[] = {&x, &indices, &values};
   detail::check(index_add_function, operands, attributes, x.site());
   const Input like(x.tensor());
@@ -127,6 +127,7 @@ constinit const OpDef index_select_op{
           {}};
     },
     .keeps = input(1),
+    .indices = detail::indices_into<0>,
     .cpu = {cpu::index_select},
     .cuda = {cuda::index_select}};
 
@@ -134,10 +135,13 @@ constinit const OpDef index_select_backward_op{
     .name = "index_select_backward",
     .infer = infer_index_select_backward,
     .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(index_select_op, {g.dy(), g.x(1)}, of_what_is_added(g), g.site()), {}, {}};
+      return {apply_one(index_select_op, {g.dy(), g.x(1)}, detail::of_what_is_added(g), g.site()),
+              {},
+              {}};
     },
     .keeps = input(1),
     .shape_only = bit(2),
+    .indices = detail::indices_into<2>,
     .cpu = {cpu::index_select_backward, cpu::index_select_backward_memory},
     .cuda = {cuda::index_select_backward}};
 

@@ -4,29 +4,37 @@
 
 namespace ebb {
 
-// What follows takes indices of any shape, i32 or i64, from 0. One that is out of range is no error
-// on any device: it chooses NaN (0 of a dtype that is not floating), and no gradient goes through
-// it.
+// Indices have any shape, are i32 or i64, and count from 0. One out of range is an Error on the
+// CPU; in a run that is fed with it nothing has happened then. On a GPU it chooses NaN (0 of a
+// dtype that is not floating) and no gradient goes through it, unless check_labels or DetectNan
+// ask. What a mask leaves out is clamped first: where(valid, indices, 0).
+struct IndexOptions {
+  // On a GPU the host waits for the indices and reads them, and a program is not captured.
+  bool check_labels = false;
+};
 
 // The parts of x at `indices` along `axis` (negative: from the end), whose place the axes of the
 // indices take: x [a, n, b] and indices [k, l] give [a, k, l, b]. Any dtype. TensorFlow's gather,
 // NumPy's take; with one axis of indices PyTorch's index_select. A part that is chosen several
 // times has the sum of its gradients, added in the order of the indices, on every device. Throws
 // ShapeError.
-Tensor index_select(const Operand& x, const Operand& indices, int axis = 0);
+Tensor index_select(const Operand& x, const Operand& indices, int axis = 0,
+                    const IndexOptions& options = {});
 // The rows of a table [rows, features] at `indices`: [..., features]. Throws ShapeError.
-Tensor embedding(const Operand& table, const Operand& indices);
+Tensor embedding(const Operand& table, const Operand& indices, const IndexOptions& options = {});
 // x with the parts of `values` added at `indices` along `axis`: values are of the shape that
 // index_select(x, indices, axis) has. Floating, of one dtype. Throws ShapeError.
-Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis = 0);
+Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis = 0,
+                 const IndexOptions& options = {});
 
 // The elements of x at `indices` along `axis` (negative: from the end): y[o, k, i] is
 // x[o, indices[o, k, i], i], where the axes before and behind are those of x. Any dtype. PyTorch's
 // gather, NumPy's take_along_axis. Throws ShapeError.
-Tensor gather(const Operand& x, int axis, const Operand& indices);
+Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options = {});
 // x with `updates` added at `indices` along `axis`: of the shape of the indices, floating, of x's
 // dtype. Those of one element are added in the order of the indices. Throws ShapeError.
-Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates);
+Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
+                   const IndexOptions& options = {});
 
 // indices [...] as [..., classes]: 1 where the index is that of the class, else 0; all of them 0
 // for an index out of range. Of a floating dtype. Has no derivative. Throws ShapeError.

@@ -141,11 +141,6 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
                         "there is a parameter " + in_double_quotes(full) +
                             " already; give each layer a scope() of its own",
                         site));
-  if (state.graph && state.graph->declares(full))
-    throw Error(message("parameters",
-                        "the graph has a " + in_double_quotes(full) +
-                            " of other Parameters already; give one of the sets a name",
-                        site));
   if (spec.shape.is_open())
     throw ShapeError(message("parameters",
                              "the shape " + spec.shape.to_string() + " of " +

@@ -43,7 +43,8 @@ struct SlotsBeside {
 
 struct ParametersOptions {
   DType dtype = DType::f32;
-  // Begins every name of the set, as a scope's would: two sets in one graph need different ones.
+  // Begins every name of the set, as a scope's would. Two sets of a graph may do without; what
+  // saves, restores or copies a whole session then has to tell their names apart.
   std::string name = {};
 };
 
@@ -137,7 +138,7 @@ class Parameters {
   // The slots beside each of the parameters in turn, then those of `others`, whose names are full
   // names; made (zero) where they do not exist yet. All or nothing: names and shapes are checked
   // before any is made, and if memory runs out, none has been. Throws Error if one exists with
-  // another shape or dtype, for a name without '/', or one that another set of the graph has.
+  // another shape or dtype, and for a name without '/'.
   Tensors find_or_make_slots(const SlotsBeside& beside, std::span<const SlotRequest> others,
                              CallSite site = CallSite::here()) const;
   Tensors find_or_make_slots(std::span<const SlotRequest> requests,

@@ -13,18 +13,9 @@ using detail::NamedTensors;
 
 namespace {
 
-// Checks a request against the slot of that name, if there is one. Throws Error.
-void check_slot(const std::string& name, const Spec& wanted, const Tensor* slot,
-                const detail::Ref<Recorder>& graph, CallSite site) {
-  if (!slot) {
-    if (graph && graph->declares(name))
-      throw Error(message("slots",
-                          "the graph has a " + in_double_quotes(name) +
-                              " of other Parameters already; give one of the sets a name",
-                          site));
-    return;
-  }
-  const Spec& spec = slot->impl()->spec;
+// Checks a request against the slot of that name. Throws Error.
+void check_slot(const std::string& name, const Spec& wanted, const Tensor& slot, CallSite site) {
+  const Spec& spec = slot.impl()->spec;
   if (!(spec == wanted))
     throw Error(message("slots",
                         "the slot " + in_double_quotes(name) + " is " + spec.to_string() +
@@ -70,7 +61,7 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     const std::size_t position = state.slots.position(name);
     const Tensor* slot =
         position == NamedTensors::kNone ? nullptr : &state.slots.all()[position].tensor;
-    check_slot(name, spec, slot, state.graph, site);
+    if (slot) check_slot(name, spec, *slot, site);
     if (!slot) missing.push_back({found.size(), place, {name, spec}});
     if (slot && place) *place = position;
     found.push_back(slot ? *slot : Tensor());

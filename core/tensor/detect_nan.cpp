@@ -65,16 +65,21 @@ std::optional<std::int64_t> first_unwanted(const Buffer& buffer, Unwanted unwant
 
 // "element [2, 3] of its result f32[4, 5]".
 std::string place(std::int64_t element, const char* of, const Spec& spec) {
-  std::string index;
-  for (int axis = spec.shape.rank(); axis-- > 0;) {
-    const std::int64_t size = spec.shape.dim(axis);
-    index = std::to_string(element % size) + (index.empty() ? "" : ", ") + index;
-    element /= size;
-  }
-  return (index.empty() ? "" : "element [" + index + "] of ") + of + " " + spec.to_string();
+  const std::string place = place_of(element, spec.shape);
+  return (place.empty() ? "" : "element [" + place + "] of ") + of + " " + spec.to_string();
 }
 
 }  // namespace
+
+std::string place_of(std::int64_t element, const Shape& shape) {
+  std::string place;
+  for (int axis = shape.rank(); axis-- > 0;) {
+    const std::int64_t size = shape.dim(axis);
+    place = std::to_string(element % size) + (place.empty() ? "" : ", ") + place;
+    element /= size;
+  }
+  return place;
+}
 
 std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runtime& runtime,
                           Stream* stream) {

@@ -20,8 +20,10 @@ inline TapeMode detecting(const DetectNanOptions& options) noexcept {
 // While one is alive, each operator that the calling thread runs, eagerly, in backward() or in
 // Session::run, is waited for and what it wrote is looked through: the first one with a NaN throws
 // NotANumber with its name, its line, and the element, and says whether it made the NaN or was
-// given it. An update that wrote one has torn what it updated. For finding a mistake: the values of
-// a GPU are copied to the host for it, and programs do not run captured.
+// given it. An update that wrote one has torn what it updated. Indices and labels of a GPU are
+// looked at before they are used; one out of range throws Error, as it always does on the CPU. For
+// finding a mistake: the values of a GPU are copied to the host for it, and programs do not run
+// captured.
 //
 //   DetectNan detect;
 //   loss.backward();
@@ -34,6 +36,8 @@ class DetectNan {
 };
 
 namespace detail {
+// Where an element is, for messages: "2, 3"; "" in a scalar.
+std::string place_of(std::int64_t element, const Shape& shape);
 // Waits for an operator that `stream` has run, and looks through its floating outputs: what is
 // wrong with the first that has what is not to be, or nothing.
 std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runtime& runtime,

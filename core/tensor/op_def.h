@@ -11,6 +11,7 @@
 namespace ebb {
 
 struct OpDef;
+struct IndexRange;  // core/tensor/index_check.h
 class GradientContext;
 
 using Specs = InlineVector<Spec, 4>;
@@ -96,6 +97,8 @@ struct OpDef {
   // Inputs that no gradient flows to, whatever depends on them: labels, conditions, what detach()
   // is given.
   Positions stops_gradient = {};
+  // Its indices or labels, and what they choose from. Null: it has none.
+  IndexRange (*indices)(const KernelContext&) = nullptr;
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
   // Output 0 is input 0 on another device. No kernel runs.

@@ -15,10 +15,9 @@ class Recorder : public detail::Counted {
   // Adds a node; concrete inputs are captured. Throws what the shape rule throws.
   virtual Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                          CallSite site) = 0;
-  // A value that each session keeps between runs. Throws Error for a name used twice.
+  // A value that each session keeps between runs. Names are those of its set of Parameters, of
+  // which a graph may have several.
   virtual Tensor declare(const VariableDeclaration& declaration) = 0;
-  // Whether there is a value of that name.
-  virtual bool declares(std::string_view name) const noexcept = 0;
   // A draw {key, counter} of the random generator, new in every run (kernels/random.h).
   virtual Tensor draw(CallSite site) = 0;
   // Nodes recorded between the two belong to a region whose results reverse mode computes again

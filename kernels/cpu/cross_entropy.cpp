@@ -1,10 +1,10 @@
 #include "ebb/core/kernels/cross_entropy.h"
 
 #include <cmath>
-#include <limits>
 
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
+#include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
 #include "ebb/kernels/cpu/some_block.h"
@@ -27,6 +27,7 @@ struct Rows {
   std::int64_t rows, classes;
   CrossEntropyAttributes attributes;
   double total_weight;  // of all classes
+  OutOfRange& out_of_range;
 
   bool knows(std::int64_t label) const noexcept { return label >= 0 && label < classes; }
   T weight(std::int64_t label) const noexcept { return weights == nullptr ? T(1) : weights[label]; }
@@ -75,7 +76,10 @@ struct Rows {
     if constexpr (kLabels) {
       const auto label = static_cast<std::int64_t>(labels[row]);
       if (attributes.ignores(label)) return 0;
-      if (!knows(label)) return std::numeric_limits<double>::quiet_NaN();
+      if (!knows(label)) {
+        out_of_range.note();
+        return 0;
+      }
       const T shift = largest_score(x, classes);
       const double log_sum = std::log(exponentials<false>(x, classes, shift));
       label_loss = (1 - attributes.smoothing) * static_cast<double>(weight(label)) *
@@ -99,11 +103,11 @@ struct Rows {
     T of_label = 0;
     if constexpr (kLabels) {
       label = static_cast<std::int64_t>(labels[row]);
-      if (attributes.ignores(label) || !knows(label)) {
-        std::fill_n(out, classes,
-                    attributes.ignores(label) ? T(0) : std::numeric_limits<T>::quiet_NaN());
+      if (attributes.ignores(label)) {
+        std::fill_n(out, classes, T(0));
         return;
       }
+      if (!knows(label)) return out_of_range.note();
       of_label = scale * static_cast<T>(1 - attributes.smoothing) * weight(label);
       targets_sum = (1 - attributes.smoothing) * static_cast<double>(weight(label)) +
                     per_class() * total_weight;
@@ -143,12 +147,13 @@ Status for_types(const KernelContext& context, const Body& body) {
 
 // The weights, if they are there, are input `weights`.
 template <class T, class L>
-Rows<T, L> rows_of(const KernelContext& context, std::size_t weights) noexcept {
+Rows<T, L> rows_of(const KernelContext& context, std::size_t weights,
+                   OutOfRange& out_of_range) noexcept {
   const auto& attributes = context.attribute<CrossEntropyAttributes>();
   const Buffer& scores = context.inputs[0];
   const std::int64_t classes = scores.spec.shape.dim(-1);
-  Rows<T, L> rows{scores.as<const T>(), context.inputs[1].as<const L>(), nullptr, 1, classes,
-                  attributes,           static_cast<double>(classes)};
+  Rows<T, L> rows{scores.as<const T>(), context.inputs[1].as<const L>(), nullptr,     1, classes,
+                  attributes,           static_cast<double>(classes),    out_of_range};
   for (int axis = 0; axis + 1 < scores.spec.shape.rank(); ++axis)
     rows.rows *= scores.spec.shape.dim(axis);
   if (attributes.has_weights != 0) {
@@ -197,9 +202,10 @@ Status softmax_cross_entropy(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, softmax_cross_entropy);
   const bool reduced =
       context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
-  return for_types(context, [&](auto score, auto label) {
+  OutOfRange out_of_range;
+  return out_of_range.after(for_types(context, [&](auto score, auto label) {
     using T = decltype(score);
-    const auto in = rows_of<T, decltype(label)>(context, 2);
+    const auto in = rows_of<T, decltype(label)>(context, 2, out_of_range);
     const std::int64_t piece = rows_per_piece(in.classes);
     double* partial = static_cast<double*>(context.workspace);
     T* out = context.outputs[0].template as<T>();
@@ -216,7 +222,7 @@ Status softmax_cross_entropy(const KernelContext& context) {
     double total = 0;
     for (std::int64_t i = 0; i < divide_up(in.rows, piece); ++i) total += partial[i];
     *out = static_cast<T>(total / divisor(context, in.rows, 2));
-  });
+  }));
 }
 
 MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery& query) {
@@ -228,9 +234,10 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
     return in_float(context, softmax_cross_entropy_backward);
   const bool reduced =
       context.attribute<CrossEntropyAttributes>().reduction != CrossEntropyAttributes::none;
-  return for_types(context, [&](auto score, auto label) {
+  OutOfRange out_of_range;
+  return out_of_range.after(for_types(context, [&](auto score, auto label) {
     using T = decltype(score);
-    const auto in = rows_of<T, decltype(label)>(context, 3);
+    const auto in = rows_of<T, decltype(label)>(context, 3, out_of_range);
     const T* dy = context.inputs[2].template as<const T>();
     T* out = context.outputs[0].template as<T>();
     const T scale =
@@ -239,7 +246,7 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
       for (std::int64_t i = begin; i < end; ++i)
         in.backward(i, reduced ? scale : dy[i], out + i * in.classes);
     });
-  });
+  }));
 }
 
 MemoryNeeds label_weights_memory(const MemoryQuery& query) {
@@ -249,22 +256,25 @@ MemoryNeeds label_weights_memory(const MemoryQuery& query) {
 
 Status label_weights(const KernelContext& context) {
   if (is_half(context.inputs[0].spec.dtype)) return in_float(context, label_weights, not_first);
-  return for_types(context, [&](auto score, auto label) {
+  OutOfRange out_of_range;
+  return out_of_range.after(for_types(context, [&](auto score, auto label) {
     using T = decltype(score);
     using L = decltype(label);
     if constexpr (!std::is_same_v<T, L>) {
-      const auto in = rows_of<T, L>(context, 2);
+      const auto in = rows_of<T, L>(context, 2, out_of_range);
       T* out = context.outputs[0].template as<T>();
       for_pieces(in.rows, kPieceElements, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const auto at = static_cast<std::int64_t>(in.labels[i]);
-          out[i] = in.attributes.ignores(at) ? T(0)
-                   : in.knows(at)            ? in.weight(at)
-                                             : std::numeric_limits<T>::quiet_NaN();
+          const bool is_ignored = in.attributes.ignores(at);
+          if (!is_ignored && !in.knows(at))
+            out_of_range.note();
+          else
+            out[i] = is_ignored ? T(0) : in.weight(at);
         }
       });
     }
-  });
+  }));
 }
 
 }  // namespace ebb::cpu

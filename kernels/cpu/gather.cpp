@@ -22,7 +22,7 @@ Status gather(const KernelContext& context) {
   const auto& attributes = context.attribute<IndexAttributes>();
   const IndexedAxis axis(in.spec.shape, attributes), chosen(out.spec.shape, attributes);
   const auto element = static_cast<std::int64_t>(size_of(in.spec.dtype));
-  const int missing = missing_byte(in.spec.dtype, attributes);
+  OutOfRange out_of_range;
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {
@@ -43,12 +43,12 @@ Status gather(const KernelContext& context) {
                          if (at >= 0 && at < axis.size)
                            std::memcpy(target, own + (at * inner + i) * element, bytes);
                          else
-                           std::memset(target, missing, bytes);
+                           out_of_range.note();
                        }
                    }
                  });
     });
-    return Status{};
+    return out_of_range.after({});
   });
 }
 
@@ -62,10 +62,11 @@ Status gather_backward(const KernelContext& context) {
   if (is_half(out.spec.dtype)) return in_float(context, gather_backward, reads_values);
   const auto& attributes = context.attribute<IndexAttributes>();
   const IndexedAxis axis(out.spec.shape, attributes), chosen(in.spec.shape, attributes);
-  if (out.elements() == 0) return {};
+  OutOfRange out_of_range;
+  if (out.elements() == 0) return in.elements() == 0 ? Status{} : OutOfRange::kOutOfRange;
   const std::int64_t inner = axis.inner;
   return for_indices(indices, [&](const auto* index) {
-    return for_floating(out.spec.dtype, [&](auto type) {
+    return out_of_range.after(for_floating(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
       for_axis_parts(axis, chosen.size,
                      [&](std::int64_t outer, std::int64_t first, std::int64_t last,
@@ -77,11 +78,14 @@ Status gather_backward(const KernelContext& context) {
                          const T* const values = in.as<const T>() + row;
                          for (std::int64_t i = from; i < to; ++i) {
                            const auto at = static_cast<std::int64_t>(index[row + i]);
-                           if (at >= first && at < last) own[at * inner + i] += values[i];
+                           if (at >= first && at < last)
+                             own[at * inner + i] += values[i];
+                           else if (at < 0 || at >= axis.size)
+                             out_of_range.note();
                          }
                        }
                      });
-    });
+    }));
   });
 }
 

@@ -20,12 +20,11 @@ bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
 
 Status index_select(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  const auto& attributes = context.attribute<IndexAttributes>();
-  const IndexedAxis axis(in.spec.shape, attributes);
+  const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
   const std::int64_t chosen = indices.elements();
   const std::int64_t part = axis.inner * static_cast<std::int64_t>(size_of(in.spec.dtype));
   if (out.elements() == 0) return {};
-  const int missing = missing_byte(in.spec.dtype, attributes);
+  OutOfRange out_of_range;
   const auto* from = in.as<const std::byte>();
   auto* to = out.as<std::byte>();
   return for_indices(indices, [&](const auto* index) {
@@ -41,12 +40,12 @@ Status index_select(const KernelContext& context) {
                        if (at >= 0 && at < axis.size)
                          std::memcpy(to + i * part, own + at * part, bytes);
                        else
-                         std::memset(to + i * part, missing, bytes);
+                         out_of_range.note();
                      }
                    }
                  });
     });
-    return Status{};
+    return out_of_range.after({});
   });
 }
 
@@ -60,9 +59,10 @@ Status index_select_backward(const KernelContext& context) {
   if (is_half(out.spec.dtype)) return in_float(context, index_select_backward, reads_values);
   const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
   const std::int64_t chosen = indices.elements(), inner = axis.inner;
-  if (out.elements() == 0) return {};
+  OutOfRange out_of_range;
+  if (out.elements() == 0) return in.elements() == 0 ? Status{} : OutOfRange::kOutOfRange;
   return for_indices(indices, [&](const auto* index) {
-    return for_floating(out.spec.dtype, [&](auto type) {
+    return out_of_range.after(for_floating(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
       for_axis_parts(axis, chosen,
                      [&](std::int64_t outer, std::int64_t first, std::int64_t last,
@@ -72,12 +72,15 @@ Status index_select_backward(const KernelContext& context) {
                        const T* const parts = in.as<const T>() + outer * chosen * inner;
                        for (std::int64_t k = 0; k < chosen; ++k) {
                          const auto at = static_cast<std::int64_t>(index[k]);
-                         if (at < first || at >= last) continue;
+                         if (at < first || at >= last) {
+                           if (at < 0 || at >= axis.size) out_of_range.note();
+                           continue;
+                         }
                          const T* const part = parts + k * inner;
                          for (std::int64_t i = from; i < to; ++i) own[at * inner + i] += part[i];
                        }
                      });
-    });
+    }));
   });
 }
 

@@ -138,14 +138,6 @@ TEST_CASE("The cross entropy is the mean of logsumexp minus the label's score") 
   CHECK(std::abs(loss.item<double>() - expected / 7) < 1e-14);
 }
 
-TEST_CASE("A label out of range makes the loss NaN, whatever the other rows say") {
-  const Tensor scores = random({2, 3});
-  for (const int label : {-1, 3, 1'000'000}) {
-    const Tensor labels = Tensor::from({1, label});
-    CHECK(std::isnan(softmax_cross_entropy(scores, labels).item<double>()));
-  }
-}
-
 TEST_CASE("mse is the mean of squared differences") {
   const Tensor a = Tensor::from({{1.f, 2.f}, {3.f, 4.f}}),
                b = Tensor::from({{1.f, 0.f}, {3.f, 8.f}});

@@ -1,4 +1,6 @@
 // What an optimizer that is given a scope updates, and whom its slots belong to.
+#include <filesystem>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
@@ -306,25 +308,74 @@ TEST_CASE("two sets of parameters in one graph train side by side", "[optim][sco
   CHECK(bit_equal(eager["w"], session.value(student["w"])));
 }
 
-TEST_CASE("sets of one graph whose names collide are refused before anything is declared",
+namespace {
+
+// A GAN: each optimizer has its own set, its loss depends on both.
+struct Pair {
+  template <class Home>
+  explicit Pair(const Home& home) : g(home, Seed{1}), d(home, Seed{2}) {
+    g.declare("w", {4}, kUniform);
+    d.declare("w", {4}, kUniform);
+  }
+  Tensor step_g() const { return adam.minimize(sum(square(g["w"] * d["w"] - 1)), g); }
+  Tensor step_d() const { return adam.minimize(sum(square(g["w"] - d["w"])), d); }
+  optim::Adam adam{{.learning_rate = 0.1}};
+  Parameters g, d;
+};
+
+}  // namespace
+
+TEST_CASE("two unnamed sets in one graph train beside each other, as they do in eager",
           "[optim][scope]") {
+  const TemporaryFolder folder;
+  const Pair eager(Device::cpu());
   Graph graph;
-  const Parameters one(graph, Seed{1}), two(graph, Seed{1});
-  one.declare("a", {4}, kUniform);
-  const Tensor b = two.declare("b", {4}, kUniform);
-  CHECK_ERROR(two.declare("a", {4}, kUniform), Error, "give one of the sets a name");
-  optim::Adam().minimize(sum(one["a"]), one);
-  const std::size_t nodes = graph.size();
-  CHECK_ERROR(optim::Adam().minimize(sum(b), two), Error,
-              "the graph has a \"adam/step\" of other Parameters already");
-  CHECK(two.slots().empty());
-  CHECK(graph.size() == nodes + 1);  // the sum
-  // Nothing is in the way of another rule, or another name.
-  optim::Sgd().minimize(sum(b), two);
-  optim::Adam({.name = "two"}).minimize(sum(b), two);
-  Session session(graph);
+  const Pair pair(graph);
+  const Tensor step_g = pair.step_g(), step_d = pair.step_d();
+  Session session(graph), other(graph);
   session.initialize();
-  CHECK(session.value(two["adam:two/step"]).item<std::int64_t>() == 0);
+  other.initialize();
+  const auto check_equal = [&](Session& of) {
+    CHECK(bit_equal(of.value(pair.g["w"]), eager.g["w"]));
+    CHECK(bit_equal(of.value(pair.d["w"]), eager.d["w"]));
+  };
+  for (int i = 0; i < 3; ++i) {
+    session.run(step_g);
+    eager.step_g();
+    if (i > 0) continue;
+    session.run(step_d);
+    eager.step_d();
+  }
+  check_equal(session);
+  CHECK(session.value(pair.g["adam/step"]).item<std::int64_t>() == 3);
+  CHECK(session.value(pair.d["adam/step"]).item<std::int64_t>() == 1);
+
+  // One set at a time, in files that either mode reads.
+  session.save(folder.path("g"), pair.g);
+  session.save(folder.path("d"), pair.d);
+  other.restore(folder.path("g"), pair.g);
+  other.restore(folder.path("d"), pair.d);
+  const Pair loaded(Device::cpu());
+  loaded.g.load(folder.path("g"));
+  CHECK(bit_equal(loaded.g["w/adam.first_moment"], eager.g["w/adam.first_moment"]));
+  for (Session* each : {&session, &other}) each->run(step_g);
+  eager.step_g();
+  check_equal(session);
+  check_equal(other);
+
+  // Whole sessions, in which a name would mean either.
+  const auto refused = [&](const auto& whole) {
+    for (const std::string& text :
+         {std::string("two sets of Parameters have a 'w', declared (") + __FILE__,
+          std::string(") and (") + __FILE__})
+      CHECK_ERROR(whole(), Error, text);
+  };
+  refused([&] { session.save(folder.path("all")); });
+  CHECK_FALSE(std::filesystem::exists(folder.path("all")));
+  refused([&] { other.restore(folder.path("g")); });
+  refused([&] { other.copy_from(session); });
+  check_equal(other);
+  CHECK_ERROR(pair.g.declare("w", {4}, kUniform), Error, "there is a parameter \"w\" already");
 }
 
 TEST_CASE("training in parts goes on where a file left it, in either mode", "[optim][scope]") {
