@@ -4,26 +4,24 @@
 
 namespace ebb {
 
-// Activations element by element, and what they are made of (tanh is in core/ops/elementary.h,
-// where the words on accuracy are), of x's shape and dtype, a floating one. Throw ShapeError for
-// others.
+// Activations element by element, of x's shape and floating dtype. tanh and the words on accuracy
+// are in core/ops/elementary.h. Throw ShapeError for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/activations.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-// x above 0, slope x below, of which the gradient at 0 is the slope; exact. A slope below 0 is
-// refused with an Error: gradients are made from the result.
+// x above 0, slope x below; exact. The gradient at 0 is the slope. Throws Error for a slope below
+// 0, since gradients are made from the result.
 Tensor leaky_relu(const Operand& x, double slope = 0.01);
 
-// x above 0, alpha (exp(x) - 1) below: within 2 ulp (1.8 measured). An alpha below 0 is refused
-// with an Error, as a slope is.
+// x above 0, alpha (exp(x) - 1) below. Within 2 ulp (1.8 measured). Throws Error for an alpha below
+// 0, as leaky_relu does.
 Tensor elu(const Operand& x, double alpha = 1);
 
-// x times the probability of less than x in the normal distribution, 0.5 x (1 + erf(x / sqrt(2))):
-// within 6 ulp (4.5 measured), that of a large negative x too. `approximate`: with tanh, 0.5 x (1 +
-// tanh(sqrt(2 / pi) (x + 0.044715 x^3))), after Hendrycks and Gimpel, "Gaussian error linear
-// units", 2016 (PyTorch's approximate="tanh"), within 2 ulp of the larger one of 1 and the result.
+// 0.5 x (1 + erf(x / sqrt(2))). Within 6 ulp (4.5 measured), for a large negative x too.
+// `approximate` takes 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), PyTorch's "tanh", within 2
+// ulp of the larger of 1 and the result. Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 struct GeluOptions {
   bool approximate = false;
 };

@@ -12,8 +12,8 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
 };
 
-// The cross-correlation of images x [n, in, h, w] with weights [out, in / groups, kh, kw], a bias
-// [out] added; y [n, out, oh, ow], of their dtype, floating, with
+// The cross-correlation of images x [n, in, h, w] with weights [out, in / groups, kh, kw]. A bias
+// [out] is added. Gives y [n, out, oh, ow], of their floating dtype, with
 //   y[n, o, i, j] = bias[o] + sum over c, a, b of
 //                   x[n, c, i stride - padding + a dilation, j ..] weights[o, c, a, b],
 //   oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down, ow likewise.
@@ -21,7 +21,7 @@ struct Conv2dOptions {
 // are PyTorch's. Throws ShapeError, for a kernel beyond the padded image too.
 Tensor conv2d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv2dOptions& options = {});
-// The same without a bias.
+// Without a bias.
 Tensor conv2d(const Operand& x, const Operand& weights, const Conv2dOptions& options = {});
 
 struct Conv1dOptions {
@@ -44,9 +44,9 @@ struct ConvTranspose2dOptions {
   std::int64_t groups = 1;
 };
 
-// The transpose of conv2d, what takes its y back to the size of its x and is its gradient: images
-// x [n, in, h, w], weights [in, out / groups, kh, kw], a bias [out] added; y [n, out, oh, ow], of
-// their dtype, floating. Each element of x adds the filters of its channel, times itself, to y:
+// The transpose of conv2d: takes its y back to the size of its x, as its gradient does. Images x
+// [n, in, h, w], weights [in, out / groups, kh, kw], a bias [out] added; gives y [n, out, oh, ow],
+// of their floating dtype. Each element of x adds the filters of its channel, times itself, to y:
 //   y[n, o, i stride - padding + a dilation, j ..] = bias[o] + sum over c, i, a, j, b of
 //                                                    x[n, c, i, j] weights[c, o, a, b],
 //   oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1, ow likewise.
@@ -73,8 +73,8 @@ Tensor conv_transpose1d(const Operand& x, const Operand& weights, const Operand&
 Tensor conv_transpose1d(const Operand& x, const Operand& weights,
                         const ConvTranspose1dOptions& options = {});
 
-// The gradients of conv2d are each other's, and those of its transpose are two of them: all
-// derivatives are of the first three.
+// All derivatives are among the first three: the gradients of conv2d are each other's, and two of
+// them are the gradients of its transpose.
 extern const OpDef conv2d_op, conv2d_input_gradient_op, conv2d_weight_gradient_op,
     conv_transpose2d_op;
 

@@ -4,14 +4,14 @@
 
 namespace ebb {
 
-// x in memory of its own; any dtype. Gradients pass through.
+// A copy of x in memory of its own. Any dtype. Gradients pass through.
 Tensor copy(const Operand& x);
-// x converted to dtype, from any to any; x itself where it has it already. Towards integers values
+// x converted to another dtype; x itself where it has it already. Towards integers values
 // are cut, not rounded; towards f16 and bf16 they are rounded to f32 and then to nearest even. The
 // gradient passes between floating dtypes.
 Tensor cast(const Operand& x, DType dtype);
 
-// What Tensor::detach() records in a graph: x itself, in x's memory, with no gradient to it.
+// detach is Tensor::detach() in a graph: x itself, in x's memory, with no gradient to it.
 extern const OpDef copy_op, cast_op, detach_op;
 
 }  // namespace ebb

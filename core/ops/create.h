@@ -8,8 +8,7 @@
 
 namespace ebb {
 
-// Tensors out of nothing. Where a graph traces the
-// thread they are nodes without inputs: no values are stored with it.
+// Tensors without inputs. While a graph traces the thread they are nodes, which store no values.
 struct CreateOptions {
   DType dtype = DType::f32;
   Device device = Device::cpu();
@@ -26,15 +25,16 @@ struct EyeOptions {
   Device device = Device::cpu();
 };
 
-// Filled with 0, with 1, or with `value`, converted to the dtype: as Tensor::zeros() and
-// Tensor::full(). Throw ShapeError for an open shape.
+// A tensor filled with 0. As Tensor::zeros(). Throws ShapeError for an open shape.
 Tensor zeros(const Shape& shape, const CreateOptions& options = {},
              CallSite site = CallSite::here());
+// A tensor filled with `value`, converted to the dtype. Throws as zeros.
 Tensor full(const Shape& shape, double value, const CreateOptions& options = {},
             CallSite site = CallSite::here());
+// A tensor filled with 1. Throws as zeros.
 Tensor ones(const Shape& shape, const CreateOptions& options = {},
             CallSite site = CallSite::here());
-// Of this dtype; as below, where a dtype may stand for the options.
+// A dtype may stand for the options, here and below.
 Tensor zeros(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = CallSite::here()) {
   return zeros(shape, CreateOptions{.dtype = dtype}, site);
 }
@@ -49,10 +49,10 @@ Tensor ones(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = 
 Tensor zeros(std::integral auto, auto...) = delete;  // in braces: zeros({2, 3})
 Tensor ones(std::integral auto, auto...) = delete;   // in braces: ones({2, 3})
 
-// start + i step for i = 0, 1, .. while that is before end: ceil((end - start) / step) numbers,
-// computed in double and rounded once. start is 0 where it is left out. i64 unless another dtype is
-// asked for; not bool. Throws Error for a step that is 0 or not finite, ends that are not finite,
-// and numbers that the dtype, if not floating, does not have (2^53 and beyond among them).
+// The numbers start, start + step and so on, before end: ceil((end - start) / step) of them,
+// computed in double and rounded once. start is 0 where it is left out. i64 by default; not bool.
+// Throws Error for a step that is 0 or not finite, ends that are not finite, and numbers that the
+// dtype, if not floating, does not have (2^53 and beyond among them).
 Tensor arange(double end, const ArangeOptions& options = {}, CallSite site = CallSite::here());
 Tensor arange(double start, double end, const ArangeOptions& options = {},
               CallSite site = CallSite::here());
@@ -72,9 +72,9 @@ Tensor arange(double start, double end, std::same_as<DType> auto dtype,
   return arange(start, end, ArangeOptions{.dtype = dtype}, site);
 }
 
-// `count` numbers at equal distances, the first of them start and the last end; one is start alone.
-// Computed in double and rounded once; floating. Throws Error for other dtypes, a negative count
-// and ends that are not finite.
+// `count` numbers at equal distances from start to end; a single one is start. Computed in double
+// and rounded once; floating. Throws Error for other dtypes, a negative count and ends that are not
+// finite.
 Tensor linspace(double start, double end, std::int64_t count, const CreateOptions& options = {},
                 CallSite site = CallSite::here());
 Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType> auto dtype,
@@ -82,7 +82,7 @@ Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType
   return linspace(start, end, count, CreateOptions{.dtype = dtype}, site);
 }
 
-// A matrix [rows, columns] of 1 on a diagonal and 0 elsewhere; any dtype. Throws ShapeError for
+// A matrix [rows, columns] with 1 on a diagonal and 0 elsewhere. Any dtype. Throws ShapeError for
 // negative numbers of rows or columns.
 Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
 Tensor eye(std::int64_t rows, std::integral auto columns, CallSite site = CallSite::here()) {
@@ -96,14 +96,15 @@ Tensor eye(std::int64_t rows, std::same_as<DType> auto dtype, CallSite site = Ca
   return eye(rows, EyeOptions{.dtype = dtype}, site);
 }
 
-// Matrices x [..., m, n] with what is above the diagonal (tril), or below it (triu), replaced by 0,
-// whatever it was; the gradient likewise. The diagonal is where column - row is `diagonal`. Any
-// dtype. Throw ShapeError for fewer than two axes.
+// Matrices x [..., m, n] with 0 above the diagonal, whatever stood there; the gradient likewise.
+// The diagonal is where column - row is `diagonal`. Any dtype. Throws ShapeError for fewer than two
+// axes.
 Tensor tril(const Operand& x, std::int64_t diagonal = 0);
+// Matrices x [..., m, n] with 0 below the diagonal; otherwise as tril.
 Tensor triu(const Operand& x, std::int64_t diagonal = 0);
 
-// What Tensor::full() and zeros() apply, without inputs; and Tensor::to(), whose input is on
-// another device than its output.
+// The operators of Tensor::full() and zeros(), without inputs, and of Tensor::to(), whose input is
+// on another device than its output.
 extern const OpDef full_op, to_op;
 // Without inputs as well.
 extern const OpDef arange_op, linspace_op, eye_op;

@@ -8,8 +8,9 @@ namespace ebb {
 Tensor full_like(const Operand& x, double value);
 Tensor fill_like(const Operand& x, double value);  // the same, by the operator's own name
 
-// The same with 0 and with 1.
+// A tensor of x's shape and dtype filled with 0.
 Tensor zeros_like(const Operand& x);
+// A tensor of x's shape and dtype filled with 1.
 Tensor ones_like(const Operand& x);
 
 extern const OpDef fill_like_op;

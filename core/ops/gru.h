@@ -15,7 +15,7 @@ struct GruWeights {
   Tensor bias;       // [4 hidden]: r, z, n, and that of what r multiplies
 };
 
-// How a stack of layers goes over its sequences: as LstmPassOptions, without cells.
+// Options of a pass of a stack of layers over its sequences: LstmPassOptions without cells.
 struct GruPassOptions {
   double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
   Phase phase = Phase::inference;
@@ -28,7 +28,7 @@ struct GruResult {
   Tensor hidden;    // [layers, batch, hidden]: the state after the last step
 };
 
-// A stack of GRU layers over whole sequences x [batch, time, in], floating. For each layer
+// A stack of GRU layers over whole sequences x [batch, time, in]. Floating. For each layer
 //   r, z = sigmoid(x_t W + h_{t-1} R + b),  q = h_{t-1} R_n + b_q,
 //   n = tanh(x_t W_n + b_n + r q),  h_t = (1 - z) n + z h_{t-1}
 // (Cho et al., EMNLP 2014, with r behind the product as in cuDNN, PyTorch and Keras, which call it
@@ -41,7 +41,7 @@ inline GruResult gru(const Operand& x, std::initializer_list<GruWeights> layers,
   return gru(x, std::span(layers.begin(), layers.size()), options);
 }
 
-// One step of one layer, x [batch, in]: the state [batch, hidden] that follows `hidden`, or zeros
+// One step of one layer, x [batch, in]: the state [batch, hidden] after `hidden`, or after zeros
 // where that holds nothing. Throws as gru does.
 Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights);
 

@@ -10,20 +10,20 @@ struct MatmulOptions {
   bool transpose_b = false;
 };
 
-// The product of matrices a [..., m, k] and b [..., k, n], each transposed first where the options
-// say so; [..., m, n], of their dtype. The leading axes broadcast by NumPy's rules, and so do those
-// of vectors: a [k] is one row and b [k] one column, whose axis the result does not have. The
-// gradient of a factor that meets several is the sum over them; all their parts are in memory
-// before, except for b [k, n] and an a that is not transposed, which is one product as in dense().
-// Throws ShapeError.
+// The product of matrices a [..., m, k] and b [..., k, n]. Either is transposed first where the
+// options say so. Gives [..., m, n], of their dtype. Leading axes broadcast by NumPy's rules. A
+// vector a [k] is one row and b [k] one column, whose axis the result does not have. The gradient
+// of a factor that meets several is the sum over them, all parts in memory at once; b [k, n] and an
+// a that is not transposed are one product, as in dense(). Throws ShapeError.
 Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options = {});
 
-// A fully connected layer: activation(x w + b) for x [..., in], weight w [in, out], bias b [out];
+// A fully connected layer, activation(x w + b). x [..., in], weight w [in, out] and bias b [out]
+// give
 // [..., out], of their dtype. One kernel forward, one backward, with relu, tanh and sigmoid; the
 // others are operators of their own behind it. Throws ShapeError.
 Tensor dense(const Operand& x, const Operand& w, const Operand& b,
              Activation activation = Activation::none);
-// The same without a bias.
+// Without a bias.
 Tensor dense(const Operand& x, const Operand& w, Activation activation = Activation::none);
 
 namespace detail {

@@ -17,13 +17,13 @@ struct LossOptions {
   LossReduction reduction = LossReduction::mean;
 };
 
-// square(a - b).
+// (a - b)^2.
 Tensor mse(const Operand& a, const Operand& b, const LossOptions& options = {});
 Tensor mse(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
   return mse(a, b, LossOptions{.reduction = reduction});
 }
 
-// |a - b|, whose gradient at 0 is 0.
+// |a - b|. The gradient at 0 is 0.
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options = {});
 Tensor mae(const Operand& a, const Operand& b, std::same_as<LossReduction> auto reduction) {
   return mae(a, b, LossOptions{.reduction = reduction});
@@ -34,7 +34,7 @@ struct HuberOptions {
   LossReduction reduction = LossReduction::mean;
 };
 
-// With d = a - b: d^2 / 2 where |d| <= delta, delta (|d| - delta / 2) beyond. P. J. Huber, "Robust
+// d^2 / 2 where |d| <= delta, delta (|d| - delta / 2) beyond, with d = a - b. P. J. Huber, "Robust
 // estimation of a location parameter", 1964. Throws Error for another delta.
 Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options = {});
 Tensor huber(const Operand& a, const Operand& b, detail::PlainNumber auto delta) {
@@ -49,7 +49,7 @@ struct SmoothL1Options {
   LossReduction reduction = LossReduction::mean;
 };
 
-// The same over beta: |d| - beta / 2 where |d| > beta, d^2 / (2 beta) within.
+// |d| - beta / 2 where |d| > beta, d^2 / (2 beta) within, with d = a - b. huber over beta.
 Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& options = {});
 Tensor smooth_l1(const Operand& a, const Operand& b, detail::PlainNumber auto beta) {
   return smooth_l1(a, b, SmoothL1Options{.beta = static_cast<double>(beta)});
@@ -67,9 +67,9 @@ struct BinaryCrossEntropyOptions {
   LossReduction reduction = LossReduction::mean;  // a mean over all elements, also with weights
 };
 
-// -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)) for logits x and targets z of one shape and
-// dtype, z from 0 to 1, without overflow and, where the loss is small, as accurate as it is. One
-// kernel, of logits and targets; a positive weight takes some more, and keeps two tensors more.
+// -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)) for logits x and targets z. Both are of one
+// shape and dtype, z from 0 to 1. It does not overflow, and a small loss is accurate. One kernel; a
+// positive weight takes some more, and keeps two tensors more.
 // Throws ShapeError.
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options = {});
@@ -79,9 +79,9 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
                                           BinaryCrossEntropyOptions{.reduction = reduction});
 }
 
-// How far the distribution q is from p, the sum over the last axis of p (log p - log q); p of 0
-// counts nothing. Both are given by their logarithms, of one shape [.., classes]: what log_softmax
-// gives. LossReduction::none gives [..], and the mean is one over distributions, not elements
+// The divergence of q from p, the sum over the last axis of p (log p - log q). A p of 0 counts
+// nothing. Both are given by their logarithms, of one shape [.., classes], as log_softmax gives
+// them. LossReduction::none gives [..], and the mean is one over distributions, not elements
 // (PyTorch's "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options = {});
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q,

@@ -5,7 +5,7 @@
 
 namespace ebb {
 
-// What is made of the losses of all elements or rows.
+// How the losses of all elements or rows become a result.
 enum class LossReduction : std::uint8_t { mean, sum, none };
 
 namespace detail {

@@ -15,15 +15,15 @@ struct LstmWeights {
   Tensor bias;       // [4 hidden]
 };
 
-// How a stack of layers goes over its sequences.
+// Options of a pass of a stack of layers over its sequences.
 struct LstmPassOptions {
   double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
   Phase phase = Phase::inference;
   Tensor hidden = {};  // the state before the first step, [layers, batch, hidden]: both or neither;
   Tensor cell = {};    // zeros where not given
-  // How many steps of each sequence count, [batch] of integers: all where not given. After them
-  // LstmResult::sequence is 0, and its hidden and cell are those of each sequence's own last step.
-  // x has to be finite there all the same. A length outside [0, time] makes all of its row NaN.
+  // The number of steps of each sequence, [batch] of integers; all unless given. Behind them
+  // LstmResult::sequence is 0, and hidden and cell are from each sequence's own last step. x has to
+  // be finite there all the same. A length outside [0, time] makes all of its row NaN.
   Tensor lengths = {};
 };
 
@@ -33,7 +33,7 @@ struct LstmResult {
   Tensor cell;      // [layers, batch, hidden]
 };
 
-// A stack of LSTM layers over whole sequences x [batch, time, in], floating. For each layer
+// A stack of LSTM layers over whole sequences x [batch, time, in]. Floating. For each layer
 //   a = x_t W + h_{t-1} R + b,  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),  h_t = sigmoid(o)
 //   tanh(c_t)
 // (Hochreiter & Schmidhuber 1997, with Gers's forget gate). One operator, and one for its gradient,
@@ -52,8 +52,8 @@ struct LstmCellState {
   Tensor cell;
 };
 
-// One step of one layer, x [batch, in]: what follows `state`, or zeros where that holds nothing.
-// Throws as lstm does.
+// One step of one layer, x [batch, in]: the state after `state`, or after zeros where that holds
+// nothing. Throws as lstm does.
 LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights);
 
 extern const OpDef lstm_op, lstm_backward_op;

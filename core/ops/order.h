@@ -6,12 +6,12 @@
 
 namespace ebb {
 
-// What follows knows the order of numbers, of every dtype (false stands before true).
+// Operators that compare elements, of every dtype (false stands before true).
 
-// The largest or smallest element over axes; NaN where there is one, as in NumPy. The gradient goes
-// to it, in equal shares to elements that are equal. Throw ShapeError for axes as sum does, and for
-// the extreme of nothing.
+// The largest element over axes; NaN where there is one, as in NumPy. The gradient goes to it, in
+// equal shares to equal elements. Throws ShapeError for axes as sum does, and for no elements.
 Tensor max(const Operand& x, const ReduceOptions& options = {});
+// The smallest element over axes, as max has the largest.
 Tensor min(const Operand& x, const ReduceOptions& options = {});
 // Over these axes alone.
 template <std::same_as<bool> Keep = bool>
@@ -28,9 +28,10 @@ struct ArgOptions {
   bool keep = false;             // what is reduced stays, with size 1
 };
 
-// Where the largest or smallest element stands, as i64; of equals, and of NaNs, the first one. They
-// have no derivative, and throw as max does.
+// The position of the largest element, i64; of equals, and of NaNs, the first. Has no derivative,
+// and throws as max does.
 Tensor argmax(const Operand& x, const ArgOptions& options = {});
+// The position of the smallest element, likewise.
 Tensor argmin(const Operand& x, const ArgOptions& options = {});
 // Along one axis; argmax(x, 1, true) keeps it, with size 1.
 template <std::same_as<bool> Keep = bool>
@@ -47,12 +48,13 @@ struct SortOptions {
   bool descending = false;
 };
 
-// The elements of x in order along an axis, and where each of them stood, as i64: gather(x, axis,
-// argsort(x)) is sort(x). Equal ones stay in their order. NaN counts as larger than any number:
-// ascending it stands at the end, as in NumPy, descending in front. The gradient of a sorted tensor
-// goes to where its elements were. sort takes the memory of the indices meanwhile; an axis that is
-// not the last one is made it first, by a copy. Throw ShapeError.
+// The elements of x in order along an axis. Equal elements keep their order. NaN counts as larger
+// than any number: ascending it stands at the end, as in NumPy, descending in front. The gradient
+// of a sorted tensor goes to where its elements were. sort takes the memory of the indices
+// meanwhile; an axis that is not the last one is moved there first, by a copy. Throws ShapeError.
 Tensor sort(const Operand& x, const SortOptions& options = {});
+// The positions of the elements in sorted order, i64; gather(x, axis, argsort(x)) is sort(x).
+// Throws ShapeError.
 Tensor argsort(const Operand& x, const SortOptions& options = {});
 // Along an axis.
 Tensor sort(const Operand& x, detail::AxisNumber auto axis) {
@@ -69,8 +71,8 @@ struct TopKOptions {
   int axis = -1;        // negative: from the end
   bool largest = true;  // else the smallest
 };
-// The first k elements of x in order along an axis, the largest ones first, and where they stood:
-// what sort and argsort begin with. Throws ShapeError where there are fewer.
+// The k largest elements along an axis, in order, and their positions. sort and argsort begin with
+// the same ones. Throws ShapeError where there are fewer.
 TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options = {});
 // Along an axis.
 TopK topk(const Operand& x, std::int64_t k, detail::AxisNumber auto axis) {

@@ -13,11 +13,12 @@ struct MaxPool2dOptions {
   Size2d padding = 0;  // on both sides, at most half of the kernel
 };
 
-// The largest element of each window of x [..., h, w]; [..., oh, ow], of its dtype, floating, with
+// The largest element of each window of x [..., h, w]. Gives [..., oh, ow], of its floating dtype,
+// with
 //   oh = (h + 2 padding - kernel) / stride + 1, rounded down, ow likewise.
-// What is padded is never the largest; NaN is, as in NumPy. The gradient goes to the first of equal
-// elements. It finds them again from x, which the operator before mostly keeps as well (relu keeps
-// its result), so that no indices are kept. Throws ShapeError.
+// Padding is never the largest; NaN is, as in NumPy. The gradient goes to the first of equal
+// elements. It finds them again from x, which the operator before mostly keeps as well, so no
+// indices are kept. Throws ShapeError.
 Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options = {});
 
 struct AvgPool2dOptions {
@@ -27,7 +28,8 @@ struct AvgPool2dOptions {
   bool count_include_pad = true;  // whether padding counts, as zeros; PyTorch's default
 };
 
-// The mean of each window likewise. mean(x, {.axes = {-2, -1}}) is that of a whole image.
+// The mean of each window of x [..., h, w], shapes as in max_pool2d. For whole images use
+// mean(x, {-2, -1}).
 Tensor avg_pool2d(const Operand& x, const AvgPool2dOptions& options = {});
 
 struct MaxPool1dOptions {
@@ -42,11 +44,12 @@ struct AvgPool1dOptions {
   bool count_include_pad = true;
 };
 
-// The same along the last axis of x [..., length].
+// The largest element of each window along the last axis of x [..., length].
 Tensor max_pool1d(const Operand& x, const MaxPool1dOptions& options = {});
+// The mean of each window along the last axis of x [..., length].
 Tensor avg_pool1d(const Operand& x, const AvgPool1dOptions& options = {});
 
-// With this kernel and stride (0: that of the kernel).
+// A kernel and a stride may stand for the options.
 Tensor max_pool2d(const Operand& x, std::integral auto kernel, const Size2d& stride = 0) {
   return max_pool2d(x, MaxPool2dOptions{.kernel = kernel, .stride = stride});
 }

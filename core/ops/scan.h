@@ -9,13 +9,13 @@ struct CumsumOptions {
   bool reverse = false;    // from the end of the axis
 };
 
-// The running sums of x along an axis (negative: from the end): 1 2 3 gives 1 3 6. Floating, added
+// The running sums of x along an axis (negative: from the end); 1 2 3 gives 1 3 6. Floating, added
 // up in double and each rounded once, or i32 and i64, which wrap around. Throws ShapeError.
 Tensor cumsum(const Operand& x, int axis, const CumsumOptions& options = {});
 
-// Likewise the running products: 2 3 4 gives 2 6 24, exclusive 1 2 6. Multiplied in double: on a
-// GPU a long row in parts, where it overflows as soon as that of a part does. Gradients of any
-// order are right where elements are 0 too; they take three f64 tensors of x's shape meanwhile.
+// The running products of x along an axis; 2 3 4 gives 2 6 24, exclusive 1 2 6. Multiplied in
+// double: on a GPU a long row in parts, which overflows as soon as one of them does. Gradients of
+// any order are right where elements are 0 too; they take three f64 tensors of x's shape meanwhile.
 using CumprodOptions = CumsumOptions;
 Tensor cumprod(const Operand& x, int axis, const CumprodOptions& options = {});
 

@@ -3,7 +3,7 @@
 
 namespace ebb {
 
-// Of floating dtypes, over axes as in sum(). What is summed is summed in double, or in short runs
+// Statistics of floating tensors over axes as in sum(). Sums are made in double, or in short runs
 // of float. They throw ShapeError for an axis out of range or named twice.
 
 struct VarianceOptions {
@@ -12,12 +12,12 @@ struct VarianceOptions {
   int correction = 0;  // 1: divided by n - 1, without bias for a sample (Bessel)
 };
 
-// The mean of squared differences from the mean: in two passes on the CPU, in one on a GPU, by
+// The mean of squared differences from the mean. In two passes on the CPU, in one on a GPU, by
 // updates in double (Welford, "Note on a method for calculating corrected sums of squares", 1962;
 // Chan, Golub and LeVeque, 1983). NaN of nothing, and of one element with a correction of 1. Throws
 // Error for a correction other than 0 and 1.
 Tensor variance(const Operand& x, const VarianceOptions& options = {});
-// Its square root, whose gradient is 0 where it is 0.
+// The square root of variance(). The gradient is 0 where the deviation is 0.
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
 // Over these axes alone.
 template <std::same_as<bool> Keep = bool>
@@ -46,9 +46,9 @@ struct NormOptions {
   bool keep = false;  // reduced axes stay, with size 1
 };
 
-// The length of x over axes: the sum of sizes (p = 1), the square root of the sum of squares (2),
-// or the largest size (infinity). The gradient is 0 at 0. A length overflows where its squares do.
-// Throws Error for another p, ShapeError for the largest of nothing.
+// The p-norm of x over axes: the sum of absolute values (p = 1), the root of the sum of squares
+// (2), or the largest absolute value (infinity). The gradient is 0 at 0. A length overflows where
+// its squares do. Throws Error for another p, ShapeError for the largest of nothing.
 Tensor norm(const Operand& x, const NormOptions& options = {});
 
 // log(sum(exp(x))), without overflow; -infinity of nothing, and of elements that are all -infinity.
@@ -58,10 +58,10 @@ Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
   return logsumexp(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
-// The product of the elements, multiplied in double and rounded once; of nothing 1. It overflows
-// where that of a part does, which parts a device makes being a function of the shape. Gradients of
-// any order are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile,
-// and one more where the axes are no neighbours.
+// The product of elements over axes, 1 of none. Multiplied in double and rounded once. It overflows
+// where the product of a part does; the parts depend on device and shape. Gradients of any order
+// are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile, and one more
+// where the axes are no neighbours.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor prod(const Operand& x, const AxisList& axes, Keep keep = false) {

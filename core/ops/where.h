@@ -4,15 +4,15 @@
 
 namespace ebb {
 
-// a where the condition, a bool tensor, is true, else b; any dtype. All three broadcast by NumPy's
+// a where the bool condition is true, else b. Any dtype. All three broadcast by NumPy's
 // rules; a or b may be a plain number, which takes the other's dtype. An element's gradient goes to
 // where it came from, and the other side gets 0 for it, even if its own gradient there would be
 // NaN. Throws ShapeError for shapes that do not broadcast, a condition that is not bool, dtypes
 // that differ and a number that the dtype of integers does not have; Error for two numbers.
 Tensor where(const Operand& condition, const Operand& a, const Operand& b);
 
-// x with `value` where the mask is true, which broadcasts to x: where(mask, value, x) in the shape
-// of x. Throws as it does.
+// x with `value` where the mask is true. where(mask, value, x), the mask broadcast to the shape of
+// x. Throws as it does.
 Tensor masked_fill(const Operand& x, const Operand& mask, double value);
 
 // Inputs: the condition, then what is no number.

@@ -7,11 +7,11 @@
 
 namespace ebb::cpu {
 
-// Calls body(outer, first, last, from, to) for parts of [outer, size, inner] that together are all
-// of it: places [first, last) of the axis, and what has them columns [from, to). Each part looks
-// through all indices for what is its own, so there are no more of them than threads, and those of
-// the axis only where columns do not suffice. An element is summed in one part, in the order of the
-// indices, whatever the cut. `chosen` is how many indices an outer one has.
+// Calls body(outer, first, last, from, to) for parts that cover [outer, size, inner]: places
+// [first, last) of the axis, columns [from, to). Each part looks through all indices for its own
+// places, so there are no more parts than threads. The axis is cut only where columns do not
+// suffice. An element is summed in one part, in the order of the indices, whatever the cut.
+// `chosen`: indices per outer position.
 template <class Body>
 inline void for_axis_parts(const IndexedAxis& axis, std::int64_t chosen, const Body& body) {
   constexpr std::int64_t line = 16;  // columns, of a part at least

@@ -13,7 +13,7 @@ class Chunks {
  public:
   using Value = Computed<T>;
 
-  // Of `count` elements.
+  // `count` elements at data; `one`: a single value for all of them.
   Chunks(const T* data, bool one, std::int64_t count) noexcept : data_(data), one_(one) {
     if (one) std::fill_n(values_, std::min(count, kChunk), convert<Value>(*data));
   }

@@ -6,7 +6,7 @@
 namespace ebb::cpu {
 namespace {
 
-// Of a bool 0 or 1 is stored.
+// A stored bool: 0 or 1.
 using Flag = std::uint8_t;
 
 template <class T, class F>
@@ -67,7 +67,7 @@ void compare_rows(Comparison operation, const T* a, const T* b, Flag* out,
   });
 }
 
-// Of one tensor, alone or beside a number; of two.
+// Compares a tensor with another or with a number, or asks for NaN and infinity in one.
 template <class T>
 void compare_as(const KernelContext& context) {
   const auto& [number, told] = context.attribute<NumberAndOperation>();

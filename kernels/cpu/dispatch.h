@@ -20,8 +20,8 @@ inline Status for_floating(DType type, const Body& body) {
   return {};
 }
 
-// Calls body with a value of the C++ type of any floating dtype, of which those of 16 bits are
-// stored only (Computed, kernels/cpu/vector_half.h).
+// Calls body with a value of the C++ type of any floating dtype. Types of 16 bits only store;
+// Computed (kernels/cpu/vector_half.h) is the type to compute in.
 template <class Body>
 inline Status for_stored(DType type, const Body& body) {
   if (!is_half(type)) return for_floating(type, body);
@@ -33,7 +33,7 @@ inline Status for_stored(DType type, const Body& body) {
   return {};
 }
 
-// The same of for_floating for two or three operands, each of its own dtype.
+// for_floating for two or three operands, each of its own dtype.
 template <class Body>
 inline Status for_floating(DType first, DType second, const Body& body) {
   Status inner;

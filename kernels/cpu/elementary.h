@@ -22,7 +22,8 @@ struct Format<float> {
   static constexpr int kMantissa = 23;
   // The two parts of log(2): n times the first is exact for every exponent n.
   static constexpr float kLog2High = 0x1.62e3p-1f, kLog2Low = 0x1.2fefa2p-17f;
-  // Where exp is the least normal number and the largest finite one; where tanh rounds to 1.
+  // exp(kExpLow) is the least normal number, exp(kExpHigh) the largest finite one. tanh rounds to 1
+  // from kTanhHigh on.
   static constexpr float kExpLow = -0x1.5d589ep+6f, kExpHigh = 0x1.62e42ep+6f, kTanhHigh = 10;
   static constexpr int kExpTerms = 7, kLogTerms = 4;
 };
@@ -60,8 +61,8 @@ inline Vector<T> polynomial(Vector<T> x, const Terms& terms) noexcept {
   return sum;
 }
 
-// 1 / first!, 1 / (first + step)!, .., 1 / last!: Taylor's terms of exp, and with step 2 those of
-// sine and cosine. Factorials up to 18! are exact in double.
+// 1 / first!, 1 / (first + step)!, .., 1 / last!: Taylor's terms of exp, with step 2 of sine and
+// cosine. Factorials up to 18! are exact in double.
 template <class T, int kFirst, int kLast, int kStep>
 inline constexpr auto kInverseFactorials = [] {
   std::array<T, (kLast - kFirst) / kStep + 1> terms{};
@@ -124,8 +125,8 @@ inline Vector<T> tanh(Vector<T> x) noexcept {
   return from_bits<T>(bits<T>(e / (e + 2)) | sign);
 }
 
-// x = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f). What is small is
-// added first: log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + the series)).
+// x = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f). Small terms
+// are added first: log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + the series)).
 template <class T>
 struct Mantissa {
   Vector<T> k, f;
@@ -134,7 +135,7 @@ struct Mantissa {
     using F = Format<T>;
     constexpr auto kOne = std::bit_cast<Bits<T>>(T(1)),
                    kSqrtHalf = std::bit_cast<Bits<T>>(std::numbers::sqrt2_v<T> / 2);
-    // The exponent steps up where the mantissa passes that of sqrt(1/2).
+    // The exponent steps up where the mantissa passes the mantissa of sqrt(1/2).
     const BitVector<T> stepped = bits<T>(x) + (kOne - kSqrtHalf);
     k = from_bits<T>((stepped >> F::kMantissa) + std::bit_cast<Bits<T>>(kRound<T>)) -
         (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
@@ -161,14 +162,15 @@ inline Vector<T> log(Vector<T> x) noexcept {
   return m.at_ends(x, m.log(m.k * Format<T>::kLog2High, m.k * Format<T>::kLog2Low));
 }
 
-// Of 1 + x as it is rounded, and what the rounding lost, where there is a logarithm.
+// log(w) for w = 1 + x as rounded, plus (x - (w - 1)) / w for the bits that rounding lost. Without
+// that term where w has no finite logarithm.
 template <class T>
 inline Vector<T> log1p(Vector<T> x) noexcept {
   const Vector<T> w = 1 + x, y = log<T>(w), whole = y + (x - (w - 1)) / w;
   return x == 0 ? x : w > 0 ? (w < kInfinity<T> ? whole : y) : y;
 }
 
-// Of an angle of pi / 4 at most.
+// Sine and cosine of an angle of at most pi / 4, by Taylor's series.
 inline void sine_and_cosine(Vector<double> angle, Vector<double>& sine,
                             Vector<double>& cosine) noexcept {
   const Vector<double> z = -(angle * angle);

@@ -7,7 +7,7 @@ namespace ebb::cpu {
 Cut::Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noexcept {
   if (m <= 0 || n <= 0) return;
   // Measured with oneDNN: pieces of 128 columns or rows lose less than a tenth to packing the
-  // factors again, those of 64 a fifth and more. A transposed right factor costs twice as much to
+  // factors again, pieces of 64 a fifth and more. A transposed right factor costs twice as much to
   // pack, a short inner dimension makes the right factor the smaller one to pack again.
   constexpr std::int64_t kPieces = 4, kLeast = 128, kMostRows = 512,
                          kWork = 4'000'000;  // operations

@@ -27,7 +27,7 @@ template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
               std::int64_t c_stride, bool accumulate) noexcept;
 
-// How a product is cut for several threads: by its shape alone, into blocks of the result.
+// Cuts a product into blocks of the result for several threads, by its shape alone.
 struct Cut {
   std::int64_t row_block = 1, column_block = 1;
   std::int64_t row_blocks = 0, column_blocks = 0;
@@ -38,7 +38,7 @@ struct Cut {
   struct Block {
     std::int64_t row, rows, column, columns;
   };
-  // That of a piece, of a result [m, n].
+  // The block of a piece, in a result [m, n].
   Block block(std::int64_t piece, std::int64_t m, std::int64_t n) const noexcept {
     const std::int64_t row = piece / column_blocks * row_block;
     const std::int64_t column = piece % column_blocks * column_block;

@@ -20,7 +20,7 @@ void each(const T* a, const T* b, T* out, std::int64_t count) noexcept {
   for (std::int64_t i = 0; i < count; ++i) out[i] = F()(a[i], b[i]);
 }
 
-// Of one operand b is a, and is not read.
+// A unary operation is called with a in place of b, and does not read b.
 template <class T>
 void run(const KernelContext& context) {
   const auto& [number, operation] = context.attribute<NumberAndOperation>();

@@ -1,4 +1,4 @@
-// What the kernels of normalisations share: how they go through [batch, channels, inner].
+// Loops over [batch, channels, inner], shared by the kernels of normalisations.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -65,7 +65,7 @@ inline void for_blocks(const NormView& view, std::int64_t row, std::int64_t from
   }
 }
 
-// The same for everything, over all threads.
+// for_blocks over all batch rows and channels, by all threads.
 template <class T, class Body>
 inline void for_all_blocks(const NormView& view, const Body& body) {
   const std::int64_t cut = view.inner == 1 ? 1 : view.channels;  // pieces of a row
@@ -79,7 +79,7 @@ inline void for_all_blocks(const NormView& view, const Body& body) {
              });
 }
 
-// How sums over batch and inner are cut into parts of so many batch rows, of which no more than 16
+// Cuts sums over batch and inner into parts of `rows` batch rows, at most 16 of them, whose sums
 // lie in the workspace.
 struct ChannelSums {
   std::int64_t rows, parts;
@@ -93,8 +93,8 @@ struct ChannelSums {
   }
 };
 
-// totals[k * channels + c] = the sum of term(where it begins, row, c, count)[k] over batch and
-// inner, kSums blocks whose elements beyond `count` are 0 or, with inner = 1, anything. totals has
+// totals[k * channels + c] = the sum over batch and inner of term(begin, row, c, count)[k]. A term
+// gives kSums blocks; elements beyond `count` are 0 or, with inner = 1, anything. totals has
 // ChannelSums::doubles(kSums) elements. The order of additions depends on the shape alone.
 template <class T, int kSums, class Term>
 void channel_sums(const NormView& view, double* totals, const Term& term) {

@@ -1,8 +1,8 @@
 #pragma once
 #include "ebb/kernels/cpu/vector_block.h"
 
-// Functions of blocks that are those of the C library, number by number: the rarer ones, which a
-// vector of polynomials of its own would not pay for.
+// Functions of blocks by the C library, number by number. For rarer functions, where vector code of
+// ebb's own would not pay.
 namespace ebb::cpu {
 
 template <class T, class F, class... More>

@@ -67,7 +67,7 @@ inline Vector<double> pow(Vector<double> x, Vector<double> y) noexcept {
   const auto sign = bits<double>(x) & bits<double>(-V{});
   const V size = from_bits<double>(bits<double>(x) ^ sign), y_size = y < 0 ? -y : y;
   V e = power_of_size(size, y);
-  // At the ends of either: 0 or infinity, and 1 for those of size 1.
+  // x of size 0 or infinity, or y infinite: 0 or infinity; 1 where |x| is 1.
   const auto y_is_end = y_size == kInfinity<double>;
   const auto is_end = (size == 0) | (size == kInfinity<double>) | y_is_end;
   const V end = (size > 1) == (y > 0) ? kInfinity<double> - V{} : V{};

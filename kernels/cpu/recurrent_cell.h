@@ -4,8 +4,8 @@
 #include "ebb/core/kernels/recurrent.h"
 
 // The pointwise part of one step for one row of the batch: `units` hidden units, whose four gates
-// lie `stride` elements apart. A GRU's are r, z, q, n, but n, q in the bias: those of R's columns
-// and that of the input alone.
+// lie `stride` elements apart. A GRU's are r, z, q, n; its bias has n before q. q is the recurrent
+// part of n, and n in the gates the input's part.
 namespace ebb::cpu {
 
 template <class T>

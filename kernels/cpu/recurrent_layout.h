@@ -12,9 +12,8 @@
 // time-major: row t * batch + b.
 //
 // Forward goes step by step through all layers. Backward takes the sequence in chunks of steps,
-// each through all layers, so that its workspace does not grow with the sequence either, and a
-// chunk's gradients are still in cache when the weights' gradients, one product each over all of
-// its steps, are taken from them.
+// each through all layers. So its workspace does not grow with the sequence, and a chunk's
+// gradients are still in cache for the weights' gradients, one product over all its steps.
 namespace ebb::cpu {
 
 struct RecurrentSizes {
@@ -46,7 +45,7 @@ struct RecurrentSizes {
     rows = divide_up(batch, row_blocks);
   }
 
-  // What W and R have for each hidden unit; what is kept of them, and b has, are four.
+  // Columns of W and of R for each hidden unit. The bias and the kept gates have four.
   std::int64_t parts() const noexcept { return has_cell ? 4 : 3; }
   std::int64_t columns() const noexcept { return parts() * hidden; }
   std::int64_t gates() const noexcept { return 4 * hidden; }
@@ -67,9 +66,9 @@ struct RecurrentSizes {
   }
 };
 
-// What forward leaves for backward: of every layer the activated gates [time, batch, 4, hidden],
-// i, f, g, o and the cells [time, batch, hidden], or r, z, q, n; of all layers but the last (whose
-// output is `sequence`) the hidden states [time, batch, hidden]. tanh of the cells and dropout's
+// Kept by forward for backward. Of every layer: the activated gates [time, batch, 4, hidden], i, f,
+// g, o with the cells [time, batch, hidden], or r, z, q, n. Of all layers but the last, whose
+// output is `sequence`: the hidden states [time, batch, hidden]. tanh of the cells and dropout's
 // masks are computed again.
 template <class T>
 struct RecurrentReserve {

@@ -14,8 +14,8 @@ template <class T>
 inline constexpr std::int64_t kStrip = 8 * kBlock<T>;
 inline constexpr std::int64_t kRun = 64;
 
-// What is summed, of the elements that stand in a block from column j on; and what makes 0 of it,
-// which fills a last block up.
+// The term of a sum, for a block of elements that begins at column j; and the value whose term is
+// 0, which fills up a last block.
 struct Identity {
   template <class T>
   Block<T> operator()(const Block<T>& x, std::int64_t /*j*/) const noexcept {

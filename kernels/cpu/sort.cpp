@@ -12,8 +12,7 @@
 namespace ebb::cpu {
 namespace {
 
-// A whole number for each number, in the same order: that of equals is the same, and of NaN the
-// largest of all.
+// An integer for each number, in the same order: equal numbers have one key, NaN the largest.
 template <class T>
 auto key_of(T x) noexcept {
   if constexpr (std::is_integral_v<T>) {
@@ -58,7 +57,7 @@ void argsort(const T* in, std::int64_t* out, std::int64_t rows, std::int64_t siz
       // A heap of those that come first so far, the last of them on top.
       std::make_heap(to, to + count, before);
       for (std::int64_t i = count; i < size; ++i) {
-        // Of equals the one on top comes first.
+        // Among equals the one on top of the heap came first.
         const auto x = key_of(before.row[i]), last = key_of(before.row[to[0]]);
         if (descending ? x <= last : x >= last) continue;
         std::pop_heap(to, to + count, before);

@@ -15,8 +15,8 @@
 namespace ebb::cpu {
 namespace {
 
-// Where in the input one row after the other begins, from the index-th on: rows are the axes of the
-// walk from `first` on.
+// Offsets in the input at which rows begin, from the index-th row on. A row is the axes of the walk
+// before `first`.
 class Rows {
  public:
   Rows(const StridedWalk& walk, int first, std::int64_t index) noexcept
@@ -47,8 +47,8 @@ class Rows {
 // Bytes that one thread copies alone.
 constexpr std::int64_t kPieceBytes = 128 * 1024;
 
-// Calls copy(at, plain, bytes) for all units, the larger ones in parts: where the bytes lie in the
-// array that the walk goes through, and in the one that is contiguous.
+// Calls copy(at, plain, bytes) for all units, large ones in parts. `at` is the offset in the
+// strided array, `plain` in the contiguous one.
 template <class Copy>
 void for_units(const StridedWalk& walk, const Copy& copy) {
   const std::int64_t unit = walk.unit(), parts = divide_up(unit, kPieceBytes);
@@ -108,8 +108,8 @@ struct Square {
   Lanes<T, N> rows[N];
 };
 
-// Between the lanes of each row of the first half those of the row that is as far into the second:
-// log2 N times, that is the transpose. Without loops, so that all of it stays in registers.
+// Interleaves the lanes of row r of the first half with row r of the second half. Done log2 N times
+// it is the transpose. Without loops, so that all of it stays in registers.
 template <class T, int N, int... I>
 Square<T, N> interleaved(const Square<T, N>& a, std::integer_sequence<int, I...>) noexcept {
   const auto half = [&]<int kFrom>(int row, std::integral_constant<int, kFrom>) {
@@ -179,9 +179,9 @@ void copy_block(const std::byte* from, std::byte* to, std::int64_t rows, std::in
     }
 }
 
-// The matrices of axis 0 and `across`, in blocks that go down through the input: its rows are axis
-// 0 of the walk, and contiguous along the other one. A block has so many columns that a page of the
-// input is opened once for all of them, and so few that those of the output stay open.
+// Transposes the matrices of axis 0 and `across` in blocks that go down through the input, whose
+// rows are axis 0 of the walk and contiguous along `across`. A block has enough columns that a page
+// of the input is opened once for all of them, and few enough that the output's pages stay open.
 template <int kUnit>
 void copy_planes(const std::byte* from, std::byte* to, const StridedWalk& walk, int across) {
   constexpr std::int64_t kColumns = 2048 / kUnit;
@@ -195,7 +195,7 @@ void copy_planes(const std::byte* from, std::byte* to, const StridedWalk& walk, 
              std::max<std::int64_t>(1, kPieceElements / (height * std::min(columns, kColumns))),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t i = begin; i < end; ++i) {
-                 // Where the matrix begins, in both.
+                 // Offsets of the matrix in input and output.
                  std::int64_t at = walk.offset(), out = 0, step = kUnit, rest = i / blocks;
                  for (int axis = 0; axis < walk.axes(); step *= walk.size(axis++)) {
                    if (axis == 0 || axis == across) continue;

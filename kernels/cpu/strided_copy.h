@@ -6,9 +6,9 @@ namespace ebb::cpu {
 
 // out = the elements of in where the walk says, which is one through all of out.
 void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk);
-// The other way round: the elements of out where the walk says = in. The rest of out stays.
+// The inverse: writes `in` to the elements of out that the walk visits. The rest of out stays.
 void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk);
-// The same with the rest of out = value.
+// strided_store with `value` in the rest of out.
 Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
              const StridedWalk& walk, double value);
 

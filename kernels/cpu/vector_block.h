@@ -43,8 +43,8 @@ template <class T>
 using BitVector = Lanes<Bits<T>, kLanes<T>>;
 
 // 64 bytes of elements, which pointwise code works on at a time, as the vectors that hold them.
-// Every element goes through the same instructions, those of a tail too (padded with ones, which no
-// function minds): a result never depends on where in memory an element lies or how a loop is cut.
+// Every element goes through the same instructions, in a tail too, which is padded with ones: a
+// result never depends on where in memory an element lies or how a loop is cut.
 template <class T>
 struct Block {
   using Element = T;
@@ -86,7 +86,7 @@ struct Block {
   }
 };
 
-// Where x < y, by lane: what choose() takes.
+// x < y by lane, for choose().
 template <class T>
 struct Less {
   const Block<T>&x, &y;

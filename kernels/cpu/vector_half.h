@@ -15,7 +15,7 @@
 // stored. Each through the same instructions, so that a result depends on nothing but its operands.
 namespace ebb::cpu {
 
-// What is computed with that is stored as T.
+// The type to compute in for values stored as T.
 template <class T>
 using Computed = std::conditional_t<kIsHalf<T>, float, T>;
 
@@ -108,7 +108,7 @@ inline void convert_run(const From* from, To* to, std::int64_t count) noexcept {
   if (i < count) store_tail(to + i, load_tail(from + i, count - i), count - i);
 }
 
-// The same into floats, from what may be floats as well.
+// Into floats, from T of 16 bits or from floats.
 template <class From>
 inline void widen_run(const From* from, float* to, std::int64_t count) noexcept {
   if constexpr (kIsHalf<From>)
