@@ -73,17 +73,20 @@ Status gather_backward(const KernelContext& context) {
                          std::int64_t from, std::int64_t to) {
                        T* const own = out.as<T>() + outer * axis.size * inner;
                        clear_axis_part(axis, own, first, last, from, to);
+                       bool is_outside = false;
+                       const std::int64_t size = axis.size;
                        for (std::int64_t k = 0; k < chosen.size; ++k) {
                          const std::int64_t row = (outer * chosen.size + k) * inner;
                          const T* const values = in.as<const T>() + row;
                          for (std::int64_t i = from; i < to; ++i) {
                            const auto at = static_cast<std::int64_t>(index[row + i]);
-                           if (at >= first && at < last)
+                           if (at >= first && at < last) [[likely]]
                              own[at * inner + i] += values[i];
-                           else if (at < 0 || at >= axis.size)
-                             out_of_range.note();
+                           else if (at < 0 || at >= size)
+                             is_outside = true;
                          }
                        }
+                       if (is_outside) out_of_range.note();
                      });
     }));
   });
