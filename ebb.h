@@ -59,6 +59,7 @@
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/gradient_context.h"
+#include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/graph/create.h"

@@ -8,7 +8,7 @@ struct IndexAttributes {
   std::int64_t axis = 0;
   std::int32_t zero_outside = 0;   // 1: an index out of range chooses 0 of every dtype, on a GPU
   std::int32_t check_labels = 0;   // 1: is refused there as well
-  const char* function = nullptr;  // the public one, static text; null: called as the operator
+  const char* function = nullptr;  // the public one, as errors name it; null: as the operator
 };
 
 // A tensor seen as [outer, size, inner], whose middle axis is the one that indices choose from.

@@ -186,7 +186,8 @@ IndexRange labels_of(const KernelContext& context) {
   return {.kind = IndexRange::label,
           .size = context.inputs[0].spec.shape.dim(-1),
           .ignored = options.has_ignored != 0 ? std::optional(options.ignored) : std::nullopt,
-          .check_labels = options.check_labels != 0};
+          .check_labels = options.check_labels != 0,
+          .function = softmax_cross_entropy_op.name};
 }
 
 }  // namespace

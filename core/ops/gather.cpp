@@ -51,9 +51,8 @@ constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatt
 }  // namespace
 
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
-  const IndexAttributes attributes{.axis = detail::axis_of(gather_op, axis, x),
-                                   .check_labels = options.check_labels,
-                                   .function = detail::called()};
+  const IndexAttributes attributes =
+      detail::index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options);
   detail::tensor_of(gather_op, indices);
   return apply_one(gather_op, {x, indices}, attributes, x.site());
 }
@@ -61,9 +60,8 @@ Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOpt
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
                    const IndexOptions& options) {
   const detail::CalledScope called("scatter_add");
-  const IndexAttributes attributes{.axis = detail::axis_of(scatter_add_function, axis, x),
-                                   .check_labels = options.check_labels,
-                                   .function = detail::called()};
+  const IndexAttributes attributes = detail::index_attributes(
+      scatter_add_function, detail::axis_of(scatter_add_function, axis, x), options);
   const Operand* const operands[] = {&x, &indices, &updates};
   detail::check(scatter_add_function, operands, attributes, x.site());
   const Input like(x.tensor());

@@ -78,9 +78,8 @@ void infer_one_hot(Inference& inference) {
 
 // From the front; one that is not there is left to the shape rule.
 IndexAttributes along(const Tensor& x, int axis, const IndexOptions& options) {
-  return {.axis = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis,
-          .check_labels = options.check_labels,
-          .function = detail::called()};
+  const int front = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis;
+  return detail::index_attributes(index_select_op, front, options);
 }
 
 }  // namespace

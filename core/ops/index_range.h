@@ -1,10 +1,19 @@
 // What operators share that choose by index.
 #pragma once
+#include "ebb/core/base/called.h"
 #include "ebb/core/kernels/index.h"
+#include "ebb/core/ops/index.h"
 #include "ebb/core/tensor/gradient_context.h"
 #include "ebb/core/tensor/index_check.h"
 
 namespace ebb::detail {
+
+inline IndexAttributes index_attributes(const OpDef& op, std::int64_t axis,
+                                        const IndexOptions& options) {
+  return {.axis = axis,
+          .check_labels = options.check_labels,
+          .function = called() ? called() : op.name};
+}
 
 // The range of the indices, input 1, that choose along an axis of this input.
 template <std::size_t kChosenFrom>

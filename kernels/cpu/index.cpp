@@ -59,10 +59,10 @@ Status index_select_backward(const KernelContext& context) {
   if (is_half(out.spec.dtype)) return in_float(context, index_select_backward, reads_values);
   const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
   const std::int64_t chosen = indices.elements(), inner = axis.inner;
-  OutOfRange out_of_range;
-  if (out.elements() == 0) return in.elements() == 0 ? Status{} : OutOfRange::kOutOfRange;
+  AllInRange added(in.elements());
+  if (out.elements() == 0) return added.after({});
   return for_indices(indices, [&](const auto* index) {
-    return out_of_range.after(for_floating(out.spec.dtype, [&](auto type) {
+    return added.after(for_floating(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
       for_axis_parts(axis, chosen,
                      [&](std::int64_t outer, std::int64_t first, std::int64_t last,
@@ -70,15 +70,15 @@ Status index_select_backward(const KernelContext& context) {
                        T* const own = out.as<T>() + outer * axis.size * inner;
                        clear_axis_part(axis, own, first, last, from, to);
                        const T* const parts = in.as<const T>() + outer * chosen * inner;
+                       std::int64_t inside = 0;
                        for (std::int64_t k = 0; k < chosen; ++k) {
                          const auto at = static_cast<std::int64_t>(index[k]);
-                         if (at < first || at >= last) {
-                           if (at < 0 || at >= axis.size) out_of_range.note();
-                           continue;
-                         }
+                         if (at < first || at >= last) continue;
+                         ++inside;
                          const T* const part = parts + k * inner;
                          for (std::int64_t i = from; i < to; ++i) own[at * inner + i] += part[i];
                        }
+                       added.note(inside * (to - from));
                      });
     }));
   });

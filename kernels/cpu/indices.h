@@ -14,6 +14,8 @@ inline Status for_indices(const Buffer& indices, const Body& body) {
   return kUnsupportedDType;
 }
 
+inline constexpr Status kOutOfRange = Status::fail("was given an index out of range");
+
 // Whether any piece of a kernel came upon an index out of range. The first one is found afterwards,
 // in order, so that the error depends on no thread (core/tensor/index_check.h).
 class OutOfRange {
@@ -23,10 +25,23 @@ class OutOfRange {
   Status after(Status status) const noexcept {
     return status.ok() && found_.load(std::memory_order_relaxed) ? kOutOfRange : status;
   }
-  static constexpr Status kOutOfRange = Status::fail("was given an index out of range");
 
  private:
   std::atomic<bool> found_{false};
+};
+
+// The same where each piece takes only what is in its own part of the range: whether that is all of
+// the values.
+class AllInRange {
+ public:
+  explicit AllInRange(std::int64_t values) noexcept : missing_(values) {}
+  void note(std::int64_t taken) noexcept { missing_.fetch_sub(taken, std::memory_order_relaxed); }
+  Status after(Status status) const noexcept {
+    return status.ok() && missing_.load(std::memory_order_relaxed) != 0 ? kOutOfRange : status;
+  }
+
+ private:
+  std::atomic<std::int64_t> missing_;
 };
 
 }  // namespace ebb::cpu
