@@ -75,6 +75,7 @@ constinit const OpDef gather_op{
               {}};
     },
     .keeps = input(1),
+    .selects = true,
     .cpu = {cpu::gather},
     .cuda = {cuda::gather}};
 

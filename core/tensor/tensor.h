@@ -67,7 +67,7 @@ class Tensor {
     std::swap(impl_, other.impl_);
     return *this;
   }
-  void operator=(const Tensor&) && = delete;  // x[0] is a copy: x = where(mask, y, x), assign(x, y)
+  void operator=(const Tensor&) && = delete;  // x[0] is a copy: assign(slice(x, 0, 1), y), where()
   ~Tensor() {
     if (impl_) release();
   }
@@ -155,7 +155,8 @@ class Tensor {
   // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.
   Tensor with_grad(CallSite site = CallSite::here()) const;
   // The same memory without its history: gradients stop here. In both modes.
-  Tensor detach(CallSite site = CallSite::here()) const;
+  Tensor detach(CallSite site = CallSite::here()) const&;
+  Tensor detach(CallSite site = CallSite::here()) &&;
   bool requires_grad() const noexcept;
   // The gradient accumulated in a leaf; not defined() before the first backward().
   const Tensor& grad() const;

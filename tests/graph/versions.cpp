@@ -32,7 +32,7 @@ Values values_of(const Tensors& tensors) {
   return values;
 }
 
-Parameters declare(Parameters parameters) {
+Parameters declared(Parameters parameters) {
   parameters.declare("w", {2, 1}, initializers::constant(2));
   parameters.declare("v", {2, 1}, initializers::constant(3));
   return parameters;
@@ -42,7 +42,7 @@ Parameters declare(Parameters parameters) {
 using Program = std::function<Tensors(const Tensor& w, const Tensor& v)>;
 
 Values eagerly(const Program& program) {
-  const Parameters p = declare(Parameters(Device::cpu()));
+  const Parameters p = declared(Parameters(Device::cpu()));
   Tensors results = program(p["w"], p["v"]);
   results.push_back(p["w"]);
   results.push_back(p["v"]);
@@ -52,7 +52,7 @@ Values eagerly(const Program& program) {
 // What is fetched, then w and v afterwards.
 Values as_graph(const Program& program, bool passes) {
   Graph graph;
-  const Parameters p = declare(Parameters(graph));
+  const Parameters p = declared(Parameters(graph));
   const Tensors fetches = program(p["w"], p["v"]);
   Session session(graph, {.passes = passes});
   session.initialize(p);
@@ -80,7 +80,7 @@ void check_refused(const Program& program, const char* text) {
 TEST_CASE("a gradient reads what the forward pass has read, though an update was written between") {
   for (const bool passes : {false, true}) {
     Graph graph;
-    const Parameters p = declare(Parameters(graph));
+    const Parameters p = declared(Parameters(graph));
     const Tensor w = p["w"];
     const Tensor loss = sum(square(w));
     const Tensor up = assign(w, 100);
@@ -118,7 +118,7 @@ TEST_CASE("two optimizers on one loss do not train on each other's new values") 
 TEST_CASE("a recomputed region reads the versions that it read first") {
   for (const bool passes : {false, true}) {
     Graph graph;
-    const Parameters p = declare(Parameters(graph));
+    const Parameters p = declared(Parameters(graph));
     const Tensor w = p["w"];
     const Tensor x = graph.placeholder("x", DType::f32, {2, 1});
     const Tensor y = recompute([&](const Tensor& in) { return tanh(tanh(in * w) * w); }, x);
@@ -307,7 +307,7 @@ TEST_CASE("an update that both needs and must wait for a read is eager's error, 
 TEST_CASE("a fetched gradient is what its rule read, whatever updates come after") {
   for (const bool passes : {false, true}) {
     Graph graph;
-    const Parameters p = declare(Parameters(graph));
+    const Parameters p = declared(Parameters(graph));
     const Tensor w = p["w"], v = p["v"];
     // The rule of a product with a number below 1 gives w itself back through a view.
     const Tensor dv = gradients(sum(matmul(reshape(w, {1, 2}), v)), {v})[0];
@@ -324,7 +324,7 @@ TEST_CASE(
     "updates that no fetch needs make no version, and reading state makes none of them needed") {
   for (const bool passes : {false, true}) {
     Graph graph;
-    const Parameters p = declare(Parameters(graph));
+    const Parameters p = declared(Parameters(graph));
     const Tensor w = p["w"];
     const Tensor first = add_assign(w, 1);
     const Tensor between = w * 10;
