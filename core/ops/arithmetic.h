@@ -22,10 +22,11 @@ inline Tensor operator/(const Operand& a, const Operand& b) { return divide(a, b
 inline Tensor operator-(const Operand& x) { return negate(x); }
 
 // x = x + y and its kin: the handle gets another tensor. Memory is never written to, and other
-// handles keep what they had.
-inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = add({x, y.site()}, y); }
-inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = subtract({x, y.site()}, y); }
-inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = multiply({x, y.site()}, y); }
-inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = divide({x, y.site()}, y); }
+// handles keep what they had. So under NoGrad, where `p -= 0.1 * p.grad()` is meant to train, they
+// throw Error for a leaf that wants a gradient: add_assign(p, -0.1 * p.grad()) changes it.
+Tensor& operator+=(Tensor& x, const Operand& y);
+Tensor& operator-=(Tensor& x, const Operand& y);
+Tensor& operator*=(Tensor& x, const Operand& y);
+Tensor& operator/=(Tensor& x, const Operand& y);
 
 }  // namespace ebb
