@@ -74,6 +74,13 @@ constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
      .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
 
+// A mask takes the dtype of what it masks.
+static std::optional<DType> masked_dtype(DType a, DType b) {
+  if (a == DType::boolean) return b;
+  if (b == DType::boolean) return a;
+  return {};
+}
+
 // Each factor's gradient reads the other factor.
 constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
     "multiply",
@@ -86,7 +93,8 @@ constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
          },
          .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(1 - i); }},
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }},
-     .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}});
+     .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}},
+    detail::infer_numbers, masked_dtype);
 
 constinit const BinaryOpDef divide_op = binary<functors::Divide>(
     "divide",

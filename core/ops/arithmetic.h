@@ -8,7 +8,8 @@ namespace ebb {
 // dtype broadcast by NumPy's rules; a plain number takes the tensor's dtype and costs no memory. At
 // least one operand is a tensor. add, subtract, multiply and negate take i32, i64 and u8 too, and
 // wrap around where a result is out of range; a number beside them has to be one that the dtype
-// has. Throw ShapeError for shapes that do not broadcast, for dtypes that differ and for such a
+// has. multiply takes a mask beside any of these: bool times T is cast(bool, T) times T. Throw
+// ShapeError for shapes that do not broadcast, for dtypes that differ and for such a
 // number.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
