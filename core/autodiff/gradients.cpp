@@ -78,10 +78,16 @@ Tensor Tensor::with_grad(CallSite site) const {
   return leaf;
 }
 
-Tensor Tensor::detach(CallSite site) const {
-  if (!defined() || detail::is_shape_only(*impl_)) concrete(*this, "detach", site);
-  return apply_one(detach_op, {*this}, {}, site);
+namespace {
+Tensor detached(const Input& x, CallSite site) {
+  if (!x.tensor->defined() || detail::is_shape_only(*x.tensor->impl()))
+    concrete(*x.tensor, "detach", site);
+  return apply_one(detach_op, {x}, {}, site);
 }
+}  // namespace
+
+Tensor Tensor::detach(CallSite site) const& { return detached(*this, site); }
+Tensor Tensor::detach(CallSite site) && { return detached(std::move(*this), site); }
 
 bool Tensor::requires_grad() const noexcept { return impl_ && (impl_->node || impl_->recorder); }
 

@@ -85,8 +85,10 @@ class InlineVector {
   T* end() noexcept { return data_ + size_; }
   const T* begin() const noexcept { return data_; }
   const T* end() const noexcept { return data_ + size_; }
-  T& operator[](std::size_t i) noexcept { return data_[i]; }
-  const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  T& operator[](std::size_t i) & noexcept { return data_[i]; }
+  const T& operator[](std::size_t i) const& noexcept { return data_[i]; }
+  // An element of a temporary is one itself: an operator may use its memory up.
+  T&& operator[](std::size_t i) && noexcept { return std::move(data_[i]); }
   T& front() noexcept { return data_[0]; }
   const T& front() const noexcept { return data_[0]; }
   T& back() noexcept { return data_[size_ - 1]; }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/base/half.h"
 #include "ebb/core/data/host_values.h"
 
 namespace ebb::metrics {
@@ -16,52 +15,11 @@ namespace {
 
 using detail::refuse;
 
-template <class T, class To>
-std::vector<To> converted(const Tensor& tensor) {
-  const HostView values = detail::values_of(tensor);
-  const T* const from = values.as<T>();
-  const auto count = static_cast<std::size_t>(tensor.elements());
-  std::vector<To> to(count);
-  std::transform(from, from + count, to.begin(), [](T value) {
-    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>)
-      return static_cast<To>(static_cast<float>(value));
-    else
-      return static_cast<To>(value);
-  });
-  return to;
-}
-
 std::vector<double> numbers(const Tensor& tensor, const char* what, const char* which) {
   detail::require_values(tensor, what, which);
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return converted<float, double>(tensor);
-    case DType::f64:
-      return converted<double, double>(tensor);
-    case DType::f16:
-      return converted<Float16, double>(tensor);
-    case DType::bf16:
-      return converted<BFloat16, double>(tensor);
-    default:
-      refuse(what,
-             std::string("takes ") + which + " of a floating dtype, not " + tensor.to_string());
-  }
-}
-
-// The same of every dtype.
-std::vector<double> any_numbers(const Tensor& tensor, const char* what, const char* which) {
-  switch (tensor.dtype()) {
-    case DType::i32:
-      return converted<std::int32_t, double>(tensor);
-    case DType::i64:
-      return converted<std::int64_t, double>(tensor);
-    case DType::u8:
-      return converted<std::uint8_t, double>(tensor);
-    case DType::boolean:
-      return converted<bool, double>(tensor);
-    default:
-      return numbers(tensor, what, which);
-  }
+  if (!is_floating(tensor.dtype()))
+    refuse(what, std::string("takes ") + which + " of a floating dtype, not " + tensor.to_string());
+  return tensor.to_vector<double>(detail::entry());
 }
 
 struct Classes {
@@ -73,12 +31,9 @@ struct Classes {
       refuse<ShapeError>(what, "takes scores [n, classes] and labels [n], n at least 1, not " +
                                    from.to_string() + " and " + to.to_string());
     count = static_cast<std::size_t>(from.size(1));
-    if (to.dtype() == DType::i32)
-      labels = converted<std::int32_t, std::int64_t>(to);
-    else if (to.dtype() == DType::i64)
-      labels = converted<std::int64_t, std::int64_t>(to);
-    else
+    if (to.dtype() != DType::i32 && to.dtype() != DType::i64)
       refuse(what, "takes labels of i32 or i64, not " + to.to_string());
+    labels = to.to_vector<std::int64_t>(detail::entry());
     for (const std::int64_t label : labels)
       if (label < 0 || label >= from.size(1))
         refuse(what, "label " + std::to_string(label) + " is none of " +
@@ -217,7 +172,7 @@ double roc_auc(const Tensor& scores, const Tensor& labels, CallSite site) {
   if (scores.rank() != 1 || labels.rank() != 1 || scores.size(0) != labels.size(0))
     refuse<ShapeError>("roc_auc", "takes scores [n] and labels [n], not " + scores.to_string() +
                                       " and " + labels.to_string());
-  const std::vector<double> classes = any_numbers(labels, "roc_auc", "the labels");
+  const std::vector<double> classes = labels.to_vector<double>(detail::entry());
   std::vector<std::pair<double, bool>> ordered;
   std::size_t ones = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/base/half.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 
@@ -20,18 +19,6 @@ Stats after_release(const Device& device) {
   return stats(device);
 }
 
-double read(const Tensor& loss, CallSite site) {
-  switch (loss.dtype()) {
-    case DType::f64:
-      return loss.item<double>({}, site);
-    case DType::f16:
-      return static_cast<double>(static_cast<float>(loss.item<Float16>({}, site)));
-    case DType::bf16:
-      return static_cast<double>(static_cast<float>(loss.item<BFloat16>({}, site)));
-    default:
-      return static_cast<double>(loss.item<float>({}, site));
-  }
-}
 }  // namespace
 
 std::size_t Footprint::at(const std::string& moment) const {
@@ -61,7 +48,7 @@ void Marks::operator()(std::string_view moment) {
 
 void Marks::step(const Tensor& loss, CallSite site) {
   if (loss.defined() && !loss.is_symbolic() && !loss.device().is_simulated())
-    losses_.push_back(read(loss, site));
+    losses_.push_back(loss.item<double>({}, site));
   ++footprint_.steps;
   footprint_.step_peak_bytes =
       std::max(footprint_.step_peak_bytes, above(since_mark_->bytes(), before_.allocated.current));

@@ -76,8 +76,8 @@ std::span<const OpDef* const> all_operators() noexcept {
       // recurrent
       &lstm_op, &lstm_backward_op, &gru_op, &gru_backward_op,
       // shape
-      &reshape_op, &reshape_like_op, &as_matrix_op, &flatten_op, &merge_axes_op, &unsqueeze_op,
-      &squeeze_op, &slice_op, &strided_slice_op, &slice_backward_op, &select_op,
+      &reshape_op, &unflatten_op, &reshape_like_op, &as_matrix_op, &flatten_op, &merge_axes_op,
+      &unsqueeze_op, &squeeze_op, &slice_op, &strided_slice_op, &slice_backward_op, &select_op,
       &select_backward_op, &size_op,
       // layout
       &permute_op, &concat_op, &concat_backward_op, &pad_op, &broadcast_to_op,

@@ -1,8 +1,11 @@
 #include "ebb/core/ops/arithmetic.h"
 
+#include "ebb/core/base/error.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/tensor/tape_mode.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb {
 
@@ -10,6 +13,38 @@ namespace ebb {
 // The list:
 #include "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
+
+namespace {
+void require_rebindable(const Tensor& x, const char* op, const char* updates, const char* makes,
+                        CallSite site) {
+  const detail::TapeMode& mode = detail::tape_mode();
+  if (mode.records || mode.tracing || !x.defined()) return;
+  if (const Node* node = x.impl()->node.get(); !node || node->op != &leaf_op) return;
+  throw Error(detail::message(op,
+                              std::string("under NoGrad leaves this parameter, or leaf, as it is "
+                                          "and gives its name to another tensor:\n") +
+                                  updates + " changes the parameter, " + makes +
+                                  " makes another tensor",
+                              site));
+}
+}  // namespace
+
+Tensor& operator+=(Tensor& x, const Operand& y) {
+  require_rebindable(x, "+=", "add_assign(t, y)", "t = t + y", y.site());
+  return x = add({x, y.site()}, y);
+}
+Tensor& operator-=(Tensor& x, const Operand& y) {
+  require_rebindable(x, "-=", "add_assign(t, -y)", "t = t - y", y.site());
+  return x = subtract({x, y.site()}, y);
+}
+Tensor& operator*=(Tensor& x, const Operand& y) {
+  require_rebindable(x, "*=", "assign(t, t * y)", "t = t * y", y.site());
+  return x = multiply({x, y.site()}, y);
+}
+Tensor& operator/=(Tensor& x, const Operand& y) {
+  require_rebindable(x, "/=", "assign(t, t / y)", "t = t / y", y.site());
+  return x = divide({x, y.site()}, y);
+}
 
 using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient, detail::number,
     detail::unary, detail::unary_number;
@@ -39,6 +74,13 @@ constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
      .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
 
+// A mask takes the dtype of what it masks.
+static std::optional<DType> masked_dtype(DType a, DType b) {
+  if (a == DType::boolean) return b;
+  if (b == DType::boolean) return a;
+  return {};
+}
+
 // Each factor's gradient reads the other factor.
 constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
     "multiply",
@@ -51,7 +93,8 @@ constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
          },
          .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(1 - i); }},
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }},
-     .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}});
+     .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}},
+    detail::infer_numbers, masked_dtype);
 
 constinit const BinaryOpDef divide_op = binary<functors::Divide>(
     "divide",

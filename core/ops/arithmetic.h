@@ -8,7 +8,8 @@ namespace ebb {
 // dtype broadcast by NumPy's rules; a plain number takes the tensor's dtype and costs no memory. At
 // least one operand is a tensor. add, subtract, multiply and negate take i32, i64 and u8 too, and
 // wrap around where a result is out of range; a number beside them has to be one that the dtype
-// has. Throw ShapeError for shapes that do not broadcast, for dtypes that differ and for such a
+// has. multiply takes a mask beside any of these: bool times T is cast(bool, T) times T. Throw
+// ShapeError for shapes that do not broadcast, for dtypes that differ and for such a
 // number.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
@@ -22,10 +23,11 @@ inline Tensor operator/(const Operand& a, const Operand& b) { return divide(a, b
 inline Tensor operator-(const Operand& x) { return negate(x); }
 
 // x = x + y and its kin: the handle gets another tensor. Memory is never written to, and other
-// handles keep what they had.
-inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = add({x, y.site()}, y); }
-inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = subtract({x, y.site()}, y); }
-inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = multiply({x, y.site()}, y); }
-inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = divide({x, y.site()}, y); }
+// handles keep what they had. So under NoGrad, where `p -= 0.1 * p.grad()` is meant to train, they
+// throw Error for a leaf that wants a gradient: add_assign(p, -0.1 * p.grad()) changes it.
+Tensor& operator+=(Tensor& x, const Operand& y);
+Tensor& operator-=(Tensor& x, const Operand& y);
+Tensor& operator*=(Tensor& x, const Operand& y);
+Tensor& operator/=(Tensor& x, const Operand& y);
 
 }  // namespace ebb

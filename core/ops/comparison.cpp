@@ -25,6 +25,12 @@ void infer_class(Inference& inference) {
   infer_comparison(inference);
 }
 
+// i64 has all of i32, u8 and bool.
+std::optional<DType> common_integer(DType a, DType b) {
+  if (is_floating(a) || is_floating(b)) return {};
+  return DType::i64;
+}
+
 Tensor compare(const BinaryOpDef& op, Comparison operation, const Operand& a, const Operand& b) {
   return detail::apply_binary(op, a, b, static_cast<std::int64_t>(operation));
 }
@@ -77,17 +83,17 @@ Tensor isfinite(const Operand& x) {
 using detail::binary_step, detail::step;
 
 constinit const BinaryOpDef equal_op =
-    binary_step("equal", infer_comparison, cpu::compare, cuda::compare);
+    binary_step("equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
 constinit const BinaryOpDef not_equal_op =
-    binary_step("not_equal", infer_comparison, cpu::compare, cuda::compare);
+    binary_step("not_equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
 constinit const BinaryOpDef less_op =
-    binary_step("less", infer_comparison, cpu::compare, cuda::compare);
+    binary_step("less", infer_comparison, cpu::compare, cuda::compare, common_integer);
 constinit const BinaryOpDef less_equal_op =
-    binary_step("less_equal", infer_comparison, cpu::compare, cuda::compare);
+    binary_step("less_equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
 constinit const BinaryOpDef greater_op =
-    binary_step("greater", infer_comparison, cpu::compare, cuda::compare);
+    binary_step("greater", infer_comparison, cpu::compare, cuda::compare, common_integer);
 constinit const BinaryOpDef greater_equal_op =
-    binary_step("greater_equal", infer_comparison, cpu::compare, cuda::compare);
+    binary_step("greater_equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
 
 constinit const OpDef logical_and_op =
     step("logical_and", infer_logic, cpu::compare, cuda::compare);

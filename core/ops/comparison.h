@@ -5,12 +5,13 @@
 namespace ebb {
 
 // Comparisons element by element: bool tensors. Operands of one dtype, whichever it is, broadcast
-// by NumPy's rules; either may be a plain number. Beside a floating tensor the number is rounded to
+// by NumPy's rules; i32, i64, u8 and bool beside each other are cast to i64. Either may be a plain
+// number. Beside a floating tensor the number is rounded to
 // its dtype, so that a tensor filled with 0.1 equals 0.1; beside integers and bool it is compared
 // as it is: no integer equals 2.5, and every u8 is greater than -1. (A number is a double, which
 // has all integers up to 2^53.) NaN is unequal to everything, itself too, and neither less nor
 // greater. Denormals of f32 and f64 count as zeros on the CPU. No gradient passes. Throw ShapeError
-// for shapes that do not broadcast and for dtypes that differ.
+// for shapes that do not broadcast and for floating dtypes that differ or stand beside others.
 Tensor equal(const Operand& a, const Operand& b);
 Tensor not_equal(const Operand& a, const Operand& b);
 Tensor less(const Operand& a, const Operand& b);

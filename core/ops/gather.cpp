@@ -80,6 +80,7 @@ constinit const OpDef gather_op{
     },
     .keeps = input(1),
     .indices = detail::indices_into<0>,
+    .selects = true,
     .cpu = {cpu::gather},
     .cuda = {cuda::gather}};
 

@@ -127,6 +127,7 @@ constinit const OpDef index_select_op{
     },
     .keeps = input(1),
     .indices = detail::indices_into<0>,
+    .selects = true,
     .cpu = {cpu::index_select},
     .cuda = {cuda::index_select}};
 

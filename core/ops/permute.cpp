@@ -63,6 +63,7 @@ constinit const OpDef permute_op{
       const auto& order = g.attribute<PermuteAttributes>();
       return {apply_one(permute_op, {g.dy()}, inverse(order), g.site())};
     },
+    .selects = true,
     .is_identity = moves_nothing,
     .cpu = {cpu::permute},
     .cuda = {cuda::permute}};

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/ops/copy.h"
 
 namespace ebb::detail {
 
@@ -61,6 +62,24 @@ Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
   return apply_one(op, {a, b}, attributes, a.site());
 }
 
+namespace {
+
+// Two tensors cast to `dtype`. What does not broadcast is refused as it was given.
+Tensor apply_cast(const OpDef& op, const Operand& a, const Operand& b, DType dtype,
+                  const Attributes& attributes) {
+  const CalledScope called(op.name);
+  const OpDef cast_function{.name = op.name, .infer = [](Inference& inference) {
+                              broadcast(inference, inference.inputs[0].shape,
+                                        inference.inputs[1].shape);
+                            }};
+  const Operand* const operands[] = {&a, &b};
+  check(cast_function, operands, {}, a.site());
+  const HeldOperand x(a), y(b);
+  return apply_one(op, {cast(*x, dtype), cast(*y, dtype)}, attributes, a.site());
+}
+
+}  // namespace
+
 Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
                     std::int64_t operation) {
   const auto told = [&](const NumberOperand& number) {
@@ -70,6 +89,11 @@ Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
     throw Error(message(op.tensors.name, "takes at least one tensor", a.site()));
   if (a.is_number()) return apply_to(op.number_left, b, told({a.number(), NumberOperand::left}));
   if (b.is_number()) return apply_to(op.number_right, a, told({b.number(), NumberOperand::right}));
+  if (op.common) {
+    const DType x = tensor_of(op.tensors, a).dtype(), y = tensor_of(op.tensors, b).dtype();
+    if (const auto dtype = x == y ? std::nullopt : op.common(x, y))
+      return apply_cast(op.tensors, a, b, *dtype, told({}));
+  }
   return apply_one(op.tensors, {a, b}, told({}), a.site());
 }
 

@@ -87,8 +87,10 @@ constexpr OpDef unary_number(const char* name, const GradientRule& rule) {
 }
 template <class F>
 constexpr BinaryOpDef binary_number(const char* name, const BinaryGradientRules& rules,
-                                    void (*infer)(Inference&) = infer_numbers) {
+                                    void (*infer)(Inference&) = infer_numbers,
+                                    std::optional<DType> (*common)(DType, DType) = nullptr) {
   BinaryOpDef ops = binary<F>(name, rules, infer, infer);
+  ops.common = common;
   for (OpDef* op : {&ops.tensors, &ops.number_right, &ops.number_left}) {
     op->cpu = {cpu::zip_number<F>};
     op->cuda = {cuda::zip_number<F>};
@@ -102,9 +104,9 @@ constexpr OpDef step(const char* name, void (*infer)(Inference&), Kernel cpu, Ke
       .name = name, .infer = infer, .gradient = kNoGradient.gradient, .cpu = {cpu}, .cuda = {cuda}};
 }
 constexpr BinaryOpDef binary_step(const char* name, void (*infer)(Inference&), Kernel cpu,
-                                  Kernel cuda) {
+                                  Kernel cuda, std::optional<DType> (*common)(DType, DType)) {
   const OpDef op = step(name, infer, cpu, cuda);
-  return {op, op, op};
+  return {op, op, op, common};
 }
 
 Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,

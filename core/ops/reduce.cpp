@@ -1,6 +1,7 @@
 #include "ebb/core/ops/reduce.h"
 
 #include "ebb/core/kernels/layout.h"
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/reduce_rules.h"
 
 namespace ebb {
@@ -10,7 +11,11 @@ using Gradient = const GradientContext&;
 
 Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, bool mean) {
   const std::uint32_t axes = detail::mask_of(op, options.axes, x);
-  return detail::apply_to(op, x, Reduction{.axes = axes, .keep = options.keep, .mean = mean});
+  const Reduction how{.axes = axes, .keep = options.keep, .mean = mean};
+  if (!mean || x.tensor().dtype() != DType::boolean) return detail::apply_to(op, x, how);
+  const detail::CalledScope called(op.name);
+  const CallSite site = x.site();
+  return detail::apply_to(op, {cast(x, DType::f32), site}, how);
 }
 
 void put_reduced(Inference& inference, DType dtype) {

@@ -13,9 +13,9 @@ struct ReduceOptions {
   bool keep = false;  // reduced axes stay, with size 1
 };
 
-// The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. That of
-// i32, i64, u8 and bool is i64: a sum of bool counts. Throw ShapeError for an axis out of range or
-// named twice, the mean for other dtypes.
+// The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. The sum
+// of i32, i64, u8 and bool is i64: a sum of bool counts. The mean of bool is f32, through a cast.
+// Throw ShapeError for an axis out of range or named twice, the mean for integers.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
 // Over these axes alone: sum(x, 1), sum(x, {0, 2}); sum(x, 1, true) keeps them, with size 1.

@@ -7,19 +7,23 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-// The product of the sizes of axes [begin, end), or kOpen where one of them is.
+// The product of the sizes of axes [begin, end): 0 where one of them is, else kOpen where one is.
 std::int64_t product(const Shape& shape, int begin, int end) {
   std::int64_t result = 1;
+  bool is_open = false;
   for (int i = begin; i < end; ++i) {
-    if (shape.dim(i) == kOpen) return kOpen;
-    result *= shape.dim(i);
+    if (shape.dim(i) == 0) return 0;
+    if (shape.dim(i) == kOpen)
+      is_open = true;
+    else
+      result *= shape.dim(i);
   }
-  return result;
+  return is_open ? kOpen : result;
 }
 
-void infer_reshape(Inference& inference) {
-  const Shape& from = inference.inputs[0].shape;
-  Shape to = inference.attribute<detail::AskedShape>().shape();
+// The sizes that were asked for, of which one may be -1, as so many elements have them. Where that
+// number is open, sizes are compared when shapes are fed.
+Shape filled(const Inference& inference, Shape to, std::int64_t elements) {
   int inferred = -1;  // the axis whose size is what is left
   for (int i = 0; i < to.rank(); ++i) {
     if (to.dim(i) != -1) continue;
@@ -27,18 +31,46 @@ void infer_reshape(Inference& inference) {
     inferred = i;
   }
   if (!to.is_countable()) inference.fail(detail::too_large(to));
-  const std::int64_t elements = product(from, 0, from.rank());
   std::int64_t others = 1;
   for (int i = 0; i < to.rank(); ++i)
     if (i != inferred) others *= to.dim(i);
-  if (elements != kOpen) {  // otherwise the numbers are compared when shapes are fed
-    if (inferred >= 0 && others == 0)
-      inference.fail("cannot tell the -1 of " + to.to_string() + ", which has a size of 0");
-    if (inferred >= 0 ? elements % others != 0 : elements != others)
-      inference.fail("does not fit the shape " + to.to_string());
-    if (inferred >= 0) to.set(inferred, elements / others);
-  }
-  inference.output(inference.inputs[0].dtype, to);
+  if (others == 0 && elements != 0)
+    inference.fail("does not fit the shape " + to.to_string() +
+                   ", in which 0 is a size, as in NumPy: -1 is what is left, and unflatten(x, "
+                   "axis, sizes) keeps the other axes, open ones too");
+  if (elements == kOpen) return to;
+  if (inferred >= 0 && others == 0)
+    inference.fail("cannot tell the -1 of " + to.to_string() + ", which has a size of 0");
+  if (inferred >= 0 ? elements % others != 0 : elements != others)
+    inference.fail("does not fit the shape " + to.to_string());
+  if (inferred >= 0) to.set(inferred, elements / others);
+  return to;
+}
+
+void infer_reshape(Inference& inference) {
+  const Spec& x = inference.inputs[0];
+  const Shape to = inference.attribute<detail::AskedShape>().shape();
+  inference.output(x.dtype, filled(inference, to, product(x.shape, 0, x.shape.rank())));
+}
+
+struct UnflattenAttributes {
+  std::int64_t axis = 0;
+  detail::AskedShape sizes;
+};
+
+void infer_unflatten(Inference& inference) {
+  const Shape& from = inference.inputs[0].shape;
+  const auto& asked = inference.attribute<UnflattenAttributes>();
+  const auto axis = static_cast<int>(asked.axis);
+  inference.require(axis < from.rank(), "takes a tensor of more axes");
+  if (from.rank() - 1 + asked.sizes.rank > kMaxRank)
+    inference.fail("the result would have more than " + std::to_string(kMaxRank) + " axes");
+  const Shape sizes = filled(inference, asked.sizes.shape(), from.dim(axis));
+  Shape out;
+  for (int i = 0; i < axis; ++i) out.push_back(from.dim(i));
+  for (int i = 0; i < sizes.rank(); ++i) out.push_back(sizes.dim(i));
+  for (int i = axis + 1; i < from.rank(); ++i) out.push_back(from.dim(i));
+  inference.output(inference.inputs[0].dtype, out);
 }
 
 void infer_reshape_like(Inference& inference) {
@@ -119,6 +151,12 @@ Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape) {
   return reshape(x, detail::shape_of("reshape", shape, x.site()));
 }
 
+Tensor unflatten(const Operand& x, int axis, const Shape& sizes) {
+  return detail::apply_to(
+      unflatten_op, x,
+      UnflattenAttributes{detail::axis_of(unflatten_op, axis, x), detail::AskedShape(sizes)});
+}
+
 Tensor flatten(const Operand& x) { return detail::apply_to(flatten_op, x); }
 
 Tensor unsqueeze(const Operand& x, int axis) {
@@ -154,6 +192,12 @@ constinit const OpDef reshape_op{.name = "reshape",
                                  .gradient = reshape_gradient,
                                  .view = at_start,
                                  .is_identity = detail::keeps_shape};
+
+constinit const OpDef unflatten_op{.name = "unflatten",
+                                   .infer = infer_unflatten,
+                                   .gradient = reshape_gradient,
+                                   .view = at_start,
+                                   .is_identity = detail::keeps_shape};
 
 constinit const OpDef reshape_like_op{.name = "reshape_like",
                                       .infer = infer_reshape_like,

@@ -9,10 +9,14 @@
 
 namespace ebb {
 
-// The same elements in another shape; one dimension may be -1: what is left. Shares x's memory. Any
-// dtype. Throws ShapeError where the numbers of elements differ.
+// The same elements in another shape; one dimension may be -1: what is left. 0 is a size. Shares
+// x's memory. Any dtype. Throws ShapeError where the numbers of elements differ.
 Tensor reshape(const Operand& x, const Shape& shape);
 Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape);
+// x with one axis (negative: from the end) as several of these sizes, of which one may be -1: what
+// is left. All axes may be open. Shares x's memory. Any dtype. Throws ShapeError where the sizes do
+// not make up the axis.
+Tensor unflatten(const Operand& x, int axis, const Shape& sizes);
 // x [n, ...] as [n, the rest]. Shares x's memory. Any dtype; at least one axis.
 Tensor flatten(const Operand& x);
 
@@ -72,8 +76,8 @@ Tensor as_matrix(const Operand& x);
 Tensor merge_axes(const Operand& x, int axis);
 }  // namespace detail
 
-extern const OpDef reshape_op, reshape_like_op, as_matrix_op, flatten_op, merge_axes_op,
-    unsqueeze_op, squeeze_op, slice_op, strided_slice_op, slice_backward_op, select_op,
-    select_backward_op, size_op;
+extern const OpDef reshape_op, unflatten_op, reshape_like_op, as_matrix_op, flatten_op,
+    merge_axes_op, unsqueeze_op, squeeze_op, slice_op, strided_slice_op, slice_backward_op,
+    select_op, select_backward_op, size_op;
 
 }  // namespace ebb

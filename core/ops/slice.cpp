@@ -203,6 +203,7 @@ constinit const OpDef slice_op{.name = "slice",
 constinit const OpDef strided_slice_op{.name = "slice",
                                        .infer = infer_part<sliced>,
                                        .gradient = slice_gradient,
+                                       .selects = true,
                                        .is_identity = takes_all,
                                        .cpu = {cpu::strided_slice},
                                        .cuda = {cuda::strided_slice}};
@@ -226,6 +227,7 @@ constinit const OpDef select_op{
       const Tensor x = g.x(0);
       return {apply_one(select_backward_op, {g.dy(), x}, g.node().attributes, g.site())};
     },
+    .selects = true,
     .cpu = {cpu::select},
     .cuda = {cuda::select}};
 

@@ -38,8 +38,8 @@ void infer_increment(Inference& inference) {
 Tensor write(const OpDef& op, const Operand& target, const Operand& value) {
   const detail::CalledScope called(op.name);
   const Tensor& written = detail::tensor_of(op, target);
-  if (!value.is_number()) return apply_one(op, {written, value}, {}, target.site());
-  const detail::HeldOperand held(written);
+  if (!value.is_number()) return apply_one(op, {target, value}, {}, target.site());
+  const detail::HeldOperand held(target);
   const Tensor filled = fill_like({written, target.site()}, value.number());
   return apply_one(op, {*held, filled}, {}, target.site());
 }

@@ -9,7 +9,9 @@ namespace ebb {
 
 // Writes value into target's memory, or adds it there; shape and dtype must be equal, a number is
 // converted. Returns target in its new version. In a graph, lines above read the old version and
-// lines below the new one; the update runs when its result is fetched or used. Throws ShapeError.
+// lines below the new one; the update runs when its result is fetched or used. Throws ShapeError,
+// and Error for a target that is a copy without a name (x[i], chunk(x, 2, 1)[0]), which x would not
+// see changed.
 Tensor assign(const Operand& target, const Operand& value);
 Tensor add_assign(const Operand& target, const Operand& value);  // floating
 

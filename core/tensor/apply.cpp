@@ -6,6 +6,32 @@
 
 namespace ebb {
 
+namespace {
+
+// Whether nobody will read what is written into this tensor: it is a copy of another's elements,
+// and ends with the expression that made it.
+bool is_passing_copy(const Input& input) noexcept {
+  if (!input.expiring || !input.tensor->defined()) return false;
+  const detail::TensorImpl& impl = *input.tensor->impl();
+  return impl.is_selection && impl.unique();
+}
+
+void require_lasting(const OpDef& op, Inputs inputs, CallSite site) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (op.updates.has(i) && is_passing_copy(inputs[i]))
+      throw Error(detail::message(op.name,
+                                  "updates a copy and leaves x as it is: x[i], select, transpose, "
+                                  "index_select and slices of "
+                                  "inner axes copy. To change x: slice(x, begin, end) of the "
+                                  "leading axis is x's own memory, "
+                                  "x = where(..) and x = index_add(..) make another x. To change a "
+                                  "copy: clone() it, or give "
+                                  "it a name",
+                                  site));
+}
+
+}  // namespace
+
 Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
               const IndexSet& unwanted) {
   Recorder* recorder = detail::tape_mode().tracing;
@@ -15,8 +41,12 @@ Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, Call
     if (recorder) break;
     recorder = input.tensor->impl()->recorder.get();
   }
-  if (recorder) return recorder->record(op, inputs, attributes, site);
-  return detail::run_now(op, inputs, attributes, site, unwanted);
+  if (!op.updates.empty()) require_lasting(op, inputs, site);
+  const bool selects = op.selects || (op.view && is_passing_copy(inputs[0]));
+  Tensors results = recorder ? recorder->record(op, inputs, attributes, site)
+                             : detail::run_now(op, inputs, attributes, site, unwanted);
+  if (selects) results[0].impl()->is_selection = true;
+  return results;
 }
 
 Tensors apply_on(const Device& device, const OpDef& op, const Attributes& attributes,

@@ -101,6 +101,9 @@ struct OpDef {
   IndexRange (*indices)(const KernelContext&) = nullptr;
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
+  // Output 0 is a copy of elements of input 0, where other libraries would have a view: an update
+  // in place of a temporary one is refused, since it would not reach input 0.
+  bool selects = false;
   // Output 0 is input 0 on another device. No kernel runs.
   bool moves = false;
   // Whether, with these shapes, output 0 equals input 0: the graph may then drop the node.

@@ -57,35 +57,6 @@ Tensor shape_only(const Spec& spec) {
   return adopt(impl);
 }
 
-namespace {
-constexpr const char* kHoldsNothing =
-    "of a tensor that holds nothing, as .grad() does before the first backward()";
-
-// The implementation of a tensor whose values can be read on the host.
-const TensorImpl& readable(const Tensor& tensor, DType dtype, const char* what, CallSite site) {
-  if (!tensor.defined()) throw Error(message(what, kHoldsNothing, site));
-  const TensorImpl& impl = *tensor.impl();
-  if (impl.recorder)
-    throw Error(message(what,
-                        "a symbolic tensor has no value before a session runs it; fetch it with "
-                        "Session::run",
-                        site));
-  if (!impl.storage) throw Error(message(what, "only the shape of this tensor is known", site));
-  const bool as_bytes = dtype == DType::u8 && impl.spec.dtype == DType::boolean;
-  if (impl.spec.dtype != dtype && !as_bytes)
-    throw Error(message(
-        what, std::string("asked for ") + name(dtype) + " of a tensor of " + impl.spec.to_string(),
-        site));
-  if (impl.storage->device().is_simulated())
-    throw SimulatedRead(message(what,
-                                "a tensor of " + impl.spec.to_string() + " on " +
-                                    impl.storage->device().name() +
-                                    " has no values: the device is simulated",
-                                site));
-  require_whole(*impl.storage, what, site);
-  return impl;
-}
-}  // namespace
 }  // namespace detail
 
 Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
@@ -107,7 +78,10 @@ detail::TensorImpl::~TensorImpl() {
 bool Tensor::is_symbolic() const noexcept { return impl_ && impl_->recorder; }
 
 const TensorImpl& Tensor::held(const char* what, CallSite site) const {
-  if (!impl_) throw Error(message(what, detail::kHoldsNothing, site.resolved()));
+  if (!impl_)
+    throw Error(
+        message(what, "of a tensor that holds nothing, as .grad() does before the first backward()",
+                site.resolved()));
   return *impl_;
 }
 const Shape& Tensor::shape(CallSite site) const { return held("shape", site).spec.shape; }
@@ -194,44 +168,6 @@ Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const
                                    detail::tag("from", site));
   tensor.impl()->storage->copy_in(0, values, tensor.bytes());
   return tensor;
-}
-
-void Tensor::read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
-                          CallSite site) const {
-  const TensorImpl& impl = detail::readable(*this, dtype, "item", site);
-  const Shape& shape = impl.spec.shape;
-  std::int64_t flat = 0;
-  if (index.size() == 0) {
-    if (shape.elements() != 1)
-      throw ShapeError(message(
-          "item", "without an index takes a one-element tensor, not " + impl.spec.to_string(),
-          site));
-  } else {
-    if (static_cast<int>(index.size()) != shape.rank())
-      throw ShapeError(message(
-          "item",
-          std::to_string(index.size()) + " indices for a tensor of " + impl.spec.to_string(),
-          site));
-    int axis = 0;
-    for (const std::int64_t i : index) {
-      if (i < 0 || i >= shape[axis])
-        throw ShapeError(message("item",
-                                 "index " + std::to_string(i) + " is outside axis " +
-                                     std::to_string(axis) + " of " + impl.spec.to_string(),
-                                 site));
-      flat = flat * shape[axis++] + i;
-    }
-  }
-  const std::size_t size = size_of(dtype);
-  impl.storage->copy_out(impl.offset + static_cast<std::size_t>(flat) * size, value, size);
-}
-
-void Tensor::require_values(DType dtype, CallSite site) const {
-  detail::readable(*this, dtype, "to_vector", site);
-}
-
-void Tensor::copy_out(void* values) const {
-  if (const std::size_t size = bytes()) impl_->storage->copy_out(impl_->offset, values, size);
 }
 
 }  // namespace ebb

@@ -26,7 +26,14 @@ class Stream;
 class Tensor;
 namespace detail {
 struct TensorImpl;
-}
+
+// A C++ type that values are read as.
+struct HostType {
+  enum Kind : std::uint8_t { floating, f16, bf16, integer, natural, boolean } kind;
+  std::uint8_t bytes;
+  friend bool operator==(const HostType&, const HostType&) = default;
+};
+}  // namespace detail
 
 using Tensors = InlineVector<Tensor, 4>;
 
@@ -60,7 +67,7 @@ class Tensor {
     std::swap(impl_, other.impl_);
     return *this;
   }
-  void operator=(const Tensor&) && = delete;  // x[0] is a copy: x = where(mask, y, x), assign(x, y)
+  void operator=(const Tensor&) && = delete;  // x[0] is a copy: assign(slice(x, 0, 1), y), where()
   ~Tensor() {
     if (impl_) release();
   }
@@ -127,9 +134,11 @@ class Tensor {
   // a copy, in both modes. Throws ShapeError.
   Tensor operator[](IndexAt i) const;
 
-  // One element, or the only one. T is the tensor's type. Throws ShapeError for an index out of
-  // range or of another rank, Error for another dtype or a symbolic tensor, SimulatedRead for a
-  // simulated one.
+  // One element, or the only one, as any arithmetic type, Float16 or BFloat16. Floating values and
+  // integers are rounded to a floating T, integers are an integral T that has them, bool is 0 or 1
+  // of every T. Throws ShapeError for an index out of range or of another rank; Error for floating
+  // values as an integral T, for what is not bool as bool, an integer that T does not have, and a
+  // symbolic tensor; SimulatedRead for a simulated one.
   template <class T>
   T item(std::initializer_list<std::int64_t> index = {}, CallSite site = CallSite::here()) const;
   // All elements, row-major, on the host. Throws as item does.
@@ -146,7 +155,8 @@ class Tensor {
   // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.
   Tensor with_grad(CallSite site = CallSite::here()) const;
   // The same memory without its history: gradients stop here. In both modes.
-  Tensor detach(CallSite site = CallSite::here()) const;
+  Tensor detach(CallSite site = CallSite::here()) const&;
+  Tensor detach(CallSite site = CallSite::here()) &&;
   bool requires_grad() const noexcept;
   // The gradient accumulated in a leaf; not defined() before the first backward().
   const Tensor& grad() const;
@@ -170,10 +180,13 @@ class Tensor {
                            const Device& device, CallSite site);
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                         const Device& device, CallSite site);
-  void require_values(DType dtype, CallSite site) const;
-  void copy_out(void* values) const;
-  void read_element(void* value, DType dtype, std::initializer_list<std::int64_t> index,
+  // What it holds, where it has values that convert to this type. Throws as item() does.
+  const detail::TensorImpl& readable(detail::HostType type, const char* what, CallSite site) const;
+  void read_element(void* value, detail::HostType type, std::initializer_list<std::int64_t> index,
                     CallSite site) const;
+  // The number of elements, before there is memory for them; then all of them.
+  std::size_t count_to_read(detail::HostType type, CallSite site) const;
+  void read_all(void* values, std::size_t count, detail::HostType type, CallSite site) const;
 
   detail::TensorImpl* impl_ = nullptr;
 };
@@ -289,20 +302,41 @@ Tensor Tensor::from(const Range& values, Shape shape, const Device& device, Call
   }
 }
 
+namespace detail {
+template <class T>
+constexpr HostType host_type() {
+  constexpr bool is_f16 = std::is_same_v<T, Float16>, is_bf16 = std::is_same_v<T, BFloat16>;
+  static_assert(std::is_arithmetic_v<T> || is_f16 || is_bf16,
+                "values are read as an arithmetic type, ebb::Float16 or ebb::BFloat16");
+  return {is_f16                        ? HostType::f16
+          : is_bf16                     ? HostType::bf16
+          : std::is_floating_point_v<T> ? HostType::floating
+          : std::is_same_v<T, bool>     ? HostType::boolean
+          : std::is_signed_v<T>         ? HostType::integer
+                                        : HostType::natural,
+          sizeof(T)};
+}
+}  // namespace detail
+
 template <class T>
 T Tensor::item(std::initializer_list<std::int64_t> index, CallSite site) const {
   T value;
-  read_element(&value, dtype_of<T>, index, site);
+  read_element(&value, detail::host_type<T>(), index, site);
   return value;
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector(CallSite site) const {
-  static_assert(!std::is_same_v<T, bool>, "read a bool tensor as std::uint8_t");
-  require_values(dtype_of<T>, site);  // before there is memory for them
-  std::vector<T> values(static_cast<std::size_t>(elements()));
-  copy_out(values.data());
-  return values;
+  const std::size_t count = count_to_read(detail::host_type<T>(), site);
+  if constexpr (std::is_same_v<T, bool>) {
+    const auto values = std::make_unique<bool[]>(count);
+    read_all(values.get(), count, detail::host_type<T>(), site);
+    return std::vector<T>(values.get(), values.get() + count);
+  } else {
+    std::vector<T> values(count);
+    read_all(values.data(), count, detail::host_type<T>(), site);
+    return values;
+  }
 }
 
 }  // namespace ebb

@@ -20,9 +20,10 @@ struct TensorImpl final : Counted {
   // the memory (lineage.h) that this reads; the newest at the time, unless a gradient rule or a
   // recomputed region reads what the forward pass has read.
   std::uint32_t version = kNewest;
-  bool is_leaf = false;      // made by with_grad(): the handle through which the gradient is read
-  bool is_detached = false;  // a constant on purpose, whatever history its memory has
-  bool used_up = false;      // an operator had it as a temporary: its storage is gone
+  bool is_leaf = false;       // made by with_grad(): the handle through which the gradient is read
+  bool is_detached = false;   // a constant on purpose, whatever history its memory has
+  bool used_up = false;       // an operator had it as a temporary: its storage is gone
+  bool is_selection = false;  // made by an operator that selects, or a view of such a temporary
   Ref<Recorder> recorder;
 
   TensorImpl() = default;

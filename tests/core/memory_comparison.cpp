@@ -142,8 +142,7 @@ TEST_CASE("a program that fails leaves the comparison as it was") {
 
 TEST_CASE("a step whose loss cannot be read names the line of the program that marked it") {
   memory::Marks marks(Device::cpu());
-  for (const Tensor& loss : {Tensor::zeros({2}), Tensor::zeros({}, DType::i32)})
-    CHECK_ERROR(marks.step(loss), Error, "memory_comparison.cpp:");
+  CHECK_ERROR(marks.step(Tensor::zeros({2})), Error, "memory_comparison.cpp:");
   CHECK(marks.losses().empty());
 }
 

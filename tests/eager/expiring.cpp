@@ -4,6 +4,7 @@
 #include "ebb/core/memory/predict.h"
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
@@ -227,4 +228,17 @@ TEST_CASE("a step that uses memory up is predicted byte for byte") {
   const Bytes bytes;
   program(Device::cpu());
   CHECK(bytes.peak() == predicted.peak_bytes);
+}
+
+TEST_CASE("a cast that an operator makes of what it is given is declared") {
+  const auto program = [](const Device& device) {
+    const Tensor x = Tensor::full({1000}, 2, DType::f32, device).with_grad();
+    const Tensor mask = Tensor::full({1000}, 1, DType::u8, device) == (x.detach() > 1);
+    (sum(x * mask) + mean(mask)).backward();
+  };
+  const memory::Prediction predicted = memory::predict(Device::cpu(), program);
+  const Bytes used;
+  program(Device::cpu());
+  CHECK(used.peak() == predicted.peak_bytes);
+  CHECK(used.peak() >= 2 * 8000);  // u8 and bool as i64
 }

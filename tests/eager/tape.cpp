@@ -376,6 +376,27 @@ TEST_CASE("gradients() gives each input a memory of its own") {
   CHECK(g[1].item<float>({0}) == 1);
 }
 
+TEST_CASE("+= and its kin are refused where they would train nothing, and rebind elsewhere") {
+  using Rebind = Tensor& (*)(Tensor&, const Operand&);
+  const auto refused = [](Rebind rebind, const std::string& lines) {
+    Tensor t = leaf();
+    const Tensor other = t, constant = t.detach();
+    {
+      const NoGrad no_grad;
+      CHECK_ERROR(rebind(t, 2), Error, lines + " makes another tensor");
+      for (Tensor x : {constant, t * 1, Tensor::zeros({}), slice(t, 0, 1)})
+        CHECK_NOTHROW(rebind(x, 2));
+    }
+    CHECK(t.item<float>({0}) == 0.5);
+    CHECK(rebind(t, 2).item<float>({0}) != 0.5);
+    CHECK(other.item<float>({0}) == 0.5);
+  };
+  refused(operator+=, "tensor:\nadd_assign(t, y) changes the parameter, t = t + y");
+  refused(operator-=, "tensor:\nadd_assign(t, -y) changes the parameter, t = t - y");
+  refused(operator*=, "tensor:\nassign(t, t * y) changes the parameter, t = t * y");
+  refused(operator/=, "tensor:\nassign(t, t / y) changes the parameter, t = t / y");
+}
+
 TEST_CASE("views of a leaf are that leaf's memory, whenever it was updated") {
   const Tensor w = leaf();
   const Tensor head = slice(w, 0, 2);

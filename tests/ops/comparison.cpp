@@ -4,23 +4,48 @@
 #include <cmath>
 #include <concepts>
 #include <limits>
+#include <optional>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
 
 using Flags = std::vector<std::uint8_t>;
+using Doubles = std::vector<double>;
 
 Flags flags(const Tensor& x) {
   REQUIRE(x.dtype() == DType::boolean);
   return cast(x, DType::u8).to_vector<std::uint8_t>();
+}
+
+// Of two tensors.
+struct OfTwo {
+  const char* name;
+  Tensor (*call)(const Operand&, const Operand&);
+};
+constexpr OfTwo kOfTwo[] = {
+    {"equal", equal},     {"not_equal", not_equal},   {"less", less},
+    {"greater", greater}, {"less_equal", less_equal}, {"greater_equal", greater_equal},
+    {"add", add},         {"subtract", subtract},     {"multiply", multiply},
+    {"divide", divide},   {"maximum", maximum}};
+
+// The dtype that a function of two different ones gives; none where it is refused.
+std::optional<DType> given(const OfTwo& function, DType a, DType b) {
+  if (function.call == multiply && a == DType::boolean) return b;
+  if (function.call == multiply && b == DType::boolean) return a;
+  const bool compares = &function < std::begin(kOfTwo) + 6;
+  if (compares && !is_floating(a) && !is_floating(b)) return DType::boolean;
+  return {};
 }
 
 // What `x operation number` says for each of the values, one after the other.
@@ -191,6 +216,67 @@ TEST_CASE("Comparisons and logic refuse what they cannot take, in words and by l
   const int run = __LINE__ + 1;
   const auto wrong = [&] { return x >= Tensor::zeros({2}); };
   CHECK_ERROR(wrong(), ShapeError, "comparison.cpp:" + std::to_string(run) + ")");
+}
+
+TEST_CASE("Integers and bool are compared, masks multiplied, and other dtypes refused together") {
+  constexpr DType dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
+                              DType::i32, DType::i64, DType::u8,  DType::boolean};
+  const Tensor a = Tensor::from({0.0, 1.0, 1.0, 0.0}), b = Tensor::from({0.0, 1.0, 0.0, 1.0});
+  for (const OfTwo& function : kOfTwo)
+    for (const DType of_a : dtypes)
+      for (const DType of_b : dtypes) {
+        if (of_a == of_b) continue;
+        INFO(function.name << " of " << name(of_a) << " and " << name(of_b));
+        const Tensor x = cast(a, of_a), y = cast(b, of_b);
+        Graph graph;
+        const Tensor p = graph.placeholder("x", of_a, {-1}), q = graph.placeholder("y", of_b, {-1});
+        const std::optional<DType> dtype = given(function, of_a, of_b);
+        if (!dtype) {
+          const std::string of = std::string("[") + function.name + "] ";
+          CHECK_ERROR(function.call(x, y), ShapeError, of);
+          CHECK_ERROR(function.call(p, q), ShapeError, of);
+          continue;
+        }
+        const Doubles wanted = function.call(a, b).to_vector<double>();
+        const Tensor z = function.call(p, q);
+        CHECK(z.dtype() == *dtype);
+        CHECK(function.call(x, y).dtype() == *dtype);
+        CHECK(function.call(x, y).to_vector<double>() == wanted);
+        CHECK(Session(graph).run(z, {{p, x}, {q, y}}).to_vector<double>() == wanted);
+      }
+  CHECK(all(Tensor::from({-1}) < cast(Tensor::from({255}), DType::u8)).item<bool>());
+  const std::int64_t large = (std::int64_t{1} << 40) + 1;
+  CHECK_FALSE(any(Tensor::from({large}) == Tensor::from({1})).item<bool>());
+}
+
+TEST_CASE("The gradient of a masked product goes to what is masked, in both modes") {
+  const Tensor mask = Tensor::from({true, false, true});
+  const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}).with_grad();
+  const Doubles wanted = {1, 0, 1, 1, 0, 1};
+  sum(x * mask).backward();
+  CHECK(x.grad().to_vector<double>() == wanted);
+  Graph graph;
+  const Tensor p = graph.placeholder("x", DType::f32, {-1, 3});
+  const Tensor q = graph.placeholder("mask", DType::boolean, {3});
+  const Tensor dp = gradients(sum(q * p), {p})[0];
+  CHECK(Session(graph).run(dp, {{p, x.detach()}, {q, mask}}).to_vector<double>() == wanted);
+}
+
+TEST_CASE("The mean of bool is f32, and no other dtype is cast for a mean") {
+  const Tensor flags = Tensor::from({true, false, true, true}, {2, 2});
+  CHECK(mean(flags).dtype() == DType::f32);
+  CHECK(mean(flags).item<float>() == 0.75);
+  CHECK(mean(flags, 0).to_vector<float>() == std::vector<float>{1, 0.5});
+  for (const DType dtype : {DType::i32, DType::i64, DType::u8})
+    CHECK_ERROR(mean(cast(flags, dtype)), ShapeError, "[mean] takes f32, f64, f16 or bf16");
+}
+
+TEST_CASE("What is cast is refused as it was given") {
+  const Tensor flags = Tensor::zeros({2}, DType::boolean), bytes = Tensor::zeros({3}, DType::u8);
+  CHECK_ERROR(flags < bytes, ShapeError,
+              "[less] shapes do not broadcast; inputs are bool[2], u8[3] " + line(__LINE__ - 1));
+  CHECK_ERROR(bytes * flags, ShapeError, "[multiply] shapes do not broadcast; inputs are u8[3], ");
+  CHECK_ERROR(mean(flags, 1), ShapeError, "[mean] there is no axis 1; the input is bool[2] ");
 }
 
 }  // namespace ebb::tests

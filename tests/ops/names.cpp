@@ -223,6 +223,18 @@ std::vector<Function> functions() {
           reshape(x[0], Shape{-1, -1});
         }}});
   unary("flatten", flatten);
+  put({"unflatten",
+       {kMatrix},
+       [](Operands x) {
+         unflatten(x[0], 1, {3, 1});
+       },
+       {[](Operands x) { unflatten(x[0], 9, {3}); },
+        [](Operands x) {
+          unflatten(x[0], 1, {2, -1});
+        },
+        [](Operands x) {
+          unflatten(x[0], 1, {1, 1, 1, 1, 1, 3});
+        }}});
   put({"unsqueeze", {kMatrix}, [](Operands x) { unsqueeze(x[0], 0); }, {[](Operands x) {
          unsqueeze(x[0], 9);
        }}});

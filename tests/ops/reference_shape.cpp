@@ -92,7 +92,7 @@ void add_shape_references(std::vector<Reference>& references) {
     const Shape& x = a[0].shape;
     return reshaped(a[0], {size(x, 0, x.rank() - 1), x[-1]});
   });
-  for (const OpDef* op : {&merge_axes_op, &unsqueeze_op, &squeeze_op})
+  for (const OpDef* op : {&unflatten_op, &merge_axes_op, &unsqueeze_op, &squeeze_op})
     add(*op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
   for (const OpDef* op : {&slice_op, &strided_slice_op})
     add(*op, [](const Application& a) {

@@ -275,6 +275,30 @@ TEST_CASE("Operators that move elements refuse axes and shapes that are not ther
   CHECK_ERROR(squeeze(f32({1, 3}), {0, -2}), ShapeError, "[squeeze] axis -2 is given twice");
 }
 
+TEST_CASE("0 is a size of a shape that is asked for, which something with elements does not fit") {
+  Graph graph;
+  const Tensor open = graph.placeholder("x", DType::f32, {-1, -1, 8});
+  const Tensor none = graph.placeholder("none", DType::f32, {-1, 0});
+  for (const Tensor& x : {open, f32({2, 3, 8})}) {
+    CHECK_ERROR(reshape(x, {0, 0, 2, 4}), ShapeError,
+                "[reshape] does not fit the shape [0, 0, 2, 4], in which 0 is a size, as in NumPy: "
+                "-1 is what is left, and unflatten(x, axis, sizes)");
+    CHECK_ERROR(reshape(x, {0, -1}), ShapeError, "0 is a size");
+    CHECK_ERROR(unflatten(x, 2, {0, -1}), ShapeError, "[unflatten] does not fit the shape [0, ?]");
+    CHECK(unflatten(x, -1, {2, 4}).shape().rank() == 4);
+  }
+  CHECK(reshape(none, {0, 0, 2, 4}).shape() == Shape{0, 0, 2, 4});
+  CHECK(flatten(unsqueeze(none, -1)).shape().to_string() == "[?, 0]");
+  CHECK_ERROR(reshape(none, {2}), ShapeError, "[reshape] does not fit the shape [2]");
+  CHECK(reshape(f32({0, 3}), {0, 7}).shape() == Shape{0, 7});
+  const Tensor cut = unflatten(unflatten(open, 0, {2, -1}), 2, {1, 3});
+  CHECK(cut.shape().to_string() == "[2, ?, 1, 3, 8]");
+  Session session(graph);
+  CHECK(session.run(cut, {{open, f32({4, 3, 8})}}).shape() == Shape{2, 2, 1, 3, 8});
+  CHECK_ERROR(session.run(cut, {{open, f32({4, 2, 8})}}), ShapeError,
+              "[unflatten] does not fit the shape [1, 3]; the input is f32[2, 2, 2, 8]");
+}
+
 TEST_CASE("What was open when tensors were joined is compared when it is fed") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 3});

@@ -25,6 +25,12 @@ void add_shape_samples(std::vector<Sample>& samples) {
   }));
   samples.push_back(moving_sample(reshape_op, "to a scalar", {{{1, 1}}},
                                   [](const Tensors& in) { return reshape(in[0], {}); }));
+  samples.push_back(moving_sample(
+      unflatten_op, "between open axes", {{{kOpen, 6, kOpen}}},
+      [](const Tensors& in) {
+        return unflatten(in[0], -2, {2, -1});
+      },
+      true));
   samples.push_back(
       moving_sample(reshape_like_op, "a matrix", {{{kOpen, 6}}, {{kOpen, 2, 3}}},
                     [](const Tensors& in) { return detail::reshape_like(in[0], in[1]); }));

@@ -117,8 +117,28 @@ EBB_PROGRAM("an update in place of what a gradient needs") {
   assign(factor, 2);
   CHECK_ERROR(loss.backward(), Error, "updated in place");
 }
+EBB_PROGRAM("with torch.no_grad(): p -= 0.1 * p.grad") {
+  Parameters params(Device::cpu(), Seed{1}, DType::f64);
+  params.declare("w", {2}, initializers::constant(1));
+  sum(square(params["w"])).backward();
+  const NoGrad no_grad;
+  for (Tensor p : params.tensors()) {
+    CHECK_ERROR(p -= 0.1 * p.grad(), Error, "add_assign(t, -y) changes the parameter");
+    add_assign(p, -0.25 * p.grad());
+  }
+  CHECK(numbers(params["w"]) == Values{0.5, 0.5});
+}
+EBB_PROGRAM("x[0] = y, x[0].add_(y)") {
+  const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}});
+  CHECK_ERROR(add_assign(x[0], 1), Error, "slice(x, begin, end)");
+  assign(slice(x, 0, 1), 7);
+  add_assign(slice(x, 0, 1), 1);
+  CHECK(numbers(x) == Values{8, 8, 3, 4});
+}
 EBB_PROGRAM("loss.item(), x.tolist()") {
   CHECK(sum(leaf()).item<double>() == 6);
+  CHECK(sum(leaf()).item<float>() == 6);
+  CHECK_ERROR(leaf().to_vector<int>(), Error, "to_vector<float>");
   CHECK(leaf().to_vector<double>() == Values{1, 2, 3});
 }
 EBB_PROGRAM("x.to(device)") {

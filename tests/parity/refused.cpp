@@ -23,6 +23,7 @@ EBB_PROGRAM("i + x, f32 + f64") {
   CHECK_ERROR(i32() + f32(), ShapeError, "takes inputs of one dtype (cast() converts)");
   CHECK_ERROR(f32() + cast(f32(), DType::f64), ShapeError, "one dtype");
   CHECK(numbers(cast(i32(), DType::f32) + f32()) == std::vector<double>{8, -5, 6});
+  CHECK(numbers((i32() > arange(3)) * f32()) == std::vector<double>{1, 0, 3});
 }
 EBB_PROGRAM("i * 2.5, i / 2") {
   CHECK_ERROR(i32() * 2.5, ShapeError, "2.5");
@@ -54,6 +55,13 @@ EBB_PROGRAM("torch.chunk(x, 2) of 3 elements") {
 EBB_PROGRAM("i.float().mean(), np.mean(i)") {
   CHECK_ERROR(mean(i32()), ShapeError, "[mean]");
   CHECK(mean(cast(i32(), DType::f32)).item<float>() == 1);
+  CHECK(mean(f32() > 2.5).item<double>() == Approx(1.0 / 3));
+}
+EBB_PROGRAM("tf.reshape(x, [tf.shape(x)[0], tf.shape(x)[1], 2, 4])") {
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, -1, 8}), y = unflatten(x, -1, {2, 4});
+  CHECK(Session(graph).run(y, {{x, ones({3, 5, 8})}}).shape() == Shape{3, 5, 2, 4});
+  CHECK_ERROR(reshape(x, {0, 0, 2, 4}), ShapeError, "unflatten");
 }
 EBB_PROGRAM("x.amax(0) of nothing, np.max([])") {
   CHECK_ERROR(max(Tensor::zeros({0}), 0), ShapeError, "[max]");
