@@ -5,41 +5,68 @@
 #include "ebb/core/base/call_site.h"
 #include "ebb/core/device/backend.h"
 #include "ebb/core/tensor/apply.h"
+#include "ebb/core/tensor/storage.h"
 #include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb::detail {
 
-// While one lives, the calling thread's eager updates that a device can run as one kernel
-// (DeviceKernel::run_merged) wait in it; whatever else is run flushes it first. What has not been
-// flushed when it ends, after an exception, is dropped.
+struct TensorImpl;
+
+// Whether an update of this target sets all of its memory, so that it is whole again.
+bool sets_all(const OpDef& op, const TensorImpl& target) noexcept;
+// The kernel of `op` has updated what it updates of these; or has failed, and may have written half
+// of it.
+void mark_updated(const OpDef& op, Inputs inputs) noexcept;
+void tear_updated(const OpDef& op, Inputs inputs) noexcept;
+
+// While one lives, the calling thread's eager updates in place wait in it, those with a history
+// excepted. They have all the memory of host and device that they need, and flush() makes them
+// without allocating: so it is one step, of which all or nothing happens. Neighbours that a device
+// can run as one kernel (DeviceKernel::run_merged) are. Whatever else is run flushes it first. What
+// has not been flushed when it ends, after an exception, has not happened.
 class LaunchRow {
  public:
-  LaunchRow() noexcept : in_row_(with(this)) {}
-  // The row keeps what the launch refers to, and the inputs' memory.
-  void add(Runtime& runtime, const Launch& launch, Inputs inputs, CallSite site);
-  // Puts all into the stream. Throws Error, with the operator's name and line.
+  // Whether a failed attempt() takes the updates back, or they are a step that stays made.
+  enum Kind { taken_back, stays };
+  explicit LaunchRow(Kind kind = taken_back) noexcept : kind_(kind), in_row_(with(this)) {}
+
+  Kind kind() const noexcept { return kind_; }
+  // The row keeps all that the launch refers to.
+  void add(Runtime& runtime, const OpDef& op, const Launch& launch, Inputs inputs,
+           const Tensors& results, Ref<Storage> workspace, Ref<Prepared> prepared, CallSite site);
+  // Puts all into the stream. Throws Error, with the operator's name and line: what has been
+  // written is torn then.
   void flush();
-  // Whether all that was added is still as though it had not been.
-  bool has_done_nothing() const noexcept { return has_waited_ && !has_done_; }
 
  private:
   struct Entry {
-    std::vector<Buffer> buffers;  // inputs, then outputs
+    const OpDef* op;
+    InlineVector<Buffer, 10> buffers;  // inputs, then outputs
     Attributes attributes;
-    Tensors inputs;
+    IndexSet destroyed;
+    Tensors tensors;  // inputs, then results
+    InlineVector<Input, 9> inputs;
+    Ref<Storage> workspace;
+    Ref<Prepared> prepared;
     CallSite site;
-    Launch launch;
   };
+  static Inputs inputs_of(const Entry& entry) noexcept {
+    return {entry.inputs.data(), entry.inputs.size()};
+  }
+  using Entries = std::vector<std::unique_ptr<Entry>>;
   static TapeMode with(LaunchRow* row) noexcept {
     TapeMode mode = tape_mode();
     mode.row = row;
     return mode;
   }
+  static void run(Runtime& runtime, std::span<const Launch> launches, const Entries& entries,
+                  std::size_t& begun);
 
+  const Kind kind_;
   const TapeModeScope in_row_;
   Runtime* runtime_ = nullptr;
-  bool has_waited_ = false, has_done_ = false;   // an update, and in part at least
-  std::vector<std::unique_ptr<Entry>> entries_;  // launches refer to them
+  Entries entries_;
+  std::vector<Launch> launches_;  // of the entries, which they refer to
 };
 
 }  // namespace ebb::detail
