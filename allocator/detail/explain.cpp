@@ -157,6 +157,9 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
+  // Memory would be there; how many addresses are left in one piece nobody says.
+  if (refusal.reason == OutOfMemory::Reason::addresses && request.bytes > 0)
+    facts.room_bytes = std::min(facts.room_bytes, request.bytes - 1);
   const OutOfMemory error(std::move(facts));
   tell_observer(error);
   throw error;

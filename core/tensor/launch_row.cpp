@@ -1,5 +1,6 @@
 #include "ebb/core/tensor/launch_row.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ebb/core/base/error.h"
@@ -25,79 +26,105 @@ void tear_updated(const OpDef& op, Inputs inputs) noexcept {
     if (op.updates.has(i)) inputs[i].tensor->impl()->storage->tear(op.name);
 }
 
+namespace {
+// For so many more, the adding of which cannot fail then.
+template <class T>
+void make_room(std::vector<T>& in, std::size_t more) {
+  constexpr std::size_t kAtFirst = 64;  // enough for most steps
+  const std::size_t wanted = in.size() + more;
+  if (wanted > in.capacity()) in.reserve(std::max(2 * wanted, kAtFirst));
+}
+}  // namespace
+
 void LaunchRow::add(Runtime& runtime, const OpDef& op, const Launch& launch, Inputs inputs,
                     const Tensors& results, Ref<Storage> workspace, Ref<Prepared> prepared,
                     CallSite site) {
   if (runtime_ != &runtime) flush();
   runtime_ = &runtime;
-  auto entry = std::make_unique<Entry>();
   const KernelContext& context = launch.context;
-  entry->op = &op;
-  entry->buffers.reserve(context.inputs.size() + context.outputs.size());
+  Update update{&op,
+                *context.attributes,
+                context.destroyed ? *context.destroyed : IndexSet(),
+                buffers_.size(),
+                inputs_.size(),
+                std::move(workspace),
+                std::move(prepared),
+                site};
+  make_room(updates_, 1);
+  make_room(launches_, 1);
+  make_room(buffers_, context.inputs.size() + context.outputs.size());
+  make_room(inputs_, inputs.size());
+  make_room(tensors_, inputs.size());
+  if (results.size() > 1) make_room(results_, results.size() - 1);
   for (const std::span<const Buffer> part : {context.inputs, context.outputs})
-    for (const Buffer& buffer : part) entry->buffers.push_back(buffer);
-  entry->attributes = *context.attributes;
-  if (context.destroyed) entry->destroyed = *context.destroyed;
-  entry->tensors.reserve(inputs.size() + results.size());
-  for (const Input& input : inputs) {
-    entry->tensors.push_back(*input.tensor);
-    entry->inputs.emplace_back(entry->tensors.back());
+    buffers_.insert(buffers_.end(), part.begin(), part.end());
+  inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
+  for (const Input& input : inputs) tensors_.push_back(*input.tensor);
+  for (std::size_t i = 1; i < results.size(); ++i) results_.push_back(results[i]);
+  launches_.push_back(launch);
+  updates_.push_back(std::move(update));
+}
+
+void LaunchRow::bind() noexcept {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].tensor = &tensors_[i];
+  for (std::size_t i = 0; i < updates_.size(); ++i) {
+    KernelContext& context = launches_[i].context;
+    const Buffer* const buffers = buffers_.data() + updates_[i].first_buffer;
+    context.inputs = {buffers, context.inputs.size()};
+    context.outputs = {buffers + context.inputs.size(), context.outputs.size()};
+    context.attributes = &updates_[i].attributes;
+    context.destroyed = &updates_[i].destroyed;
   }
-  for (const Tensor& result : results) entry->tensors.push_back(result);
-  entry->workspace = std::move(workspace);
-  entry->prepared = std::move(prepared);
-  entry->site = site;
-  Launch kept = launch;
-  kept.context.inputs = {entry->buffers.data(), context.inputs.size()};
-  kept.context.outputs = {entry->buffers.data() + context.inputs.size(), context.outputs.size()};
-  kept.context.attributes = &entry->attributes;
-  kept.context.destroyed = &entry->destroyed;
-  if (launches_.size() == launches_.capacity()) launches_.reserve(2 * launches_.size() + 8);
-  entries_.push_back(std::move(entry));
-  launches_.push_back(kept);
 }
 
 // `begun` counts those that may have written.
-void LaunchRow::run(Runtime& runtime, std::span<const Launch> launches, const Entries& entries,
-                    std::size_t& begun) {
-  const Unwanted unwanted = runtime.is_simulated() ? Unwanted::nothing : tape_mode().detects;
-  const std::size_t at_once = unwanted == Unwanted::nothing ? launches.size() : 1;
+void LaunchRow::run(std::size_t& begun) {
+  const Unwanted unwanted = runtime_->is_simulated() ? Unwanted::nothing : tape_mode().detects;
+  const std::span<const Launch> launches = launches_;
   while (begun < launches.size()) {
+    const std::size_t count = unwanted == Unwanted::nothing ? launches.size() - begun : 1;
     Stream* const stream = launches[begun].context.stream;
-    const Launched launched = runtime.run(stream, launches.subspan(begun, at_once));
+    const Launched launched = runtime_->run(stream, launches.subspan(begun, count));
     begun += launched.count;
     if (!launched.status.ok()) {
-      const Entry& failed = *entries[begun];
+      const Update& failed = updates_[begun];
       if (!launched.status.refused) ++begun;
       throw Error(message(failed.op->name, describe(launched.status), failed.site));
     }
     if (unwanted == Unwanted::nothing) continue;
-    const std::string found = find_unwanted(launches[begun - 1].context, unwanted, runtime, stream);
-    const Entry& last = *entries[begun - 1];
+    const Update& last = updates_[begun - 1];
+    const std::string found =
+        find_unwanted(launches[begun - 1].context, unwanted, *runtime_, stream);
     if (!found.empty()) throw NotANumber(message(last.op->name, found, last.site));
   }
 }
 
 void LaunchRow::flush() {
-  if (launches_.empty()) return;
-  const Entries entries = std::exchange(entries_, {});
-  const std::vector<Launch> launches = std::exchange(launches_, {});
-  const auto let_go = [&]() noexcept {
-    for (std::size_t i = 0; i < entries.size(); ++i)
-      for (const Input& input : entries[i]->inputs)
-        if (const TensorImpl& impl = *input.tensor->impl(); impl.storage)
-          impl.storage->used_on(launches[i].context.stream);
-  };
+  if (updates_.empty()) return;
+  struct Emptied {
+    ~Emptied() {
+      for (std::size_t i = 0; i < row.updates_.size(); ++i)
+        for (const Input& input : row.inputs_of(i))
+          if (const TensorImpl& impl = *input.tensor->impl(); impl.storage)
+            impl.storage->used_on(row.launches_[i].context.stream);
+      row.updates_.clear();
+      row.launches_.clear();
+      row.buffers_.clear();
+      row.inputs_.clear();
+      row.tensors_.clear();
+      row.results_.clear();
+    }
+    LaunchRow& row;
+  } const emptied{*this};
+  bind();
   std::size_t begun = 0;
   try {
-    run(*runtime_, launches, entries, begun);
+    run(begun);
   } catch (...) {
-    let_go();
-    for (std::size_t i = 0; i < begun; ++i) tear_updated(*entries[i]->op, inputs_of(*entries[i]));
+    for (std::size_t i = 0; i < begun; ++i) tear_updated(*updates_[i].op, inputs_of(i));
     throw;
   }
-  let_go();
-  for (const auto& entry : entries) mark_updated(*entry->op, inputs_of(*entry));
+  for (std::size_t i = 0; i < updates_.size(); ++i) mark_updated(*updates_[i].op, inputs_of(i));
 }
 
 }  // namespace ebb::detail

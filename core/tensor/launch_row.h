@@ -10,12 +10,10 @@
 
 namespace ebb::detail {
 
-struct TensorImpl;
-
 // Whether an update of this target sets all of its memory, so that it is whole again.
 bool sets_all(const OpDef& op, const TensorImpl& target) noexcept;
-// The kernel of `op` has updated what it updates of these; or has failed, and may have written half
-// of it.
+// The kernel of `op` has updated what it updates of its inputs; or has failed, and may have written
+// half of it.
 void mark_updated(const OpDef& op, Inputs inputs) noexcept;
 void tear_updated(const OpDef& op, Inputs inputs) noexcept;
 
@@ -39,34 +37,37 @@ class LaunchRow {
   void flush();
 
  private:
-  struct Entry {
+  struct Update {
     const OpDef* op;
-    InlineVector<Buffer, 10> buffers;  // inputs, then outputs
     Attributes attributes;
     IndexSet destroyed;
-    Tensors tensors;  // inputs, then results
-    InlineVector<Input, 9> inputs;
+    std::size_t first_buffer, first_input;  // the buffers of outputs follow those of inputs
     Ref<Storage> workspace;
     Ref<Prepared> prepared;
     CallSite site;
   };
-  static Inputs inputs_of(const Entry& entry) noexcept {
-    return {entry.inputs.data(), entry.inputs.size()};
-  }
-  using Entries = std::vector<std::unique_ptr<Entry>>;
   static TapeMode with(LaunchRow* row) noexcept {
     TapeMode mode = tape_mode();
     mode.row = row;
     return mode;
   }
-  static void run(Runtime& runtime, std::span<const Launch> launches, const Entries& entries,
-                  std::size_t& begun);
+  // Lets launches and inputs refer to what is kept for them, which moves while more are added.
+  void bind() noexcept;
+  void run(std::size_t& begun);
+  Inputs inputs_of(std::size_t update) const noexcept {
+    return Inputs(inputs_).subspan(updates_[update].first_input,
+                                   launches_[update].context.inputs.size());
+  }
 
   const Kind kind_;
   const TapeModeScope in_row_;
   Runtime* runtime_ = nullptr;
-  Entries entries_;
-  std::vector<Launch> launches_;  // of the entries, which they refer to
+  std::vector<Update> updates_;
+  std::vector<Launch> launches_;  // of each
+  std::vector<Buffer> buffers_;
+  std::vector<Input> inputs_;
+  std::vector<Tensor> tensors_;  // of the inputs, one for each
+  std::vector<Tensor> results_;  // beside the first ones, which are inputs
 };
 
 }  // namespace ebb::detail

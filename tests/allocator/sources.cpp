@@ -205,6 +205,7 @@ TEST_CASE("where addresses are few a range takes some of them and leaves most to
   CHECK(source.left == 192 * kMiB + 4096);
   constexpr const char* kWhy = "no addresses are left to map";
   CHECK_ERROR(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory, kWhy);
+  CHECK_ERROR(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory, "at most 193.0 MiB");
   const auto pool = allocator.make_pool("session");
   Block* first = pool->allocate({.bytes = 4096}, {}, true);  // with room to grow
   CHECK(source.left == 192 * kMiB + 4096 - 4 * 4096);
