@@ -201,7 +201,7 @@ TEST_CASE("a block that grows keeps its address, and the figures are those of a 
     for (std::size_t i = 0; i < kCategoryCount; ++i)
       CHECK(a.by_category[i].current == b.by_category[i].current);
   }
-  CHECK(pool->close().returned_bytes == 61440);
+  CHECK(pool->close().returned_bytes == 32768);
   CHECK(grown->reserved_bytes() == 0);
 }
 

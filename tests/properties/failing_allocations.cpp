@@ -95,10 +95,11 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
     for (const std::int64_t rows : batches.rows) losses.push_back(training->step(rows));
     at_end = training->state();
   }
-  const std::ptrdiff_t live = HeapFault::live();
+  std::ptrdiff_t live = 0;
   std::size_t n = 0;
   for (bool has_failed = true; has_failed; n += has_failed) {
     CAPTURE(n);
+    if (n == 1) live = HeapFault::live();  // with all that is made once
     const auto training = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {
       if (i == batches.fails) {
@@ -160,6 +161,7 @@ TEST_CASE("a prepared step of which any allocation fails has not happened", "[ro
 }
 
 TEST_CASE("a step of which any allocation of the host's heap fails has not happened", "[row11]") {
+  if (!on_host()) return;  // devices made for tests allocate where a driver does not
   const auto check_all = [](const MakeTraining& make, std::size_t at_least) {
     for (const Batches& batches : programs()) {
       CAPTURE(batches.name);
