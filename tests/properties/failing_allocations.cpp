@@ -98,8 +98,8 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
   std::ptrdiff_t live = 0;
   std::size_t n = 0;
   for (bool has_failed = true; has_failed; n += has_failed) {
-    CAPTURE(n);
     if (n == 1) live = HeapFault::live();  // with all that is made once
+    CAPTURE(n);
     const auto training = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {
       if (i == batches.fails) {
