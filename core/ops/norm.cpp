@@ -11,6 +11,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/launch_row.h"
 
 namespace ebb {
 namespace {
@@ -299,7 +300,9 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
     const Tensor now = apply_one(detach_op, {std::move(all[output])}, {}, site);
     return assign({running, site}, {now, site});
   };
+  detail::LaunchRow row;  // both or neither
   const Tensor updates[] = {update(running_mean, kRunning), update(running_variance, kRunning + 1)};
+  row.flush();
   return detail::with_updates(all[0], updates, site);
 }
 
