@@ -29,7 +29,8 @@ void set_growth(const Device& device, Growth growth) {
   // What pools have reserved is theirs.
   const Stats stats = allocator.stats();
   const std::size_t most = std::min(stats.limit, allocator.capacity_bytes());
-  allocator.preallocate(allocator.cache_bytes_within(most));
+  const std::size_t left = std::min(most, allocator.left_free_bytes());
+  allocator.preallocate(allocator.cache_bytes_within(most - left));
 }
 
 ReleaseReport release_cached(const Device& device) {

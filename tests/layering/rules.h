@@ -107,6 +107,17 @@ inline std::vector<Outsider> outsiders() {
   };
 }
 
+// Text that no source below a folder may have.
+struct Forbidden {
+  std::string_view text;
+  std::string_view folder;  // with its slash
+  std::string_view reason;
+};
+
+inline constexpr std::array<Forbidden, 1> kForbidden = {{
+    {"no_unique_address", "kernels/cuda/", "nvcc then takes twice a kernel's size as parameters"},
+}};
+
 // Core reaches up through exactly these, which it declares and others define. Recorder is the
 // third: a class that Graph derives from, so nothing of it is left for the linker.
 struct Seam {
