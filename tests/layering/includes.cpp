@@ -111,7 +111,8 @@ std::vector<std::string> layering_offences(const fs::path& tree) {
       };
       for (const Forbidden& each : kForbidden)
         if (file.starts_with(each.folder) && line.find(each.text) != std::string::npos)
-          offend("no " + std::string(each.text) + ": " + std::string(each.reason));
+          offend(std::string(each.folder) + " may not have " + std::string(each.text) + ": " +
+                 std::string(each.reason));
       const std::optional<Include> include = read_include(line);
       if (!include) continue;
       const std::string offence = judge(tree, file, *include);

@@ -98,7 +98,7 @@ inline std::vector<Outsider> outsiders() {
       {"CUDA",
        {"cuda", "cublas", "cudnn", "nvrtc", "nvtx", "curand", "cusolver", "cusparse", "cub/",
         "thrust/", "cooperative_groups", "mma.h", "driver_types.h", "vector_types.h"},
-       {"kernels/cuda/", "allocator/cuda/", "tests/emulated_cuda/"}},
+       {"kernels/cuda/", "allocator/cuda/", "tests/emulated_cuda/", "tests/gpu_check/"}},
       {"spdlog", {"spdlog/", "fmt/"}, {""}},
       {"nlohmann/json", {"nlohmann/"}, {"core/", "graph/", "examples/", "benchmarks/", "tests/"}},
       {"CLI11", {"CLI/"}, {"examples/", "benchmarks/"}},
