@@ -1,5 +1,6 @@
 """Tries ebb on the GPU of this machine, part by part. ./ebb gpu-check runs it."""
 
+import glob
 import importlib.util
 import os
 import shutil
@@ -20,7 +21,7 @@ BUILD = os.path.join(
 OUT = os.environ.get("OUT", os.path.join(ROOT, "build", "gpu-check"))
 WORK = os.path.join(BUILD, "gpu-check")
 CUDA_PART = "ebb_emulated_cuda" if IS_TRIAL else "ebb_cuda"
-# Folders of tests/ without a program, or with one that a GPU has no part in.
+# Folders of tests/ whose sources are no program, or one that a GPU has no part in.
 NO_SUITES = {"allocator", "cuda", "emulated_cuda", "examples", "gpu_check", "install", "layering"}
 NO_SUITES |= {"refused"}
 
@@ -109,9 +110,9 @@ def facts(part):
 
 
 def suites(part):
-    tests = os.path.join(ROOT, "tests")
-    folders = [f for f in sorted(os.listdir(tests)) if os.path.isdir(os.path.join(tests, f))]
-    names = [f"tests_{f}" for f in folders if f not in NO_SUITES]
+    sources = glob.glob("*/**/*.cpp", root_dir=os.path.join(ROOT, "tests"), recursive=True)
+    folders = {source.split(os.sep)[0] for source in sources}
+    names = [f"tests_{folder}" for folder in sorted(folders - NO_SUITES)]
     if build(part, *names, CUDA_PART):
         commands = {name: [program("tests", name), "~[long]"] for name in names}
         # As many at once as share a GPU well.

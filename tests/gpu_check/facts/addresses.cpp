@@ -116,7 +116,7 @@ Json pages(Gpu& gpu) {
   const Driver* const driver = memory::cuda::driver();
   require(driver != nullptr && gpu.profile().grows, "virtual memory");
   const std::size_t page = gpu.source().page_bytes();
-  Json told = {{"page_bytes", page}};
+  Json told = {{"page_bytes", page}, {"unit", "microseconds, the median of 64 pages"}};
   std::size_t mapped = 0;
   Pages all(*driver, page, 10 * kGiB / page + kTimed);
   for (const std::size_t bytes : {kTimed * page, kGiB, 10 * kGiB}) {

@@ -33,6 +33,14 @@ void require(bool holds, const std::string& tried) {
   if (!holds) throw Error(tried + ": refused");
 }
 
+Json attempt(const std::function<Json()>& tell) {
+  try {
+    return tell();
+  } catch (const std::exception& error) {
+    return {{"problem", error.what()}};
+  }
+}
+
 Json microseconds(int count, const std::function<void()>& call) {
   std::vector<double> times;
   for (int i = 0; i < count; ++i) times.push_back(seconds_of(call));

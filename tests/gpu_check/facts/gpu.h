@@ -22,6 +22,9 @@ inline constexpr const char* kNotTold = "not told by an emulated device";
 void require(const Status& status, const std::string& tried);
 void require(bool holds, const std::string& tried);
 
+// What `tell` tells, or the problem that kept it from that.
+Json attempt(const std::function<Json()>& tell);
+
 // The median of `count` calls.
 Json microseconds(int count, const std::function<void()>& call);
 // Once, in milliseconds.

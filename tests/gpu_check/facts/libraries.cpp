@@ -16,7 +16,7 @@ namespace {
   bool starts = false;
   const Json time = milliseconds([&] { starts = start(problem); });
   told["starts"] = starts;
-  if (problem != nullptr) told["problem"] = problem;
+  if (problem != nullptr) told["why_not"] = problem;
   told["milliseconds"] = time;
   told["takes_bytes"] = before - std::min(before, gpu.free_bytes());
   return told;

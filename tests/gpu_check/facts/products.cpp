@@ -108,9 +108,11 @@ Json ask(Gpu& gpu, const Asked& asked, const Operands& operands) {
   told["split"] = choice.split;
   told["workspace_bytes"] = choice.workspace_bytes;
   told["allowed_bytes"] = cuda::product_limit(shape, &gpu.profile());
-  const cuda::ProductOperands at = operands.of(shape);
-  told["microseconds"] = gpu.microseconds_in_stream(
-      kEmulated ? 1 : 20, [&] { require(product->run(&gpu.stream(), at), "to run a product"); });
+  told["microseconds"] = attempt([&] {
+    const cuda::ProductOperands at = operands.of(shape);
+    return gpu.microseconds_in_stream(
+        kEmulated ? 1 : 20, [&] { require(product->run(&gpu.stream(), at), "to run a product"); });
+  });
   return told;
 }
 
@@ -162,11 +164,11 @@ Json products(Gpu& gpu) {
 
 Json relu_of_nan(Gpu& gpu) {
   const MemoryQuery query = query_on(gpu);
+  const Operands operands(gpu);
   Json told;
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
     for (const Epilogue epilogue : {Epilogue::relu, Epilogue::bias_relu}) {
       const ProductShape shape = cuda::dense_product(dtype, 32, 64, 48);
-      const Operands operands(gpu);
       const cuda::ProductOperands at = operands.of(shape);
       const auto product = cuda::find_product(shape, epilogue, query, 16);
       Json& row = told[ebb::name(dtype)][name(epilogue)];

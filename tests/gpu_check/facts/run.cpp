@@ -31,23 +31,26 @@ void write(const std::string& file, const Json& told) {
   std::filesystem::rename(unfinished, file);
 }
 
+// The first problem that was met; empty where all was told.
+std::string problem_in(const Json& told) {
+  const Json flat = told.flatten();
+  for (const auto& [path, value] : flat.items())
+    if (path.ends_with("/problem")) return value.get<std::string>();
+  return "";
+}
+
 bool tell(const std::string& file) {
   Gpu gpu;
   Json told;
   bool all = true;
   for (const auto& family : kFamilies) {
     const auto begin = std::chrono::steady_clock::now();
-    Json& row = told[family.name];
-    try {
-      row = family.ask(gpu);
-    } catch (const std::exception& error) {
-      row = {{"problem", error.what()}};
-      all = false;
-    }
+    const Json& row = told[family.name] = attempt([&] { return family.ask(gpu); });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    std::printf("%-16s %6.2f s%s\n", family.name, seconds.count(),
-                row.contains("problem") ? ("  " + row["problem"].get<std::string>()).c_str() : "");
+    const std::string problem = problem_in(row);
+    std::printf("%-16s %6.2f s  %s\n", family.name, seconds.count(), problem.c_str());
     std::fflush(stdout);
+    all = all && problem.empty();
     write(file, told);
   }
   return all;
