@@ -224,15 +224,6 @@ std::size_t CachingAllocator::room_bytes() const noexcept {
   return shared_->room_within(std::min(shared_->limit, capacity));
 }
 
-std::size_t CachingAllocator::left_free_bytes() const noexcept {
-  const std::size_t capacity = shared_->source->capacity_bytes();
-  const Guard guard(shared_->lock);
-  const std::size_t room = shared_->room_within(capacity);
-  const std::size_t beyond_limit = room - shared_->room_within(std::min(shared_->limit, capacity));
-  const std::size_t left = shared_->profile.left_free(room);
-  return left - std::min(left, beyond_limit);
-}
-
 std::size_t CachingAllocator::capacity_bytes() const noexcept {
   return shared_->source->capacity_bytes();
 }

@@ -73,9 +73,6 @@ class CachingAllocator {
   /// The most that could be reserved: capacity or limit, less what live blocks use that do not
   /// rest. Looks at every block of the pools.
   std::size_t room_bytes() const noexcept;
-  /// The part of room_bytes() that stays with the device when all the rest is reserved ahead
-  /// (Profile::left_free()): less where a limit keeps some of the device free anyway.
-  std::size_t left_free_bytes() const noexcept;
   std::size_t capacity_bytes() const noexcept;  ///< the source's
   /// The tags that hold most allocated bytes, largest first. Walks every block, not at one moment.
   std::vector<Holder> holders(std::size_t most) const;

@@ -54,7 +54,7 @@ std::size_t most_ahead(const memory::CachingAllocator& allocator) {
   const memory::Profile& profile = allocator.profile();
   const std::size_t room = allocator.room_bytes();
   const std::size_t fetches = std::min(room / 16, kMostForFetches);
-  const std::size_t left = profile.in_pages(std::max(fetches, allocator.left_free_bytes()));
+  const std::size_t left = profile.in_pages(std::max(fetches, profile.left_free(room)));
   return profile.whole_pages(room - std::min(room, left));
 }
 

@@ -1,8 +1,8 @@
 """Tries ebb on the GPU of this machine, part by part. ./ebb gpu-check runs it."""
 
-import glob
 import importlib.util
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -110,8 +110,8 @@ def facts(part):
 
 
 def suites(part):
-    sources = glob.glob("*/**/*.cpp", root_dir=os.path.join(ROOT, "tests"), recursive=True)
-    folders = {source.split(os.sep)[0] for source in sources}
+    tests = pathlib.Path(ROOT, "tests")
+    folders = {source.relative_to(tests).parts[0] for source in tests.glob("*/**/*.cpp")}
     names = [f"tests_{folder}" for folder in sorted(folders - NO_SUITES)]
     if build(part, *names, CUDA_PART):
         commands = {name: [program("tests", name), "~[long]"] for name in names}

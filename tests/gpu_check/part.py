@@ -82,7 +82,7 @@ class Part:
         self.result["steps"].append(step)
         with open(self.file(f"{name}.log"), "wb") as log:
             process = subprocess.Popen(
-                command,
+                ["env", *command],  # which says it too where there is no such program
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
