@@ -1,5 +1,7 @@
 // Limits and growth of sessions, and idle arenas that give way: MEMORY.md, rows 9 to 11.
+#include <algorithm>
 #include <atomic>
+#include <string_view>
 #include <thread>
 
 #include "ebb/core/base/error.h"
@@ -55,7 +57,9 @@ TEST_CASE("a session preallocates its limit, or nearly all that is left, and kee
       Session session(model.graph, options);
       const std::size_t most = limit ? 16_MiB : session.stats().reserved.current;
       CHECK(most <= left);
-      if (!limit) CHECK(most >= left / 8 * 7);
+      const memory::Profile& profile = device.runtime().profile();
+      const std::size_t spared = std::max(left / 8, profile.in_pages(profile.left_free(left)));
+      if (!limit) CHECK(left - most <= spared);
       CHECK(session.stats().reserved.current == most);
       CHECK(reserved(device) == before + most);
       session.initialize(model.parameters);
@@ -76,6 +80,7 @@ TEST_CASE("without a limit 5 % of a GPU stay free, at least 512 MiB but never mo
   const ClassifierGraph model;
   for (const Row& row : {Row{"h100", 80_GiB, 4_GiB, 4_GiB}, Row{"t4", 4_GiB, 512_MiB, 512_MiB},
                          Row{"a100", 600_MiB, 300_MiB, 300_MiB}, Row{"cpu", 8_GiB, 256_MiB, 0}}) {
+    if (std::string_view(row.profile) == "cpu" && tests::on_cuda()) continue;  // its twin then
     const Device device = Device::simulated(row.profile, row.capacity);
     CAPTURE(device.name());
     SessionOptions options{.device = device, .growth = memory::Growth::preallocate};
