@@ -47,7 +47,7 @@ class Limit {
 /// Whether memory is taken from the device as it is needed, or ahead.
 enum class Growth {
   on_demand,
-  preallocate,  ///< up to the limit at once; without one, all that the device has left
+  preallocate,  ///< up to the limit at once; without one, what the device has left, of a GPU 95 %
 };
 
 }  // namespace ebb::memory

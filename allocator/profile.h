@@ -1,6 +1,7 @@
 // The constants that decide where memory comes from.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -42,6 +43,13 @@ struct Profile {
   bool has_cudnn = false;
   bool has_cudnn_bf16 = false;
 
+  /// Stays with a device that has so much left when all of it is reserved ahead. On a GPU cuBLASLt,
+  /// cuDNN and kernels that are loaded late take memory of their own.
+  std::size_t left_free(std::size_t room) const noexcept {
+    constexpr std::size_t kLeast = std::size_t{512} << 20;
+    if (kernels == Kernels::cpu) return 0;
+    return std::min(std::max(room / 20, kLeast), room / 2);
+  }
   /// The allocated bytes of a request.
   std::size_t rounded(std::size_t bytes) const noexcept {
     return (bytes + rounding - 1) & ~(rounding - 1);

@@ -1,4 +1,4 @@
-"""Measures training steps on a GPU, ebb beside PyTorch. Run by `./ebb gpu-check bench`.
+"""Measures training steps on a GPU, ebb beside PyTorch. Run by `./ebb gpu-check steps`.
 
 Needs PyTorch alone. Without a GPU, `--device cpu` tries it, and so does EBB_CUDA_PART with ebb's
 emulated device, beside PyTorch on the CPU.
@@ -102,10 +102,13 @@ def main():
         "steps": [],
     }
     text, failed = [], []
+    name = ours.removeprefix("the ").removeprefix("an ").lower().replace(" ", "-")
 
     def say(block):
+        """Prints it, and writes all there is so far: a later model may take too long."""
         text.append(block)
         print(block, end="\n\n", flush=True)
+        return record.write(options.out, name, figures, "\n\n".join(text))
 
     for precision in measured:
         setting = gpu_race.Setting(
@@ -135,9 +138,8 @@ def main():
     for precision, reason in left_out.items():
         say(f"{precision}: left out, {reason}")
     say(gpu_report.EXPLANATION)
-    say(gpu_report.about(figures))
-    name = ours.removeprefix("the ").removeprefix("an ").lower().replace(" ", "-")
-    record.write(options.out, name, figures, "\n\n".join(text))
+    path = say(gpu_report.about(figures))
+    print(f"\nWritten to {path}.json and .md")
     return 1 if failed else 0
 
 

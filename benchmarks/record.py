@@ -22,11 +22,12 @@ def commit():
 
 
 def write(folder, name, figures, text):
+    """Whole files each time; returns what they are called without .json and .md."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"{figures['date']}-{name}")
-    with open(path + ".json", "w") as file:
-        json.dump(figures, file, indent=1)
-        file.write("\n")
-    with open(path + ".md", "w") as file:
-        file.write(f"# {figures['date']}, {name}\n\n```\n{text}\n```\n")
-    print(f"\nWritten to {os.path.relpath(path)}.json and .md")
+    table = f"# {figures['date']}, {name}\n\n```\n{text}\n```\n"
+    for end, words in ((".json", json.dumps(figures, indent=1) + "\n"), (".md", table)):
+        with open(path + end + ".new", "w") as file:
+            file.write(words)
+        os.replace(path + end + ".new", path + end)
+    return os.path.relpath(path)

@@ -111,7 +111,8 @@ def main():
     figures["load"].append(os.getloadavg()[0])
     say(report.machine(figures))
     name = options.name or f"cpu-{figures['cores']}cores"
-    record.write(options.results, name, figures, "\n\n".join(text))
+    path = record.write(options.results, name, figures, "\n\n".join(text))
+    print(f"\nWritten to {path}.json and .md")
 
 
 try:

@@ -34,7 +34,7 @@ struct SessionOptions {
   std::optional<memory::Limit> memory_limit = {};
   // Whether that is reserved at once or as needed. Without a limit, all that the device has left
   // but a sixteenth, which is 256 MiB at most: fetches come from the device's shared memory, never
-  // from what a session has reserved.
+  // from what a session has reserved. A GPU keeps 5 %, at least 512 MiB but never more than half.
   memory::Growth growth = memory::Growth::on_demand;
   std::size_t max_plans = 16;  // kept; the least recently used goes first
   // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node

@@ -47,14 +47,15 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
   return limit->bytes_of(device.runtime().capacity_bytes());
 }
 
-// All that the device has left but for fetches, which are in its shared memory: not even a loss
-// could leave a session that took everything.
+// All that the device has left, but for its libraries and for fetches, which are in its shared
+// memory: not even a loss could leave a session that took everything.
 std::size_t most_ahead(const memory::CachingAllocator& allocator) {
   constexpr std::size_t kMostForFetches = std::size_t{256} << 20;
   const memory::Profile& profile = allocator.profile();
   const std::size_t room = allocator.room_bytes();
-  const std::size_t fetches = profile.in_pages(std::min(room / 16, kMostForFetches));
-  return profile.whole_pages(room - std::min(room, fetches));
+  const std::size_t fetches = std::min(room / 16, kMostForFetches);
+  const std::size_t left = profile.in_pages(std::max(fetches, profile.left_free(room)));
+  return profile.whole_pages(room - std::min(room, left));
 }
 
 // With what it reserves ahead: before the session takes a key of the thread's generator.

@@ -29,7 +29,9 @@ void set_growth(const Device& device, Growth growth) {
   // What pools have reserved is theirs.
   const Stats stats = allocator.stats();
   const std::size_t most = std::min(stats.limit, allocator.capacity_bytes());
-  allocator.preallocate(allocator.cache_bytes_within(most));
+  const std::size_t room = allocator.room_bytes();
+  const std::size_t left = stats.limit == kNoLimit ? allocator.profile().left_free(room) : 0;
+  allocator.preallocate(allocator.cache_bytes_within(most - left));
 }
 
 ReleaseReport release_cached(const Device& device) {

@@ -25,8 +25,10 @@ Stats stats(const Device& device);
 void set_limit(const Device& device, std::optional<Limit> reserved);
 
 // Growth::preallocate reserves all that the limit allows, or without one all that the device has
-// left, at once and keeps it reserved, whatever is freed; sessions take theirs from it. Throws
-// OutOfMemory, and Error where the device has no addresses to reserve.
+// left, at once and keeps it reserved, whatever is freed; sessions take theirs from it. Without a
+// limit a GPU keeps 5 % of that, at least 512 MiB but never more than half: cuBLASLt, cuDNN and
+// kernels that are loaded late need it. Throws OutOfMemory, and Error where the device has no
+// addresses to reserve.
 void set_growth(const Device& device, Growth growth);
 
 // Gives back what is cached and not in use, to the host its page-locked memory; see describe().

@@ -46,7 +46,7 @@ struct Zip {
   Operand<T> a, b;
   T* out;
   Offsets walk;
-  [[no_unique_address]] F f;
+  F f;
 
   template <int N>
   __device__ void at(std::int64_t i) const {

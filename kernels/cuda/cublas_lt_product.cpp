@@ -171,6 +171,16 @@ class CublasLtProduct final : public LibraryProduct {
     return true;
   }
 
+  Choice choice() const noexcept override {
+    const auto get = [&](cublasLtMatmulAlgoConfigAttributes_t attribute) {
+      std::int32_t number = 0;
+      library().cublasLtMatmulAlgoConfigGetAttribute(&algorithm_, attribute, &number,
+                                                     sizeof(number), nullptr);
+      return number;
+    };
+    return {get(CUBLASLT_ALGO_CONFIG_ID), get(CUBLASLT_ALGO_CONFIG_TILE_ID),
+            get(CUBLASLT_ALGO_CONFIG_SPLITK_NUM), workspace_bytes_};
+  }
   bool has_epilogue() const noexcept override { return epilogue_ != Epilogue::none; }
   std::size_t bytes() const noexcept override {
     return sizeof(*this) + sizeof(cublasLtMatmulDescOpaque_t) +

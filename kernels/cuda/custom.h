@@ -15,7 +15,7 @@ struct Pointwise {
   Operand<T> in[kInputs];
   T* out;
   Offsets walk;
-  [[no_unique_address]] F f;
+  F f;
 
   template <int N>
   __device__ void at(std::int64_t i) const {

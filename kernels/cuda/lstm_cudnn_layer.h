@@ -47,6 +47,8 @@ class CudnnLayer {
 
   const CudnnWeights& weights() const noexcept { return weights_; }
   std::size_t weight_bytes() const noexcept { return needs_.weights; }
+  // As cuDNN said in describe(), within the bounds or not.
+  const CudnnLayerBytes& needs() const noexcept { return needs_; }
 
   // Time-major arrays; a state that is null counts as zeros, or is not wanted.
   Status forward(cudnnHandle_t handle, const void* x, void* y, const void* h0, void* h,

@@ -10,7 +10,7 @@ template <class F, class T>
 struct Map {
   const T* in;
   T* out;
-  [[no_unique_address]] F f;
+  F f;
 
   template <int N>
   __device__ void at(std::int64_t i) const {

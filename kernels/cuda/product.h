@@ -23,7 +23,13 @@ struct ProductOperands {
 // A product by an algorithm of a library. run() is told where its own workspace begins.
 class LibraryProduct {
  public:
+  // Numbers of the library's own: algorithm and tile, and into how many parts a sum is split.
+  struct Choice {
+    int algorithm = 0, tile = 0, split = 0;
+    std::size_t workspace_bytes = 0;
+  };
   virtual ~LibraryProduct() = default;
+  virtual Choice choice() const noexcept = 0;
   virtual bool has_epilogue() const noexcept = 0;
   virtual std::size_t bytes() const noexcept = 0;  // of host memory
   virtual Status run(Stream* stream, const ProductOperands& operands) noexcept = 0;

@@ -1,4 +1,4 @@
-"""Prints, for a shell, where cuBLASLt and cuDNN are that the loader does not find by itself.
+"""Where cuBLASLt and cuDNN are that the loader does not find by itself.
 
 They may have come with PyTorch, or lie in a toolkit that no one told the loader of.
 """
@@ -6,7 +6,6 @@ They may have come with PyTorch, or lie in a toolkit that no one told the loader
 import ctypes
 import glob
 import os
-import shlex
 import site
 import sys
 
@@ -32,10 +31,12 @@ def is_found(name):
     return True
 
 
-for variable, names in WANTED.items():
-    if os.environ.get(variable) or any(is_found(name) for name in names):
-        continue
-    files = [os.path.join(folder, name) for name in names for folder in folders()]
-    file = next((file for file in files if os.path.exists(file)), None)
-    if file:
-        print(f"export {variable}={shlex.quote(file)}")
+def find():
+    """The environment that names them to ebb."""
+    found = {}
+    for variable, names in WANTED.items():
+        if os.environ.get(variable) or any(is_found(name) for name in names):
+            continue
+        files = [os.path.join(folder, name) for name in names for folder in folders()]
+        found |= {variable: file for file in reversed(files) if os.path.exists(file)}
+    return found

@@ -106,11 +106,17 @@ std::vector<std::string> layering_offences(const fs::path& tree) {
     std::ifstream stream(tree / file);
     std::string line;
     for (int number = 1; std::getline(stream, line); ++number) {
+      const auto offend = [&](const std::string& offence) {
+        offences.push_back(file + ":" + std::to_string(number) + ": " + offence);
+      };
+      for (const Forbidden& each : kForbidden)
+        if (file.starts_with(each.folder) && line.find(each.text) != std::string::npos)
+          offend(std::string(each.folder) + " may not have " + std::string(each.text) + ": " +
+                 std::string(each.reason));
       const std::optional<Include> include = read_include(line);
       if (!include) continue;
       const std::string offence = judge(tree, file, *include);
-      if (!offence.empty())
-        offences.push_back(file + ":" + std::to_string(number) + ": " + offence);
+      if (!offence.empty()) offend(offence);
     }
   }
   return offences;

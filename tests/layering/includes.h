@@ -1,4 +1,4 @@
-// Reads the #include lines of a source tree and holds them to the rules.
+// Reads the sources of a tree and holds them to the rules: who includes whom, and forbidden text.
 #pragma once
 
 #include <filesystem>

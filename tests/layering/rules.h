@@ -98,7 +98,7 @@ inline std::vector<Outsider> outsiders() {
       {"CUDA",
        {"cuda", "cublas", "cudnn", "nvrtc", "nvtx", "curand", "cusolver", "cusparse", "cub/",
         "thrust/", "cooperative_groups", "mma.h", "driver_types.h", "vector_types.h"},
-       {"kernels/cuda/", "allocator/cuda/", "tests/emulated_cuda/"}},
+       {"kernels/cuda/", "allocator/cuda/", "tests/emulated_cuda/", "tests/gpu_check/"}},
       {"spdlog", {"spdlog/", "fmt/"}, {""}},
       {"nlohmann/json", {"nlohmann/"}, {"core/", "graph/", "examples/", "benchmarks/", "tests/"}},
       {"CLI11", {"CLI/"}, {"examples/", "benchmarks/"}},
@@ -106,6 +106,17 @@ inline std::vector<Outsider> outsiders() {
       {"Google Benchmark", {"benchmark/"}, {"benchmarks/"}},
   };
 }
+
+// Text that no source below a folder may have.
+struct Forbidden {
+  std::string_view text;
+  std::string_view folder;  // with its slash
+  std::string_view reason;
+};
+
+inline constexpr std::array<Forbidden, 1> kForbidden = {{
+    {"no_unique_address", "kernels/cuda/", "nvcc then takes twice a kernel's size as parameters"},
+}};
 
 // Core reaches up through exactly these, which it declares and others define. Recorder is the
 // third: a class that Graph derives from, so nothing of it is left for the linker.
