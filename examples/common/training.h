@@ -1,0 +1,73 @@
+// The problems that the bundled models learn, and how they are trained in either mode.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ebb/core/data/data_set.h"
+#include "ebb/core/memory/comparison.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/examples/common/harness.h"
+
+namespace examples {
+
+// x to scores, on concrete and symbolic tensors alike.
+using Model = std::function<ebb::Tensor(const ebb::Tensor& x, ebb::Phase phase)>;
+
+// A forecast that takes no model, for comparison.
+struct Baseline {
+  std::string name;
+  double metric = 0;
+};
+
+struct Problem {
+  ebb::DataSet training, held_out;
+  std::string description;  // one line
+  std::string metric;       // its name
+  std::function<Model(const ebb::Parameters& parameters)> build;
+  // The mean over the rows, a scalar.
+  std::function<ebb::Tensor(const ebb::Tensor& scores, const ebb::Tensor& target)> loss;
+  // A figure of one batch, of which the metric is made: mean over all rows, then summarized.
+  std::function<double(const ebb::Tensor& scores, const ebb::Tensor& target)> score;
+  std::function<double(double mean)> summarize;
+  std::vector<Baseline> baselines = {};
+};
+
+// "mlp": the UCI 8x8 digits, or the file that --data names, by models::Classifier; a random fifth
+// is held out. "lstm": the next monthly number of sunspots from the `length` before it, by
+// models::Forecaster; the last fifth of the series is held out.
+Problem make_problem(const Options& options);
+
+struct Epoch {
+  std::optional<double> loss;    // the mean over its samples; none on a simulated device
+  std::optional<double> metric;  // on the part held out; likewise
+  double seconds = 0;            // of training
+};
+
+// The figures of a session's pool.
+struct SessionFigures {
+  std::size_t planned_peak_bytes = 0;
+  std::size_t peak_bytes = 0;
+  std::size_t reserved_after_close_bytes = 0;
+};
+
+struct Training {
+  std::int64_t parameters = 0;
+  std::vector<Epoch> epochs;
+  double steps_per_second = 0;
+  std::optional<SessionFigures> session;  // in graph mode
+};
+
+// The moment that both modes mark behind the last epoch.
+inline constexpr const char* kTrained = "after training";
+
+// Trains in the mode of the options, for the comparison: on the twin of its device, then on the
+// device. Returns the training of the second (on a simulated device, the only) run.
+Training measure(ebb::memory::Comparison& comparison, const Problem& problem,
+                 const Options& options, bool prints_epochs = false);
+
+}  // namespace examples
