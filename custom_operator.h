@@ -59,7 +59,7 @@ namespace ebb {
 template <class... Functors>
 struct Derivatives {};
 
-// What files compiled with and without nvcc make of one functor are two operators.
+// One functor makes two operators, one in files that nvcc compiles and one in all others.
 #if EBB_CUDA_KERNELS
 inline namespace with_cuda {
 #else
@@ -109,7 +109,7 @@ template <class F>
 inline constexpr bool kCanBeHeld = std::is_trivially_copyable_v<F> &&
                                    sizeof(F) <= Attributes::kCapacity;
 
-// What a functor has to be, each said in a line of its own.
+// Requirements on a functor, each with a message of its own.
 template <class F>
 constexpr bool check_functor() noexcept {
   static_assert(

@@ -63,8 +63,8 @@ class File {
   const std::vector<Entry>& entries() const noexcept;
   // Null where there is none of that name.
   const Entry* find(const std::string& name) const noexcept;
-  // Copies the values of entry `name`, spec.bytes() of them, in C order. Throws FileError, also
-  // where they are not those of the archive's checksum.
+  // Copies the values of entry `name`, spec.bytes() of them, in C order. Throws FileError, also for
+  // values of another checksum than the archive says.
   void read(const std::string& name, void* values) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the programs share: their arguments and exit codes, and the peak they predict and reach.
+// The harness of the programs: arguments, exit codes, and the peak they predict and reach.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Arguments {
 };
 
 // The main of a small program: runs body(device) on the CPU, or on the device that an argument
-// names. Returns the exit code: that of body, or with one line on the standard error 1 (ran and
-// failed, or its output could not be written) or 2 (bad arguments). On a simulated device the
-// program ends well where it first reads a value.
+// names. The exit code is the body's, or with one line on the standard error 1 (ran and failed, or
+// its output could not be written) or 2 (bad arguments). On a simulated device the program ends
+// well where it first reads a value.
 int run_example(int argc, const char* const* argv, const char* purpose,
                 const std::function<int(const ebb::Device&)>& body);
 template <class Body>
@@ -33,7 +33,7 @@ int run_example(int argc, const char* const* argv, const char* purpose, const Bo
   return run_example(argc, argv, purpose, std::function<int(const ebb::Device&)>(returns_0));
 }
 
-// The same of a body that trains: with --save and --resume, which need a device that has values.
+// The main of a program that trains: --save and --resume besides, which need a device with values.
 int train_example(int argc, const char* const* argv, const char* purpose,
                   const std::function<void(const Arguments&)>& body);
 

@@ -1,6 +1,6 @@
-// The kernel of a functor of the user's: of any number of inputs that broadcast. In files outside
-// the library it puts its work into the device's stream through their own copy of CUDA's runtime,
-// which shares context and streams with that of the CUDA part.
+// The kernel of a user's functor, for any number of inputs that broadcast. Files outside the
+// library have a copy of CUDA's runtime, which shares context and streams with the CUDA part's:
+// through it the kernel puts its work into the device's stream.
 #pragma once
 #include <cstddef>
 #include <utility>
