@@ -59,7 +59,7 @@ namespace ebb {
 template <class... Functors>
 struct Derivatives {};
 
-// What files compiled with and without nvcc make of one functor are two operators.
+// One functor makes two operators, one in files that nvcc compiles and one in all others.
 #if EBB_CUDA_KERNELS
 inline namespace with_cuda {
 #else
@@ -109,7 +109,7 @@ template <class F>
 inline constexpr bool kCanBeHeld = std::is_trivially_copyable_v<F> &&
                                    sizeof(F) <= Attributes::kCapacity;
 
-// What a functor has to be, each said in a line of its own.
+// Requirements on a functor, each with a message of its own.
 template <class F>
 constexpr bool check_functor() noexcept {
   static_assert(
@@ -170,14 +170,20 @@ template <class F>
 Status run_on_cpu(const KernelContext& context) {
   return cpu::pointwise(context, {pointwise_loop<F, float>, pointwise_loop<F, double>});
 }
+// Whether inputs of the functor may have different shapes. One has none to differ from, and where a
+// functor of one input is chained, dy has the shape of x: kernels for CUDA are then half as many.
+template <class F>
+inline constexpr bool kBroadcasts = kInputs<F> > 1;
+
 // Without nvcc: what memory it takes there, which is all that a simulated device asks.
 template <class F>
 constexpr DeviceKernel kernel_for_cuda() noexcept {
 #if EBB_CUDA_KERNELS
   return {.run =
               [](const KernelContext& context) {
-                return cuda::pointwise(context, functor_of<F>(*context.attributes),
-                                       std::make_integer_sequence<int, kInputs<F>>());
+                return cuda::pointwise<kBroadcasts<F>>(
+                    context, functor_of<F>(*context.attributes),
+                    std::make_integer_sequence<int, kInputs<F>>());
               },
           .memory = detail::pointwise_memory};
 #else
@@ -194,6 +200,8 @@ struct Chained : D {
     return dy * static_cast<X>(static_cast<const D&>(*this)(x...));
   }
 };
+template <class D>
+inline constexpr bool kBroadcasts<Chained<D>> = kInputs<D> > 1;
 template <class D>
 Tensors compose_chained(std::span<const Tensor> inputs, const Attributes& attributes,
                         const IndexSet& unwanted);

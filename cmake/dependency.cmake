@@ -62,3 +62,29 @@ function(ebb_download package version debian git tag options)
     add_subdirectory(${${name}_SOURCE_DIR} ${${name}_BINARY_DIR} EXCLUDE_FROM_ALL SYSTEM)
   endif()
 endfunction()
+
+# ebb_installed_library(<name> <header> <library> DEBIAN <package's name there>)
+#
+# Makes the target ebb::<name in small letters> of a library that is used where it is installed and never downloaded.
+# EBB_<NAME>=OFF leaves it out, ON insists on it. Found by hand: the CMake files of such packages demand others.
+function(ebb_installed_library name header library)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "DEBIAN" "")
+  string(TOUPPER ${name} upper)
+  string(TOLOWER ${name} target)
+  set(EBB_${upper} AUTO CACHE STRING "${name}: AUTO (where it is installed), ON or OFF")
+  set_property(CACHE EBB_${upper} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT EBB_${upper} OR TARGET ebb::${target})
+    return()
+  endif()
+  find_path(EBB_${upper}_INCLUDE_DIR ${header})
+  find_library(EBB_${upper}_LIBRARY ${library})
+  mark_as_advanced(EBB_${upper}_INCLUDE_DIR EBB_${upper}_LIBRARY)
+  if(EBB_${upper}_INCLUDE_DIR AND EBB_${upper}_LIBRARY)
+    add_library(ebb::${target} UNKNOWN IMPORTED)
+    set_target_properties(ebb::${target} PROPERTIES IMPORTED_LOCATION ${EBB_${upper}_LIBRARY}
+                                                    INTERFACE_INCLUDE_DIRECTORIES ${EBB_${upper}_INCLUDE_DIR})
+  elseif(NOT EBB_${upper} STREQUAL AUTO)
+    message(FATAL_ERROR
+            "ebb: ${name} is missing: install it (Debian: apt-get install ${arg_DEBIAN}) or set EBB_${upper}=OFF")
+  endif()
+endfunction()

@@ -17,19 +17,27 @@ unset(headers)
 
 # Whoever links a static ebb links what it stands on, a shared one brings that along. Of what was there when ebb was
 # built a user needs as little as can be: spdlog is inside, CUDA's runtime is installed beside ebb (its licence allows
-# it), oneDNN's library is found without its headers and CMake files.
+# it), other libraries are found without their headers and CMake files, by the names that running programs know them by:
+# libdnnl.so.2 of libdnnl.so.2.7.
 get_target_property(type ebb TYPE)
-set(EBB_STATIC_DEPENDENCIES "")
-set(EBB_ONEDNN_SONAME "")
-if(TARGET ebb::onednn)
-  # libdnnl.so.2 of libdnnl.so.2.7: there on a machine that runs programs but compiles none.
-  file(REAL_PATH ${EBB_ONEDNN_LIBRARY} library)
-  get_filename_component(library ${library} NAME)
-  string(REGEX REPLACE "^([^.]+\\.so\\.[0-9]+).*" "\\1" EBB_ONEDNN_SONAME ${library})
-  if(type STREQUAL STATIC_LIBRARY)
-    list(APPEND EBB_STATIC_DEPENDENCIES onednn)
+set(EBB_STATIC_LIBRARIES "")  # each as its target and its file
+set(EBB_PC_PRIVATE_LIBRARIES -pthread ${CMAKE_DL_LIBS})
+foreach(name IN ITEMS onednn libzip)
+  if(TARGET ebb::${name})
+    get_target_property(library ebb::${name} IMPORTED_LOCATION)
+    get_filename_component(folder ${library} DIRECTORY)
+    file(REAL_PATH ${library} library)
+    get_filename_component(library ${library} NAME)
+    string(REGEX REPLACE "^([^.]+\\.so\\.[0-9]+).*" "\\1" soname ${library})
+    if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+      list(APPEND EBB_PC_PRIVATE_LIBRARIES -L${folder})
+    endif()
+    list(APPEND EBB_PC_PRIVATE_LIBRARIES -l:${soname})
+    if(type STREQUAL STATIC_LIBRARY)
+      list(APPEND EBB_STATIC_LIBRARIES ${name} ${soname})
+    endif()
   endif()
-endif()
+endforeach()
 configure_package_config_file(cmake/ebb-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config.cmake
                               INSTALL_DESTINATION ${EBB_PACKAGE_DIR})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/package/ebb-config-version.cmake
@@ -45,14 +53,6 @@ if(EBB_POISON)
   set(EBB_PC_FLAGS -DEBB_POISON=1)
 endif()
 set(EBB_PC_LIBRARIES "")
-set(EBB_PC_PRIVATE_LIBRARIES -pthread ${CMAKE_DL_LIBS})
-if(EBB_ONEDNN_SONAME)
-  get_filename_component(folder ${EBB_ONEDNN_LIBRARY} DIRECTORY)
-  if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
-    list(APPEND EBB_PC_PRIVATE_LIBRARIES -L${folder})
-  endif()
-  list(APPEND EBB_PC_PRIVATE_LIBRARIES -l:${EBB_ONEDNN_SONAME})
-endif()
 list(TRANSFORM EBB_PC_PRIVATE_LIBRARIES REPLACE "^([^-].*)" "-l\\1")
 if(type STREQUAL STATIC_LIBRARY)
   set(EBB_PC_LIBRARIES ${EBB_PC_PRIVATE_LIBRARIES})

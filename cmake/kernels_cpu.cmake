@@ -5,9 +5,7 @@
 # -ffast-math is not among the flags: it would let results depend on how a loop is cut.
 include(CheckCXXCompilerFlag)
 include(third_party/eigen.cmake)
-
-set(EBB_ONEDNN AUTO CACHE STRING "oneDNN for CPU products: AUTO, ON or OFF")
-set_property(CACHE EBB_ONEDNN PROPERTY STRINGS AUTO ON OFF)
+include(third_party/onednn.cmake)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cpu/*.cpp)
 if(sources)
@@ -33,15 +31,10 @@ if(sources)
     endif()
   endif()
 
-  if(EBB_ONEDNN)
-    include(third_party/onednn.cmake)
-    if(TARGET ebb::onednn)
-      target_compile_definitions(ebb_kernels_cpu PRIVATE EBB_HAVE_ONEDNN=1)
-      target_link_libraries(ebb_kernels_cpu PRIVATE ebb::onednn)
-      target_link_libraries(ebb PRIVATE $<LINK_ONLY:ebb::onednn>)  # its headers stay with the kernels
-    elseif(NOT EBB_ONEDNN STREQUAL AUTO)
-      message(FATAL_ERROR "ebb: oneDNN is missing: install it (Debian: apt-get install libdnnl-dev) or set EBB_ONEDNN=OFF")
-    endif()
+  if(TARGET ebb::onednn)
+    target_compile_definitions(ebb_kernels_cpu PRIVATE EBB_HAVE_ONEDNN=1)
+    target_link_libraries(ebb_kernels_cpu PRIVATE ebb::onednn)
+    target_link_libraries(ebb PRIVATE $<LINK_ONLY:ebb::onednn>)  # its headers stay with the kernels
   endif()
   target_sources(ebb PRIVATE $<TARGET_OBJECTS:ebb_kernels_cpu>)
 endif()

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "ebb/ebb.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 
 using namespace ebb;
 

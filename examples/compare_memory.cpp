@@ -1,5 +1,5 @@
 // Trains one model as a graph and eagerly, and lays the memory of the two side by side.
-#include "ebb/examples/common/run_program.h"
+#include "ebb/examples/common/report.h"
 
 int main(int argc, char** argv) {
   return examples::run_program(

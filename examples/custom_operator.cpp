@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 #include "ebb/examples/custom_operator/mish.h"
 
 using namespace ebb;

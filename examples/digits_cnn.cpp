@@ -5,8 +5,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
-#include "ebb/examples/common/peak.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 
 using namespace ebb;
 
@@ -57,7 +56,7 @@ void run(const examples::Arguments& told) {
   const Tensor scores = network(x, Phase::inference);
   const memory::Plan plan = graph.plan({train}, {{x, {kBatch, 64}}, {y, {kBatch}}}, told.device);
 
-  if (told.device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
+  if (told.device.is_simulated()) return examples::print_peak(plan.peak_bytes);
   Session session(graph, {.device = told.device, .seed = Seed{3}});
   session.initialize(params);
   if (!told.resume.empty()) session.restore(told.resume, batches);

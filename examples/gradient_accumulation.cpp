@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 
 using namespace ebb;
 

@@ -6,8 +6,7 @@
 #include <cstdio>
 
 #include "ebb/ebb.h"
-#include "ebb/examples/common/peak.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 #include "ebb/examples/common/text.h"
 
 using namespace ebb;

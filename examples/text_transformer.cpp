@@ -2,8 +2,7 @@
 //
 // Attention takes memory for a number per query, not for each pair, as the plan says beforehand.
 #include "ebb/ebb.h"
-#include "ebb/examples/common/peak.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 #include "ebb/examples/common/text.h"
 
 using namespace ebb;
@@ -69,7 +68,7 @@ void run(const examples::Arguments& told) {
   const Tensor late = softmax_cross_entropy(half(scores), half(next));  // half a window is seen
   const Shape fed{kBatch, kLength};
   const memory::Plan plan = graph.plan({train}, {{codes, fed}, {next, fed}}, told.device);
-  if (told.device.is_simulated()) return examples::print_predicted(plan.peak_bytes);
+  if (told.device.is_simulated()) return examples::print_peak(plan.peak_bytes);
   Session session(graph, {.device = told.device, .seed = Seed{3}});
   session.initialize(params);
   auto step = session.prepare(train, {codes, next});

@@ -17,7 +17,8 @@ Tensor load_npy(const std::string& file, const Device& device = Device::cpu(),
 // FileError, Error for a tensor without values and for bf16, which NumPy does not have.
 void save_npy(const std::string& file, const Tensor& tensor, CallSite site = CallSite::here());
 
-// The arrays of an archive as np.savez writes it. Throws as load_npy, also for a compressed one.
+// The arrays of an archive as np.savez or np.savez_compressed writes it. Throws as load_npy, and
+// Error where ebb was built without libzip, as save_npz does.
 TensorsByName load_npz(const std::string& file, const Device& device = Device::cpu(),
                        CallSite site = CallSite::here());
 // For np.load, not compressed. Throws as save_npy.

@@ -13,9 +13,28 @@ void write(const std::string& file, const Spec& spec, const void* values) {
   out.commit();
 }
 
+namespace {
+class FileBytes final : public detail::NpyBytes {
+ public:
+  FileBytes(const detail::InputFile& file, std::uint64_t at)
+      : NpyBytes(file, "", file.size()), at_(at) {}
+  void read(void* to, std::size_t bytes) override {
+    file_.read(at_, to, bytes);
+    at_ += bytes;
+  }
+
+ private:
+  std::uint64_t at_;
+};
+
+detail::NpyArray read_header(const detail::InputFile& file) {
+  FileBytes bytes(file, 0);
+  return detail::read_npy_header(bytes);
+}
+}  // namespace
+
 struct File::Impl {
-  explicit Impl(const std::string& name)
-      : file(name), array(detail::read_npy_header(file, 0, file.size(), "")) {}
+  explicit Impl(const std::string& name) : file(name), array(read_header(file)) {}
   detail::InputFile file;
   detail::NpyArray array;
 };
@@ -25,6 +44,9 @@ File::~File() = default;
 File::File(File&&) noexcept = default;
 
 const Spec& File::spec() const noexcept { return impl_->array.spec; }
-void File::read(void* values) const { detail::read_npy_values(impl_->file, impl_->array, values); }
+void File::read(void* values) const {
+  FileBytes bytes(impl_->file, impl_->array.header_bytes);
+  detail::read_npy_values(bytes, impl_->array, values);
+}
 
 }  // namespace ebb::npy

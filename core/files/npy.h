@@ -37,16 +37,20 @@ class File {
 
 }  // namespace npy
 
-// NumPy's format for several arrays by name: a ZIP archive of .npy files, as np.savez writes it.
+// NumPy's format for several arrays by name: a ZIP archive of .npy files, by libzip.
 namespace npz {
+
+// Whether ebb was built with libzip: without it, writing and opening a file throw Error.
+bool is_supported() noexcept;
 
 using View = safetensors::View;
 
-// Not compressed. Throws as npy::write, and Error for a name that is empty or given twice.
+// As np.savez writes it, not compressed. Throws as npy::write, and Error for a name that is empty,
+// too long, not UTF-8 or given twice.
 void write(const std::string& file, std::span<const View> tensors);
 
-// An open file, its directory and all headers read and checked. Throws FileError, also for a
-// compressed one, which np.savez writes uncompressed.
+// An open file, its directory and all headers read and checked, of np.savez or
+// np.savez_compressed. Throws FileError. Used by one thread at a time.
 class File {
  public:
   using Entry = safetensors::File::Entry;
@@ -59,8 +63,8 @@ class File {
   const std::vector<Entry>& entries() const noexcept;
   // Null where there is none of that name.
   const Entry* find(const std::string& name) const noexcept;
-  // Copies the values of entry `name`, spec.bytes() of them, in C order. Throws FileError, also
-  // where they are not those of the archive's checksum.
+  // Copies the values of entry `name`, spec.bytes() of them, in C order. Throws FileError, also for
+  // values of another checksum than the archive says.
   void read(const std::string& name, void* values) const;
 
  private:

@@ -29,8 +29,7 @@ constexpr struct {
 // The header: a Python dict of three keys, whose values are a text, a bool and a tuple.
 class HeaderParser {
  public:
-  HeaderParser(const InputFile& file, const std::string& what, std::string_view text)
-      : file_(file), what_(what), text_(text) {}
+  HeaderParser(const NpyBytes& from, std::string_view text) : from_(from), text_(text) {}
 
   void parse(NpyArray& array) {
     require('{');
@@ -63,7 +62,7 @@ class HeaderParser {
 
  private:
   [[noreturn]] void fail(const std::string& text) const {
-    file_.fail(what_ + "is no NumPy array, or damaged: its header " + text);
+    from_.fail("is no NumPy array, or damaged: its header " + text);
   }
   void skip_blanks() noexcept {
     while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t'))
@@ -103,8 +102,7 @@ class HeaderParser {
   DType dtype() {
     skip_blanks();
     if (!text_.empty() && text_[0] == '[')
-      file_.fail(what_ +
-                 "is an array of records, which ebb does not read; save each field by itself");
+      from_.fail("is an array of records, which ebb does not read; save each field by itself");
     const std::string name = string("a dtype");
     for (const auto& known : kDTypes)
       // The order of single bytes means nothing.
@@ -112,7 +110,7 @@ class HeaderParser {
           (size_of(known.dtype) == 1 && name.size() == 3 && name.substr(1) == known.name.substr(1)))
         return known.dtype;
     const bool is_big_endian = name.size() > 1 && name[0] == '>';
-    file_.fail(what_ + "has the dtype " + in_quotes(name) + ", which ebb does not " +
+    from_.fail("has the dtype " + in_quotes(name) + ", which ebb does not " +
                (is_big_endian ? "read: it is big-endian" : "have") +
                "; save it as little-endian f2, f4, f8, i4 or i8, as u1 or bool: a.astype('<f4')");
   }
@@ -128,19 +126,18 @@ class HeaderParser {
       text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
       if (!text_.empty() && text_[0] == 'L') text_.remove_prefix(1);  // Python 2 wrote it
       if (shape.rank() == kMaxRank)
-        file_.fail(what_ + "has more than " + std::to_string(kMaxRank) + " dimensions");
+        from_.fail("has more than " + std::to_string(kMaxRank) + " dimensions");
       shape.push_back(size);
       if (!take(',')) {
         require(')');
         break;
       }
     }
-    if (!shape.is_countable()) file_.fail(what_ + "has " + too_large(shape).substr(4));
+    if (!shape.is_countable()) from_.fail("has " + too_large(shape).substr(4));
     return shape;
   }
 
-  const InputFile& file_;
-  const std::string& what_;
+  const NpyBytes& from_;
   std::string_view text_;  // what is left
   bool has_dtype_ = false, has_order_ = false, has_shape_ = false;
 };
@@ -178,52 +175,49 @@ class Scatter {
 
 }  // namespace
 
-NpyArray read_npy_header(const InputFile& file, std::uint64_t begin, std::uint64_t end,
-                         const std::string& what) {
+NpyArray read_npy_header(NpyBytes& bytes) {
   constexpr std::size_t kPrefix = kMagic.size() + 4;  // with version and a length of two bytes
   unsigned char prefix[kPrefix + 2] = {};
   const auto damaged = [&](const std::string& why) {
-    file.fail(what + "is no NumPy array, or damaged: " + why);
+    bytes.fail("is no NumPy array, or damaged: " + why);
   };
-  if (end - begin < kPrefix) damaged("it has " + std::to_string(end - begin) + " bytes");
-  file.read(begin, prefix, kPrefix);
+  if (bytes.count() < kPrefix) damaged("it has " + std::to_string(bytes.count()) + " bytes");
+  bytes.read(prefix, kPrefix);
   if (std::memcmp(prefix, kMagic.data(), kMagic.size()) != 0)
     damaged("it does not begin with \\x93NUMPY");
   const unsigned version = prefix[kMagic.size()];
   if (version < 1 || version > 3)
-    file.fail(what + "is of version " + std::to_string(version) +
-              " of NumPy's format; ebb reads 1 to 3");
-  const std::size_t length_bytes = version == 1 ? 2 : 4;
-  const std::size_t header_at = kMagic.size() + 2 + length_bytes;
-  if (end - begin < header_at) damaged("it ends inside its header");
-  file.read(begin, prefix, header_at);
+    bytes.fail("is of version " + std::to_string(version) + " of NumPy's format; ebb reads 1 to 3");
+  const std::size_t header_at = version == 1 ? kPrefix : kPrefix + 2;
+  if (bytes.count() < header_at) damaged("it ends inside its header");
+  bytes.read(prefix + kPrefix, header_at - kPrefix);
   std::uint64_t length = 0;
   for (std::size_t i = header_at; i-- > kMagic.size() + 2;) length = length << 8 | prefix[i];
-  if (length > kMostHeaderBytes || length > end - begin - header_at)
+  if (length > kMostHeaderBytes || length > bytes.count() - header_at)
     damaged("its header would have " + std::to_string(length) + " bytes");
 
   std::string text(static_cast<std::size_t>(length), '\0');
-  file.read(begin + header_at, text.data(), text.size());
+  bytes.read(text.data(), text.size());
   NpyArray array;
-  HeaderParser(file, what, text).parse(array);
-  array.values_at = begin + header_at + length;
-  const std::uint64_t wanted = array.spec.bytes(), available = end - array.values_at;
+  HeaderParser(bytes, text).parse(array);
+  array.header_bytes = header_at + length;
+  const std::uint64_t wanted = array.spec.bytes(), available = bytes.count() - array.header_bytes;
   if (wanted != available)
-    file.fail(what + "is " + array.spec.to_string() + ", which is " + std::to_string(wanted) +
-              " bytes, but has " + std::to_string(available));
+    bytes.fail("is " + array.spec.to_string() + ", which is " + std::to_string(wanted) +
+               " bytes, but has " + std::to_string(available));
   return array;
 }
 
-void read_npy_values(const InputFile& file, const NpyArray& array, void* values) {
+void read_npy_values(NpyBytes& from, const NpyArray& array, void* values) {
   const std::size_t bytes = array.spec.bytes();
   if (!array.is_column_major || array.spec.shape.rank() < 2) {
-    file.read(array.values_at, values, bytes);
+    from.read(values, bytes);
   } else {
     Scatter scatter(array.spec, values);
     std::vector<std::byte> chunk(std::min(bytes, kChunkBytes));
     for (std::size_t at = 0; at < bytes; at += chunk.size()) {
       chunk.resize(std::min(bytes - at, kChunkBytes));
-      file.read(array.values_at + at, chunk.data(), chunk.size());
+      from.read(chunk.data(), chunk.size());
       scatter.take(chunk.data(), chunk.size() / size_of(array.spec.dtype));
     }
   }

@@ -1,28 +1,50 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "ebb/core/base/shape.h"
 #include "ebb/core/files/input_file.h"
 
 namespace ebb::detail {
 
-// An array in the .npy format, somewhere in a file.
-struct NpyArray {
-  Spec spec;
-  bool is_column_major = false;  // the first axis runs fastest: Fortran order
-  std::uint64_t values_at = 0;   // where in the file its values begin
+// The bytes of an .npy file, one after the other, on their own or in an archive.
+class NpyBytes {
+ public:
+  // In all `count`. `what` begins a message about them: "", or "'weights' ".
+  NpyBytes(const InputFile& file, std::string what, std::uint64_t count)
+      : file_(file), what_(std::move(what)), count_(count) {}
+  virtual ~NpyBytes() = default;
+
+  std::uint64_t count() const noexcept { return count_; }
+  // The next ones. Throws FileError, also where there are fewer.
+  virtual void read(void* to, std::size_t bytes) = 0;
+  // Throws FileError.
+  [[noreturn]] void fail(const std::string& text) const { file_.fail(what_ + text); }
+
+ protected:
+  const InputFile& file_;
+
+ private:
+  const std::string what_;
+  const std::uint64_t count_;
 };
 
-// Reads and checks the header of the array that is all of [begin, end). `what` begins a message
-// about it: "", or "'weights' ". Throws FileError.
-NpyArray read_npy_header(const InputFile& file, std::uint64_t begin, std::uint64_t end,
-                         const std::string& what);
+// An array in the .npy format.
+struct NpyArray {
+  Spec spec;
+  bool is_column_major = false;    // the first axis runs fastest: Fortran order
+  std::uint64_t header_bytes = 0;  // before its values
+};
 
-// array.spec.bytes() of values, in C order. Throws FileError.
-void read_npy_values(const InputFile& file, const NpyArray& array, void* values);
+// Reads the header and checks it against the number of bytes. Throws FileError.
+NpyArray read_npy_header(NpyBytes& bytes);
 
-// What stands before the values, a multiple of 64 bytes long. Throws Error in the name of `what`.
+// Reads array.spec.bytes() of values, which follow the header, in C order. Throws FileError.
+void read_npy_values(NpyBytes& bytes, const NpyArray& array, void* values);
+
+// The bytes before the values, a multiple of 64. Throws Error in the name of `what`.
 std::string make_npy_header(const Spec& spec, const char* what);
 
 }  // namespace ebb::detail

@@ -90,6 +90,10 @@ void OutputFile::write(const void* from, std::size_t bytes) {
   write_all(descriptor_, name_, from, bytes);
 }
 
+void OutputFile::seek(std::uint64_t offset) {
+  if (::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0) fail("cannot be written");
+}
+
 void OutputFile::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot be synced");
   // Closing may report what writing deferred.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace ebb::detail {
@@ -17,6 +18,8 @@ class OutputFile {
 
   // Throws FileError.
   void write(const void* from, std::size_t bytes);
+  // The next byte is written there. Throws FileError.
+  void seek(std::uint64_t offset);
   // Throws FileError. Nothing is written afterwards.
   void commit();
 

@@ -3,7 +3,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/files/output_file.h"
-#include "ebb/core/memory/recording_json.h"
+#include "ebb/core/memory/json.h"
 
 namespace ebb::memory {
 

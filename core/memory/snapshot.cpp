@@ -6,24 +6,9 @@
 #include "ebb/allocator/out_of_memory_observer.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/files/output_file.h"
-#include "ebb/core/memory/recording_json.h"
+#include "ebb/core/memory/json.h"
 
 namespace ebb::memory {
-
-void detail::write_snapshot(const std::string& path, const OutOfMemory::Facts& facts,
-                            const std::vector<Holder>& holders, const EventLog* recorder) {
-  ebb::detail::OutputFile file(path);
-  const auto write = [&](std::string_view text) { file.write(text.data(), text.size()); };
-  std::string text = out_of_memory_json(facts, holders);
-  text.resize(text.size() - 2);  // the object goes on
-  write(text + ",\n  \"recording\": ");
-  if (recorder)
-    write_recording(facts.device, recorder->read(), write);
-  else
-    write("null\n");
-  write("}\n");
-  file.commit();
-}
 
 namespace {
 // In the middle of an OutOfMemory, nothing else may be thrown.
@@ -41,14 +26,17 @@ void snapshot_on_out_of_memory(std::string path) {
     detail::set_out_of_memory_observer({});
     return;
   }
-  detail::set_out_of_memory_observer(
-      [path = std::move(path)](const detail::OutOfMemoryReport& report) {
-        try {
-          detail::write_snapshot(path, report.facts, report.holders, report.recorder.get());
-        } catch (const std::exception& problem) {
-          log_failure(problem);
-        }
-      });
+  detail::set_out_of_memory_observer([path = std::move(path)](
+                                         const detail::OutOfMemoryReport& report) {
+    try {
+      ebb::detail::OutputFile file(path);
+      detail::write_snapshot(report.facts, report.holders, report.recorder.get(),
+                             [&](std::string_view text) { file.write(text.data(), text.size()); });
+      file.commit();
+    } catch (const std::exception& problem) {
+      log_failure(problem);
+    }
+  });
 }
 
 }  // namespace ebb::memory

@@ -1,9 +1,5 @@
 #pragma once
 #include <string>
-#include <vector>
-
-#include "ebb/allocator/error.h"
-#include "ebb/allocator/event_log.h"
 
 namespace ebb::memory {
 
@@ -24,13 +20,5 @@ namespace ebb::memory {
 //
 // Stats and holders are those of summary_json().
 void snapshot_on_out_of_memory(std::string path);
-
-namespace detail {
-// All but the recording, one line each; the object of indented lines ends in "\n}".
-std::string out_of_memory_json(const OutOfMemory::Facts& facts, const std::vector<Holder>& holders);
-// Writes the file. Throws FileError.
-void write_snapshot(const std::string& path, const OutOfMemory::Facts& facts,
-                    const std::vector<Holder>& holders, const EventLog* recorder);
-}  // namespace detail
 
 }  // namespace ebb::memory

@@ -27,9 +27,9 @@ Text read_text(const std::string& file);
 ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
                           std::int64_t stride);
 
-// The same for a state that is carried on: the text in `columns` of one length, side by side, cut
-// into rows of windows. In order and in batches of `columns`, a window goes on where the one in its
-// place in the batch before ended. What fills no row is left out.
+// Windows for a state that is carried on: the text stands in `columns` of one length, side by side,
+// cut into rows of windows. Read in order, in batches of `columns`, each window goes on where its
+// column ended in the batch before. A rest that fills no row is left out.
 ebb::SampleReader rows_of_columns(std::span<const std::int32_t> codes, std::int64_t columns,
                                   std::int64_t length);
 
@@ -47,8 +47,8 @@ double in_bits(double nats);
 // Prints both baselines and the model's figure, from its cross entropy.
 void print_bits(const Text& text, const char* model, double nats);
 
-// Prints what a model writes behind the first `prompt` characters of what is held out, which it
-// prints too. `scores` gives those of the character that follows the ones written.
+// Prints the first `prompt` characters of the part held out, and the text that a model writes
+// behind them. `scores` rates each character as the next one.
 using Scores = std::function<ebb::Tensor(std::span<const std::int32_t> written)>;
 void write(const Text& text, std::int64_t prompt, const Scores& scores);
 

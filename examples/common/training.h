@@ -1,23 +1,54 @@
-// The training loops, one per mode.
+// The problems that the bundled models learn, and how they are trained in either mode.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "ebb/core/memory/marks.h"
-#include "ebb/examples/common/problem.h"
-#include "ebb/examples/common/progress.h"
+#include "ebb/core/data/data_set.h"
+#include "ebb/core/memory/comparison.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/core/parameters/parameters.h"
+#include "ebb/examples/common/harness.h"
 
 namespace examples {
 
+// x to scores, on concrete and symbolic tensors alike.
+using Model = std::function<ebb::Tensor(const ebb::Tensor& x, ebb::Phase phase)>;
+
+// A forecast that takes no model, for comparison.
+struct Baseline {
+  std::string name;
+  double metric = 0;
+};
+
+struct Problem {
+  ebb::DataSet training, held_out;
+  std::string description;  // one line
+  std::string metric;       // its name
+  std::function<Model(const ebb::Parameters& parameters)> build;
+  // The mean over the rows, a scalar.
+  std::function<ebb::Tensor(const ebb::Tensor& scores, const ebb::Tensor& target)> loss;
+  // A figure of one batch, of which the metric is made: mean over all rows, then summarized.
+  std::function<double(const ebb::Tensor& scores, const ebb::Tensor& target)> score;
+  std::function<double(double mean)> summarize;
+  std::vector<Baseline> baselines = {};
+};
+
+// "mlp": the UCI 8x8 digits, or the file that --data names, by models::Classifier; a random fifth
+// is held out. "lstm": the next monthly number of sunspots from the `length` before it, by
+// models::Forecaster; the last fifth of the series is held out.
+Problem make_problem(const Options& options);
+
 struct Epoch {
   std::optional<double> loss;    // the mean over its samples; none on a simulated device
-  std::optional<double> metric;  // on what was held out; likewise
+  std::optional<double> metric;  // on the part held out; likewise
   double seconds = 0;            // of training
 };
 
-// What a session's pool had to say.
+// The figures of a session's pool.
 struct SessionFigures {
   std::size_t planned_peak_bytes = 0;
   std::size_t peak_bytes = 0;
@@ -31,16 +62,12 @@ struct Training {
   std::optional<SessionFigures> session;  // in graph mode
 };
 
-// The moments that both mark.
-inline constexpr const char* kBuilt = "after build";
-inline constexpr const char* kEpoch = "after an epoch";
+// The moment that both modes mark behind the last epoch.
 inline constexpr const char* kTrained = "after training";
 
-// Train on `here`, which is the device of the options or its twin. Everything is given back before
-// they return.
-Training train_eagerly(const Problem& problem, const Options& options, const ebb::Device& here,
-                       ebb::memory::Marks& mark, Progress& progress);
-Training train_as_graph(const Problem& problem, const Options& options, const ebb::Device& here,
-                        ebb::memory::Marks& mark, Progress& progress);
+// Trains in the mode of the options, for the comparison: on the twin of its device, then on the
+// device. Returns the training of the second (on a simulated device, the only) run.
+Training measure(ebb::memory::Comparison& comparison, const Problem& problem,
+                 const Options& options, bool prints_epochs = false);
 
 }  // namespace examples

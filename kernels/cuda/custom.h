@@ -1,6 +1,6 @@
-// The kernel of a functor of the user's: of any number of inputs that broadcast. In files outside
-// the library it puts its work into the device's stream through their own copy of CUDA's runtime,
-// which shares context and streams with that of the CUDA part.
+// The kernel of a user's functor, for any number of inputs that broadcast. Files outside the
+// library have a copy of CUDA's runtime, which shares context and streams with the CUDA part's:
+// through it the kernel puts its work into the device's stream.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -35,9 +35,9 @@ struct Pointwise {
   }
 };
 
-// f over inputs that broadcast to the output by NumPy's rules, of one floating dtype. The output
-// may be an input of its own shape.
-template <class F, int... K>
+// f over inputs that broadcast to the output by NumPy's rules, or all have its shape, of one
+// floating dtype. The output may be an input of its own shape.
+template <bool kBroadcasts, class F, int... K>
 Status pointwise(const KernelContext& context, const F& f,
                  std::integer_sequence<int, K...>) noexcept {
   constexpr int kInputs = sizeof...(K);
@@ -58,10 +58,10 @@ Status pointwise(const KernelContext& context, const F& f,
       using Body = Pointwise<F, T, std::remove_cvref_t<decltype(offsets)>, kInputs>;
       return for_each<N>(stream_of(context), Body{{in[K]...}, to, offsets, f}, count, packed);
     };
-    if constexpr (kInputs == 1)
-      return each(FlatWalk<1>{}, true);
-    else
+    if constexpr (kBroadcasts)
       return with_offsets<N>(walk, count, each);
+    else
+      return each(FlatWalk<kInputs>{}, true);
   });
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ebb/core/tensor/tensor.h"
-#include "ebb/examples/common/run_example.h"
+#include "ebb/examples/common/harness.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/examples/run.h"
 #include "ebb/tests/source_folder.h"

@@ -1,6 +1,6 @@
 // The bundled models learn what they are to learn, alike in both modes, in the memory predicted.
+#include "ebb/examples/common/training.h"
 #include "ebb/core/kernels/workers.h"
-#include "ebb/examples/common/measure.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 
@@ -24,7 +24,7 @@ Options defaults_here(const std::string& model) {
 Run run(const Problem& problem, Options options, Mode mode) {
   options.mode = mode;
   memory::Comparison comparison(options.device);
-  Training training = measure(comparison, name(mode), problem, options, false);
+  Training training = measure(comparison, problem, options);
   return {std::move(training), comparison.results()[0]};
 }
 
@@ -60,8 +60,8 @@ TEST_CASE("the classifier recognises 96 of 100 digits it has not seen, for any s
   for (const std::uint64_t seed : {7u, 1u, 2u, 3u}) {
     Options options = defaults_here("mlp");
     options.seed = seed;
-    const auto problem = make_problem(options);
-    const Run eager = run(*problem, options, Mode::eager);
+    const Problem problem = make_problem(options);
+    const Run eager = run(problem, options, Mode::eager);
     CHECK(*eager.training.epochs.back().metric >= 0.96);
     check_prediction(eager);
   }
@@ -74,10 +74,10 @@ TEST_CASE("the forecaster is on average at least as good as an autoregression of
   for (const std::uint64_t seed : seeds) {
     Options options = defaults_here("lstm");
     options.seed = seed;
-    const auto problem = make_problem(options);
-    const Run graph = run(*problem, options, Mode::graph);
+    const Problem problem = make_problem(options);
+    const Run graph = run(problem, options, Mode::graph);
     mean += *graph.training.epochs.back().metric / static_cast<double>(seeds.size());
-    baselines = problem->baselines();
+    baselines = problem.baselines;
     check_prediction(graph);
   }
   REQUIRE(baselines.size() == 2);
@@ -91,16 +91,16 @@ TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cu
       Options options = defaults_here(model);
       options.epochs = 2;
       options.accumulate = accumulate;
-      const auto problem = make_problem(options);
-      const Run graph = run(*problem, options, Mode::graph);
-      const Run eager = run(*problem, options, Mode::eager);
+      const Problem problem = make_problem(options);
+      const Run graph = run(problem, options, Mode::graph);
+      const Run eager = run(problem, options, Mode::eager);
       check_prediction(graph);
       check_prediction(eager);
       CHECK(graph.measurement.losses.size() > 20);
       CHECK(graph.measurement.losses == eager.measurement.losses);
       for (const int threads : {1, 2}) {
         const Threads scope(threads);
-        CHECK(run(*problem, options, Mode::eager).measurement.losses == eager.measurement.losses);
+        CHECK(run(problem, options, Mode::eager).measurement.losses == eager.measurement.losses);
       }
     }
 }
@@ -108,58 +108,29 @@ TEST_CASE("graph and eager train alike bit for bit, on one thread and on two, cu
 TEST_CASE("accumulating over micro-batches lowers the peak of a step") {
   Options options = defaults_here("lstm");
   options.epochs = 1;
-  const auto problem = make_problem(options);
+  const Problem problem = make_problem(options);
   for (const Mode mode : {Mode::graph, Mode::eager}) {
     options.accumulate = 1;
-    const std::size_t whole = run(*problem, options, mode).measurement.measured.step_peak_bytes;
+    const std::size_t whole = run(problem, options, mode).measurement.measured.step_peak_bytes;
     options.accumulate = 4;
-    CHECK(run(*problem, options, mode).measurement.measured.step_peak_bytes < whole / 2);
+    CHECK(run(problem, options, mode).measurement.measured.step_peak_bytes < whole / 2);
   }
 }
 
 TEST_CASE("a device that is simulated predicts what the real one takes") {
   Options options = defaults_here("lstm");
   options.epochs = 1;
-  const auto problem = make_problem(options);
+  const Problem problem = make_problem(options);
   for (const Mode mode : {Mode::graph, Mode::eager}) {
     options.device = Device::cpu();
-    const Run real = run(*problem, options, mode);
+    const Run real = run(problem, options, mode);
     options.device = Device::parse("sim:cpu:1GiB");
-    const Run simulated = run(*problem, options, mode);
+    const Run simulated = run(problem, options, mode);
     CHECK(simulated.measurement.predicted.peak_bytes == real.measurement.measured.peak_bytes);
     CHECK(simulated.measurement.losses.empty());
     CHECK_FALSE(simulated.training.epochs[0].loss.has_value());
   }
 }
-
-namespace {
-
-// A problem whose training ends with an exception when an epoch is scored: the power is cut.
-class Cut final : public Problem {
- public:
-  Cut(const Problem& whole, int epoch)
-      : Problem(whole.training(), whole.held_out()), whole_(whole), epoch_(epoch) {}
-  std::string metric() const override { return whole_.metric(); }
-  std::string describe() const override { return whole_.describe(); }
-  Model build(const Parameters& parameters) const override { return whole_.build(parameters); }
-  Tensor loss(const Tensor& scores, const Tensor& target) const override {
-    return whole_.loss(scores, target);
-  }
-  double add_up(const Tensor& scores, const Tensor& target) const override {
-    return whole_.add_up(scores, target);
-  }
-  double summarize(double sum, std::int64_t rows) const override {
-    if (++epochs_ == epoch_) throw std::runtime_error("cut");
-    return whole_.summarize(sum, rows);
-  }
-
- private:
-  const Problem& whole_;
-  const int epoch_;
-  mutable int epochs_ = 0;
-};
-
-}  // namespace
 
 TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that was not") {
   const ebb::tests::TemporaryFolder folder;
@@ -172,16 +143,21 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
         options.accumulate = accumulate;
         options.hidden = 8;
         options.layers = 1;
-        const auto problem = make_problem(options);
-        const Run whole = run(*problem, options, mode);
+        const Problem problem = make_problem(options);
+        const Run whole = run(problem, options, mode);
         Options saving = options;
         saving.save = folder.path("run.safetensors");
         // After two epochs and what follows of the third.
-        CHECK_THROWS_WITH(run(Cut(*problem, 3), saving, mode), "cut");
+        Problem cut = problem;
+        cut.summarize = [&, epochs = 0](double mean) mutable {
+          if (++epochs == 3) throw std::runtime_error("cut");  // as when the power fails
+          return problem.summarize(mean);
+        };
+        CHECK_THROWS_WITH(run(cut, saving, mode), "cut");
         for (const Mode then : {Mode::graph, Mode::eager}) {
           Options resuming = options;
           resuming.resume = saving.save;
-          const Run rest = run(*problem, resuming, then);
+          const Run rest = run(problem, resuming, then);
           REQUIRE(rest.training.epochs.size() == 1);
           CHECK(rest.training.epochs[0].loss == whole.training.epochs[2].loss);
           CHECK(rest.training.epochs[0].metric == whole.training.epochs[2].metric);
@@ -192,14 +168,14 @@ TEST_CASE("a run that is cut and resumed, in whichever mode, ends as one that wa
                            losses.end() - static_cast<std::ptrdiff_t>(last.size())));
           check_prediction(rest);
           resuming.epochs = 2;
-          CHECK_ERROR(run(*problem, resuming, then), Error,
+          CHECK_ERROR(run(problem, resuming, then), Error,
                       "has 2 epochs already; --epochs says how many there are in all");
         }
         // The last checkpoint is the whole run's too.
         Options both = options;
         both.resume = both.save = saving.save;
-        run(*problem, both, mode);
+        run(problem, both, mode);
         both.epochs = 4;
-        CHECK(run(*problem, both, mode).training.epochs.size() == 1);
+        CHECK(run(problem, both, mode).training.epochs.size() == 1);
       }
 }

@@ -101,6 +101,7 @@ EBB_PROGRAM("np.save(f, x), np.load(f), np.savez(f, a=x)") {
   const Tensor x = Tensor::from({{1.0, 2.0}, {3.0, 4.0}});
   save_npy(folder.path("x.npy"), x);
   CHECK(difference(load_npy(folder.path("x.npy")), x) == "");
+  if (!npz::is_supported()) return;
   save_npz(folder.path("x.npz"), {{"a", x}});
   CHECK(difference(load_npz(folder.path("x.npz")).at("a"), x) == "");
 }

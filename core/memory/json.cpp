@@ -1,0 +1,251 @@
+// Everything that the library writes as JSON: comparisons, figures, recordings and snapshots.
+#include "ebb/core/memory/json.h"
+
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/comparison.h"
+#include "ebb/core/memory/summary.h"
+
+namespace ebb::memory {
+
+namespace {
+using Json = nlohmann::ordered_json;
+
+// Replaces what is no UTF-8, which the names of files may hold.
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// {category: value(its number)}
+template <class Value>
+Json by_category(const Value& value) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kCategoryCount; ++i) json[name(static_cast<Category>(i))] = value(i);
+  return json;
+}
+
+template <class Kind>
+Json names(std::size_t count) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < count; ++i) json.push_back(name(static_cast<Kind>(i)));
+  return json;
+}
+
+Json to_json(const Footprint& footprint) {
+  Json moments = Json::array();
+  for (const Moment& moment : footprint.moments)
+    moments.push_back({{"name", moment.name}, {"bytes", moment.bytes}});
+  return {{"steps", footprint.steps},
+          {"peak_bytes", footprint.peak_bytes},
+          {"by_category", by_category([&](std::size_t i) { return footprint.by_category[i]; })},
+          {"step_peak_bytes", footprint.step_peak_bytes},
+          {"held_between_steps_bytes", footprint.held_between_steps_bytes},
+          {"end_bytes", footprint.end_bytes},
+          {"reserved_end_bytes", footprint.reserved_end_bytes},
+          {"reserved_released_bytes", footprint.reserved_released_bytes},
+          {"moments", moments}};
+}
+
+Json to_json(const Figure& figure) {
+  return {{"current", figure.current}, {"peak", figure.peak}, {"total", figure.total}};
+}
+
+Json to_json(const Stats& stats) {
+  Json limit;  // null
+  if (stats.limit != kNoLimit) limit = stats.limit;
+  const auto category = [&](std::size_t i) {
+    Json json = to_json(stats.by_category[i]);
+    json["at_peak"] = stats.at_peak[i];
+    return json;
+  };
+  return {{"requested_bytes", to_json(stats.requested)},
+          {"allocated_bytes", to_json(stats.allocated)},
+          {"reserved_bytes", to_json(stats.reserved)},
+          {"by_category", by_category(category)},
+          {"device_free_bytes", stats.device_free},
+          {"device_total_bytes", stats.device_total},
+          {"limit_bytes", limit},
+          {"allocations", stats.allocations},
+          {"segments", stats.segments}};
+}
+
+Json to_json(const std::vector<Holder>& holders) {
+  Json list = Json::array();
+  for (const Holder& holder : holders)
+    list.push_back({{"operator", holder.tag.operator_name},
+                    {"file", holder.tag.file},
+                    {"line", holder.tag.line},
+                    {"bytes", holder.bytes},
+                    {"blocks", holder.blocks}});
+  return list;
+}
+
+const char* name(OutOfMemory::Reason reason) noexcept {
+  switch (reason) {
+    case OutOfMemory::Reason::device_refused:
+      return "device_refused";
+    case OutOfMemory::Reason::addresses:
+      return "addresses";
+    case OutOfMemory::Reason::device_limit:
+      return "device_limit";
+    case OutOfMemory::Reason::pool_limit:
+      return "pool_limit";
+    case OutOfMemory::Reason::injected:
+      return "injected";
+  }
+  return "unknown";
+}
+
+// Tags by their text: one line of a header has several addresses.
+class TagTable {
+ public:
+  std::size_t index_of(const Event& event) {
+    const auto [place, is_new] =
+        indices_.try_emplace({event.operator_name, event.file, event.line}, indices_.size());
+    if (is_new)
+      tags_.push_back(
+          {{"operator", event.operator_name}, {"file", event.file}, {"line", event.line}});
+    return place->second;
+  }
+  const Json& tags() const noexcept { return tags_; }
+
+ private:
+  std::map<std::tuple<std::string_view, std::string_view, std::uint32_t>, std::size_t> indices_;
+  Json tags_ = Json::array();
+};
+
+// Rows of numbers, passed on in large pieces.
+class Rows {
+ public:
+  explicit Rows(const detail::Writer& write) : write_(write) {}
+
+  template <class... Numbers>
+  void add(Numbers... numbers) {
+    text_ += is_first_ ? "\n[" : ",\n[";
+    is_first_ = false;
+    (put(numbers), ...);
+    text_.back() = ']';
+    if (text_.size() > kPiece) flush();
+  }
+  void flush() {
+    write_(text_);
+    text_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kPiece = 1 << 20;
+
+  template <class Number>
+  void put(Number number) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+    text_.append(digits, end);
+    text_ += ',';
+  }
+
+  const detail::Writer& write_;
+  std::string text_;
+  bool is_first_ = true;
+};
+}  // namespace
+
+std::string Comparison::json() const {
+  Json programs = Json::array();
+  for (const Measurement& result : results_) {
+    Json measured;  // null
+    if (!device_.is_simulated()) measured = to_json(result.measured);
+    programs.push_back({{"name", result.name},
+                        {"seconds", result.seconds},
+                        {"fits", result.fits},
+                        {"losses", result.losses},
+                        {"predicted", to_json(result.predicted)},
+                        {"measured", measured}});
+  }
+  return text_of({{"device", device_.name()},
+                  {"capacity_bytes", device_.runtime().capacity_bytes()},
+                  {"simulated", device_.is_simulated()},
+                  {"programs", programs}},
+                 2);
+}
+
+std::string summary_json(const Device& device) {
+  const CachingAllocator& allocator = device.runtime().allocator();
+  Json document = {{"device", device.name()}, {"simulated", device.is_simulated()}};
+  document.update(to_json(allocator.stats()));
+  document["holders"] = to_json(allocator.holders(kNoLimit));
+  return text_of(document, 2);
+}
+
+void detail::write_recording(std::string_view device, const EventLog::Reading& reading,
+                             const Writer& write) {
+  TagTable tags;
+  for (const Event& event : reading.events) tags.index_of(event);
+  const Json allocated = by_category([&](std::size_t i) { return reading.before.allocated[i]; });
+  std::string text = text_of(
+      {{"format", "ebb memory recording"},
+       {"version", 1},
+       {"device", device},
+       {"dropped", reading.dropped},
+       {"before", {{"allocated_bytes", allocated}, {"reserved_bytes", reading.before.reserved}}},
+       {"kinds", names<EventKind>(kEventKindCount)},
+       {"categories", names<Category>(kCategoryCount)},
+       {"tags", tags.tags()},
+       {"columns", {"nanoseconds", "kind", "address", "bytes", "category", "old_category", "tag"}}},
+      -1);
+  text.back() = ',';  // the object goes on
+  write(text + "\"events\":[");
+  Rows rows(write);
+  for (const Event& event : reading.events)
+    rows.add(event.nanoseconds, static_cast<int>(event.kind),
+             reinterpret_cast<std::uintptr_t>(event.address), event.bytes,
+             static_cast<int>(event.category), static_cast<int>(event.before),
+             tags.index_of(event));
+  rows.flush();
+  write("]}\n");
+}
+
+void detail::write_snapshot(const OutOfMemory::Facts& facts, const std::vector<Holder>& holders,
+                            const EventLog* recorder, const Writer& write) {
+  Json pool, pool_stats;  // null
+  if (!facts.pool.empty()) pool = facts.pool;
+  if (facts.pool_stats) pool_stats = to_json(*facts.pool_stats);
+  const Request& request = facts.request;
+  std::string text = text_of({{"format", "ebb out of memory"},
+                              {"version", 1},
+                              {"message", OutOfMemory(facts).what()},
+                              {"reason", name(facts.reason)},
+                              {"device", facts.device},
+                              {"pool", pool},
+                              {"request",
+                               {{"bytes", request.bytes},
+                                {"category", memory::name(request.category)},
+                                {"purpose", request.purpose},
+                                {"operator", request.tag.operator_name},
+                                {"file", request.tag.file},
+                                {"line", request.tag.line}}},
+                              {"reserve_bytes", facts.reserve_bytes},
+                              {"room_bytes", facts.room_bytes},
+                              {"free_bytes", facts.fragmentation.free_bytes},
+                              {"free_pieces", facts.fragmentation.free_pieces},
+                              {"largest_free_bytes", facts.fragmentation.largest_free_bytes},
+                              {"pinned_bytes", facts.fragmentation.pinned_bytes},
+                              {"stats", to_json(facts.stats)},
+                              {"pool_stats", pool_stats},
+                              {"holders", to_json(holders)}},
+                             2);
+  text.resize(text.size() - 2);  // the object goes on
+  write(text + ",\n  \"recording\": ");
+  if (recorder)
+    write_recording(facts.device, recorder->read(), write);
+  else
+    write("null\n");
+  write("}\n");
+}
+
+}  // namespace ebb::memory

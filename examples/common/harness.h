@@ -1,0 +1,98 @@
+// The harness of the programs: arguments, exit codes, and the peak they predict and reach.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "ebb/core/device/device.h"
+#include "ebb/core/memory/memory.h"
+#include "ebb/core/memory/predict.h"
+
+namespace examples {
+
+// The arguments of a program that trains.
+struct Arguments {
+  ebb::Device device = ebb::Device::cpu();
+  std::string save = {};    // "": nowhere
+  std::string resume = {};  // "": from the start
+};
+
+// The main of a small program: runs body(device) on the CPU, or on the device that an argument
+// names. The exit code is the body's, or with one line on the standard error 1 (ran and failed, or
+// its output could not be written) or 2 (bad arguments). On a simulated device the program ends
+// well where it first reads a value.
+int run_example(int argc, const char* const* argv, const char* purpose,
+                const std::function<int(const ebb::Device&)>& body);
+template <class Body>
+requires std::is_void_v<std::invoke_result_t<Body, const ebb::Device&>>
+int run_example(int argc, const char* const* argv, const char* purpose, const Body& body) {
+  const auto returns_0 = [&](const ebb::Device& device) { return body(device), 0; };
+  return run_example(argc, argv, purpose, std::function<int(const ebb::Device&)>(returns_0));
+}
+
+// The main of a program that trains: --save and --resume besides, which need a device with values.
+int train_example(int argc, const char* const* argv, const char* purpose,
+                  const std::function<void(const Arguments&)>& body);
+
+// Prints the most bytes allocated at once, as predicted and, where there was a run, as measured.
+void print_peak(std::size_t predicted, std::optional<std::size_t> measured = {});
+
+// Returns train(arguments), and prints its peak above what the device held. The prediction is of
+// another run, on the device's twin; a simulated device is its own.
+template <class Train>
+auto run_predicted(const Arguments& arguments, const Train& train) {
+  const ebb::Device& device = arguments.device;
+  std::optional<std::size_t> predicted;
+  if (!device.is_simulated())
+    predicted = ebb::memory::predict(device, [&](const ebb::Device& twin) {
+                  train(Arguments{.device = twin, .resume = arguments.resume});  // saves nothing
+                }).peak_bytes;
+  const std::size_t held = ebb::memory::stats(device).allocated.current;
+  const ebb::memory::PeakScope peak(device);
+  auto result = train(arguments);
+  const std::size_t reached = peak.bytes() - held;
+  predicted ? print_peak(*predicted, reached) : print_peak(reached);
+  return result;
+}
+
+enum class Mode { graph, eager };
+
+constexpr const char* name(Mode mode) noexcept { return mode == Mode::graph ? "graph" : "eager"; }
+
+// The arguments of train_lstm, train_mlp and compare_memory.
+struct Options : Arguments {
+  std::string model;  // "lstm" or "mlp"
+  Mode mode = Mode::graph;
+  std::int64_t epochs = 0;
+  std::int64_t batch = 64;
+  std::int64_t accumulate = 1;  // micro-batches that a batch is cut into
+  std::optional<std::size_t> memory_limit = {};
+  std::int64_t hidden = 0;
+  std::int64_t layers = 1;
+  std::int64_t length = 48;  // values of the series that the LSTM sees
+  std::uint64_t seed = 7;
+  std::string data = {};
+  std::string json = {};  // file for the figures; "": none
+  double learning_rate = 0;
+
+  std::int64_t micro_batch() const noexcept { return batch / accumulate; }
+};
+
+// The defaults of "lstm" or "mlp".
+Options defaults(const std::string& model);
+
+struct Program {
+  std::string name;
+  std::string purpose;
+  std::string model;      // "": --model chooses
+  bool compares = false;  // runs both modes, so that none is chosen
+};
+
+// The main of a program with options, with the exit codes of run_example.
+int run_program(int argc, const char* const* argv, const Program& program,
+                const std::function<void(const Options&)>& body);
+
+}  // namespace examples

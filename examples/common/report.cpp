@@ -1,0 +1,182 @@
+#include "ebb/examples/common/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/figures.h"
+#include "ebb/examples/common/training.h"
+
+namespace examples {
+
+using namespace ebb;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kModes = {Mode::graph, Mode::eager};
+using Trainings = std::array<Training, kModes.size()>;
+
+Json to_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+// The object of DESIGN's schema, which all programs write.
+Json to_json(const Options& options, const Training& training,
+             const memory::Measurement& measurement) {
+  Json epochs = Json::array(), by_category = Json::object();
+  for (const Epoch& epoch : training.epochs)
+    epochs.push_back({{"loss", to_json(epoch.loss)},
+                      {"metric", to_json(epoch.metric)},
+                      {"seconds", epoch.seconds}});
+  const memory::Footprint& measured = measurement.measured;
+  for (std::size_t i = 0; i < memory::kCategoryCount; ++i)
+    by_category[memory::name(static_cast<memory::Category>(i))] = measured.by_category[i];
+  Json memory = {{"predicted_peak_bytes", measurement.predicted.peak_bytes},
+                 {"peak_bytes", measured.peak_bytes},
+                 {"held_between_steps_bytes", measured.held_between_steps_bytes},
+                 {"held_after_training_bytes", measured.at(kTrained)},
+                 {"after_close_bytes", measured.end_bytes},
+                 {"reserved_after_close_bytes", measured.reserved_end_bytes},
+                 {"reserved_after_release_bytes", measured.reserved_released_bytes},
+                 {"by_category", by_category}};
+  if (training.session)
+    memory["session"] = {
+        {"planned_peak_bytes", training.session->planned_peak_bytes},
+        {"peak_bytes", training.session->peak_bytes},
+        {"reserved_after_close_bytes", training.session->reserved_after_close_bytes}};
+  return {{"model", options.model},
+          {"mode", measurement.name},
+          {"device", options.device.name()},
+          {"parameters", training.parameters},
+          {"epochs", epochs},
+          {"steps_per_second", training.steps_per_second},
+          {"memory", memory}};
+}
+
+void write_json(const std::string& file, const Json& json) {
+  if (file.empty()) return;
+  std::ofstream out(file);
+  out << json.dump(2) << "\n";
+  out.close();
+  if (!out) throw FileError(file + ": could not be written");
+}
+
+void require_fit(const memory::Comparison& comparison) {
+  const Device& device = comparison.device();
+  for (const memory::Measurement& result : comparison.results())
+    if (device.is_simulated() && !result.fits)
+      throw Error(result.name + " does not fit on " + device.name() + ", which has " +
+                  memory::figure(device.runtime().capacity_bytes()));
+}
+
+void print_baselines(const Problem& problem) {
+  for (const Baseline& baseline : problem.baselines)
+    std::printf("  beside %s: %.4f\n", baseline.name.c_str(), baseline.metric);
+}
+
+Trainings measure_both(memory::Comparison& comparison, const Problem& problem, Options options) {
+  Trainings trainings;
+  for (std::size_t i = 0; i < kModes.size(); ++i) {
+    options.mode = kModes[i];
+    trainings[i] = measure(comparison, problem, options);
+  }
+  return trainings;
+}
+
+void print_quality(const Problem& problem, const Trainings& trainings,
+                   const memory::Comparison& comparison) {
+  if (!trainings[0].epochs.back().metric) return;
+  std::printf("Held-out %s: ", problem.metric.c_str());
+  for (std::size_t i = 0; i < kModes.size(); ++i)
+    std::printf("%s%s %.4f", i ? ", " : "", name(kModes[i]), *trainings[i].epochs.back().metric);
+  std::printf(".\n");
+  print_baselines(problem);
+
+  double worst = 0;
+  const std::vector<double>&a = comparison.results()[0].losses, &b = comparison.results()[1].losses;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    worst = std::max(worst, std::abs(a[i] - b[i]) / std::abs(a[i]));
+  if (worst == 0)
+    std::printf("The losses of both modes are equal, bit for bit, in all %zu steps.\n", a.size());
+  else
+    std::printf("The losses of both modes differ by at most %.1g of their value.\n", worst);
+}
+
+// The peaks of a step without and with accumulation, and the change.
+void print_accumulation(const Options& options, const memory::Comparison& without,
+                        const memory::Comparison& with) {
+  const bool simulated = without.device().is_simulated();
+  const auto row = [&](const char* label, const auto& cell) {
+    std::printf("%-24s", label);
+    for (std::size_t i = 0; i < kModes.size(); ++i) {
+      const memory::Measurement &a = without.results()[i], &b = with.results()[i];
+      std::printf("%14s", cell(a.predicted.step_peak_bytes, b.predicted.step_peak_bytes).c_str());
+      if (!simulated)
+        std::printf("%14s", cell(a.measured.step_peak_bytes, b.measured.step_peak_bytes).c_str());
+    }
+    std::printf("\n");
+  };
+  const int width = simulated ? 14 : 28;
+  std::printf("\nWhat accumulating over %lld micro-batches of %lld samples does to that peak\n\n",
+              static_cast<long long>(options.accumulate),
+              static_cast<long long>(options.micro_batch()));
+  std::printf("%-24s%*s%*s\n%-24s", "", width, "graph", width, "eager", "");
+  for (std::size_t i = 0; i < kModes.size(); ++i)
+    std::printf("%14s%s", "predicted", simulated ? "" : "      measured");
+  std::printf("\n");
+  row("peak in a step, without", [](std::size_t a, std::size_t) { return memory::figure(a); });
+  row("peak in a step, with", [](std::size_t, std::size_t b) { return memory::figure(b); });
+  row("change", [](std::size_t a, std::size_t b) { return memory::change_figure(a, b); });
+}
+
+}  // namespace
+
+void train_and_report(const Options& options) {
+  const Problem problem = make_problem(options);
+  std::printf("%s\n", problem.description.c_str());
+  memory::Comparison comparison(options.device);
+  const Training training = measure(comparison, problem, options, true);
+  if (const auto metric = training.epochs.back().metric) {
+    std::printf("\nheld-out %s %.4f, %lld parameters, %.0f steps/s\n", problem.metric.c_str(),
+                *metric, static_cast<long long>(training.parameters), training.steps_per_second);
+    print_baselines(problem);
+  }
+  std::printf("\n");
+  comparison.print();
+  write_json(options.json, to_json(options, training, comparison.results()[0]));
+  require_fit(comparison);
+}
+
+void compare_and_report(const Options& options) {
+  const Problem problem = make_problem(options);
+  std::printf("%s: %s\n\n", options.model.c_str(), problem.description.c_str());
+
+  Options whole = options;
+  whole.accumulate = 1;
+  memory::Comparison comparison(options.device);
+  const Trainings trainings = measure_both(comparison, problem, whole);
+  comparison.print();
+  print_quality(problem, trainings, comparison);
+
+  memory::Comparison accumulated(options.device);
+  if (options.accumulate > 1) {
+    Options once = options;
+    once.epochs = 1;  // its steps are all alike
+    measure_both(accumulated, problem, once);
+    print_accumulation(options, comparison, accumulated);
+  }
+
+  Json json;
+  for (std::size_t i = 0; i < kModes.size(); ++i)
+    json[name(kModes[i])] = to_json(options, trainings[i], comparison.results()[i]);
+  write_json(options.json, json);
+  require_fit(comparison);
+  require_fit(accumulated);
+}
+
+}  // namespace examples

@@ -1,0 +1,427 @@
+#include "ebb/examples/common/training.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <span>
+
+#include "ebb/core/base/error.h"
+#include "ebb/core/data/csv.h"
+#include "ebb/core/data/data_loader.h"
+#include "ebb/core/data/metrics.h"
+#include "ebb/core/data/time_series.h"
+#include "ebb/core/memory/figures.h"
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/shape.h"
+#include "ebb/eager/no_grad.h"
+#include "ebb/graph/session.h"
+#include "ebb/models/classifier.h"
+#include "ebb/models/forecaster.h"
+#include "ebb/optim/accumulator.h"
+#include "ebb/optim/adam.h"
+
+namespace examples {
+
+using namespace ebb;
+
+namespace {
+
+// The models learn the last column of a CSV.
+std::string last_column(const std::string& file) { return csv_columns(file).back(); }
+
+Problem classification(const Options& options) {
+  const std::string& data = options.data;
+  const std::size_t comma = data.find(',');
+  const DataSet all = comma == std::string::npos
+                          ? DataSet::csv(data, {.label = last_column(data)})
+                          : DataSet::idx(data.substr(0, comma), data.substr(comma + 1));
+  const std::vector<std::int32_t> labels = all.targets().to_vector<std::int32_t>();
+  const auto [least, most] = std::minmax_element(labels.begin(), labels.end());
+  if (*least < 0 || *most > 9999)
+    throw Error(data + ": classes are numbered from 0 to 9999, and one is " +
+                std::to_string(*least < 0 ? *least : *most));
+
+  const auto [training, held_out] = all.split(0.2, Seed{1});  // the same fifth for every --seed
+  const std::vector<float> values = training.inputs().to_vector<float>();
+  const float largest = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  const double factor = largest > 0 ? 1.0 / static_cast<double>(largest) : 1;  // pixels: 1/16
+  const std::int64_t features = training.inputs().shape()[1], classes = *most + 1;
+  const models::ClassifierOptions sizes{.hidden = options.hidden, .layers = options.layers};
+  return {.training = training.scaled(factor),
+          .held_out = held_out.scaled(factor),
+          .description = std::to_string(training.size()) + " samples of " +
+                         std::to_string(features) + " features in " + std::to_string(classes) +
+                         " classes, " + std::to_string(held_out.size()) + " held out",
+          .metric = "accuracy",
+          .build = [=](const Parameters& parameters) -> Model {
+            const models::Classifier classifier(parameters, features, classes, sizes);
+            return [classifier](const Tensor& x, Phase) { return classifier(x); };
+          },
+          .loss = [](const Tensor& scores,
+                     const Tensor& labels) { return softmax_cross_entropy(scores, labels); },
+          .score = [](const Tensor& scores,
+                      const Tensor& labels) { return metrics::accuracy(scores, labels); },
+          .summarize = [](double mean) { return mean; }};
+}
+
+// The root mean square error of one-step forecasts of series[boundary ...], each from all values
+// before it.
+template <class Forecast>
+double error_of(std::span<const double> series, std::size_t boundary, const Forecast& forecast) {
+  double sum = 0;
+  for (std::size_t target = boundary; target < series.size(); ++target) {
+    const double error = forecast(target) - series[target];
+    sum += error * error;
+  }
+  return std::sqrt(sum / static_cast<double>(series.size() - boundary));
+}
+
+// Forecasts by a constant and `order` coefficients, fitted to series[order ... boundary) by least
+// squares. Nothing where the fit has no unique solution.
+std::optional<double> autoregression_error(std::span<const double> series, std::size_t boundary,
+                                           std::size_t order) {
+  const std::size_t n = order + 1;
+  if (boundary <= order + n) return {};
+  // Factor i of the forecast: the constant's, then the values before the target, latest first.
+  const auto factor = [&](std::size_t target, std::size_t i) {
+    return i == 0 ? 1.0 : series[target - i];
+  };
+  // The normal equations, n rows of n + 1 columns; Gauss needs no pivots, since they are positive.
+  std::vector<std::vector<double>> rows(n, std::vector<double>(n + 1));
+  for (std::size_t target = order; target < boundary; ++target)
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) rows[i][j] += factor(target, i) * factor(target, j);
+      rows[i][n] += factor(target, i) * series[target];
+    }
+  std::vector<double> diagonal(n);
+  for (std::size_t i = 0; i < n; ++i) diagonal[i] = rows[i][i];
+  for (std::size_t pivot = 0; pivot < n; ++pivot) {
+    if (!(rows[pivot][pivot] > 1e-12 * diagonal[pivot])) return {};
+    for (std::size_t i = 0; i < n; ++i) {
+      const double ratio = i == pivot ? 0 : rows[i][pivot] / rows[pivot][pivot];
+      for (std::size_t j = pivot; j <= n; ++j) rows[i][j] -= ratio * rows[pivot][j];
+    }
+  }
+  return error_of(series, boundary, [&](std::size_t target) {
+    double forecast = 0;
+    for (std::size_t i = 0; i < n; ++i) forecast += rows[i][n] / rows[i][i] * factor(target, i);
+    return forecast;
+  });
+}
+
+Problem forecasting(const Options& options) {
+  const TimeSeries series = TimeSeries::csv(options.data, {.value = last_column(options.data)});
+  const Windows windows = series.windows({.length = options.length, .validation = 0.2});
+  const std::int64_t held_out = windows.validation.size();
+
+  const auto values = std::span(series.values());
+  const std::size_t boundary = values.size() - static_cast<std::size_t>(held_out);
+  std::vector<Baseline> baselines = {
+      {"the last value again",
+       error_of(values, boundary, [&](std::size_t target) { return values[target - 1]; })}};
+  if (const auto error = autoregression_error(values, boundary, 24))
+    baselines.push_back({"an autoregression of order 24", *error});
+
+  const models::LstmOptions sizes{.hidden = options.hidden, .layers = options.layers};
+  return {.training = windows.training,
+          .held_out = windows.validation,
+          .description = std::to_string(series.size()) + " values in windows of " +
+                         std::to_string(options.length) + ", the last " + std::to_string(held_out) +
+                         " held out",
+          .metric = "RMSE",
+          .build = [sizes](const Parameters& parameters) -> Model {
+            const models::Forecaster forecaster(parameters, 1, sizes);
+            // The model learns the change from the last value: the series later reaches higher
+            // than it ever did in the training part, where a network would saturate.
+            return [forecaster](const Tensor& x, Phase phase) {
+              return forecaster(x, phase) + last_step(x);
+            };
+          },
+          .loss = [](const Tensor& forecast, const Tensor& next) { return mse(forecast, next); },
+          .score =
+              [](const Tensor& forecast, const Tensor& next) {
+                const double error = metrics::rmse(forecast, next);
+                return error * error;
+              },
+          .summarize = [deviation = windows.scale.deviation](
+                           double mean) { return std::sqrt(mean) * deviation; },
+          .baselines = std::move(baselines)};
+}
+
+// Adam with a learning rate that falls along a cosine: one update per batch, whether it comes whole
+// or in micro-batches.
+class Updates {
+ public:
+  Updates(const Options& options, std::int64_t samples)
+      : adam_({.learning_rate = optim::cosine(
+                   options.learning_rate,
+                   {.steps = options.epochs * ((samples + options.batch - 1) / options.batch)})}),
+        accumulator_(adam_, {.samples = options.batch}),
+        accumulates_(options.accumulate > 1),
+        leaves_rest_(accumulates_ && samples % options.batch != 0) {}
+
+  Tensor minimize(const Tensor& loss, const Parameters& params, const Tensor& target) const {
+    return accumulates_ ? accumulator_.minimize(loss, params, rows(target))
+                        : adam_.minimize(loss, params);
+  }
+  // Whether an epoch ends with micro-batches that fill no batch, for which there is flush().
+  bool leaves_rest() const noexcept { return leaves_rest_; }
+  Tensor flush(const Parameters& params) const { return accumulator_.flush(params); }
+
+ private:
+  const optim::Adam adam_;
+  const optim::Accumulator accumulator_;
+  const bool accumulates_, leaves_rest_;
+};
+
+// Bounds what a device may reserve above what it holds, for a scope.
+class LimitScope {
+ public:
+  LimitScope(const Device& device, std::optional<std::size_t> bytes) : device_(device) {
+    if (!bytes) return;
+    const memory::Stats stats = memory::stats(device);
+    before_ = stats.limit;
+    memory::set_limit(device, std::min(stats.reserved.current + *bytes, stats.limit));
+  }
+  ~LimitScope() {
+    if (before_) memory::set_limit(device_, *before_ == memory::kNoLimit ? std::nullopt : before_);
+  }
+  LimitScope(const LimitScope&) = delete;
+  LimitScope& operator=(const LimitScope&) = delete;
+
+ private:
+  const Device device_;
+  std::optional<std::size_t> before_;  // nothing: this scope bounds nothing
+};
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A line on the standard output that tells how a training goes, written over and over.
+class StatusLine {
+ public:
+  explicit StatusLine(bool shows) : shows_(shows) {}
+  ~StatusLine() { clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  void step(const Device& device, const std::string& what, std::span<const double> losses) {
+    ++steps_;
+    const double seconds = shows_ ? seconds_since(then_) : 0;
+    if (seconds < 0.1) return;
+    const memory::Stats stats = memory::stats(device);
+    std::printf("\r\033[K%s", what.c_str());
+    if (!losses.empty()) std::printf("  loss %.4g", losses.back());
+    std::printf("  %.0f steps/s  allocated %s, peak %s", static_cast<double>(steps_) / seconds,
+                memory::figure(stats.allocated.current).c_str(),
+                memory::figure(stats.allocated.peak).c_str());
+    std::fflush(stdout);
+    then_ = Clock::now();
+    steps_ = 0;
+  }
+  void clear() {
+    if (!shows_) return;
+    std::fputs("\r\033[K", stdout);
+    std::fflush(stdout);
+  }
+
+ private:
+  const bool shows_;
+  std::int64_t steps_ = 0;                 // since the line was written
+  Clock::time_point then_ = Clock::now();  // when that was
+};
+
+// One training: where it runs and what is shown of it.
+struct Run {
+  const Problem& problem;
+  const Options& options;
+  const Device& here;  // the device of the options or its twin, which has no limit
+  memory::Marks& mark;
+  bool prints_epochs;
+
+  bool predicts() const { return here != options.device; }
+  std::optional<std::size_t> limit() const {
+    return predicts() ? std::nullopt : options.memory_limit;
+  }
+  std::int64_t rows() const { return std::min(options.micro_batch(), problem.training.size()); }
+};
+
+// The calls in which the modes differ.
+struct Steps {
+  std::function<Tensor(const Tensor& x, const Tensor& y)> train;  // a micro-batch to its loss
+  std::function<void()> flush;                                    // null where nothing is left
+  std::function<Tensor(const Tensor& x)> predict;
+  std::function<void(const std::string& file, const DataLoader& batches)> save;
+  std::function<void(const std::string& file, DataLoader& batches)> load;
+};
+
+// A mean over rows; of none, nothing.
+struct Mean {
+  double sum = 0;
+  std::int64_t rows = 0;
+  void add(double value, const Tensor& batch) {
+    rows += batch.shape()[0];
+    sum += value * static_cast<double>(batch.shape()[0]);
+  }
+  std::optional<double> value() const {
+    return rows == 0 ? std::nullopt : std::optional(sum / static_cast<double>(rows));
+  }
+};
+
+Training train_epochs(const Run& run, const Steps& steps) {
+  const Problem& problem = run.problem;
+  const Options& options = run.options;
+  run.mark("after build");
+  DataLoader batches(problem.training,
+                     {.batch = run.rows(), .shuffle = Seed{options.seed}, .device = run.here});
+  DataLoader held_out(problem.held_out, {.batch = run.rows(), .device = run.here});
+  if (!options.resume.empty()) {
+    steps.load(options.resume, batches);
+    if (batches.pass() >= options.epochs)
+      throw Error(options.resume + " has " + std::to_string(batches.pass()) +
+                  " epochs already; --epochs says how many there are in all");
+  }
+  const bool has_values = !run.here.is_simulated();
+  StatusLine status(!run.predicts() && isatty(STDOUT_FILENO));
+  Training training;
+  double seconds = 0;
+  std::int64_t count = 0;
+  while (batches.pass() < options.epochs) {
+    const auto number = static_cast<long long>(batches.pass() + 1),
+               of = static_cast<long long>(options.epochs);
+    const std::string what =
+        std::string(name(options.mode)) + " " + std::to_string(number) + "/" + std::to_string(of);
+    const Clock::time_point start = Clock::now();
+    Epoch epoch;
+    Mean loss, score;
+    for (auto [x, y] : batches) {
+      run.mark.step(steps.train(x, y));
+      if (has_values) loss.add(run.mark.losses().back(), y);
+      status.step(run.here, what, run.mark.losses());
+      ++count;
+    }
+    if (steps.flush) steps.flush();
+    seconds += epoch.seconds = seconds_since(start);
+    for (auto [x, y] : held_out) {
+      const Tensor scores = steps.predict(x);
+      if (has_values) score.add(problem.score(scores, y), y);
+    }
+    run.mark("after an epoch");
+    epoch.loss = loss.value();
+    if (const auto mean = score.value()) epoch.metric = problem.summarize(*mean);
+    if (run.prints_epochs && epoch.loss) {
+      status.clear();
+      std::printf("epoch %3lld/%lld   loss %8.5f", number, of, *epoch.loss);
+      if (epoch.metric) std::printf("   held-out %s %.4f", problem.metric.c_str(), *epoch.metric);
+      std::printf("   %.2f s\n", epoch.seconds);
+      std::fflush(stdout);
+    }
+    if (!run.predicts() && !options.save.empty()) steps.save(options.save, batches);
+    training.epochs.push_back(epoch);
+  }
+  training.steps_per_second = seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  return training;
+}
+
+// Batches of any size, of samples like these.
+Shape batch_of(const Tensor& samples, std::int64_t rows) {
+  Shape shape = samples.shape();
+  shape.set(0, rows);
+  return shape;
+}
+
+Training train_as_graph(const Run& run) {
+  const Problem& problem = run.problem;
+  const Options& options = run.options;
+  const Tensor &inputs = problem.training.inputs(), &targets = problem.training.targets();
+  Graph graph;
+  const Tensor x = graph.placeholder("x", inputs.dtype(), batch_of(inputs, kOpen));
+  const Tensor y = graph.placeholder("y", targets.dtype(), batch_of(targets, kOpen));
+  Parameters params(graph, Seed{options.seed});
+  const Model model = problem.build(params);
+  const Tensor scores = model(x, Phase::inference);
+  const Updates updates(options, problem.training.size());
+  const Tensor train = updates.minimize(problem.loss(model(x, Phase::training), y), params, y);
+  const Tensor rest = updates.leaves_rest() ? updates.flush(params) : Tensor();
+
+  SessionFigures figures;
+  figures.planned_peak_bytes =
+      graph
+          .plan({train}, {{x, batch_of(inputs, run.rows())}, {y, batch_of(targets, run.rows())}},
+                run.here)
+          .peak_bytes;
+  Session session(graph, {.device = run.here, .memory_limit = run.limit()});
+  session.initialize(params);
+  PreparedStep step = session.prepare(train, {x, y});
+  PreparedStep predict = session.prepare(scores, {x});
+  Steps steps{.train = [&](const Tensor& bx, const Tensor& by) { return step(bx, by); },
+              .flush = {},
+              .predict = [&](const Tensor& bx) { return predict(bx); },
+              .save = [&](const std::string& file,
+                          const DataLoader& batches) { session.save(file, batches); },
+              .load = [&](const std::string& file,
+                          DataLoader& batches) { session.restore(file, batches); }};
+  if (rest.defined()) steps.flush = [&] { session.run(rest); };
+  Training training = train_epochs(run, steps);
+  run.mark(kTrained);
+  figures.peak_bytes = session.stats().allocated.peak;
+  session.close();
+  figures.reserved_after_close_bytes = session.stats().reserved.current;
+  training.parameters = params.count();
+  training.session = figures;
+  return training;
+}
+
+Training train_eagerly(const Run& run) {
+  const Problem& problem = run.problem;
+  const Options& options = run.options;
+  const LimitScope limit(run.here, run.limit());
+  Parameters params(run.here, Seed{options.seed});
+  const Model model = problem.build(params);
+  const Updates updates(options, problem.training.size());
+  Steps steps{
+      .train =
+          [&](const Tensor& x, const Tensor& y) {
+            return updates.minimize(problem.loss(model(x, Phase::training), y), params, y);
+          },
+      .flush = {},
+      .predict =
+          [&](const Tensor& x) {
+            const NoGrad no_grad;
+            return model(x, Phase::inference);
+          },
+      .save = [&](const std::string& file,
+                  const DataLoader& batches) { params.save(file, batches); },
+      .load = [&](const std::string& file, DataLoader& batches) { params.load(file, batches); }};
+  if (updates.leaves_rest()) steps.flush = [&] { updates.flush(params); };
+  Training training = train_epochs(run, steps);
+  run.mark(kTrained);
+  training.parameters = params.count();
+  return training;
+}
+
+}  // namespace
+
+Problem make_problem(const Options& options) {
+  return options.model == "lstm" ? forecasting(options) : classification(options);
+}
+
+Training measure(memory::Comparison& comparison, const Problem& problem, const Options& options,
+                 bool prints_epochs) {
+  Training training;
+  comparison.measure(name(options.mode), [&](Device here, memory::Marks& mark) {
+    const Run run{problem, options, here, mark, prints_epochs && here == options.device};
+    if (!run.predicts()) memory::reset_peaks(here);  // the status line shows one
+    training = options.mode == Mode::graph ? train_as_graph(run) : train_eagerly(run);
+  });
+  return training;
+}
+
+}  // namespace examples
