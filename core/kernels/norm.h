@@ -1,4 +1,5 @@
 #pragma once
+#include "ebb/core/base/host_device.h"
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb {
@@ -13,6 +14,7 @@ struct NormAttributes {
     batch,  // over all but the channels, axis `number`
   };
   double epsilon = 0;
+  double momentum = 0;  // batch, in training: the batch's share of the running values
   Kind kind = layer;
   std::int32_t number = 1;
   std::uint8_t has_scale = 0;  // and, but for rms, has_shift
@@ -51,6 +53,26 @@ struct NormView {
   std::int64_t terms() const noexcept { return groups == 0 ? batch * inner : per_group() * inner; }
 };
 
+// How the mean or variance of a batch enters the running one; a batch of none leaves that as it
+// was.
+template <class T>
+struct RunningValues {
+  const T* before;
+  T* after;
+  T kept, share;
+  bool has_batch;
+
+  RunningValues(const Buffer& from, const Buffer& to, double momentum, double terms) noexcept
+      : before(from.as<const T>()),
+        after(to.as<T>()),
+        kept(static_cast<T>(1 - momentum)),
+        share(static_cast<T>(momentum)),
+        has_batch(terms > 0) {}
+  EBB_HOST_DEVICE void enter(std::int64_t channel, T of_batch) const noexcept {
+    after[channel] = has_batch ? before[channel] * kept + of_batch * share : before[channel];
+  }
+};
+
 // Inputs of the forward kernels: x (floating), then scale and shift [channels] of its dtype, if the
 // attributes say so; y may be x. Means and 1 / sqrt(variance + epsilon) are f64 for f64, else f32.
 // Inputs of the backward kernels: dy, x, 1 / sqrt(..), the mean (for rms anything), the scale if
@@ -59,8 +81,9 @@ namespace cpu {
 // layer, rms, group. Outputs y, 1 / sqrt(..) and, but for rms, the mean.
 Status norm(const KernelContext&);
 Status norm_backward(const KernelContext&);
-// batch. Outputs y, the mean, the variance of the population (the sum of squares over one less than
-// their number), and 1 / sqrt(..).
+// batch. Inputs 3 and 4 are the running mean and variance. Outputs y, 1 / sqrt(..), the mean, and
+// the new running values, whose variance is that of the population (the sum of squares over one
+// less than their number).
 Status batch_norm(const KernelContext&);
 Status batch_norm_backward(const KernelContext&);
 // Inputs x, mean, variance (f64 for f64, else f32), scale, shift; output y.

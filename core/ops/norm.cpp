@@ -1,5 +1,7 @@
 #include "ebb/core/ops/norm.h"
 
+#include <algorithm>
+
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/norm.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -17,8 +19,8 @@ using Gradient = const GradientContext&;
 using enum NormAttributes::Kind;
 using NormInputs = InlineVector<Input, 5>;
 
-constexpr int kInverse = 1, kMean = 2;  // outputs of layer_norm and its kin
-constexpr int kBatchMean = 1, kBatchVariance = 2, kBatchInverse = 3;
+constexpr int kInverse = 1, kMean = 2;  // outputs, which the gradient reads
+constexpr int kRunning = 3;             // inputs and outputs of batch_norm: mean, then variance
 
 DType dtype_of_statistics(DType x) { return x == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -81,24 +83,29 @@ void infer_norm(Inference& inference) {
   if (inference.attribute<NormAttributes>().has_mean()) inference.output(dtype, shapes.statistics);
 }
 
+// The running mean and variance are inputs `first` and the next.
+void require_running(const Inference& inference, const Shapes& shapes, std::size_t first) {
+  for (std::size_t i = first; i < first + 2; ++i)
+    inference.require(inference.inputs[i].dtype == dtype_of_statistics(inference.inputs[0].dtype) &&
+                          detail::may_equal(inference.inputs[i].shape, shapes.statistics),
+                      "running mean and variance must be [channels], f64 for f64, else f32");
+}
+
 void infer_batch_norm(Inference& inference) {
-  const Shapes shapes = infer_scaled(inference, 1, inference.inputs.size());
+  const Shapes shapes = infer_scaled(inference, 1, kRunning);
+  require_running(inference, shapes, kRunning);
   const Shape& x = inference.inputs[0].shape;
   std::int64_t terms = 1;
   for (int axis = 0; axis < x.rank(); ++axis)
     if (axis != inference.attribute<NormAttributes>().number && terms != kOpen)
       terms = x.dim(axis) == kOpen ? kOpen : terms * x.dim(axis);
   inference.require(terms != 1, "takes more than one element of each channel: one has no variance");
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 4; ++i)
     inference.output(dtype_of_statistics(inference.inputs[0].dtype), shapes.statistics);
 }
 
 void infer_batch_norm_inference(Inference& inference) {
-  const Shapes shapes = infer_scaled(inference, 3, inference.inputs.size());
-  for (std::size_t i = 1; i < 3; ++i)
-    inference.require(inference.inputs[i].dtype == dtype_of_statistics(inference.inputs[0].dtype) &&
-                          detail::may_equal(inference.inputs[i].shape, shapes.statistics),
-                      "running mean and variance must be [channels], f64 for f64, else f32");
+  require_running(inference, infer_scaled(inference, 3, inference.inputs.size()), 1);
 }
 
 void infer_backward(Inference& inference) {
@@ -115,20 +122,19 @@ bool is_shape_only(std::size_t i, const IndexSet& unwanted) {
   return i > 0 && unwanted.has(0) && (i == 4 || unwanted.has(1));
 }
 
-// `inverse` and `mean` are outputs.
-Tensors gradient_by(const OpDef& backward, Gradient g, int inverse, int mean) {
+Tensors gradient_by(const OpDef& backward, Gradient g) {
   const auto& attributes = g.attribute<NormAttributes>();
   IndexSet unwanted;
   for (int i = 0; i < 3; ++i)
     if (i >= g.inputs() || !g.wants(i)) unwanted.insert(static_cast<std::size_t>(i));
-  const Tensor of_inverse = g.y(inverse), scale = attributes.has_scale ? g.x(1) : Tensor(),
-               of_mean = attributes.has_mean() ? g.y(mean) : of_inverse;
+  const Tensor of_inverse = g.y(kInverse), scale = attributes.has_scale ? g.x(1) : Tensor(),
+               of_mean = attributes.has_mean() ? g.y(kMean) : of_inverse;
   Tensor x = g.take_x(0);
   NormInputs inputs{Operand(g.take_dy()), Operand(std::move(x)), of_inverse, of_mean};
   if (scale.defined()) inputs.push_back(scale);
   Tensors all = apply(backward, {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
   Tensors wanted(static_cast<std::size_t>(g.inputs()));
-  for (std::size_t i = 0; i < wanted.size(); ++i)
+  for (std::size_t i = 0; i < std::min(wanted.size(), all.size()); ++i)
     if (!unwanted.has(i)) wanted[i] = all[i];
   return wanted;
 }
@@ -273,6 +279,7 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   const detail::CalledScope called(op.name);
   const CallSite site = x.site();
   const NormAttributes attributes{.epsilon = options.epsilon,
+                                  .momentum = options.momentum,
                                   .kind = batch,
                                   .number = detail::axis_of(op, options.axis, x),
                                   .has_scale = 1,
@@ -286,35 +293,22 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
   if (options.phase == Phase::inference)
     return apply_one(batch_norm_inference_op, {x, running_mean, running_variance, scale, shift},
                      attributes, site);
-  for (const Tensor* running : {&running_mean, &running_variance})
-    if (running->dtype() != dtype_of_statistics(x.tensor().dtype()) ||
-        !detail::may_equal(running->shape(), Shape{x.tensor().shape().dim(attributes.number)}))
-      detail::fail(op,
-                   "running mean and variance must be [channels], f64 for f64, else f32; one is " +
-                       Spec{running->dtype(), running->shape()}.to_string(),
-                   x.tensor(), site);
-  const Input inputs[] = {x, scale, shift};
+  const Input inputs[] = {x, scale, shift, running_mean, running_variance};
   Tensors all = apply(op, inputs, attributes, site);
-  const auto entered = [&](const Tensor& running, int of_batch) {
-    const Tensor now = apply_one(detach_op, {all[static_cast<std::size_t>(of_batch)]}, {}, site);
-    return Operand(Operand(running, site) * (1 - options.momentum), site) +
-           Operand(Operand(now, site) * options.momentum, site);
+  const auto update = [&](const Tensor& running, std::size_t output) {
+    const Tensor now = apply_one(detach_op, {std::move(all[output])}, {}, site);
+    return assign({running, site}, {now, site});
   };
-  // Both have their memory before either is written.
-  const Tensor mean = entered(running_mean, kBatchMean),
-               variance = entered(running_variance, kBatchVariance);
-  const Tensor updates[] = {assign({running_mean, site}, {mean, site}),
-                            assign({running_variance, site}, {variance, site})};
+  const Tensor updates[] = {update(running_mean, kRunning), update(running_variance, kRunning + 1)};
   return detail::with_updates(all[0], updates, site);
 }
 
-#define EBB_NORM_OP                                                                            \
-  .infer = infer_norm,                                                                         \
-  .gradient = [](Gradient g) { return gradient_by(norm_backward_op, g, kInverse, kMean); },    \
-  .keeps_input = keeps_for_gradient,                                                           \
-  .keeps_output = [](std::size_t i,                                                            \
-                     const IndexSet& wants) { return i > 0 && keeps_for_gradient(0, wants); }, \
-  .takes_over = bit(0), .optional_outputs = bit(kInverse) | bit(kMean),                        \
+#define EBB_NORM_OP                                                                             \
+  .infer = infer_norm, .gradient = [](Gradient g) { return gradient_by(norm_backward_op, g); }, \
+  .keeps_input = keeps_for_gradient,                                                            \
+  .keeps_output = [](std::size_t i,                                                             \
+                     const IndexSet& wants) { return i > 0 && keeps_for_gradient(0, wants); },  \
+  .takes_over = bit(0), .optional_outputs = bit(kInverse) | bit(kMean),                         \
   .cpu = {cpu::norm, cpu::norm_memory}, .cuda = {cuda::norm}
 
 constinit const OpDef layer_norm_op{.name = "layer_norm", EBB_NORM_OP};
@@ -335,17 +329,15 @@ constinit const OpDef norm_backward_op{.name = "norm_backward",
 constinit const OpDef batch_norm_op{
     .name = "batch_norm",
     .infer = infer_batch_norm,
-    .gradient =
-        [](Gradient g) {
-          return gradient_by(batch_norm_backward_op, g, kBatchInverse, kBatchMean);
-        },
+    .gradient = [](Gradient g) { return gradient_by(batch_norm_backward_op, g); },
     .keeps_input = keeps_for_gradient,
     .keeps_output =
         [](std::size_t i, const IndexSet& wants) {
-          return (i == kBatchMean || i == kBatchInverse) && keeps_for_gradient(0, wants);
+          return (i == kMean || i == kInverse) && keeps_for_gradient(0, wants);
         },
     .takes_over = bit(0),
-    .optional_outputs = bit(kBatchInverse),
+    .optional_outputs = bit(kInverse) | bit(kMean),
+    .stops_gradient = bit(kRunning) | bit(kRunning + 1),
     .cpu = {cpu::batch_norm, cpu::batch_norm_memory},
     .cuda = {cuda::batch_norm, cuda::batch_norm_memory}};
 

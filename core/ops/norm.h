@@ -70,7 +70,7 @@ struct BatchNormOptions {
 // update in the same run; eagerly recompute() refuses it as it does every update of what it reads.
 // In inference mean and variance are the running ones. They are f32 beside f16 and bf16. Ioffe and
 // Szegedy, "Batch normalization", 2015. Throws ShapeError in training for one element a channel,
-// which has no variance; a batch of none makes the running ones NaN.
+// which has no variance; a batch of none leaves the running ones as they were.
 Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options = {});

@@ -27,7 +27,7 @@ MemoryNeeds needs_of_statistics(const MemoryQuery& query) {
   const NormView view = view_of(query, 0);
   Carver carver(nullptr);
   carver.take<double>(ChannelSums(view).doubles(view, 1));
-  carver.take<double>(view.channels);  // of T
+  carver.take<double>(2 * view.channels);  // of T
   return {.workspace_bytes = carver.bytes()};
 }
 
@@ -66,16 +66,25 @@ Status batch_norm(const KernelContext& context) {
     using T = decltype(type);
     Carver carver(context.workspace);
     double* totals = carver.take<double>(ChannelSums(view).doubles(view, 1));
-    T* spare = carver.take<T>(view.channels);
+    T* spare = carver.take<T>(2 * view.channels);
     const T* x = context.inputs[0].as<const T>();
-    T *mean = context.outputs[1].as<T>(), *variance = context.outputs[2].as<T>();
-    T* inverse = context.outputs[3].data != nullptr ? context.outputs[3].as<T>() : spare;
+    const auto output_or = [&](std::size_t i, T* instead) {
+      return context.outputs[i].data != nullptr ? context.outputs[i].as<T>() : instead;
+    };
+    T *inverse = output_or(1, spare), *mean = output_or(2, spare + view.channels);
     const auto terms = static_cast<double>(view.terms());
+    const auto running = [&](std::size_t i) {
+      return RunningValues<T>(context.inputs[i], context.outputs[i], attributes.momentum, terms);
+    };
+    const auto running_mean = running(3), running_variance = running(4);
     channel_sums<T, 1>(view, totals,
                        [=](std::int64_t at, std::int64_t, std::int64_t, std::int64_t count) {
                          return Terms<T, 1>{{load_some(x + at, count, T(0))}};
                        });
-    for (std::int64_t c = 0; c < view.channels; ++c) mean[c] = static_cast<T>(totals[c] / terms);
+    for (std::int64_t c = 0; c < view.channels; ++c) {
+      mean[c] = static_cast<T>(totals[c] / terms);
+      running_mean.enter(c, mean[c]);
+    }
     const PerChannel<T> means{mean, view.inner == 1, T(0)};
     channel_sums<T, 1>(view, totals,
                        [=](std::int64_t at, std::int64_t, std::int64_t c, std::int64_t count) {
@@ -83,7 +92,7 @@ Status batch_norm(const KernelContext& context) {
                          return Terms<T, 1>{{d * d}};
                        });
     for (std::int64_t c = 0; c < view.channels; ++c) {
-      variance[c] = static_cast<T>(totals[c] / (terms - 1));
+      running_variance.enter(c, static_cast<T>(totals[c] / (terms - 1)));
       inverse[c] = static_cast<T>(scale_to_one(totals[c], terms, attributes.epsilon));
     }
     normalise(view, x, mean, inverse, context.inputs[1].as<const T>(),

@@ -29,17 +29,20 @@ struct SquaredDistance {
 template <class A>
 struct WriteMean {
   A* mean;
+  RunningValues<A> running;
   double terms;
   __device__ void operator()(std::int64_t c, const double (&totals)[1]) const {
     mean[c] = static_cast<A>(totals[0] / terms);
+    running.enter(c, mean[c]);
   }
 };
 template <class A>
 struct WriteVariance {
-  A *variance, *inverse;
+  A* inverse;
+  RunningValues<A> running;
   double terms, epsilon;
   __device__ void operator()(std::int64_t c, const double (&totals)[1]) const {
-    variance[c] = static_cast<A>(totals[0] / (terms - 1));
+    running.enter(c, static_cast<A>(totals[0] / (terms - 1)));
     inverse[c] = static_cast<A>(1 / std::sqrt(totals[0] / terms + epsilon));
   }
 };
@@ -119,17 +122,22 @@ Status batch_norm(const KernelContext& context) {
   return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     using A = Accumulate<T>;
-    const NormWorkspace<A> workspace(context.workspace, view, 1, 1);
+    const NormWorkspace<A> workspace(context.workspace, view, 1, 2);
     const T* x = context.inputs[0].as<const T>();
-    A *mean = context.outputs[1].as<A>(), *variance = context.outputs[2].as<A>();
-    A* inverse =
-        context.outputs[3].data != nullptr ? context.outputs[3].as<A>() : workspace.numbers;
+    const auto output_or = [&](std::size_t i, A* instead) {
+      return context.outputs[i].data != nullptr ? context.outputs[i].as<A>() : instead;
+    };
+    A* inverse = output_or(1, workspace.numbers);
+    A* mean = output_or(2, workspace.numbers + view.channels);
     const auto terms = static_cast<double>(view.terms());
-    Status status =
-        sum_channels(stream, view, workspace.partial, Value<T>{x}, WriteMean<A>{mean, terms});
+    const auto running = [&](std::size_t i) {
+      return RunningValues<A>(context.inputs[i], context.outputs[i], attributes.momentum, terms);
+    };
+    Status status = sum_channels(stream, view, workspace.partial, Value<T>{x},
+                                 WriteMean<A>{mean, running(3), terms});
     if (!status.ok()) return status;
     status = sum_channels(stream, view, workspace.partial, SquaredDistance<T>{x, mean},
-                          WriteVariance<A>{variance, inverse, terms, attributes.epsilon});
+                          WriteVariance<A>{inverse, running(4), terms, attributes.epsilon});
     if (!status.ok()) return status;
     return normalise(context, view,
                      Channels<T>{mean, inverse, nullptr, context.inputs[1].as<const T>(),

@@ -116,7 +116,7 @@ TEST_CASE("a batch norm that runs out of memory has changed neither of the runni
     }
   }
   allocator().fail_allocation_after(~std::size_t{0});
-  CHECK(failures > 4);
+  CHECK(failures > 3);
   CHECK(mean.to_vector<float>()[0] > 0.3f);
   CHECK(variance.to_vector<float>()[0] > 1);
 }

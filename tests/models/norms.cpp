@@ -117,6 +117,31 @@ TEST_CASE("the running statistics of 16 bits are f32, and those of a batch enter
   CHECK(z.shape() == x.shape());
 }
 
+TEST_CASE("a batch of none leaves running statistics as they were, in both modes", "[models]") {
+  const DType dtype = GENERATE(DType::f32, DType::f64, DType::bf16);
+  const Tensor none = Tensor::zeros({0, 2, 3}, dtype),
+               some = cast(Tensor::from({1.f, 3.f, 5.f, 2.f, 2.f, 8.f}, {1, 2, 3}), dtype);
+  const Parameters eager(Device::cpu(), Seed{1}, dtype);
+  const models::BatchNorm norm(eager, 2);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", dtype, {-1, 2, 3});
+  const Parameters declared(graph, Seed{1}, dtype);
+  const Tensor y = models::BatchNorm(declared, 2)(x, Phase::training);
+  Session session(graph);
+  session.initialize();
+  for (const Tensor& batch : {none, some, none}) {
+    CAPTURE(batch.shape().to_string());
+    const Tensor mean = eager["running_mean"].clone(), variance = eager["running_variance"].clone();
+    CHECK(norm(batch, Phase::training).shape() == batch.shape());
+    CHECK(session.run(y, {{x, batch}}).shape() == batch.shape());
+    for (const auto& [name, before] :
+         {std::pair{"running_mean", mean}, std::pair{"running_variance", variance}}) {
+      CHECK(bit_equal(eager[name], before) == (batch.size(0) == 0));
+      CHECK(distance(session.value(declared[name]), eager[name]) < 1e-6);
+    }
+  }
+}
+
 TEST_CASE("a batch norm whose step fails, and one without elements enough, say so", "[models]") {
   const Parameters parameters(Device::cpu());
   const models::BatchNorm norm(parameters, 3);

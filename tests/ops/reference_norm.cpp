@@ -65,12 +65,6 @@ struct Normal {
   std::int64_t channel(std::int64_t i) const { return at.channel[static_cast<std::size_t>(i)]; }
 };
 
-Array array(const Shape& shape, const std::vector<double>& values) {
-  Array made(shape);
-  made.values = values;
-  return made;
-}
-
 Array scaled(const Application& a, const Normal& normal) {
   const auto& attributes = a.attribute<NormAttributes>();
   Array y(a[0].shape);
@@ -90,11 +84,14 @@ Arrays norm(const Application& a) {
 
 Arrays batch_norm(const Application& a) {
   const Normal normal(a[0], a.attribute<NormAttributes>());
-  const Shape shape = a.outputs[1].shape;
-  Array population = array(shape, normal.variance);
-  for (double& v : population.values)
-    v = normal.terms == 0 ? -0.0 : v * normal.terms / (normal.terms - 1);
-  return {scaled(a, normal), array(shape, normal.mean), population};
+  const double share = normal.terms == 0 ? 0 : a.attribute<NormAttributes>().momentum;
+  Array mean = a[3], variance = a[4];
+  for (std::size_t c = 0; share > 0 && c < mean.values.size(); ++c) {
+    const double population = normal.variance[c] * normal.terms / (normal.terms - 1);
+    mean.values[c] += share * (normal.mean[c] - mean.values[c]);
+    variance.values[c] += share * (population - variance.values[c]);
+  }
+  return {scaled(a, normal), mean, variance};
 }
 
 Arrays backward(const Application& a) {

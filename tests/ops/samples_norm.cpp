@@ -20,6 +20,7 @@ struct How {
   bool is_batch() const { return kind == NormAttributes::batch; }
   NormAttributes attributes() const {
     return {.epsilon = 0.1,
+            .momentum = is_batch() ? 0.25 : 0,
             .kind = kind,
             .number = number,
             .has_scale = scales > 0,
@@ -30,8 +31,13 @@ struct How {
     all.resize(static_cast<std::size_t>(1 + scales), {scale, Values::apart_from_zero});
     return all;
   }
+  // The running values of a batch norm are its scale and shift as well.
   Tensors run(const Tensors& in) const {
-    const InlineVector<Input, 5> inputs(in.begin(), in.begin() + 1 + scales);
+    Tensors given(in.begin(), in.begin() + 1 + scales);
+    if (is_batch())
+      for (const std::size_t i : {1, 2})
+        given.push_back(cast(in[i], in[0].dtype() == DType::f64 ? DType::f64 : DType::f32));
+    const InlineVector<Input, 5> inputs(given.begin(), given.end());
     return apply(*op, {inputs.data(), inputs.size()}, attributes(), {});
   }
 };
@@ -49,9 +55,9 @@ Sample backward(const How& how, unsigned wanted) {
                       Tensors kept = in;
                       kept[0] = in[0].is_symbolic() ? in[0] : in[0].detach().with_grad();
                       const Tensors made = how.run(kept);
-                      const Tensor& inverse = made[how.is_batch() ? 3 : 1];
+                      const Tensor& inverse = made[1];
                       InlineVector<Input, 5> inputs{in.back(), in[0], inverse, inverse};
-                      if (how.attributes().has_mean()) inputs[3] = made[how.is_batch() ? 1 : 2];
+                      if (how.attributes().has_mean()) inputs[3] = made[2];
                       if (how.scales > 0) inputs.push_back(in[1]);
                       IndexSet unwanted;
                       for (std::size_t i = 0; i < 3; ++i)

@@ -15,7 +15,7 @@ MemoryNeeds needs(const MemoryQuery& query, std::size_t x, int sums, int numbers
 MemoryNeeds norm_backward_memory(const MemoryQuery& query) {
   return query.wants(1) || query.wants(2) ? needs(query, 1, 2, 0) : MemoryNeeds();
 }
-MemoryNeeds batch_norm_memory(const MemoryQuery& query) { return needs(query, 0, 1, 1); }
+MemoryNeeds batch_norm_memory(const MemoryQuery& query) { return needs(query, 0, 1, 2); }
 MemoryNeeds batch_norm_backward_memory(const MemoryQuery& query) { return needs(query, 1, 2, 2); }
 
 }  // namespace ebb::cuda
