@@ -85,6 +85,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       &index_select_op, &index_select_backward_op, &gather_op, &gather_backward_op, &one_hot_op,
       // order, scan
       &max_op, &min_op, &argmax_op, &argmin_op, &argsort_op, &topk_op, &cumsum_op, &cumprod_op,
+      &recurrence_op,
       // statistics
       &variance_op, &standard_deviation_op, &norm1_op, &norm2_op, &logsumexp_op, &prod_op,
       // sequence

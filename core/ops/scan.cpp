@@ -4,12 +4,8 @@
 
 #include "ebb/core/kernels/scan.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/order.h"
-#include "ebb/core/ops/rounding.h"
 #include "ebb/core/ops/shape_rules.h"
-#include "ebb/core/ops/where.h"
 
 namespace ebb {
 namespace {
@@ -35,36 +31,51 @@ Tensor scan(const OpDef& op, const Operand& x, int axis, const CumsumOptions& op
                                          .product = product});
 }
 
-// What dy is for x, y being its running products: for each element the sum of dy times the product
-// of the others, over the products that it is in. Up to the first zero of a row that is dy y, added
-// up from the end, by x; for the zero itself and what follows it, y is made with 1 in its place.
-// After it all is 0, which `zero`, the zero itself, stands for: its gradient is what is multiplied
-// with it. So too with the second one. `finite` is there since 0 times infinity is none.
-Tensor cumprod_gradient(const Tensor& x, const Tensor& dy, const ScanAttributes& how) {
-  const CumsumOptions along{.exclusive = how.exclusive != 0, .reverse = how.reverse != 0},
-      back{.exclusive = along.exclusive, .reverse = !along.reverse},
-      through{.exclusive = false, .reverse = along.reverse};
-  const auto total = [&](Tensor of) {
-    return cumsum(dy * cumprod(std::move(of), how.axis, along), how.axis, back);
-  };
-  const auto finite = [](Tensor of) {
-    const Tensor overflows = isinf(of);
-    return masked_fill(std::move(of), overflows, 0);
-  };
-  const Tensor is_zero = x == 0, zeros = cumsum(cast(is_zero, DType::i32), how.axis, through);
-  const Tensor is_first = logical_and(is_zero, zeros == 1),
-               is_second = logical_and(is_zero, zeros == 2);
-  Tensor without_first = where(is_first, 1, x);
-  Tensor zero = cumsum(where(is_first, x, 0), how.axis, through);
-  Tensor after_first = total(without_first);
-  Tensor of_zero = finite(total(where(is_second, 1, std::move(without_first))));
-  of_zero = where(is_second, zero * std::move(of_zero), 0);
-  of_zero = where(is_first, after_first, std::move(of_zero));
-  Tensor of_other = std::move(zero) * finite(std::move(after_first));
-  of_other = where(zeros == 1, std::move(of_other), 0);
-  of_other = where(zeros == 0, total(x), std::move(of_other));
-  of_other = std::move(of_other) / where(is_zero, 1, x);
-  return where(is_zero, std::move(of_zero), std::move(of_other));
+void infer_recurrence(Inference& inference) {
+  for (const Spec& input : inference.inputs)
+    inference.require(
+        input.dtype == DType::f64 && detail::may_equal(input.shape, inference.inputs[0].shape),
+        "takes inputs of f64 and one shape");
+  detail::output_like_first(inference);
+}
+
+// y_k = w_k c_k with c_0 = 0, c_k+1 = a_k c_k + b_k; without b, products from c_0 = 1. Either of b
+// and w need not be defined().
+Tensor recurrence(Tensor a, Tensor b, Tensor w, int axis, bool reverse) {
+  const RecurrenceAttributes how{
+      .axis = axis, .reverse = reverse, .has_sum = b.defined(), .has_weight = w.defined()};
+  InlineVector<Input, 3> inputs{Operand(std::move(a))};
+  if (how.has_sum) inputs.push_back(Operand(std::move(b)));
+  if (how.has_weight) inputs.push_back(Operand(std::move(w)));
+  return std::move(apply(recurrence_op, {inputs.data(), inputs.size()}, how, CallSite::here())[0]);
+}
+
+// Of y = w c: dw = dy c. What dy w is for each c_k runs backwards through the same a: t is what it
+// comes to for b_k, and for a_k it is t_k c_k.
+Tensors recurrence_gradient(Gradient g) {
+  const auto& how = g.attribute<RecurrenceAttributes>();
+  const bool reverse = how.reverse != 0;
+  const int last = g.inputs() - 1;
+  const Tensor a = g.x(0), b = how.has_sum ? g.x(1) : Tensor();
+  Tensors all(static_cast<std::size_t>(g.inputs()));
+  if (how.has_weight && g.wants(last)) all.back() = recurrence(a, b, g.dy(), how.axis, reverse);
+  if (!g.wants(0) && !(how.has_sum && g.wants(1))) return all;
+  const Tensor t =
+      recurrence(a, how.has_weight ? g.dy() * g.x(last) : g.dy(), {}, how.axis, !reverse);
+  if (g.wants(0)) all[0] = recurrence(a, b, t, how.axis, reverse);
+  if (how.has_sum) all[1] = t;
+  return all;
+}
+
+// For x_i the product of what comes before, times the sum over what comes after of dy and all
+// factors between: of what is behind, sums run backwards.
+Tensor cumprod_gradient(Tensor x, Tensor dy, const ScanAttributes& how) {
+  const bool reverse = how.reverse != 0;
+  if (how.exclusive != 0)
+    dy = recurrence(x, std::move(dy), {}, how.axis, !reverse);
+  else
+    dy = recurrence(x, x * dy, {}, how.axis, !reverse) + std::move(dy);
+  return recurrence(std::move(x), {}, std::move(dy), how.axis, reverse);
 }
 
 }  // namespace
@@ -74,6 +85,10 @@ Tensor cumsum(const Operand& x, int axis, const CumsumOptions& options) {
 }
 Tensor cumprod(const Operand& x, int axis, const CumprodOptions& options) {
   return scan(cumprod_op, x, axis, options, true);
+}
+
+Tensor detail::products_of_others(const Tensor& x, int axis) {
+  return recurrence(x, {}, recurrence(x, {}, {}, axis, false), axis, true);
 }
 
 constinit const OpDef cumsum_op{.name = "cumsum",
@@ -87,21 +102,28 @@ constinit const OpDef cumsum_op{.name = "cumsum",
                                 .cpu = {cpu::scan},
                                 .cuda = {cuda::scan}};
 
-// Of 16 bits the gradient is computed in float.
+// The gradient is computed in f64: the products before an element and behind it may each be beyond
+// the range of what they make together.
 constinit const OpDef cumprod_op{
     .name = "cumprod",
     .infer = infer_scan,
     .gradient = [](Gradient g) -> Tensors {
-      const DType dtype = g.x(0).dtype();
-      const auto& how = g.attribute<ScanAttributes>();
-      if (!is_half(dtype)) return {cumprod_gradient(g.take_x(0), g.take_dy(), how)};
-      return {
-          cast(cumprod_gradient(cast(g.take_x(0), DType::f32), cast(g.take_dy(), DType::f32), how),
-               dtype)};
+      const DType dtype = g.dy().dtype();
+      Tensor x = cast(g.take_x(0), DType::f64), dy = cast(g.take_dy(), DType::f64);
+      return {cast(cumprod_gradient(std::move(x), std::move(dy), g.attribute<ScanAttributes>()),
+                   dtype)};
     },
     .keeps = input(0),
     .takes_over = bit(0),
     .cpu = {cpu::scan},
     .cuda = {cuda::scan}};
+
+constinit const OpDef recurrence_op{.name = "recurrence",
+                                    .infer = infer_recurrence,
+                                    .gradient = recurrence_gradient,
+                                    .keeps = {kAll},
+                                    .takes_over = kAll,
+                                    .cpu = {cpu::recurrence},
+                                    .cuda = {cuda::recurrence}};
 
 }  // namespace ebb

@@ -14,11 +14,17 @@ struct CumsumOptions {
 Tensor cumsum(const Operand& x, int axis, const CumsumOptions& options = {});
 
 // Likewise the running products: 2 3 4 gives 2 6 24, exclusive 1 2 6. Multiplied in double: on a
-// GPU a long row in parts, where it overflows as soon as that of a part does. The gradient is right
-// where elements are 0 too, in both orders, and takes six tensors of x's size meanwhile.
+// GPU a long row in parts, where it overflows as soon as that of a part does. Gradients of any
+// order are right where elements are 0 too; they take three f64 tensors of x's shape meanwhile.
 using CumprodOptions = CumsumOptions;
 Tensor cumprod(const Operand& x, int axis, const CumprodOptions& options = {});
 
-extern const OpDef cumsum_op, cumprod_op;
+namespace detail {
+// For each element of x, f64, the product of all others along the axis, by no division: its
+// derivatives of any order are right where elements are 0.
+Tensor products_of_others(const Tensor& x, int axis);
+}  // namespace detail
+
+extern const OpDef cumsum_op, cumprod_op, recurrence_op;
 
 }  // namespace ebb

@@ -1,20 +1,22 @@
 #include "ebb/core/ops/statistics.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/statistics.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/fill.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/reduce_rules.h"
 #include "ebb/core/ops/rounding.h"
-#include "ebb/core/ops/where.h"
+#include "ebb/core/ops/scan.h"
+#include "ebb/core/ops/shape.h"
 
 namespace ebb {
 namespace {
@@ -78,26 +80,26 @@ Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttrib
       dy, x, {.axes = how.axes, .keep = how.keep, .mean = 1, .correction = how.correction});
 }
 
-// For each element the product of the others. p is that of what is not 0, and s, the sum of what
-// is, is 0: it is there for the gradient of this, which has terms where s and x themselves have
-// none.
-//   no zero: p / x; one: p for it and s p / x for the others; two, a and b: b p for a and a p for
-//   b; of more, 0 in both orders.
-// 0 times a p that overflows is 0: for p stand finite numbers, its sign and `rest` twice, so that
-// the gradient of this still overflows. `rest` is with the zeros, where a gradient that cancels
-// (a's, of b p) has done so before it is multiplied.
-Tensor products_of_others(Tensor x, const ReduceOptions& axes) {
-  const Tensor is_zero = x == 0;
-  const Tensor zeros = sum(is_zero, axes);
-  Tensor divisor = where(is_zero, 1, x);
-  const Tensor p = prod(divisor, axes);
-  const Tensor overflows = isinf(p), finite = where(overflows, sign(p), p);
-  const Tensor rest = masked_fill(ones_like(p), overflows, -lowest_of(p.dtype()));
-  Tensor zero = where(is_zero, std::move(x), 0) * rest * rest;
-  const Tensor s = sum(zero, axes);
-  Tensor of_zero = where(zeros == 1, p, where(zeros == 2, (s - std::move(zero)) * finite, 0));
-  Tensor of_other = where(zeros == 0, p, where(zeros == 1, s * finite, 0)) / std::move(divisor);
-  return where(is_zero, std::move(of_zero), std::move(of_other));
+// For each element the product of the others over these axes, made one axis by a view where they
+// are neighbours.
+Tensor products_of_others(const Tensor& x, std::uint32_t mask) {
+  if (mask == 0) return ones_like(x);
+  const int count = std::popcount(mask), first = std::countr_zero(mask);
+  const std::uint32_t neighbours = (1u << count) - 1;
+  if (mask >> first != neighbours) {
+    Axes order;
+    for (const bool moves : {false, true})
+      for (int axis = 0; axis < x.rank(); ++axis)
+        if (detail::reduces(mask, axis) == moves) order.push_back(axis);
+    Axes back = order;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+    return permute(products_of_others(permute(x, order), neighbours << (x.rank() - count)), back);
+  }
+  Tensor row = x;
+  for (int i = 1; i < count; ++i) row = detail::merge_axes(row, first);
+  Tensor others = detail::products_of_others(row, first);
+  return count > 1 ? detail::reshape_like(std::move(others), x) : others;
 }
 
 }  // namespace
@@ -130,14 +132,15 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
 
+// The gradient is computed in f64, as that of cumprod.
 constinit const OpDef prod_op{
     .name = "prod",
     .infer = infer_statistic,
     .gradient = [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
       const DType given = g.dy().dtype();
-      Tensor others = products_of_others(widened(g.take_x(0)), detail::kept(how.axes));
-      return {cast(std::move(others) * with_axes(widened(g.take_dy()), how), given)};
+      Tensor others = products_of_others(cast(g.take_x(0), DType::f64), how.axes);
+      return {cast(std::move(others) * with_axes(cast(g.take_dy(), DType::f64), how), given)};
     },
     .keeps = input(0),
     .cpu = {cpu::prod, cpu::prod_memory},

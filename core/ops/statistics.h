@@ -59,8 +59,9 @@ Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
 }
 
 // The product of the elements, multiplied in double and rounded once; of nothing 1. It overflows
-// where that of a part does, which parts a device makes being a function of the shape. Its gradient
-// is right where elements are 0 too, in both orders, and takes a few tensors of x's size meanwhile.
+// where that of a part does, which parts a device makes being a function of the shape. Gradients of
+// any order are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile,
+// and one more where the axes are no neighbours.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor prod(const Operand& x, const AxisList& axes, Keep keep = false) {

@@ -14,28 +14,16 @@ namespace {
 // Columns that are gone through together.
 constexpr std::int64_t kColumns = 256;
 
-template <class T>
-void scan(const T* in, T* out, const IndexedAxis& axis, const ScanAttributes& how) {
-  using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
-  const auto widened = [](T x) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<Total>(x);
-    else
-      return convert<double>(x);
-  };
-  const bool product = how.product != 0;
-  const Total none = product ? 1 : 0;
-  const auto with = [product](Total total, Total x) { return product ? total * x : total + x; };
+// Calls step(where the element is, what its row carries) for each element along the axis, rows in
+// parallel.
+template <class Carried, class Step>
+void walk(const IndexedAxis& axis, bool reverse, Carried start, const Step& step) {
   if (axis.inner == 1) {
     for_pieces(axis.outer, rows_per_piece(axis.size), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t o = begin; o < end; ++o) {
-        Total total = none;
-        for (std::int64_t k = 0; k < axis.size; ++k) {
-          const std::int64_t at = o * axis.size + (how.reverse ? axis.size - 1 - k : k);
-          const Total before = total;
-          total = with(total, widened(in[at]));  // read first: out may be in
-          out[at] = convert<T>(how.exclusive ? before : total);
-        }
+        Carried carried = start;
+        for (std::int64_t k = 0; k < axis.size; ++k)
+          step(o * axis.size + (reverse ? axis.size - 1 - k : k), carried);
       }
     });
     return;
@@ -46,21 +34,35 @@ void scan(const T* in, T* out, const IndexedAxis& axis, const ScanAttributes& ho
     const std::int64_t column = index % strips * kColumns;
     const std::int64_t count = std::min(kColumns, axis.inner - column);
     const std::int64_t first = index / strips * axis.size * axis.inner + column;
-    Total totals[kColumns];
-    std::fill_n(totals, count, none);
+    Carried carried[kColumns];
+    std::fill_n(carried, count, start);
     for (std::int64_t k = 0; k < axis.size; ++k) {
-      const std::int64_t row = first + (how.reverse ? axis.size - 1 - k : k) * axis.inner;
-      for (std::int64_t j = 0; j < count; ++j) {
-        const Total before = totals[j];
-        totals[j] = with(totals[j], widened(in[row + j]));  // read first: out may be in
-        out[row + j] = convert<T>(how.exclusive ? before : totals[j]);
-      }
+      const std::int64_t row = first + (reverse ? axis.size - 1 - k : k) * axis.inner;
+      for (std::int64_t j = 0; j < count; ++j) step(row + j, carried[j]);
     }
   };
   for_pieces(axis.outer * strips, rows_per_piece(axis.size * width),
              [&](std::int64_t begin, std::int64_t end) {
                for (std::int64_t i = begin; i < end; ++i) strip(i);
              });
+}
+
+template <class T>
+void scan(const T* in, T* out, const IndexedAxis& axis, const ScanAttributes& how) {
+  using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+  const auto widened = [](T x) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<Total>(x);
+    else
+      return convert<double>(x);
+  };
+  const bool product = how.product != 0, exclusive = how.exclusive != 0;
+  walk(axis, how.reverse != 0, static_cast<Total>(product ? 1 : 0),
+       [=](std::int64_t at, Total& total) {
+         const Total before = total, x = widened(in[at]);  // read first: out may be in
+         total = product ? total * x : total + x;
+         out[at] = convert<T>(exclusive ? before : total);
+       });
 }
 
 }  // namespace
@@ -80,6 +82,21 @@ Status scan(const KernelContext& context) {
   } else {
     return for_stored(in.spec.dtype, run);
   }
+  return {};
+}
+
+Status recurrence(const KernelContext& context) {
+  const auto& how = context.attribute<RecurrenceAttributes>();
+  const double* a = context.inputs[0].as<const double>();
+  const double* b = how.has_sum ? context.inputs[1].as<const double>() : nullptr;
+  const double* w = how.has_weight ? context.inputs.back().as<const double>() : nullptr;
+  double* out = context.outputs[0].as<double>();
+  walk(IndexedAxis(context.outputs[0].spec.shape, {how.axis}), how.reverse != 0,
+       how.has_sum ? 0.0 : 1.0, [=](std::int64_t at, double& carried) {
+         const double before = carried;
+         carried = multiply_finite(a[at], before) + (b != nullptr ? b[at] : 0);
+         out[at] = w != nullptr ? multiply_finite(w[at], before) : before;
+       });
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "ebb/core/base/error.h"
@@ -15,6 +16,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/statistics.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
@@ -285,7 +287,7 @@ TEST_CASE("running products are exact where double is, in rows and columns of an
   CHECK_ERROR(cumprod(Tensor::zeros({2}, DType::boolean), 0), ShapeError, "[cumprod] takes f32");
 }
 
-TEST_CASE("the gradient of running products takes no more at once than six of their size") {
+TEST_CASE("the gradient of running products takes no more at once than three f64 of their size") {
   const Tensor x = Tensor::full({64, 1024}, 1.5).with_grad();
   const std::size_t before = memory::stats(Device::cpu()).allocated.current;
   const memory::PeakScope peak(Device::cpu());
@@ -293,44 +295,127 @@ TEST_CASE("the gradient of running products takes no more at once than six of th
   CHECK(peak.bytes() - before < 25 * x.bytes() / 4);
 }
 
-TEST_CASE("the gradients of running products are right where elements are 0, in both orders") {
+namespace {
+// A polynomial of no squares: coefficients by the set of x that a term is the product of, bit by
+// bit.
+using Polynomial = Doubles;
+
+Polynomial derivative(const Polynomial& f, std::size_t i) {
+  Polynomial d(f.size());
+  for (std::size_t term = 0; term < f.size(); ++term)
+    if ((term >> i & 1) == 0) d[term] = f[term | std::size_t{1} << i];
+  return d;
+}
+double value(const Polynomial& f, const Doubles& x) {
+  double sum = 0;
+  for (std::size_t term = 0; term < f.size(); ++term) {
+    double product = f[term];
+    for (std::size_t i = 0; i < x.size(); ++i) product *= (term >> i & 1) != 0 ? x[i] : 1;
+    sum += product;
+  }
+  return sum;
+}
+
+// "" where derivatives of every order, each of the one before times v, are those of the polynomial.
+std::string difference(Polynomial f, const Doubles& row, DType dtype,
+                       const std::function<Tensor(const Tensor&)>& function) {
+  const Doubles v = {1, -2, 3, -4, 5};
+  const auto all = [&](const Tensor& x) {
+    Tensors orders;
+    Tensor y = function(x);
+    for (std::size_t order = 0; order < row.size(); ++order) {
+      orders.push_back(gradients(y, {x}, {.create_graph = true})[0]);
+      y = sum(orders.back() * cast(Tensor::from(v), dtype));
+    }
+    return orders;
+  };
+  const Tensor values = cast(Tensor::from(row), dtype);
+  Graph graph;
+  const Tensor x = graph.placeholder("x", dtype, {-1});
+  const Tensors eager = all(values.detach().with_grad()), symbolic = all(x);
+  Session session(graph);
+  for (std::size_t order = 0; order < row.size(); ++order) {
+    Polynomial along(f.size());
+    Doubles expected;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const Polynomial d = derivative(f, i);
+      expected.push_back(value(d, row));
+      for (std::size_t term = 0; term < f.size(); ++term) along[term] += v[i] * d[term];
+    }
+    f = along;
+    if (doubles(eager[order]) != expected) return "eager, order " + std::to_string(order + 1);
+    if (doubles(session.run(symbolic[order], {{x, values}})) != expected)
+      return "graph, order " + std::to_string(order + 1);
+  }
+  return "";
+}
+}  // namespace
+
+TEST_CASE("derivatives of products are right in every order, however many elements are 0") {
   const std::vector<Doubles> rows = {{2, 4, -1, 8, .5}, {0, 4, -1, 8, .5}, {2, 4, 0, 8, .5},
                                      {2, 4, -1, 8, 0},  {2, 0, -1, 0, .5}, {0, 0, 4, 2, .5},
-                                     {2, 0, 0, 0, .5},  {0, 0, 0, 0, 0}};
-  const Doubles dy = {1, 10, 100, 1000, 10000}, v = {1, -2, 3, -4, 5};
-  for (const bool exclusive : {false, true})
-    for (const bool reverse : {false, true})
-      for (const Doubles& row : rows) {
-        CAPTURE(exclusive, reverse, row);
-        // The sum of dy y without the factors i and j.
-        const auto without = [&](std::size_t i, std::size_t j) {
-          double sum = 0;
+                                     {2, 0, 0, 0, .5},  {0, 2, 0, 0, 0},   {0, 0, 0, 0, 0}};
+  for (const DType dtype : {DType::f64, DType::f32})
+    for (const Doubles& row : rows) {
+      CAPTURE(name(dtype), row);
+      Polynomial all(32);
+      all.back() = 3;
+      CHECK(difference(all, row, dtype, [](const Tensor& x) { return prod(x) * 3; }) == "");
+      for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true}) {
+          CAPTURE(exclusive, reverse);
+          const Doubles dy = {1, 10, 100, 1000, 10000};
+          Polynomial running(32);
           for (std::size_t k = 0; k < row.size(); ++k) {
-            double product = dy[k];
-            bool has_i = false, has_j = false;
-            for (std::size_t l = 0; l < row.size(); ++l) {
-              const bool is_before = reverse ? l > k : l < k;
-              if (l == k ? exclusive : !is_before) continue;
-              has_i |= l == i;
-              has_j |= l == j;
-              if (l != i && l != j) product *= row[l];
-            }
-            if (has_i && has_j) sum += product;
+            std::size_t term = 0;
+            for (std::size_t i = 0; i < row.size(); ++i)
+              if (i == k ? !exclusive : (i < k) != reverse) term |= std::size_t{1} << i;
+            running[term] += dy[k];
           }
-          return sum;
-        };
-        Doubles first(row.size()), second(row.size());
-        for (std::size_t i = 0; i < row.size(); ++i) {
-          first[i] = without(i, i);
-          for (std::size_t j = 0; j < row.size(); ++j)
-            if (j != i) second[j] += v[i] * without(i, j);
+          CHECK(difference(running, row, dtype, [&](const Tensor& x) {
+                  const Tensor y = cumprod(x, 0, {.exclusive = exclusive, .reverse = reverse});
+                  return sum(y * cast(Tensor::from(dy), dtype));
+                }) == "");
         }
-        const Tensor x = Tensor::from(row).with_grad();
-        const Tensor y = cumprod(x, 0, {.exclusive = exclusive, .reverse = reverse});
-        const Tensor slope = gradients(sum(y * Tensor::from(dy)), {x}, {.create_graph = true})[0];
-        CHECK(doubles(slope) == first);
-        CHECK(doubles(gradients(sum(slope * Tensor::from(v)), {x})[0]) == second);
+    }
+}
+
+TEST_CASE("gradients of products of long rows and of none, over any axes, are right") {
+  constexpr std::size_t kSize = 2500;
+  Doubles row(kSize), expected(kSize), others(kSize);
+  for (std::size_t i = 0; i < kSize; ++i) row[i] = i % 3 == 0 ? -1 : i % 100 < 50 ? 2 : 0.5;
+  row[1300] = 0;
+  double before = 1;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    double behind = 1;  // from the element on, with 1 in its place
+    for (std::size_t k = i; k < kSize; ++k) {
+      if (k > i) behind *= row[k];
+      expected[i] += before * behind;
+    }
+    others[i] = before * behind;
+    before *= row[i];
+  }
+  // Columns of it, too.
+  for (const std::int64_t columns : {1, 40}) {
+    CAPTURE(columns);
+    const Tensor rows = broadcast_to(reshape(Tensor::from(row), {-1, 1}), {-1, columns}),
+                 x = cast(rows, DType::f32).detach().with_grad();
+    const auto worst = [&](const Tensor& y, const Doubles& right) {
+      const Doubles got = doubles(gradients(sum(y), {x})[0]);
+      double most = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const double r = right[i / static_cast<std::size_t>(columns)];
+        most = std::max(most, std::abs(got[i] - r) / std::max(1.0, std::abs(r)));
       }
+      return most;
+    };
+    CHECK(worst(cumprod(x, 0), expected) < 1e-6);
+    CHECK(worst(prod(x, 0), others) < 1e-6);
+    const Tensor parts = transpose(reshape(x, {50, -1, columns}), 1, 2);
+    CHECK(worst(prod(parts, {0, 2}), others) < 1e-6);
+  }
+  const Tensor none = Tensor::zeros({2, 0}).with_grad();
+  CHECK(gradients(sum(prod(none, 1)) + sum(cumprod(none, 1)), {none})[0].shape() == Shape{2, 0});
 }
 
 TEST_CASE(

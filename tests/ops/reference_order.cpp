@@ -85,6 +85,23 @@ Arrays scanned(const Application& a) {
   return {out};
 }
 
+Arrays recurrence(const Application& a) {
+  const auto& how = a.attribute<RecurrenceAttributes>();
+  const auto axis = static_cast<std::size_t>(how.axis);
+  Array out(a[0].shape);
+  for_each_index(out.shape, [&](Index index) {
+    if (index[axis] != 0) return;
+    double carried = how.has_sum ? 0 : 1;
+    for (std::int64_t k = 0; k < out.shape[how.axis]; ++k) {
+      index[axis] = how.reverse ? out.shape[how.axis] - 1 - k : k;
+      const std::int64_t at = position(out.shape, index);
+      out[at] = how.has_weight ? carried * a.inputs.back()[at] : carried;
+      carried = carried * a[0][at] + (how.has_sum ? a[1][at] : 0);
+    }
+  });
+  return {out};
+}
+
 }  // namespace
 
 void add_order_references(std::vector<Reference>& references) {
@@ -93,6 +110,7 @@ void add_order_references(std::vector<Reference>& references) {
   for (const OpDef* op : {&argsort_op, &topk_op}) references.push_back({op, argsort});
   references.push_back({&cumsum_op, scanned});
   references.push_back({&cumprod_op, scanned});
+  references.push_back({&recurrence_op, recurrence});
 }
 
 }  // namespace ebb::tests

@@ -1,5 +1,7 @@
+#include "ebb/core/kernels/scan.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/scan.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
@@ -78,6 +80,23 @@ void add_scans(std::vector<Sample>& samples) {
                [axis, options](const Tensors& in) { return cumprod(in[0], axis, options); }));
     samples.back().any_dtype = false;
   };
+  const auto add_recurrence = [&](const char* how, const Shape& shape,
+                                  const RecurrenceAttributes& attributes) {
+    const auto inputs = static_cast<std::size_t>(1 + attributes.has_sum + attributes.has_weight);
+    samples.push_back({.op = &recurrence_op,
+                       .name = std::string("recurrence, ") + how,
+                       .inputs = std::vector<SampleInput>(inputs, {shape, Values::any, DType::f64}),
+                       .call = [attributes](const Tensors& in) -> Tensors {
+                         const InlineVector<Input, 3> given(in.begin(), in.end());
+                         return apply(recurrence_op, {given.data(), given.size()}, attributes, {});
+                       },
+                       .any_shape = inputs == 1});
+  };
+  add_recurrence("products", {kOpen, 5}, {.axis = 1});
+  add_recurrence("products with a weight", {2, kOpen, 3},
+                 {.axis = 1, .reverse = 1, .has_weight = 1});
+  add_recurrence("sums", {kOpen, 40}, {.axis = 1, .has_sum = 1});
+  add_recurrence("sums with a weight", {4, kOpen}, {.reverse = 1, .has_sum = 1, .has_weight = 1});
   add("rows", {kOpen, 5}, -1, {});
   add("exclusive", {kOpen, 5}, 1, {.exclusive = true});
   add("an open axis, reverse", {2, kOpen, 3}, 1, {.reverse = true});
