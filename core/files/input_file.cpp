@@ -79,6 +79,12 @@ void InputFile::fail(const std::string& text) const {
   throw FileError(name_ + ": " + text + at(entry()));
 }
 
+void make_booleans(void* bytes, std::size_t count) noexcept {
+  auto* const first = static_cast<unsigned char*>(bytes);
+  std::transform(first, first + count, first,
+                 [](unsigned char byte) { return static_cast<unsigned char>(byte != 0); });
+}
+
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;
   const bool cut = text.size() > longest;

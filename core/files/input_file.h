@@ -35,6 +35,10 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+// Makes `count` booleans of bytes from a file, where whatever is not 0 is true: of true, only 1 is
+// a bool in memory.
+void make_booleans(void* bytes, std::size_t count) noexcept;
+
 // For tests: of the calling thread's reads the next `successes` pass and the one after them throws
 // FileError, once, as on a failing disk. Nothing: no read fails any more.
 void fail_read_after(std::optional<std::size_t> successes) noexcept;

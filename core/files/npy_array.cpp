@@ -216,15 +216,18 @@ NpyArray read_npy_header(const InputFile& file, std::uint64_t begin, std::uint64
 
 void read_npy_values(const InputFile& file, const NpyArray& array, void* values) {
   const std::size_t bytes = array.spec.bytes();
-  if (!array.is_column_major || array.spec.shape.rank() < 2)
-    return file.read(array.values_at, values, bytes);
-  Scatter scatter(array.spec, values);
-  std::vector<std::byte> chunk(std::min(bytes, kChunkBytes));
-  for (std::size_t at = 0; at < bytes; at += chunk.size()) {
-    chunk.resize(std::min(bytes - at, kChunkBytes));
-    file.read(array.values_at + at, chunk.data(), chunk.size());
-    scatter.take(chunk.data(), chunk.size() / size_of(array.spec.dtype));
+  if (!array.is_column_major || array.spec.shape.rank() < 2) {
+    file.read(array.values_at, values, bytes);
+  } else {
+    Scatter scatter(array.spec, values);
+    std::vector<std::byte> chunk(std::min(bytes, kChunkBytes));
+    for (std::size_t at = 0; at < bytes; at += chunk.size()) {
+      chunk.resize(std::min(bytes - at, kChunkBytes));
+      file.read(array.values_at + at, chunk.data(), chunk.size());
+      scatter.take(chunk.data(), chunk.size() / size_of(array.spec.dtype));
+    }
   }
+  if (array.spec.dtype == DType::boolean) make_booleans(values, bytes);
 }
 
 std::string make_npy_header(const Spec& spec, const char* what) {

@@ -63,8 +63,10 @@ void File::read(const std::string& name, void* values) const {
   if (found == impl_->indices.end())
     impl_->file.fail("has no tensor " + ebb::detail::in_quotes(name));
   const detail::Extent& extent = impl_->header.extents[found->second];
-  impl_->file.read(impl_->header.values_at + extent.begin, values,
-                   static_cast<std::size_t>(extent.end - extent.begin));
+  const auto bytes = static_cast<std::size_t>(extent.end - extent.begin);
+  impl_->file.read(impl_->header.values_at + extent.begin, values, bytes);
+  if (impl_->header.entries[found->second].spec.dtype == DType::boolean)
+    ebb::detail::make_booleans(values, bytes);
 }
 
 }  // namespace ebb::safetensors

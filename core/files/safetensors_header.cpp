@@ -239,6 +239,14 @@ void check_extents(const InputFile& file, const Header& header) {
     file.fail("has " + std::to_string(available - at) + " bytes behind its last tensor");
 }
 
+// Whether torch.save() wrote it: a pickle, in a ZIP archive since version 1.6 of PyTorch.
+bool is_of_torch(const InputFile& file) {
+  std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 128)), '\0');
+  file.read(0, start.data(), start.size());
+  return start.starts_with("\x80\x02") ||
+         (start.starts_with("PK\3\4") && start.find("/data.pkl") != start.npos);
+}
+
 }  // namespace
 
 Header read_header(const InputFile& file) {
@@ -248,9 +256,14 @@ Header read_header(const InputFile& file) {
   file.read(0, little_endian, kLengthBytes);
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | little_endian[i];
-  if (length > kMostHeaderBytes || length > file.size() - kLengthBytes)
+  if (length > kMostHeaderBytes || length > file.size() - kLengthBytes) {
+    if (is_of_torch(file))
+      file.fail(
+          "is a pickle that torch.save() wrote, no safetensors file; in Python, "
+          "safetensors.torch.save_file(torch.load(\"model.pt\"), \"model.safetensors\") makes one");
     file.fail("is no safetensors file, or damaged: its header would have " +
               std::to_string(length) + " bytes");
+  }
 
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(kLengthBytes, text.data(), text.size());

@@ -9,6 +9,7 @@
 #include "ebb/core/base/half.h"
 #include "ebb/core/data/tensor_files.h"
 #include "ebb/core/files/zip.h"
+#include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
@@ -20,6 +21,7 @@ namespace ebb::tests {
 namespace {
 
 using Doubles = std::vector<double>;
+using namespace std::string_literals;
 
 std::string by_numpy(const std::string& name) {
   return source_folder() + "/tests/core/numpy/" + name;
@@ -129,6 +131,26 @@ TEST_CASE("tensors of any shape come back from .npy, .npz and safetensors files 
     REQUIRE(same(load_npy(folder.path("a.npy")), one));
   }
   CHECK(folder.count() == 3);
+}
+
+TEST_CASE("bytes of booleans that are neither 0 nor 1 are true, whatever the file") {
+  const TemporaryFolder folder;
+  const std::string npy = folder.path("a.npy"), npz = folder.path("a.npz"),
+                    safe = folder.path("a.safetensors");
+  const unsigned char bytes[] = {2, 1, 0, 255};
+  const std::vector<safetensors::View> views = {{"flags", {DType::boolean, {2, 2}}, bytes}};
+  npy::write(npy, views[0].spec, bytes);
+  npz::write(npz, views);
+  safetensors::write(safe, views);
+  const std::string by_columns = folder.file(
+      "columns.npy",
+      with_header("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 2)}", 0) + "\2\0\1\xff"s);
+  const Parameters parameters(Device::cpu());
+  parameters.state("flags", {2, 2}, initializers::zeros(), DType::boolean);
+  parameters.load(safe);
+  for (const Tensor& loaded : {load_npy(npy), load_npy(by_columns), load_npz(npz).at("flags"),
+                               load_safetensors(safe).at("flags"), parameters["flags"]})
+    CHECK(bytes_of(loaded) == bytes_of(Tensor::from(std::vector<bool>{true, true, false, true})));
 }
 
 TEST_CASE("arrays larger than what is read at once lose nothing, in either order") {

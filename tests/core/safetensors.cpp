@@ -36,7 +36,8 @@ std::vector<Sample> random_samples(std::mt19937& random) {
     sample.spec.dtype = static_cast<DType>(below(8));
     for (int rank = below(kMaxRank + 1); rank > 0; --rank) sample.spec.shape.push_back(below(5));
     for (std::size_t i = 0; i < sample.spec.bytes(); ++i)
-      sample.values += static_cast<char>(random());
+      sample.values +=
+          static_cast<char>(sample.spec.dtype == DType::boolean ? random() % 2 : random());
   }
   return samples;
 }
@@ -197,6 +198,17 @@ TEST_CASE("a header longer than the file or than the format allows is refused un
   CHECK_ERROR(st::File(folder.file("short", "1234567")), FileError, "it has 7 bytes");
   CHECK_ERROR(st::File(folder.file("huge", std::string(16, '\xff'))), FileError,
               "its header would have 18446744073709551615 bytes");
+  // What torch.save() begins with, before version 1.6 and since.
+  const std::string of_torch =
+      "is a pickle that torch.save() wrote, no safetensors file; in Python";
+  CHECK_ERROR(st::File(folder.file("old",
+                                   "\x80\x02\x8a\nl\xfc\x9c"
+                                   "F\xf9 j\xa8P\x19.")),
+              FileError, of_torch);
+  CHECK_ERROR(st::File(folder.file("new", "PK\3\4" + std::string(26, '\0') + "model/data.pkl")),
+              FileError, of_torch);
+  CHECK_ERROR(st::File(folder.file("zip", "PK\3\4" + std::string(26, '\0') + "a.npy")), FileError,
+              "is no safetensors file, or damaged");
   // 100 MB and one byte of it, without the bytes on the disk.
   const std::string sparse = folder.file("sparse", length_of(100'000'001));
   std::filesystem::resize_file(sparse, 200'000'000);
