@@ -24,8 +24,9 @@ Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& sh
 }  // namespace
 
 Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options, CallSite site) {
-  detail::require_bounds("uniform", options.low, options.high, site);
-  return create(uniform_op, graph, options.low, options.high, shape, options.dtype, site);
+  const auto [low, high] =
+      detail::uniform_bounds("uniform", options.low, options.high, options.dtype, site);
+  return create(uniform_op, graph, low, high, shape, options.dtype, site);
 }
 
 Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options, CallSite site) {

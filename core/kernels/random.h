@@ -8,7 +8,7 @@ namespace ebb {
 // Philox::draw(key, counter, i / 4), so a draw can be repeated anywhere (philox.h).
 struct RandomAttributes {
   double a = 0;  // uniform: low; normal: mean; bernoulli: probability of a one, dropout: of a zero
-  double b = 1;  // uniform: high; normal: standard deviation
+  double b = 1;  // uniform: high, both numbers of the dtype; normal: standard deviation
 };
 
 // What randint makes: `count` integers from `low` on, at most 2^32 of them.
@@ -50,8 +50,8 @@ Status draw(const KernelContext&);
 Status next_run(const KernelContext&);
 // Input: draw; output floating, the same numbers whatever its dtype, up to rounding. uniform in
 // [a, b): with T float (double for f64) and u = unit_interval(word), x = fma(T(b - a), T(u), T(a)),
-// a where that is not below T(b); for f16 and bf16 rounded, and where T(a) < T(b) no more than
-// largest_below(T(b)).
+// a where that is not below b; for f16 and bf16 rounded, and where a < b no more than
+// largest_below(b).
 // bernoulli 1 with probability a. normal by Box and Muller, in f64 for any output: elements 2 i and
 // 2 i + 1 have the words w and v; with u = 1 - unit_interval(w), in (0, 1], and t =
 // unit_interval(v) they are

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/random.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
@@ -80,12 +81,42 @@ void detail::require_probability(double probability, CallSite site) {
     throw Error(message("bernoulli", "takes a probability in [0, 1]", site));
 }
 
-void detail::require_bounds(const char* what, double low, double high, CallSite site) {
-  if (!(std::isfinite(low) && std::isfinite(high) && low <= high))
+namespace {
+double rounded(double x, DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return convert<double>(convert<Float16>(x));
+    case DType::bf16:
+      return convert<double>(convert<BFloat16>(x));
+    case DType::f32:
+      return static_cast<double>(static_cast<float>(x));
+    default:
+      return x;
+  }
+}
+}  // namespace
+
+RandomAttributes detail::uniform_bounds(const char* what, double low, double high, DType dtype,
+                                        CallSite site) {
+  const RandomAttributes bounds{rounded(low, dtype), rounded(high, dtype)};
+  const std::string given = std::to_string(low) + " and " + std::to_string(high);
+  // Of 16 bits and of f32 the width is a float.
+  const double width =
+      dtype == DType::f64 ? bounds.b - bounds.a : rounded(bounds.b - bounds.a, DType::f32);
+  if (!(std::isfinite(bounds.a) && std::isfinite(bounds.b) && std::isfinite(width) && low <= high))
     throw Error(message(what,
-                        "takes finite bounds, the lower one first, not " + std::to_string(low) +
-                            " and " + std::to_string(high),
+                        "takes finite bounds, the lower one first, not " + given +
+                            (std::isfinite(high - low) && low <= high
+                                 ? std::string(", which are too far apart for ") + name(dtype)
+                                 : ""),
                         site));
+  if (low < high && !(bounds.a < bounds.b))
+    throw Error(message(what,
+                        "takes bounds that differ in " + std::string(name(dtype)) + ", where " +
+                            given + " both are " + std::to_string(bounds.a) +
+                            "; draw in f32 and cast() the result",
+                        site));
+  return bounds;
 }
 
 void detail::require_normal(const char* what, double mean, double standard_deviation,
@@ -164,8 +195,9 @@ Tensor permutation(std::int64_t count, const PermutationOptions& options, CallSi
 }
 
 Tensor uniform(const Shape& shape, const UniformOptions& options, CallSite site) {
-  detail::require_bounds("uniform", options.low, options.high, site);
-  return create(uniform_op, options.low, options.high, shape, options.dtype, options.device, site);
+  const auto [low, high] =
+      detail::uniform_bounds("uniform", options.low, options.high, options.dtype, site);
+  return create(uniform_op, low, high, shape, options.dtype, options.device, site);
 }
 
 Tensor normal(const Shape& shape, const NormalOptions& options, CallSite site) {
@@ -180,8 +212,9 @@ Tensor bernoulli(const Shape& shape, const BernoulliOptions& options, CallSite s
 }
 
 Tensor uniform_like(const Operand& x, double low, double high) {
-  detail::require_bounds("uniform_like", low, high, x.site());
-  return create_like(uniform_like_op, x, low, high);
+  const DType dtype = detail::tensor_of(uniform_like_op, x).dtype();
+  const auto [a, b] = detail::uniform_bounds("uniform_like", low, high, dtype, x.site());
+  return create_like(uniform_like_op, x, a, b);
 }
 
 Tensor normal_like(const Operand& x, double mean, double standard_deviation) {

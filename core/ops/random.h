@@ -32,7 +32,8 @@ struct BernoulliOptions {
 };
 
 // Random tensors, floating, drawn now, from the calling thread's generator (set_seed). Uniform in
-// [low, high), bounds that are rounded to the dtype; normal, by Box and Muller (kernels/random.h);
+// [low, high), bounds that are rounded to the dtype (two that it does not tell apart are an Error,
+// but for low = high, which draws that number); normal, by Box and Muller (kernels/random.h);
 // ones and zeros. A graph that uses the result captures it, so that it is the same in every run:
 // what draws anew in each are the functions of graph/random.h and the _like forms below. Throw
 // ShapeError for another dtype or an open shape, Error for parameters of no distribution.

@@ -195,30 +195,44 @@ TEST_CASE("Gradients of 16 bits have their dtype") {
   }
 }
 
-TEST_CASE("Uniform draws of 16 bits are those of float, rounded, and never reach the open end") {
+TEST_CASE("Uniform draws of 16 bits are those of float, rounded, between bounds of their dtype") {
   struct Bounds {
     double low, high;
   };
   for (const DType half : kHalves)
     for (const auto& [low, high] :
-         {Bounds{0, 1}, Bounds{-1, 1}, Bounds{-3, -1.5}, Bounds{-0.1, 0.1}, Bounds{1, 1.001},
-          Bounds{-1, 0}, Bounds{1, 70'000}}) {
+         {Bounds{0, 1}, Bounds{-1, 1}, Bounds{-3, -1.5}, Bounds{-0.1, 0.1}, Bounds{1, 1.009},
+          Bounds{-1, 0}, Bounds{0.99, 1}, Bounds{1, 60'000}}) {
       INFO(name(half) << " in [" << low << ", " << high << ")");
       constexpr std::int64_t kCount = 200'000;
+      const auto in_half = [&](double bound) { return floats(Tensor::full({}, bound, half))[0]; };
+      const float first = in_half(low), end = in_half(high);
+      REQUIRE(first < end);
       set_seed(Seed{5});
       const Floats drawn = floats(uniform({kCount}, {.low = low, .high = high, .dtype = half}));
       set_seed(Seed{5});
-      const Floats exact = uniform({kCount}, {.low = low, .high = high}).to_vector<float>();
-      const float rounded_low = floats(Tensor::full({}, low, half))[0];
+      const Floats exact =
+          uniform({kCount}, {.low = static_cast<double>(first), .high = static_cast<double>(end)})
+              .to_vector<float>();
       const Floats nearest = floats(of(exact, half));
       int outside = 0, other = 0;
       for (std::size_t i = 0; i < drawn.size(); ++i) {
-        outside += !(drawn[i] < static_cast<float>(high) && drawn[i] >= rounded_low);
-        other += drawn[i] != nearest[i] && nearest[i] < static_cast<float>(high);
+        outside += !(drawn[i] < end && drawn[i] >= first);
+        other += drawn[i] != nearest[i] && nearest[i] < end;
       }
       CHECK(outside == 0);
       CHECK(other == 0);
     }
+  const auto draw = [](double low, double high, DType dtype) {
+    return uniform_like(Tensor::zeros({2}, dtype), low, high);
+  };
+  CHECK_ERROR(draw(0.999, 1, DType::bf16), Error,
+              "[uniform_like] takes bounds that differ in bf16, where 0.999000 and 1.000000 both "
+              "are 1.000000");
+  CHECK_ERROR(uniform({2}, {.low = 1, .high = 1 + 1e-9}), Error, "bounds that differ in f32");
+  CHECK_ERROR(draw(1, 70'000, DType::f16), Error, "which are too far apart for f16");
+  CHECK_ERROR(uniform({2}, {.low = -3e38, .high = 3e38}), Error, "too far apart for f32");
+  CHECK(floats(draw(3, 3, DType::f16)) == Floats{3, 3});
 }
 
 TEST_CASE("Initial values of 16 bits are those of double, rounded, below their bound") {
