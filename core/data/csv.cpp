@@ -84,25 +84,33 @@ std::string_view CsvReader::field(std::size_t column) const {
   return std::string_view(record_).substr(begin, ends_[column] - begin);
 }
 
-double CsvReader::number(std::size_t column) const {
+// False where the number is beyond the range of T, or rounds to 0 in it.
+template <class T>
+bool CsvReader::read_number(std::size_t column, T& value) const {
   std::string_view text = without_blanks(field(column));  // where it was quoted
   if (text.empty()) fail_at(column, "is empty, where a number should be");
   // from_chars knows no plus; "+-1" stays no number.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size())
-    fail_at(column, "is not a number");
-  if (error == std::errc::result_out_of_range) fail_at(column, "is beyond the range of numbers");
+    fail_at(column, "is not a number" + hint_);
+  if (error == std::errc::result_out_of_range) return false;
   if (!std::isfinite(value)) fail_at(column, "is not a finite number");
+  return true;
+}
+
+double CsvReader::number(std::size_t column) const {
+  double value = 0;
+  if (!read_number(column, value)) fail_at(column, "is beyond the range of numbers");
   return value;
 }
 
 float CsvReader::number_f32(std::size_t column) const {
-  const double value = number(column);
-  if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()))
-    fail_at(column, "is beyond the range of f32");
-  return static_cast<float>(value);
+  float value = 0;
+  if (read_number(column, value)) return value;
+  const double wide = number(column);
+  if (std::abs(wide) > 1) fail_at(column, "is beyond the range of f32");
+  return static_cast<float>(wide);
 }
 
 std::int32_t CsvReader::integer_i32(std::size_t column) const {

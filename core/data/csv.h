@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/base/call_site.h"
@@ -33,13 +34,15 @@ class CsvReader {
   const std::vector<std::string>& columns() const noexcept { return columns_; }
   // The index of the column of this name. Throws, naming what there is, for none or several.
   std::size_t column(std::string_view name) const;
+  // What the caller can do about text where a number should be: it follows "is not a number".
+  void set_hint(std::string hint) { hint_ = std::move(hint); }
 
   // The next record; false at the end. Throws for one with more or fewer fields than the first, or
   // for quotes that do not end or are followed by something.
   bool next();
   // As it is there: one in quotes with its spaces.
   std::string_view field(std::size_t column) const;
-  // A field as a finite number, also one that is finite as an f32. Throws.
+  // A field as a finite number, rounded once. Throws.
   double number(std::size_t column) const;
   float number_f32(std::size_t column) const;
   // A field as a whole number that an i32 holds ("3", "3.0"), or an i64. Throws.
@@ -58,6 +61,8 @@ class CsvReader {
   void read_plain();
   void read_quoted();
   [[noreturn]] void fail(const std::string& text) const;
+  template <class T>
+  bool read_number(std::size_t column, T& value) const;
 
   static constexpr int kEnd = -1;
 
@@ -66,6 +71,7 @@ class CsvReader {
   char separator_ = ',';
   std::optional<char> comment_;
   std::vector<std::string> columns_;
+  std::string hint_;
   std::vector<char> buffer_;  // what has been read ahead
   std::size_t buffer_at_ = 0;
   std::uint64_t file_at_ = 0;      // where in the file the buffer ends

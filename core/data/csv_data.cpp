@@ -110,6 +110,7 @@ class Builder {
     for (const std::string& name : options.one_hot)
       if (has(target_names_, name))
         detail::refuse("DataSet", "a target has codes and is not one_hot: '" + name + "'");
+    reader_.set_hint("; a column of text is named in .codes, or as an input in .one_hot");
     read(file);
   }
 

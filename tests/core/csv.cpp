@@ -1,5 +1,7 @@
 #include "ebb/core/data/csv.h"
 
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "ebb/core/base/error.h"
@@ -126,6 +128,13 @@ TEST_CASE("numbers in a CSV are read to the last bit, and everything else is ref
   CHECK_ERROR(number("1e999"), FileError, "'1e999' is beyond the range of numbers");
   CHECK_ERROR(number(std::string(1000, '7') + "x"), FileError,
               where + "'" + std::string(60, '7') + "...' is not a number");
+  // Just above the middle between two f32, where the nearest double is the middle.
+  CHECK(open("1.00000005960464477540000001").number_f32(1) == std::nextafter(1.f, 2.f));
+  CHECK(open("-1.00000005960464477540000001").number_f32(1) == -std::nextafter(1.f, 2.f));
+  CHECK(open("3.40282350e38").number_f32(1) == std::numeric_limits<float>::max());
+  CHECK(open("1e-60").number_f32(1) == 0);
+  CHECK(open("1e-45").number_f32(1) == std::numeric_limits<float>::denorm_min());
+  CHECK_ERROR(open("3.4028236e38").number_f32(1), FileError, "is beyond the range of f32");
   CHECK_ERROR(open("1e39").number_f32(1), FileError, "'1e39' is beyond the range of f32");
   CHECK(open("3.0").integer_i32(1) == 3);
   CHECK(open("-2147483648").integer_i32(1) == -2147483648);

@@ -69,7 +69,9 @@ TEST_CASE("a CSV that makes no data set is refused, with file, line and column")
   refuses("a,b\n1,2\n", ": has no column 'y'; it has 'a', 'b'");
   refuses("y\n1\n", ": has no column but the label");
   refuses("a,y\n", ": has no lines below its header");
-  refuses("a,y\n1,2\nx,2\n", ":3: column 'a': 'x' is not a number");
+  refuses("a,y\n1,2\nx,2\n",
+          ":3: column 'a': 'x' is not a number; a column of text is named in .codes");
+  refuses("a,y\n1,x\n", ":2: column 'y': 'x' is not a number; a column of text is named in .codes");
   refuses("a,y\n1,2.5\n", ":2: column 'y': '2.5' is not a whole number");
   refuses("a,y\n1\n", ":2: the line has 1 field, the header has 2");
   refuses("a,y\n1e39,2\n", ":2: column 'a': '1e39' is beyond the range of f32");
