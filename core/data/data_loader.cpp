@@ -16,13 +16,18 @@ namespace ebb {
 
 namespace {
 constexpr const char* kLoader = "DataLoader";
+
+// What the order is a shuffle by, or nothing. permutation() makes a key of its own purpose of it.
+std::optional<Seed> seed_of(const Shuffle& shuffle) {
+  return shuffle.draws() ? Seed{detail::next_key()} : shuffle.seed();
 }
+}  // namespace
 
 struct DataLoader::State {
   State(detail::Samples samples, const DataLoaderOptions& chosen, CallSite site)
       : data(std::move(samples)),
         options(chosen),
-        here{.shuffle = options.shuffle.seed(),
+        here{.shuffle = seed_of(options.shuffle),
              .samples = data.size(),
              .batch = options.batch,
              .drop_last = options.drop_last},
@@ -85,13 +90,13 @@ void check_reader(const SampleReader& reader) {
 }  // namespace
 
 DataLoader::DataLoader(DataSet data, const DataLoaderOptions& options, CallSite site) {
-  const detail::CallSiteScope at(site);
+  const detail::CallScope call(site);
   check_options(data.size(), options);
   state_ = std::make_shared<State>(detail::Samples(std::move(data)), options, site);
 }
 
 DataLoader::DataLoader(SampleReader reader, const DataLoaderOptions& options, CallSite site) {
-  const detail::CallSiteScope at(site);
+  const detail::CallScope call(site);
   check_options(reader.size, options);
   check_reader(reader);
   state_ = std::make_shared<State>(detail::Samples(std::move(reader)), options, site);

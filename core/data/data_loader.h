@@ -13,20 +13,22 @@
 
 namespace ebb {
 
-// In order, or anew in each pass: of a seed, or with `true` of Seed{}.
+// In order, or anew in each pass: of a seed, or with `true` of a key that each loader draws from
+// the calling thread's generator when it is made. set_seed() repeats it, and position() carries it.
 class Shuffle {
  public:
   Shuffle() = default;
   Shuffle(std::nullopt_t) {}                                 // NOLINT: implicit is the point
   Shuffle(Seed seed) : seed_(seed) {}                        // NOLINT: implicit is the point
   Shuffle(const std::optional<Seed>& seed) : seed_(seed) {}  // NOLINT: likewise
-  Shuffle(std::same_as<bool> auto shuffles) {                // NOLINT: likewise
-    if (shuffles) seed_.emplace();
-  }
+  Shuffle(std::same_as<bool> auto draws) : draws_(draws) {}  // NOLINT: likewise
+
   const std::optional<Seed>& seed() const noexcept { return seed_; }
+  bool draws() const noexcept { return draws_; }
 
  private:
   std::optional<Seed> seed_;
+  bool draws_ = false;
 };
 
 struct DataLoaderOptions {

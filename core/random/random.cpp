@@ -41,10 +41,13 @@ Tensor next_draw(const Device& device, CallSite site) {
   return tensor;
 }
 
-std::uint64_t session_key(std::optional<Seed> seed) noexcept {
-  if (seed) return derive_key(seed->value, Purpose::session);
+std::uint64_t next_key() noexcept {
   Generator& generator = detail::generator();
   return first_words(Philox::draw(generator.key, generator.counter++, 0));
+}
+
+std::uint64_t session_key(std::optional<Seed> seed) noexcept {
+  return seed ? derive_key(seed->value, Purpose::session) : next_key();
 }
 
 }  // namespace detail

@@ -11,9 +11,10 @@ struct Seed {
   std::uint64_t value = 0;
 };
 
-// Restarts the calling thread's generator, from which eager random operators draw and new sessions
-// take their key: the same seed repeats the same program. Seeds are told apart by what they are
-// given to, so that one seed for everything shares no number between two draws.
+// Restarts the calling thread's generator, from which eager random operators draw, and new sessions
+// and loaders with .shuffle = true take their key: the same seed repeats the same program. Seeds
+// are told apart by what they are given to, so that one seed for everything shares no number
+// between two draws.
 void set_seed(Seed seed) noexcept;
 
 namespace detail {
@@ -61,7 +62,9 @@ class CallScope {
   const GeneratorTrial trial_;
 };
 
-// The key under which a session's draws are made: of `seed`, or a new one, the generator's next.
+// A key that nothing else has: the generator's next, one step of its counter.
+std::uint64_t next_key() noexcept;
+// The key under which a session's draws are made: of `seed`, or a new one.
 std::uint64_t session_key(std::optional<Seed> seed) noexcept;
 }  // namespace detail
 

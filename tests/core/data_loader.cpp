@@ -424,6 +424,42 @@ TEST_CASE("a position brings the seed of its shuffle along") {
   CHECK(pass(second) == pass(first));
 }
 
+TEST_CASE(
+    "a loader that shuffles without a seed draws a key when it is made, and none if it fails") {
+  const auto epochs = [](int count) {
+    std::vector<Order> orders;
+    for (int epoch = 0; epoch < count; ++epoch) {
+      Order order;
+      for (const Batch& batch : DataLoader(numbered(50), {.batch = 50, .shuffle = true}))
+        order = batch.target.to_vector<std::int32_t>();
+      orders.push_back(std::move(order));
+    }
+    return orders;
+  };
+  set_seed(Seed{7});
+  const detail::Generator start = detail::generator();
+  const std::vector<Order> orders = epochs(3);
+  CHECK(detail::generator().counter == start.counter + 3);
+  CHECK(orders[0] != orders[1]);
+  CHECK(orders[1] != orders[2]);
+  set_seed(Seed{7});
+  CHECK(epochs(3) == orders);
+
+  set_seed(Seed{7});
+  CHECK_THROWS(DataLoader(numbered(50), {.batch = 0, .shuffle = true}));
+  const Device device = Device::simulated("cpu", std::size_t{1} << 30);
+  device.runtime().allocator().fail_allocation_after(0);
+  CHECK_THROWS(DataLoader(numbered(50), {.batch = 50, .shuffle = true, .device = device}));
+  DataLoader(numbered(50), {.shuffle = Seed{}});
+  DataLoader(numbered(50), {.shuffle = false});
+  CHECK(detail::generator().counter == start.counter);
+  DataLoader first(numbered(50), {.batch = 7, .shuffle = true}),
+      second(numbered(50), {.batch = 7, .shuffle = true});
+  CHECK(pass(first) != pass(second));
+  second.resume(first.position());
+  CHECK(pass(second) == pass(first));
+}
+
 TEST_CASE("a position fits loaders that cut and shuffle alike, and no others") {
   const DataLoaderOptions options{.batch = 4, .shuffle = Seed{1}};
   const Resumable::Position position = DataLoader(numbered(10), options).position();
