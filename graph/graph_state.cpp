@@ -23,6 +23,20 @@ std::string detail::described(const Node& placeholder) {
   return "placeholder '" + placeholder.extra->name + "'" + at(placeholder.site);
 }
 
+void detail::require_placeholder(const char* what, const GraphState& graph, const Tensor& fed,
+                                 std::size_t i, std::size_t feeds) {
+  const bool is_symbolic = fed.defined() && fed.is_symbolic();
+  const bool is_placeholder = is_symbolic && fed.impl()->node->op == &placeholder_op;
+  if (is_placeholder && graph.owns(fed)) return;
+  std::string text = fed.to_string();
+  if (is_placeholder)
+    text = described(*fed.impl()->node) + " of another graph";
+  else if (is_symbolic)
+    text += ", a result of " + std::string(fed.impl()->node->op->name) + at(fed.impl()->node->site);
+  refuse(what, "only placeholders of this graph can be fed; feed " + std::to_string(i + 1) +
+                   " of " + std::to_string(feeds) + " is for " + text);
+}
+
 GraphState::~GraphState() {
   // From the last node to the first, so that no node's end reaches down a chain.
   random_state_node_ = nullptr;

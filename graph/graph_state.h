@@ -17,9 +17,14 @@ extern const OpDef placeholder_op;
 extern const OpDef variable_op;
 extern const OpDef captured_op;
 
+class GraphState;
 namespace detail {
 // "placeholder 'x' (model.cpp:12)".
 std::string described(const Node& placeholder);
+// Throws Error in the name of `what` unless feed i, counted from 0, is for a placeholder of this
+// graph.
+void require_placeholder(const char* what, const GraphState& graph, const Tensor& fed,
+                         std::size_t i, std::size_t feeds);
 }  // namespace detail
 
 struct VariableAttributes {

@@ -88,9 +88,7 @@ void Session::Impl::require_open() const {
 
 Session::Impl::Feeding::Feeding(const GraphState& graph, std::span<const Tensor* const> given) {
   for (std::size_t i = 0; i < given.size(); ++i) {
-    if (!graph.owns(*given[i]) || given[i]->impl()->node->op != &placeholder_op)
-      detail::refuse("run",
-                     "only placeholders of this graph can be fed, not " + given[i]->to_string());
+    detail::require_placeholder("run", graph, *given[i], i, given.size());
     sources.push_back(i);
   }
   const auto number = [&](std::size_t i) { return given[i]->impl()->node->number; };

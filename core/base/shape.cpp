@@ -23,11 +23,13 @@ void Shape::append(std::int64_t size, CallSite site) {
   dims_[static_cast<std::size_t>(rank_++)] = size;
 }
 
-void Shape::throw_no_size(int axis) const {
-  if (axis < -rank_ || axis >= rank_)
-    refuse("there is no axis " + std::to_string(axis) + " in " + to_string());
-  refuse("the size of axis " + std::to_string(axis) + " of " + to_string() +
-         " is not known before a session runs; size(x, axis) is a tensor of it");
+void Shape::throw_no_size(detail::AxisAt at) const {
+  const std::string axis = std::to_string(at.axis);
+  if (at.axis < -rank_ || at.axis >= rank_)
+    refuse("there is no axis " + axis + " in " + to_string(), at.site);
+  refuse("the size of axis " + axis + " of " + to_string() +
+             " is not known before a session runs; size(x, axis) is a tensor of it",
+         at.site);
 }
 
 void Shape::throw_no_elements() const {

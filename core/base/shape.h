@@ -24,6 +24,14 @@ inline constexpr int kMaxRank = 6;
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 namespace detail {
+// An axis with the user's source line, which operator[] has no second argument for.
+struct AxisAt {
+  constexpr AxisAt(int index, CallSite at = CallSite::caller()) noexcept  // NOLINT: implicit
+      : axis(index), site(at) {}
+  int axis;
+  CallSite site;
+};
+
 // What a dimension is made from: integers, but no bool and no characters.
 template <class T>
 concept Dimension = std::integral<T> && sizeof(T) >= sizeof(int) && !std::same_as<T, wchar_t> &&
@@ -56,9 +64,9 @@ class Shape {
   constexpr int rank() const noexcept { return rank_; }
   // The size along an axis; negative: from the end. Throws ShapeError for an axis that is not there
   // or is open: size(x, axis) is its size as a tensor.
-  constexpr std::int64_t operator[](int axis) const {
-    if (axis < -rank_ || axis >= rank_ || dim(axis) == kOpen) throw_no_size(axis);
-    return dim(axis);
+  constexpr std::int64_t operator[](detail::AxisAt at) const {
+    if (at.axis < -rank_ || at.axis >= rank_ || dim(at.axis) == kOpen) throw_no_size(at);
+    return dim(at.axis);
   }
   // The same, or kOpen; axis must lie in [-rank, rank).
   constexpr std::int64_t dim(int axis) const noexcept {
@@ -113,7 +121,7 @@ class Shape {
   static constexpr bool multiply(std::int64_t& n, std::int64_t size) noexcept {
     return !__builtin_mul_overflow(n, size, &n) && n <= kMaxElements;
   }
-  [[noreturn]] void throw_no_size(int axis) const;
+  [[noreturn]] void throw_no_size(detail::AxisAt at) const;
   [[noreturn]] void throw_no_elements() const;
 
   std::array<std::int64_t, kMaxRank> dims_{};

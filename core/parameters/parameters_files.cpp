@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
+#include "ebb/core/base/nearest.h"
 #include "ebb/core/device/host_bytes.h"
 #include "ebb/core/parameters/checkpoint.h"
 #include "ebb/core/parameters/parameters_state.h"
@@ -11,14 +12,42 @@ namespace ebb {
 
 using detail::in_double_quotes;
 
+namespace {
+
+// The scopes of a set, by their names: "encoder", "encoder.0".
+std::vector<std::string> scopes_of(const Parameters& set) {
+  std::vector<std::string> scopes;
+  for (const auto* list : {&set.entries(), &set.states()})
+    for (const Parameters::Entry& entry : *list)
+      for (std::size_t dot = entry.name.find('.'); dot != std::string::npos;
+           dot = entry.name.find('.', dot + 1))
+        scopes.push_back(entry.name.substr(0, dot));
+  std::sort(scopes.begin(), scopes.end());
+  scopes.erase(std::unique(scopes.begin(), scopes.end()), scopes.end());
+  return scopes;
+}
+
+}  // namespace
+
 void detail::require_any(const Parameters& parameters, const char* what) {
   require_own(parameters, what);
   if (!parameters.entries().empty() || !parameters.states().empty()) return;
+  const std::string& prefix = parameters.prefix();
+  const std::string name = prefix.substr(0, std::max<std::size_t>(prefix.size(), 1) - 1);
+  const Parameters set = parameters.root();
+  if (!name.empty() && name.size() >= set.prefix().size() &&
+      set.contains(name.substr(set.prefix().size()))) {
+    const std::size_t dot = name.rfind('.');
+    refuse(what, in_double_quotes(name) + " is a parameter, not a scope; it is in " +
+                     (dot == name.npos ? "the whole set"
+                                       : "the scope " + in_double_quotes(name.substr(0, dot))));
+  }
+  const std::vector<std::string> scopes = scopes_of(set);
   refuse(what, "there are no parameters" +
-                   (parameters.prefix().empty()
-                        ? std::string()
-                        : " whose names begin with " + in_double_quotes(parameters.prefix())) +
-                   "; declare them first, by making the model");
+                   (prefix.empty() ? "" : " whose names begin with " + in_double_quotes(prefix)) +
+                   "; " +
+                   (scopes.empty() ? "declare them first, by making the model"
+                                   : "the scopes that have some are " + nearest(name, scopes)));
 }
 
 void Parameters::save(const std::string& file, CallSite site) const {

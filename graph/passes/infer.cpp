@@ -20,9 +20,8 @@ void infer(const char* what, Inference& inference) {
 std::unordered_map<const Node*, Index> take_feeds(Form& form, const FedShapes& shapes) {
   std::unordered_map<const Node*, Index> fed_as;
   for (const FedShape& fed : shapes) {
-    if (!form.graph->owns(fed.placeholder) || fed.placeholder.impl()->node->op != &placeholder_op)
-      refuse(form.what,
-             "only placeholders of this graph can be fed, not " + fed.placeholder.to_string());
+    require_placeholder(form.what, *form.graph, fed.placeholder,
+                        static_cast<std::size_t>(&fed - shapes.data()), shapes.size());
     const Node* node = fed.placeholder.impl()->node.get();
     if (!fed_as.emplace(node, static_cast<Index>(form.feeds.size())).second)
       refuse(form.what, described(*node) + " is fed twice");

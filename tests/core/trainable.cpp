@@ -25,6 +25,14 @@ TEST_CASE("set_trainable says where it would do nothing", "[trainable]") {
               "[set_trainable] there are no parameters whose names begin with \"encodr.\"");
   CHECK_ERROR(p.scope("encodr").set_trainable(true), Error,
               "trainable.cpp:" + std::to_string(line));
+  const Parameters layers(Device::cpu());
+  for (const char* name : {"head.w", "encoder.0.w", "fc.bias"}) layers.declare(name, {2}, kUniform);
+  CHECK_ERROR(layers.scope("encodr").set_trainable(false), Error,
+              "begin with \"encodr.\"; the scopes that have some are encoder, ");
+  CHECK_ERROR(
+      layers.scope("fc.bias").set_trainable(false), Error,
+      "[set_trainable] \"fc.bias\" is a parameter, not a scope; it is in the scope \"fc\" (");
+  CHECK_ERROR(p.scope("w").set_trainable(false), Error, "; it is in the whole set (");
   const Parameters substitutes = p.with(p.tensors());
   CHECK_ERROR(substitutes.set_trainable(false), Error,
               "[set_trainable] these parameters are substitutes");

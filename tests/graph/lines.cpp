@@ -96,6 +96,10 @@ TEST_CASE("what a tensor is asked for and has not names the call") {
   CHECK_ERROR(open.elements(), ShapeError, "[elements] the number of elements of f32[?, 8] is");
   CHECK_ERROR(open.bytes(), ShapeError, "[bytes] the number of elements");
 
+  CHECK_ERROR(open.shape()[0], ShapeError, "the size of axis 0 of [?, 8] is not known");
+  CHECK_ERROR(open.shape()[0], ShapeError, line(__LINE__));
+  CHECK_ERROR(x.shape()[-3], ShapeError, "[shape] there is no axis -3 in [2, 3] " + line(__LINE__));
+
   // Dimensions in braces have their own.
   const std::string no_shape = "[shape] a dimension cannot be -2 ";
   CHECK_ERROR(Tensor::zeros({4, -2}), ShapeError, no_shape + line(__LINE__));
@@ -126,7 +130,14 @@ TEST_CASE("a plan that cannot be made names the call") {
   CHECK_ERROR(plan({}), Error, "[plan] placeholder 'x' ");
   CHECK_ERROR(plan({}), Error, " is not fed " + line(__LINE__));
   CHECK_ERROR(plan({{x, {8, 8}}, {x, {8, 8}}}), Error, "[plan] placeholder 'x' ");
-  CHECK_ERROR(plan({{y, {8}}}), Error, "[plan] only placeholders of this graph can be fed, not ");
+  CHECK_ERROR(
+      plan({{x, {8, 8}}, {y, {8}}}), Error,
+      "[plan] only placeholders of this graph can be fed; feed 2 of 2 is for symbolic f32[8], "
+      "a result of sum (");
+  Session session(graph);
+  const Tensor other = Graph().placeholder("other", DType::f32, {8}), value = Tensor::zeros({8});
+  CHECK_ERROR(session.run(y, {{other, value}}), Error, "feed 1 of 1 is for placeholder 'other' (");
+  CHECK_ERROR(session.run(y, {{other, value}}), Error, " of another graph " + line(__LINE__));
   CHECK_ERROR(graph.plan(Tensors(), {}, Device::cpu()), Error,
               "[plan] nothing to fetch " + line(__LINE__ - 1));
   CHECK_ERROR(graph.plan({Tensor::zeros({2})}, {}, Device::cpu()), Error,
