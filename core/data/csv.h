@@ -34,7 +34,7 @@ class CsvReader {
   const std::vector<std::string>& columns() const noexcept { return columns_; }
   // The index of the column of this name. Throws, naming what there is, for none or several.
   std::size_t column(std::string_view name) const;
-  // What the caller can do about text where a number should be: it follows "is not a number".
+  // Text that follows "is not a number" in a message: what the caller can do about it.
   void set_hint(std::string hint) { hint_ = std::move(hint); }
 
   // The next record; false at the end. Throws for one with more or fewer fields than the first, or

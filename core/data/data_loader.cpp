@@ -17,7 +17,8 @@ namespace ebb {
 namespace {
 constexpr const char* kLoader = "DataLoader";
 
-// What the order is a shuffle by, or nothing. permutation() makes a key of its own purpose of it.
+// The seed of the shuffles, or nothing where samples are in order. permutation() derives a key of
+// its own purpose from it.
 std::optional<Seed> seed_of(const Shuffle& shuffle) {
   return shuffle.draws() ? Seed{detail::next_key()} : shuffle.seed();
 }

@@ -53,8 +53,7 @@ struct NormView {
   std::int64_t terms() const noexcept { return groups == 0 ? batch * inner : per_group() * inner; }
 };
 
-// How the mean or variance of a batch enters the running one; a batch of none leaves that as it
-// was.
+// Enters a batch's mean or variance into the running one, which a batch of none leaves as it was.
 template <class T>
 struct RunningValues {
   const T* before;

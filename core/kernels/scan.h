@@ -23,7 +23,7 @@ struct RecurrenceAttributes {
   std::uint8_t reserved = 0;
 };
 
-// a b, and 0 for 0 times infinity: a product that has a factor 0 does not overflow.
+// Multiplies, with 0 for 0 times infinity: a product that has a factor 0 does not overflow.
 EBB_HOST_DEVICE inline double multiply_finite(double a, double b) noexcept {
   const double product = a * b;
   return product != product && a == a && b == b ? 0 : product;

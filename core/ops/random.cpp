@@ -100,7 +100,7 @@ RandomAttributes detail::uniform_bounds(const char* what, double low, double hig
                                         CallSite site) {
   const RandomAttributes bounds{rounded(low, dtype), rounded(high, dtype)};
   const std::string given = std::to_string(low) + " and " + std::to_string(high);
-  // Of 16 bits and of f32 the width is a float.
+  // Kernels of f32 and of 16 bits have the width as a float.
   const double width =
       dtype == DType::f64 ? bounds.b - bounds.a : rounded(bounds.b - bounds.a, DType::f32);
   if (!(std::isfinite(bounds.a) && std::isfinite(bounds.b) && std::isfinite(width) && low <= high))

@@ -50,8 +50,8 @@ Tensor recurrence(Tensor a, Tensor b, Tensor w, int axis, bool reverse) {
   return std::move(apply(recurrence_op, {inputs.data(), inputs.size()}, how, CallSite::here())[0]);
 }
 
-// Of y = w c: dw = dy c. What dy w is for each c_k runs backwards through the same a: t is what it
-// comes to for b_k, and for a_k it is t_k c_k.
+// With y = w c, dw = dy c. The gradient dy w of the c runs backwards through the same a: it arrives
+// at b_k as t_k, and at a_k as t_k c_k.
 Tensors recurrence_gradient(Gradient g) {
   const auto& how = g.attribute<RecurrenceAttributes>();
   const bool reverse = how.reverse != 0;
@@ -67,8 +67,8 @@ Tensors recurrence_gradient(Gradient g) {
   return all;
 }
 
-// For x_i the product of what comes before, times the sum over what comes after of dy and all
-// factors between: of what is behind, sums run backwards.
+// The gradient of x_i is the product of the elements before it, times the sum over later products
+// of dy and the factors between: the sums run backwards.
 Tensor cumprod_gradient(Tensor x, Tensor dy, const ScanAttributes& how) {
   const bool reverse = how.reverse != 0;
   if (how.exclusive != 0)

@@ -20,8 +20,8 @@ using CumprodOptions = CumsumOptions;
 Tensor cumprod(const Operand& x, int axis, const CumprodOptions& options = {});
 
 namespace detail {
-// For each element of x, f64, the product of all others along the axis, by no division: its
-// derivatives of any order are right where elements are 0.
+// The product of all other elements along the axis, for each element of x (f64). Nothing is
+// divided, so derivatives of any order are right where elements are 0.
 Tensor products_of_others(const Tensor& x, int axis);
 }  // namespace detail
 

@@ -80,8 +80,8 @@ Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttrib
       dy, x, {.axes = how.axes, .keep = how.keep, .mean = 1, .correction = how.correction});
 }
 
-// For each element the product of the others over these axes, made one axis by a view where they
-// are neighbours.
+// The product of the other elements over these axes, for each element. Neighbouring axes become one
+// by a view; others are moved together first.
 Tensor products_of_others(const Tensor& x, std::uint32_t mask) {
   if (mask == 0) return ones_like(x);
   const int count = std::popcount(mask), first = std::countr_zero(mask);

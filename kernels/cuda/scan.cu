@@ -12,7 +12,7 @@ namespace {
 template <class T>
 using RunningTotal = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
-// Rows along an axis. Work adds what elements do to what their row carries.
+// Rows along an axis. A Work says what they carry, and what elements do to it.
 struct Rows {
   std::int64_t size, inner, columns;  // of all rows that the axis is one of: outer * inner
   bool reverse;
