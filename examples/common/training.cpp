@@ -178,26 +178,6 @@ class Updates {
   const bool accumulates_, leaves_rest_;
 };
 
-// Bounds what a device may reserve above what it holds, for a scope.
-class LimitScope {
- public:
-  LimitScope(const Device& device, std::optional<std::size_t> bytes) : device_(device) {
-    if (!bytes) return;
-    const memory::Stats stats = memory::stats(device);
-    before_ = stats.limit;
-    memory::set_limit(device, std::min(stats.reserved.current + *bytes, stats.limit));
-  }
-  ~LimitScope() {
-    if (before_) memory::set_limit(device_, *before_ == memory::kNoLimit ? std::nullopt : before_);
-  }
-  LimitScope(const LimitScope&) = delete;
-  LimitScope& operator=(const LimitScope&) = delete;
-
- private:
-  const Device device_;
-  std::optional<std::size_t> before_;  // nothing: this scope bounds nothing
-};
-
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -242,14 +222,11 @@ class StatusLine {
 struct Run {
   const Problem& problem;
   const Options& options;
-  const Device& here;  // the device of the options or its twin, which has no limit
+  const Device& here;  // the device of the options, or its twin
   memory::Marks& mark;
   bool prints_epochs;
 
   bool predicts() const { return here != options.device; }
-  std::optional<std::size_t> limit() const {
-    return predicts() ? std::nullopt : options.memory_limit;
-  }
   std::int64_t rows() const { return std::min(options.micro_batch(), problem.training.size()); }
 };
 
@@ -357,7 +334,7 @@ Training train_as_graph(const Run& run) {
           .plan({train}, {{x, batch_of(inputs, run.rows())}, {y, batch_of(targets, run.rows())}},
                 run.here)
           .peak_bytes;
-  Session session(graph, {.device = run.here, .memory_limit = run.limit()});
+  Session session(graph, {.device = run.here});
   session.initialize(params);
   PreparedStep step = session.prepare(train, {x, y});
   PreparedStep predict = session.prepare(scores, {x});
@@ -382,7 +359,6 @@ Training train_as_graph(const Run& run) {
 Training train_eagerly(const Run& run) {
   const Problem& problem = run.problem;
   const Options& options = run.options;
-  const LimitScope limit(run.here, run.limit());
   Parameters params(run.here, Seed{options.seed});
   const Model model = problem.build(params);
   const Updates updates(options, problem.training.size());
@@ -418,7 +394,11 @@ Training measure(memory::Comparison& comparison, const Problem& problem, const O
   Training training;
   comparison.measure(name(options.mode), [&](Device here, memory::Marks& mark) {
     const Run run{problem, options, here, mark, prints_epochs && here == options.device};
-    if (!run.predicts()) memory::reset_peaks(here);  // the status line shows one
+    if (!run.predicts()) {
+      memory::reset_peaks(here);  // the status line shows one
+      if (options.memory_limit)   // above what the device holds: the data, if it is the CPU
+        memory::set_limit(here, memory::stats(here).reserved.current + *options.memory_limit);
+    }
     training = options.mode == Mode::graph ? train_as_graph(run) : train_eagerly(run);
   });
   return training;

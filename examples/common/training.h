@@ -66,7 +66,8 @@ struct Training {
 inline constexpr const char* kTrained = "after training";
 
 // Trains in the mode of the options, for the comparison: on the twin of its device, then on the
-// device. Returns the training of the second (on a simulated device, the only) run.
+// device. Returns the training of the second (on a simulated device, the only) run. A limit of the
+// options is the device's from then on.
 Training measure(ebb::memory::Comparison& comparison, const Problem& problem,
                  const Options& options, bool prints_epochs = false);
 
