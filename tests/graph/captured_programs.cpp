@@ -61,7 +61,8 @@ TEST_CASE("a feed is read when a run begins, and a fetch is the caller's, where 
 }
 
 TEST_CASE("a session takes feeds of its own device and, where they have slots, of the host") {
-  const Device captures = make_second_device({.captures_programs = true}), reads = make_second_device();
+  const Device captures = make_second_device({.captures_programs = true}),
+               reads = make_second_device();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {1});
   const Tensor y = x + 1;

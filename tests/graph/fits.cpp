@@ -115,8 +115,7 @@ std::vector<Device> all_devices() {
   using tests::make_second_device;
   return {make_second_device({.captures_programs = true, .capacity_bytes = 1_GiB}),
           make_second_device({.capacity_bytes = 1_GiB}),
-          make_second_device(
-              {.captures_programs = true, .grows = false, .capacity_bytes = 1_GiB})};
+          make_second_device({.captures_programs = true, .grows = false, .capacity_bytes = 1_GiB})};
 }
 
 }  // namespace

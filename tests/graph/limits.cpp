@@ -118,10 +118,10 @@ TEST_CASE("a session that cannot preallocate its limit is not made, and takes no
   const Device device = second();
   memory::set_limit(device, 8_MiB);
   for (int i = 0; i < 2; ++i)
-    CHECK_ERROR(Session(model.graph, {.device = device,
-                                      .memory_limit = 16_MiB,
-                                      .growth = memory::Growth::preallocate}),
-                OutOfMemory, "what a session preallocates");
+    CHECK_ERROR(
+        Session(model.graph,
+                {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate}),
+        OutOfMemory, "what a session preallocates");
   CHECK(memory::stats(device).reserved.current == 0);
 }
 

@@ -374,8 +374,7 @@ TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
     }
     return seen;
   };
-  for (const Device& device : devices())
-    CHECK(figures(device) == figures(device.twin()));
+  for (const Device& device : devices()) CHECK(figures(device) == figures(device.twin()));
 }
 
 TEST_CASE("what is fetched and kept is found by its line") {

@@ -35,7 +35,9 @@ struct SuspendedModel {
 };
 
 // One without addresses to reserve: what was given back comes back elsewhere.
-inline Device without_ranges() { return make_second_device({.captures_programs = true, .grows = false}); }
+inline Device without_ranges() {
+  return make_second_device({.captures_programs = true, .grows = false});
+}
 
 inline std::vector<Device> devices() {
   return {Device::cpu(), make_second_device(), make_second_device({.captures_programs = true}),

@@ -34,7 +34,7 @@ Tensor weighted(const Tensors& results) {
   return total;
 }
 
-GradientCheck check(const Sample& sample, std::int64_t batch) {
+GradientCheck check(const Sample& sample, std::int64_t batch, GradientCheckOptions how) {
   const Tensors inputs = make_inputs(sample, DType::f64, batch);
   Tensors floating;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -46,10 +46,13 @@ GradientCheck check(const Sample& sample, std::int64_t batch) {
       if (is_floating(all[i].dtype()) && !sample.state.has(i)) all[i] = x[next++];
     return weighted(run_eagerly(sample, all));
   };
-  // Rules are made of operators, each of which is held to its reference on every device. Elements
-  // are tried one by one on the CPU; on a GPU, which may be an emulated one, two directions do.
-  return check_gradient(function, floating,
-                        {.order = sample.order, .directions = on_cuda() ? 2 : 0});
+  return check_gradient(function, floating, how);
+}
+
+// Rules are made of operators, each of which is held to its reference on every device. Elements are
+// tried one by one on the CPU; on a GPU, which may be an emulated one, two directions do.
+GradientCheck check(const Sample& sample, std::int64_t batch) {
+  return check(sample, batch, {.order = sample.order, .directions = on_cuda() ? 2 : 0});
 }
 
 // A square whose gradient forgets the factor 2.
@@ -79,6 +82,17 @@ TEST_CASE("Every gradient rule agrees with central differences, to the order it 
       INFO(sample.name << ", batch of " << batch);
       CHECK(check(sample, batch).report == "");
     }
+  }
+}
+
+TEST_CASE("Gradients agree with differences where the work on a batch is cut into pieces") {
+  if (!on_host()) return;  // whose pieces they are
+  for (const Sample& sample : all_samples(DType::f64)) {
+    const std::int64_t batch = large_batch(sample);
+    if (sample.order == 0 || batch == 0) continue;
+    INFO(sample.name << ", batch of " << batch);
+    // Some of so many elements are next to a kink.
+    CHECK(check(sample, batch, {.tolerance = 0.02, .directions = 1}).report == "");
   }
 }
 

@@ -17,6 +17,10 @@ inline constexpr std::int64_t kBatch = 3;
 // Fresh values for the sample's inputs with this batch size; the same for the same arguments.
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
 
+// A batch for which the CPU cuts the work on the sample's largest input into three pieces; 0 where
+// no size is open.
+std::int64_t large_batch(const Sample& sample);
+
 // The set of all inputs, or of all outputs, that a definition names in this application.
 inline IndexSet named(Positions positions, std::size_t count) {
   return IndexSet::among_first(count, positions);

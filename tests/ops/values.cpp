@@ -17,6 +17,7 @@
 #include "ebb/core/ops/softmax.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/infinity.h"
 
 namespace ebb::tests {
@@ -144,6 +145,13 @@ TEST_CASE("A label out of range makes the loss NaN, whatever the other rows say"
     const Tensor labels = Tensor::from({1, label});
     CHECK(std::isnan(softmax_cross_entropy(scores, labels).item<double>()));
   }
+}
+
+TEST_CASE("A sum of many equal floats does not stand still") {
+  if (!on_host()) return;  // an emulated GPU takes too long
+  // Added one after the other, sixteen million ones and one more stay sixteen million.
+  const std::int64_t n = (1 << 24) + 4096;
+  CHECK(sum(Tensor::full({n}, 1)).item<float>() == static_cast<float>(n));
 }
 
 TEST_CASE("mse is the mean of squared differences") {
