@@ -1,6 +1,7 @@
 // What the tests do with a sample: run it eagerly, record it in a graph, take its kernel apart.
 #pragma once
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "ebb/core/parameters/parameters.h"
@@ -27,6 +28,11 @@ inline IndexSet named(Positions positions, std::size_t count) {
 }
 
 using Bytes = std::vector<std::byte>;
+
+// "" or where the results of an operator are not what its reference makes of the inputs, `slack`
+// times the usual error of its dtype allowed.
+std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attributes& attributes,
+                             double slack = 1);
 
 // The call on copies of the inputs that it writes, followed by those inputs' new values.
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs);

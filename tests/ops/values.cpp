@@ -250,19 +250,16 @@ TEST_CASE("The activations of dense and the gates of an lstm are as accurate as 
   check(dense(none, Tensor::zeros({1, n}), x, Activation::tanh), hyperbolic);
 
   // One step from nothing: the cell is sigmoid(i) tanh(g), the hidden state sigmoid(o) tanh(cell).
-  const auto step = [&](const Floats& i, const Floats& g, const Floats& o) {
-    Floats bias = i;
-    bias.insert(bias.end(), at.size(), 0.f);
-    bias.insert(bias.end(), g.begin(), g.end());
-    bias.insert(bias.end(), o.begin(), o.end());
-    const LstmWeights weights[] = {
-        {Tensor::zeros({1, 4 * n}), Tensor::zeros({n, 4 * n}), Tensor::from(bias, {4 * n})}};
-    return lstm(Tensor::zeros({1, 1, 1}), weights);
+  const Tensor gates =
+      Tensor::from({{1.f, 0.f, 0.f, 0.f}, {0.f, 0.f, 1.f, 0.f}, {0.f, 0.f, 0.f, 1.f}});
+  const LstmWeights weights[] = {{gates, Tensor::zeros({1, 4}), Tensor::zeros({4})}};
+  const auto step = [&](const Tensor& i, const Tensor& g, const Tensor& o) {
+    return lstm(reshape(stack({i, g, o}, 1), {n, 1, 3}), weights);
   };
-  const Floats open(at.size(), 40.f);
-  check(step(at, open, open).cell, logistic);
-  check(step(open, at, open).cell, hyperbolic);
-  check(step(open, open, at).hidden / std::tanh(1.0), logistic);
+  const Tensor open = Tensor::full({n}, 40);
+  check(step(x, open, open).cell, logistic);
+  check(step(open, x, open).cell, hyperbolic);
+  check(step(open, open, x).hidden / std::tanh(1.0), logistic);
 }
 
 TEST_CASE("A sequence in two halves, the state carried over, is the sequence in one") {
