@@ -36,6 +36,7 @@ void choose_test_device() {
 }
 
 bool on_cuda() noexcept { return on_cuda_; }
+bool on_emulated_cuda() noexcept { return on_cuda_ && std::getenv("EBB_CUDA_PART"); }
 
 Device own_test_device() {
   return on_cuda_ ? Runtime::make(cuda_parts("own")) : make_second_device();

@@ -11,6 +11,8 @@ namespace ebb::tests {
 void choose_test_device();
 
 bool on_cuda() noexcept;
+// The GPU is the emulated one: its kernels compute with the host's arithmetic, and slowly.
+bool on_emulated_cuda() noexcept;
 // Device::cpu() is the host. A test that asks is about what only the host does, and says what.
 inline bool on_host() noexcept { return !on_cuda(); }
 

@@ -191,13 +191,12 @@ TEST_CASE("Every operator computes what its reference does, for any batch") {
 
 TEST_CASE("Every operator computes what its reference does where its work is cut into pieces") {
   if (!on_host()) return;  // whose pieces they are
-  for (const DType dtype : {DType::f32, DType::f64})
-    for (const Sample& sample : all_samples(dtype)) {
-      // Their references run the stack for each element of each gradient.
-      if (sample.op == &lstm_backward_op || sample.op == &gru_backward_op) continue;
-      // Sums of so many floats are off by more.
-      if (const std::int64_t batch = large_batch(sample)) check(sample, dtype, batch, 100);
-    }
+  for (const Sample& sample : all_samples(DType::f32)) {
+    // Their references run the stack for each element of each gradient.
+    if (sample.op == &lstm_backward_op || sample.op == &gru_backward_op) continue;
+    // Sums of so many floats are off by more.
+    if (const std::int64_t batch = large_batch(sample)) check(sample, DType::f32, batch, 100);
+  }
 }
 
 TEST_CASE("Functions of one number are right where they overflow, saturate or are not defined") {

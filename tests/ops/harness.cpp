@@ -124,7 +124,7 @@ std::int64_t large_batch(const Sample& sample) {
   std::int64_t of_one = 0;
   for (const SampleInput& input : sample.inputs)
     if (input.shape.is_open()) of_one = std::max(of_one, with_batch(input.shape, 1).elements());
-  return of_one ? kElements / of_one : 0;
+  return of_one ? std::min(kElements / of_one, sample.largest_batch) : 0;
 }
 
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs) {
