@@ -20,7 +20,7 @@ using emulated::Fault;
 
 namespace {
 
-std::size_t in_use(const Device& device) { return memory::stats(device).allocated.current; }
+std::size_t allocated_on(const Device& device) { return memory::stats(device).allocated.current; }
 
 // Uses every kind of work: values go in, are computed with in both modes, and come out.
 float program(const Device& device) {
@@ -64,12 +64,12 @@ TEST_CASE("every piece of work that CUDA refuses or fails is an error, and nothi
       REQUIRE(failures < 100);
       if (loses && !done) {
         CHECK_THROWS_AS(Tensor::full({1}, 1, DType::f32, device), Error);  // it stays lost
-        CHECK(in_use(device) == 0);
+        CHECK(allocated_on(device) == 0);
         machine->lose_device(0, 0);
         device = own_cuda();
         device.runtime().set_poisons(false);
       }
-      CHECK(in_use(device) == 0);
+      CHECK(allocated_on(device) == 0);
     }
     CHECK(failures > 1);  // there is such work
     CHECK(program(device) == 12);
