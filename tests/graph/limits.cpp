@@ -203,8 +203,8 @@ TEST_CASE("the limits of a session and of its device both hold, as bytes and as 
     CHECK(runs(needs, others + needs + fetch) == "");
     CHECK(runs(needs - 1, others + needs + fetch) == "session");
     CHECK(runs(needs, others + needs - 1) == "device");
-    const auto of_capacity = [](double bytes) {
-      return memory::Limit::fraction(bytes / (1 << 30));
+    const auto of_capacity = [&](double bytes) {
+      return memory::Limit::fraction(bytes / double(device.runtime().capacity_bytes()));
     };
     CHECK(runs(of_capacity(double(needs)), std::nullopt) == "");
     CHECK(runs(of_capacity(double(needs - 1)), std::nullopt) == "session");

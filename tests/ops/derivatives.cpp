@@ -86,14 +86,14 @@ TEST_CASE("Every gradient rule agrees with central differences, to the order it 
   }
 }
 
-TEST_CASE("Gradients agree with differences where the work on a batch is cut into pieces") {
+// Of the others each operator is held to its reference there.
+TEST_CASE("Gradients of stacks agree with differences where their work is cut into pieces") {
   if (!on_host()) return;  // whose pieces they are
   for (const Sample& sample : all_samples(DType::f64)) {
+    if (sample.op != &lstm_op && sample.op != &gru_op) continue;
     const std::int64_t batch = large_batch(sample);
-    if (sample.order == 0 || batch == 0) continue;
     INFO(sample.name << ", batch of " << batch);
-    // Some of so many elements are next to a kink.
-    CHECK(check(sample, batch, {.tolerance = 0.02, .directions = 1}).report == "");
+    CHECK(check(sample, batch, {.directions = 2}).report == "");
   }
 }
 

@@ -165,10 +165,10 @@ const Node& RecordedSample::node() const {
   return *found;
 }
 
-Tensors RecordedSample::node_inputs() const {
+Tensors RecordedSample::inputs_of(const Node& node) const {
   Tensors tensors;
   const detail::Ref<Recorder> recorder = graph_;
-  for (const Node::Source& source : node().inputs)
+  for (const Node::Source& source : node.inputs)
     tensors.push_back(detail::make_symbolic(source.producer->outputs[source.output], recorder,
                                             source.producer, source.output));
   return tensors;

@@ -49,8 +49,9 @@ class RecordedSample {
   const Tensors& outputs() const noexcept { return outputs_; }
   // The node of the sample's operator.
   const Node& node() const;
-  // What this node reads.
-  Tensors node_inputs() const;
+  // What a node reads, and what that one does.
+  Tensors inputs_of(const Node& node) const;
+  Tensors node_inputs() const { return inputs_of(node()); }
 
   // Values of `fetches`, and after them of the state, with passes or without.
   Tensors run(const Tensors& fetches, const Tensors& values, bool passes = false) const;

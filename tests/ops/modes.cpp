@@ -72,10 +72,10 @@ TEST_CASE("Every operator and its gradient are the same bits for any number of t
   if (!on_host()) return;  // whose threads they are
   for (const Sample& sample : all_samples(DType::f32)) {
     INFO(sample.name);
-    const Tensors inputs = make_inputs(sample, DType::f32, large_batch(sample));
     Tensors first;
     for (const int threads : {1, 2, 5}) {
       const Threads here(threads);
+      const Tensors inputs = make_inputs(sample, DType::f32, large_batch(sample));
       Tensors all = run_eagerly(sample, inputs);
       if (sample.order > 0)
         for (const Tensor& gradient : gradients_of(sample, as_leaves(inputs), 1))

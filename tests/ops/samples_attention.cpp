@@ -25,7 +25,7 @@ void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
                        .inputs = inputs,
                        .call = [causal](const Tensors& in) -> Tensors { return {run(in, causal)}; },
                        .any_shape = true,
-                       .largest_batch = 700});
+                       .largest_batch = 100});
     samples.push_back({.op = &attention_backward_op,
                        .name = std::string("attention_backward, ") + how,
                        .inputs = std::move(inputs),
@@ -41,7 +41,7 @@ void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
                        .order = 0,
                        .any_dtype = true,
                        .any_shape = true,
-                       .largest_batch = 700});
+                       .largest_batch = 100});
   };
   add("one head", {{{kOpen, 3, 4}}, {{kOpen, 5, 4}}, {{kOpen, 5, 2}}}, false);
   add("causal", {{{2, kOpen, 3}}, {{2, kOpen, 3}}, {{2, kOpen, 4}}}, true);
