@@ -132,7 +132,7 @@ TEST_CASE("what is filled takes the same bytes on a twin, and no workspace") {
 }
 
 TEST_CASE("a part of a tensor moves as that part, and is fed as that part") {
-  const Device second = make_second_device(true);
+  const Device second = make_second_device({.captures_programs = true});
   const Tensor x = Tensor::from({1.f, 2.f, 3.f, 4.f});
   CHECK(slice(x, 1, 3).to(second).to(Device::cpu()).to_vector<float>() == Floats{2, 3});
   Graph graph;

@@ -18,7 +18,6 @@
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
-#include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/device/test_device.h"
 
 namespace ebb::tests {
@@ -164,20 +163,19 @@ std::vector<memory::Stats> figures(const DataSet& data, const Device& device, st
 TEST_CASE("batches made ahead have the order and the values of those that are not",
           "[concurrent]") {
   const DataSet data = wide();
-  const OwnDeferred deferred;
-  for (const Device& device : {Device::cpu(), *deferred.device})
-    for (const bool shuffled : {false, true}) {
-      DataLoader plain(data, options(device, 0, shuffled));
-      const std::vector<Order> first = pass(plain), second = pass(plain);
-      CHECK(first.size() == 10);
-      CHECK(first.back().size() == 5);
-      CHECK((first == second) != shuffled);
-      for (const std::int64_t ahead : {1, 2, 3, 100}) {
-        DataLoader loader(data, options(device, ahead, shuffled));
-        CHECK(pass(loader) == first);
-        CHECK(pass(loader) == second);
-      }
+  const Device device = Device::cpu();
+  for (const bool shuffled : {false, true}) {
+    DataLoader plain(data, options(device, 0, shuffled));
+    const std::vector<Order> first = pass(plain), second = pass(plain);
+    CHECK(first.size() == 10);
+    CHECK(first.back().size() == 5);
+    CHECK((first == second) != shuffled);
+    for (const std::int64_t ahead : {1, 2, 3, 100}) {
+      DataLoader loader(data, options(device, ahead, shuffled));
+      CHECK(pass(loader) == first);
+      CHECK(pass(loader) == second);
     }
+  }
 }
 
 TEST_CASE("a loader's figures do not depend on whether or when a thread makes its batches",
@@ -187,22 +185,18 @@ TEST_CASE("a loader's figures do not depend on whether or when a thread makes it
     for (const std::int64_t ahead : {0, 1, 2, 5}) {
       const Way way = kWays[number];
       INFO("way " << number << ", ahead " << ahead);
-      const OwnDeferred deferred;
-      const auto on_twin = figures(data, deferred.device->twin(), ahead, way);
+      const Device device = own_test_device();
+      const auto on_twin = figures(data, device.twin(), ahead, way);
       CHECK(on_twin.back().allocated.current == 0);
-      CHECK(figures(data, *deferred.device, ahead, way) == on_twin);
-      const Device host = make_second_device();
-      const auto on_host_twin = figures(data, host.twin(), ahead, way);
-      CHECK(figures(data, host, ahead, way) == on_host_twin);
-      CHECK(figures(data, make_second_device(), ahead, way) == on_host_twin);
+      CHECK(figures(data, device, ahead, way) == on_twin);
+      CHECK(figures(data, own_test_device(), ahead, way) == on_twin);
     }
 }
 
 TEST_CASE("a loader's memory is one batch, and one for each that is made ahead", "[concurrent]") {
   const DataSet data = wide();
-  const OwnDeferred deferred;
   const std::size_t batch_bytes = kBatch * (kColumns + 1) * 4;
-  for (const Device& device : {make_second_device(), Device::cpu().twin(), *deferred.device})
+  for (const Device& device : {own_test_device(), Device::cpu().twin()})
     for (const std::int64_t ahead : {0, 1, 2, 9, 100}) {
       {
         DataLoader loader(data, options(device, ahead));
@@ -219,56 +213,51 @@ TEST_CASE("a loader's memory is one batch, and one for each that is made ahead",
 
 TEST_CASE("a batch that is held stays as it is while others are made ahead", "[concurrent]") {
   const DataSet data = wide();
-  const OwnDeferred deferred;
-  for (const Device& device : {Device::cpu(), *deferred.device}) {
-    DataLoader plain(data, options(device, 0));
-    const std::vector<Order> expected = pass(plain);
-    for (const std::int64_t ahead : {1, 2, 4})
-      for (const std::size_t every : {1u, 2u, 3u}) {
-        DataLoader loader(data, options(device, ahead));
-        std::vector<Batch> held;
-        std::vector<Order> seen;
-        for (const Batch& batch : loader) {
-          if (seen.size() % every == 0) held.push_back(batch);
-          seen.push_back(targets_of(batch));
-        }
-        CHECK(seen == expected);
-        for (std::size_t i = 0; i < held.size(); ++i)
-          CHECK(targets_of(held[i]) == expected[i * every]);
+  const Device device = Device::cpu();
+  DataLoader plain(data, options(device, 0));
+  const std::vector<Order> expected = pass(plain);
+  for (const std::int64_t ahead : {1, 2, 4})
+    for (const std::size_t every : {1u, 2u, 3u}) {
+      DataLoader loader(data, options(device, ahead));
+      std::vector<Batch> held;
+      std::vector<Order> seen;
+      for (const Batch& batch : loader) {
+        if (seen.size() % every == 0) held.push_back(batch);
+        seen.push_back(targets_of(batch));
       }
-  }
+      CHECK(seen == expected);
+      for (std::size_t i = 0; i < held.size(); ++i)
+        CHECK(targets_of(held[i]) == expected[i * every]);
+    }
 }
 
 TEST_CASE("passes that overlap, and copies of iterators, have batches ahead of their own",
           "[concurrent]") {
   const DataSet data = wide();
-  const OwnDeferred deferred;
-  for (const Device& device : {Device::cpu(), *deferred.device}) {
-    DataLoader plain(data, options(device, 0));
-    const std::vector<Order> first = pass(plain), second = pass(plain);
-    DataLoader loader(data, options(device, 2));
-    std::vector<Order> outer;
-    for (const Batch& batch : loader) {
-      outer.push_back(targets_of(batch));
-      if (outer.size() == 4) CHECK(pass(loader) == second);
-    }
-    CHECK(outer == first);
-
-    DataLoader anew(data, options(device, 2));
-    auto fast = anew.begin();
-    auto slow = fast;
-    for (std::size_t i = 0; i < 3; ++i, ++fast) CHECK(targets_of(*fast) == first[i]);
-    for (std::size_t i = 0; i < 2; ++i) ++fast;  // leaves out what was made ahead
-    CHECK(targets_of(*fast) == first[5]);
-    for (std::size_t i = 0; i < 10; ++i, ++slow) CHECK(targets_of(*slow) == first[i]);
-    CHECK(targets_of(*fast) == first[5]);
+  const Device device = Device::cpu();
+  DataLoader plain(data, options(device, 0));
+  const std::vector<Order> first = pass(plain), second = pass(plain);
+  DataLoader loader(data, options(device, 2));
+  std::vector<Order> outer;
+  for (const Batch& batch : loader) {
+    outer.push_back(targets_of(batch));
+    if (outer.size() == 4) CHECK(pass(loader) == second);
   }
+  CHECK(outer == first);
+
+  DataLoader anew(data, options(device, 2));
+  auto fast = anew.begin();
+  auto slow = fast;
+  for (std::size_t i = 0; i < 3; ++i, ++fast) CHECK(targets_of(*fast) == first[i]);
+  for (std::size_t i = 0; i < 2; ++i) ++fast;  // leaves out what was made ahead
+  CHECK(targets_of(*fast) == first[5]);
+  for (std::size_t i = 0; i < 10; ++i, ++slow) CHECK(targets_of(*slow) == first[i]);
+  CHECK(targets_of(*fast) == first[5]);
 }
 
 TEST_CASE("a pass that is left ends its thread, however it is left", "[concurrent]") {
   const DataSet data = wide();
-  const OwnDeferred deferred;
-  for (const Device& device : {make_second_device(), *deferred.device}) {
+  for (const Device& device : {own_test_device()}) {
     for (int batches = 0; batches < 4; ++batches) {
       const std::ptrdiff_t before = threads();
       std::optional<DataLoader> loader(std::in_place, data, options(device, 2));
@@ -306,16 +295,25 @@ TEST_CASE("an iterator that is the last to go ends its thread before it lets go 
   std::ptrdiff_t left = -1;  // threads, when the loader's device goes
   std::optional<DataLoader::Iterator> last;
   {
-    const std::shared_ptr<DeferredMemory> memory(new DeferredMemory(std::size_t{1} << 30),
-                                                 [&](const DeferredMemory* going) {
-                                                   left = threads(before);
-                                                   delete going;
-                                                 });
+    struct Source final : memory::MemorySource {
+      explicit Source(std::function<void()> goes) : goes(std::move(goes)) {}
+      ~Source() override { goes(); }
+      void* reserve(std::size_t bytes) noexcept override { return host.reserve(bytes); }
+      void unreserve(void* at, std::size_t bytes) noexcept override { host.unreserve(at, bytes); }
+      bool commit(void* at, std::size_t bytes) noexcept override { return host.commit(at, bytes); }
+      bool decommit(void* at, std::size_t bytes) noexcept override {
+        return host.decommit(at, bytes);
+      }
+      std::size_t page_bytes() const noexcept override { return host.page_bytes(); }
+      std::size_t capacity_bytes() const noexcept override { return host.capacity_bytes(); }
+      memory::DeviceMemory device_memory() const noexcept override { return host.device_memory(); }
+      const std::function<void()> goes;
+      memory::HostSource host;
+    };
     Runtime::Parts parts;
     parts.name = "short-lived";
-    parts.profile.page_bytes = memory->page_bytes();
-    parts.source = std::make_unique<DeferredSource>(memory);
-    parts.backend = std::make_unique<DeferredBackend>(memory);
+    parts.source = std::make_unique<Source>([&] { left = threads(before); });
+    parts.backend = ebb::detail::make_cpu_backend();
     last = DataLoader(wide(), options(Runtime::make(std::move(parts)), 2)).begin();
   }
   static_cast<void>(**last);
@@ -334,7 +332,6 @@ TEST_CASE("there is a thread only where it serves") {
     CHECK(threads(before) == before);
     return most;
   };
-  const OwnDeferred deferred;
   const Device host = make_second_device();
   const DataSet small(Tensor::full({100, 2}, 1), Tensor::full({100}, 0, DType::i32));
   CHECK(extra_threads(data, options(host, 1)) == 1);
@@ -345,47 +342,17 @@ TEST_CASE("there is a thread only where it serves") {
   const DataSet targets(Tensor::from(std::vector<float>(4 * 2), {4, 2}),
                         Tensor::from(std::vector<float>(4 << 16), {4, 1 << 16}));
   CHECK(extra_threads(targets, {.batch = 1, .device = host}) == 1);  // inputs and targets count
-  CHECK(extra_threads(small, {.batch = 10, .device = *deferred.device}) == 1);
-}
-
-TEST_CASE("what goes wrong while a batch is made is thrown at its turn, and it can be made again",
-          "[concurrent]") {
-  const DataSet data = wide();
-  const OwnDeferred deferred;
-  DataLoader plain(data, options(*deferred.device, 0));
-  const std::vector<Order> expected = pass(plain);
-  for (const std::int64_t ahead : {0, 1, 3})
-    for (std::size_t copies = 0; copies < 20; ++copies) {
-      DataLoader loader(data, options(*deferred.device, ahead));
-      deferred.backend->inject(DeferredBackend::Work::copy_in, DeferredBackend::Fault::refused,
-                               copies);
-      std::vector<Order> seen;
-      std::vector<std::size_t> failed;
-      for (auto position = loader.begin(); position != loader.end();) {
-        try {
-          static_cast<void>(*position);
-        } catch (const Error& error) {
-          CHECK(std::string(error.what()).find("[copy]") != std::string::npos);
-          failed.push_back(seen.size());
-          continue;
-        }
-        seen.push_back(targets_of(*position));
-        ++position;
-      }
-      CHECK(seen == expected);
-      CHECK(failed == std::vector<std::size_t>{copies / 2});  // two a batch
-    }
+  if (on_cuda()) CHECK(extra_threads(small, {.batch = 10}) == 1);  // which copies while it computes
 }
 
 TEST_CASE("memory that is filled again is not while earlier work still reads it", "[concurrent]") {
   const DataSet data = wide();
-  for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    const OwnDeferred deferred(seed);
-    DataLoader plain(data, options(*deferred.device, 0));
+  for (int round = 0; round < 3; ++round) {
+    DataLoader plain(data, options(Device::cpu(), 0));
     const std::vector<Order> expected = pass(plain);
     for (const std::int64_t ahead : {1, 2}) {
-      DataLoader loader(data, options(*deferred.device, ahead));
-      std::vector<Tensor> later;  // nothing of it is computed before it is read
+      DataLoader loader(data, options(Device::cpu(), ahead));
+      std::vector<Tensor> later;  // a GPU computes nothing of it before it is read
       for (auto [x, y] : loader) later.push_back(x * 2);
       for (std::size_t i = 0; i < later.size(); ++i) {
         const std::vector<float> twice = later[i].to_vector<float>();

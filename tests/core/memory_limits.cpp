@@ -10,7 +10,7 @@
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/kib.h"
-#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
@@ -21,8 +21,8 @@ namespace {
 
 // Of 1 GiB each, real and simulated.
 std::vector<Device> devices() {
-  return {*tests::OwnDeferred().device, Device::simulated("cpu", 1_GiB),
-          tests::OwnDeferred().device->twin()};
+  const auto real = [] { return tests::make_second_device({.capacity_bytes = 1_GiB}); };
+  return {real(), Device::simulated("cpu", 1_GiB), real().twin()};
 }
 
 std::size_t reserved(const Device& device) { return memory::stats(device).reserved.current; }
@@ -166,8 +166,7 @@ TEST_CASE("a limit lowered at run time returns what is cached and refuses only w
 
 TEST_CASE("reserved bytes stay below a limit that others change, with four threads allocating",
           "[row10][concurrent]") {
-  const tests::OwnDeferred own;
-  const Device& device = *own.device;
+  const Device device = tests::own_test_device();
   constexpr std::size_t kHigh = 24_MiB, kLow = 8_MiB;
   memory::set_limit(device, kHigh);
   std::atomic<bool> stop = false;

@@ -1,17 +1,28 @@
-// A second device of host memory, for tests of what happens between devices.
+// Devices of a test's own.
 #pragma once
 #include "ebb/allocator/host_source.h"
 #include "ebb/core/device/runtime.h"
 
 namespace ebb::tests {
 
-inline Device make_second_device(bool captures_programs = false) {
+// How a device of host memory differs from the CPU.
+struct SecondDevice {
+  bool captures_programs = false;  // feeds and fetches have slots in the arena
+  bool grows = true;               // there are addresses to reserve
+  std::size_t capacity_bytes = 0;  // 0: the machine's
+};
+
+// A device of host memory beside Device::cpu(), for what happens between devices and for what a
+// profile decides.
+inline Device make_second_device(const SecondDevice& how = {}) {
   Runtime::Parts parts;
   parts.name = "second";
   const memory::Profile& tested = Device::cpu().runtime().profile();
   if (tested.kernels == memory::Kernels::cpu) parts.profile = tested;
-  parts.profile.captures_programs = captures_programs;
-  parts.source = std::make_unique<memory::HostSource>();
+  parts.profile.captures_programs = how.captures_programs;
+  parts.profile.grows = how.grows;
+  parts.source = how.capacity_bytes ? std::make_unique<memory::HostSource>(how.capacity_bytes)
+                                    : std::make_unique<memory::HostSource>();
   parts.backend = ebb::detail::make_cpu_backend();
   return Runtime::make(std::move(parts));
 }

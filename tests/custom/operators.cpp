@@ -2,7 +2,6 @@
 // CUDA.
 #include "ebb/tests/custom/operators.h"
 
-#include <cstdlib>
 
 #include "ebb/custom_operator.h"
 #include "ebb/tests/device/test_device.h"
@@ -196,7 +195,7 @@ bool has_kernels_here() {
 #else
   constexpr bool kForEmulated = true;
 #endif
-  return !on_cuda() || kForEmulated == (std::getenv("EBB_CUDA_PART") != nullptr);
+  return !on_cuda() || kForEmulated == on_emulated_cuda();
 }
 
 Tensor mish(const Operand& x) { return custom_operator(Mish{}, x); }

@@ -1,7 +1,6 @@
 // Kernels that tests write for the host, on a device whose memory is elsewhere.
 #pragma once
 #include "ebb/core/kernels/kernel.h"
-#include "ebb/tests/device/host_kernel.h"
 
 namespace ebb::tests {
 
@@ -9,8 +8,7 @@ namespace ebb::tests {
 // written; waits for both. With workspace of up to 1 MiB.
 Status run_on_copies(Kernel kernel, const KernelContext& context) noexcept;
 
-// The same as the kernel of an operator: `.cpu = {run}, .cuda = tests::copied<run>, .cuda =
-// tests::copied<run>`.
+// The same as the kernel of an operator: `.cpu = {run}, .cuda = tests::copied<run>`.
 template <Kernel kernel, MemoryRule memory = nullptr, PrepareRule prepare = nullptr>
 inline constexpr DeviceKernel copied{
     .run = [](const KernelContext& context) { return run_on_copies(kernel, context); },

@@ -8,6 +8,7 @@
 
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/pointwise.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/core/tensor/tensor.h"
 #include "ebb/eager/no_grad.h"
@@ -103,6 +104,19 @@ TEST_CASE("what a session fetched is read once it is there") {
   const Tensor fed = fresh(5);
   const Tensor fetched = session.run(x + 1, {{x, fed}});
   CHECK((fetched + 1).item<float>({1 << 19}) == 7);
+}
+
+TEST_CASE("a session whose values another has read may change them") {
+  Graph graph;
+  const Parameters parameters(graph, Seed{1});
+  const Tensor w = parameters.declare("w", {3}, initializers::constant(1));
+  const Tensor next = add_assign(w, 5);
+  Session one(graph), other(graph);
+  one.initialize(parameters);
+  other.copy_from(one);
+  one.run(next);
+  CHECK(other.value(w).item<float>({1}) == 1);
+  CHECK(one.value(w).item<float>({1}) == 6);
 }
 
 }  // namespace

@@ -44,7 +44,6 @@ void update_half(const Tensor& target, Outcome outcome) {
 }  // namespace
 
 TEST_CASE("a kernel that refuses changes nothing, and the error has its operator, words and line") {
-  const tests::AtOnce at_once;
   const Tensor x = Tensor::full({4}, 1);
   CHECK_THROWS_WITH(
       update_half(x, Outcome::refused),
@@ -53,7 +52,6 @@ TEST_CASE("a kernel that refuses changes nothing, and the error has its operator
 }
 
 TEST_CASE("what a failed kernel may have written cannot be read until all of it is set") {
-  const tests::AtOnce at_once;
   const Tensor x = Tensor::full({4}, 1);
   const Tensor view = slice(x, 1, 3);
   CHECK_THROWS_AS(update_half(x, Outcome::failed), Error);
@@ -71,7 +69,6 @@ TEST_CASE("what a failed kernel may have written cannot be read until all of it 
 }
 
 TEST_CASE("a parameter that a failed kernel was updating is not saved, and a checkpoint mends it") {
-  const tests::AtOnce at_once;
   const tests::TemporaryFolder folder;
   const Parameters p(Device::cpu());
   const Tensor w = p.declare("w", {4}, initializers::constant(2));
@@ -83,7 +80,6 @@ TEST_CASE("a parameter that a failed kernel was updating is not saved, and a che
 }
 
 TEST_CASE("what failed half-way is mended as the error says, through a view of it or a copy") {
-  const tests::AtOnce at_once;
   const Parameters p(Device::cpu()), good(Device::cpu());
   const Tensor w = p.declare("w", {4}, initializers::constant(2));
   good.declare("w", {4}, initializers::constant(3));
@@ -97,7 +93,6 @@ TEST_CASE("what failed half-way is mended as the error says, through a view of i
 }
 
 TEST_CASE("setting the first half of what failed, through a view made before, does not mend it") {
-  const tests::AtOnce at_once;
   const Tensor x = Tensor::full({4}, 1);
   const Tensor half = slice(x, 0, 2);
   CHECK_THROWS_AS(update_half(x, Outcome::failed), Error);
@@ -106,7 +101,6 @@ TEST_CASE("setting the first half of what failed, through a view made before, do
 }
 
 TEST_CASE("a batch in memory that a failed kernel was updating is as good as any") {
-  const tests::AtOnce at_once;
   const Floats values = {1, 2, 3, 4, 5, 6, 7, 8};
   DataLoader loader(DataSet(Tensor::from(values, {4, 2}), Tensor::from(values, {4, 2})),
                     {.batch = 2, .ahead = 0});

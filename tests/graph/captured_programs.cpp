@@ -20,7 +20,7 @@ TEST_CASE("where programs are captured, a session trains alike and holds what it
   const ClassifierData data(24);
   Session here(model.graph, {.seed = Seed{1}});
   here.initialize(model.parameters);
-  const Device second = make_second_device(true);
+  const Device second = make_second_device({.captures_programs = true});
   Session there(model.graph, {.device = second, .seed = Seed{1}});
   there.initialize(model.parameters);
   const memory::Plan plan = model.plan(24, second);
@@ -38,7 +38,7 @@ TEST_CASE("where programs are captured, a session trains alike and holds what it
 }
 
 TEST_CASE("a feed is read when a run begins, and a fetch is the caller's, where both have slots") {
-  const Device second = make_second_device(true);
+  const Device second = make_second_device({.captures_programs = true});
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1});
   const Tensor unused = graph.placeholder("unused", DType::f32, {-1});
@@ -61,7 +61,8 @@ TEST_CASE("a feed is read when a run begins, and a fetch is the caller's, where 
 }
 
 TEST_CASE("a session takes feeds of its own device and, where they have slots, of the host") {
-  const Device captures = make_second_device(true), reads = make_second_device(false);
+  const Device captures = make_second_device({.captures_programs = true}),
+               reads = make_second_device();
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {1});
   const Tensor y = x + 1;

@@ -5,7 +5,6 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/core/temporary_folder.h"
-#include "ebb/tests/device/own_deferred.h"
 #include "ebb/tests/graph/trainings.h"
 
 namespace ebb::tests {
@@ -65,9 +64,9 @@ TEST_CASE("a hundred times closed, reopened and restored, losses and memory are 
 
 TEST_CASE("closed and reopened between any two steps, losses are the same on any device",
           "[concurrent]") {
-  const OwnDeferred captures, in_place(2, false);
+  const Device captures = make_second_device({.captures_programs = true});
   for (const char* mode : kModes)
-    for (const Device& device : {Device::cpu(), *captures.device, *in_place.device}) {
+    for (const Device& device : {Device::cpu(), captures}) {
       cycle(mode, device, 15, 1);
       cycle(mode, device, 5, 5);
     }

@@ -10,7 +10,7 @@
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
-#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/trainings.h"
 
 namespace ebb::tests {
@@ -44,11 +44,10 @@ TEST_CASE("from the second step of each shape on a device holds the same, epoch 
           "[concurrent]") {
   const DataSet data = samples(6 * kBatchSize + 5, kWidth);  // two shapes
   constexpr std::size_t kSteps = 7;
-  const OwnDeferred captures, in_place(1, false);
   for (const char* mode : kModes)
     for (const std::int64_t ahead : {0, 1})
-      for (const Device& device : {make_second_device(), make_second_device().twin(),
-                                   *captures.device, *in_place.device}) {
+      for (const Device& device : {own_test_device(), own_test_device().twin(),
+                                   make_second_device({.captures_programs = true})}) {
         INFO(mode << " on " << device.name() << ", ahead " << ahead);
         device.runtime().allocator().release_cached();
         const std::vector<Held> held = epochs(mode, data, device, 5, ahead);
@@ -129,12 +128,15 @@ std::vector<std::size_t> reserved_after(const Step& step, const Device& device, 
 TEST_CASE("inputs of many lengths reserve as much in the third pass as in the second, at any limit",
           "[row24]") {
   using Make = Step (*)(const std::string&, const Device&);
+  const auto captures = [] {
+    return make_second_device({.captures_programs = true, .capacity_bytes = 1 << 30});
+  };
   for (const Make make : {lstm_step, mlp_step})
     for (const std::string mode : kModes) {
       const bool is_lstm = make == Make(lstm_step);
       CAPTURE(mode, is_lstm);
       const auto device_with = [&](std::size_t limit) {
-        const Device device = OwnDeferred().device->twin();
+        const Device device = captures().twin();
         memory::set_limit(device, limit);
         return device;
       };
@@ -152,17 +154,16 @@ TEST_CASE("inputs of many lengths reserve as much in the third pass as in the se
         return true;
       };
       CHECK(check(memory::kNoLimit, device_with(memory::kNoLimit)));
-      const OwnDeferred real;
-      CHECK(check(memory::kNoLimit, *real.device));
+      CHECK(check(memory::kNoLimit, captures()));
       std::size_t refused = 0, granted = 512;
       while (granted - refused > 1) {
         const std::size_t middle = refused + (granted - refused) / 2, limit = middle << 16;
         (check(limit, device_with(limit)) ? granted : refused) = middle;
       }
       for (const std::size_t limit : {granted << 16, (granted << 16) + 1'000'000}) {
-        const OwnDeferred own;
-        memory::set_limit(*own.device, limit);
-        CHECK(check(limit, *own.device));
+        const Device device = captures();
+        memory::set_limit(device, limit);
+        CHECK(check(limit, device));
       }
     }
 }

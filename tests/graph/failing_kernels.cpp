@@ -59,7 +59,6 @@ Tensor fail() { return Tensor::from({2.f}); }
 }  // namespace
 
 TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing else") {
-  const tests::AtOnce at_once;
   const tests::TemporaryFolder folder;
   const AtRisk p;
   Session other(p.graph);
@@ -97,7 +96,6 @@ TEST_CASE("a run that fails leaves what its steps had updated torn, and nothing 
 }
 
 TEST_CASE("a run that fails before its first update changes nothing") {
-  const tests::AtOnce at_once;
   Graph graph;
   const Parameters parameters(graph);
   const Tensor how = graph.placeholder("how", DType::f32, {1});
@@ -112,7 +110,6 @@ TEST_CASE("a run that fails before its first update changes nothing") {
 }
 
 TEST_CASE("a run that fails draws the same numbers when it is repeated") {
-  const tests::AtOnce at_once;
   const AtRisk p;
   Session a(p.graph, {.seed = Seed{3}}), b(p.graph, {.seed = Seed{3}});
   CHECK_THROWS_AS(a.run(p.drawn, {{p.how, fail()}}), Error);
@@ -122,7 +119,6 @@ TEST_CASE("a run that fails draws the same numbers when it is repeated") {
 }
 
 TEST_CASE("a captured tensor that a failed run was updating is refused until it is set") {
-  const tests::AtOnce at_once;
   Graph graph;
   const Tensor how = graph.placeholder("how", DType::f32, {1});
   const Tensor captured = Tensor::from({1.f, 2.f});
@@ -146,7 +142,6 @@ constexpr auto run_half = [](const KernelContext& c) -> Status {
 
 TEST_CASE(
     "the update that fails in a session tears its own target, and one that refuses does not") {
-  const tests::AtOnce at_once;
   static const OpDef half{.name = "half",
                           .infer = [](Inference& i) { i.output(DType::f32, i.inputs[0].shape); },
                           .updates = bit(0),
@@ -164,7 +159,6 @@ TEST_CASE(
 }
 
 TEST_CASE("what a failed run was updating is no value for a variable until it is set") {
-  const tests::AtOnce at_once;
   const AtRisk p;
   Graph other;
   const Tensor how = other.placeholder("how", DType::f32, {1});
@@ -181,7 +175,6 @@ TEST_CASE("what a failed run was updating is no value for a variable until it is
 }
 
 TEST_CASE("a poisoned run that fails names the step that failed") {
-  const tests::AtOnce at_once;
   const AtRisk p;
   Runtime& runtime = Device::cpu().runtime();
   const bool before = runtime.poisons();

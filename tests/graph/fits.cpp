@@ -9,7 +9,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
@@ -112,8 +112,10 @@ Program session_program(std::mt19937& random, bool preallocates) {
 // Which are the same, whichever device the tests run on.
 std::vector<Device> all_devices() {
   if (!tests::on_host()) return {};
-  return {*tests::OwnDeferred().device, *tests::OwnDeferred(3, false).device,
-          *tests::OwnDeferred(3, true, false).device};
+  using tests::make_second_device;
+  return {make_second_device({.captures_programs = true, .capacity_bytes = 1_GiB}),
+          make_second_device({.capacity_bytes = 1_GiB}),
+          make_second_device({.captures_programs = true, .grows = false, .capacity_bytes = 1_GiB})};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
@@ -24,9 +24,12 @@ namespace {
 
 constexpr std::int64_t kManyRows = 512;
 
+Device second(tests::SecondDevice how = {}) {
+  how.capacity_bytes = 256_MiB;
+  return tests::make_second_device(how);
+}
 std::vector<Device> limited_devices() {
-  return {*tests::OwnDeferred().device, *tests::OwnDeferred(5, false).device,
-          Device::simulated("cpu", 1_GiB)};
+  return {second({.captures_programs = true}), second(), Device::simulated("cpu", 1_GiB)};
 }
 
 std::size_t reserved(const Device& device) {
@@ -134,8 +137,7 @@ TEST_CASE("a session has available what it holds and what the rest leaves, withi
 TEST_CASE("an arena that cannot grow where it is goes before a larger one comes", "[row14]") {
   const ClassifierGraph model;
   for (const bool captures : {true, false}) {
-    const tests::OwnDeferred own(3, captures, false);
-    const Device& device = *own.device;
+    const Device device = second({.captures_programs = captures, .grows = false});
     const ClassifierData small(kManyRows / 2, device), large(kManyRows, device);
     Session session = trained(model, small, {.device = device});
     session.run(model.train, feeds(model, large));
@@ -145,14 +147,14 @@ TEST_CASE("an arena that cannot grow where it is goes before a larger one comes"
 
 TEST_CASE("a session that cannot preallocate its limit is not made, and takes nothing", "[row9]") {
   const ClassifierGraph model;
-  const tests::OwnDeferred own;
-  memory::set_limit(*own.device, 8_MiB);
+  const Device device = second();
+  memory::set_limit(device, 8_MiB);
   for (int i = 0; i < 2; ++i)
-    CHECK_ERROR(Session(model.graph, {.device = *own.device,
-                                      .memory_limit = 16_MiB,
-                                      .growth = memory::Growth::preallocate}),
-                OutOfMemory, "what a session preallocates");
-  CHECK(memory::stats(*own.device).reserved.current == 0);
+    CHECK_ERROR(
+        Session(model.graph,
+                {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate}),
+        OutOfMemory, "what a session preallocates");
+  CHECK(memory::stats(device).reserved.current == 0);
 }
 
 TEST_CASE("what a session has preallocated is its own: at any limit, and no other's arena",
@@ -233,8 +235,8 @@ TEST_CASE("the limits of a session and of its device both hold, as bytes and as 
     CHECK(runs(needs, others + needs + fetch) == "");
     CHECK(runs(needs - 1, others + needs + fetch) == "session");
     CHECK(runs(needs, others + needs - 1) == "device");
-    const auto of_capacity = [](double bytes) {
-      return memory::Limit::fraction(bytes / (1 << 30));
+    const auto of_capacity = [&](double bytes) {
+      return memory::Limit::fraction(bytes / double(device.runtime().capacity_bytes()));
     };
     CHECK(runs(of_capacity(double(needs)), std::nullopt) == "");
     CHECK(runs(of_capacity(double(needs - 1)), std::nullopt) == "session");
@@ -279,8 +281,7 @@ TEST_CASE("a limit lowered takes the arenas of sessions that do not run, and the
 TEST_CASE("a session at the limit takes the arena of one that does not run, in turns and for good",
           "[row11]") {
   const ClassifierGraph model;
-  const tests::OwnDeferred own;
-  const Device& device = *own.device;
+  const Device device = tests::own_test_device();
   const ClassifierData data(kManyRows, device);
   const auto losses = [&](bool limited) {
     memory::set_limit(device, std::nullopt);
@@ -375,7 +376,7 @@ TEST_CASE("a refused larger batch leaves the arena that was there, however much 
   const ClassifierGraph model;
   const Tensor average = mean(model.scores);
   std::vector<Device> all = limited_devices();
-  all.push_back(*tests::OwnDeferred(6, true, false).device);  // where none grows in place
+  all.push_back(second({.captures_programs = true, .grows = false}));  // none grows in place
   for (const Device& device : all) {
     CAPTURE(device.name());
     const ClassifierData small(kManyRows, device);
@@ -402,8 +403,7 @@ TEST_CASE("a refused larger batch leaves the arena that was there, however much 
 
 TEST_CASE("an arena in use is left alone, whatever another thread needs", "[row11][concurrent]") {
   const ClassifierGraph model;
-  const tests::OwnDeferred own;
-  const Device& device = *own.device;
+  const Device device = tests::own_test_device();
   const ClassifierData data(64, device);
   float wanted = 0;
   const auto train = [&](Session& session) {

@@ -14,7 +14,6 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/host_kernel.h"
-#include "ebb/tests/device/own_deferred.h"
 
 using namespace ebb;
 using namespace ebb::literals;
@@ -95,10 +94,10 @@ TEST_CASE("the limit is the device's, and its capacity where there is none or a 
   CHECK(value(memory::bytes_limit(x)) == 5 << 20);
   CHECK(value(memory::bytes_limit(device)) == 5 << 20);
   memory::set_limit(device, std::nullopt);
-  const tests::OwnDeferred own;  // of 1 GiB
-  CHECK(value(memory::bytes_limit(*own.device)) == 1 << 30);
-  memory::set_limit(*own.device, 2_GiB);
-  CHECK(value(memory::bytes_limit(*own.device)) == 1 << 30);
+  const Device own = tests::make_second_device({.capacity_bytes = 1_GiB});
+  CHECK(value(memory::bytes_limit(own)) == 1 << 30);
+  memory::set_limit(own, 2_GiB);
+  CHECK(value(memory::bytes_limit(own)) == 1 << 30);
 }
 
 TEST_CASE("figures of a graph count its session: variables, arena, slots and fetches") {

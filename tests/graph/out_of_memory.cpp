@@ -10,7 +10,7 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/core/second_device.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
@@ -51,7 +51,8 @@ void check_says(const std::string& text, std::initializer_list<const char*> part
 }
 
 std::vector<Device> small_devices() {
-  return {*tests::OwnDeferred().device, Device::simulated("cpu", 1_GiB)};
+  return {tests::make_second_device({.captures_programs = true, .capacity_bytes = 1_GiB}),
+          Device::simulated("cpu", 1_GiB)};
 }
 
 // N of "with N rows in each feed".
@@ -355,8 +356,7 @@ TEST_CASE("whoever is short of what sessions have preallocated is told to suspen
 }
 
 TEST_CASE("what is more than the device has is not cured by a limit", "[row12]") {
-  const tests::OwnDeferred own;  // of 1 GiB
-  const Device& device = *own.device;
+  const Device device = tests::make_second_device({.capacity_bytes = 1_GiB});
   const auto zeros = [&] { Tensor::zeros({1 << 29}, DType::f32, device); };
   const std::string without = message(zeros);
   check_says(without, {"no room for 2 GiB", "the device refused to give 2 GiB more", "(no limit)",
@@ -370,8 +370,7 @@ TEST_CASE("what is more than the device has is not cured by a limit", "[row12]")
 
 TEST_CASE("a preallocation that is refused says what it was for", "[row12][row9]") {
   const ClassifierGraph model;
-  const tests::OwnDeferred own;
-  const Device& device = *own.device;
+  const Device device = tests::make_second_device();
   memory::set_limit(device, 8_MiB);
   const std::string text = message([&] {
     Session(model.graph,

@@ -101,7 +101,7 @@ TEST_CASE("sessions close from several threads, each returning its own, beside a
 
 TEST_CASE("a thousand small sessions reserve what they use, rounded to pages, closed in any order",
           "[row3]") {
-  // The deferred device looks at every stream for each piece of work.
+  // The emulated GPU looks at every stream for each piece of work.
   const std::size_t count = tests::on_host() ? 1000 : 100;
   for (const Device& device : {Device::cpu(), Device::cpu().twin()}) {
     CAPTURE(device.name());
@@ -165,7 +165,6 @@ TEST_CASE("a session that dies by an exception gives everything back", "[row1][r
                         .stateful = true,
                         .cpu = {run_dying},
                         .cuda = tests::copied<run_dying>};
-  const tests::AtOnce at_once;
   const ClassifierGraph model;
   const Tensor failing = apply_one(op, {model.train}, {}, CallSite::here());
   const ClassifierData data(kBatch);

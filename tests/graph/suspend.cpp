@@ -88,7 +88,7 @@ TEST_CASE("a suspended session's variables come back at the addresses that they 
 TEST_CASE("a prepared step whose plan the session has dropped goes on after a resume elsewhere",
           "[row25]") {
   const Model model;
-  for (const Device& device : {without_ranges(), *tests::OwnDeferred().device}) {
+  for (const Device& device : devices()) {
     const std::vector<float> straight = losses(model, device, 3);
     Session session = make(model, device, {.max_plans = 1});
     const tests::ClassifierData data(kRows, device), other(kRows / 2, device);
@@ -110,7 +110,7 @@ TEST_CASE("a run that takes no arena finds its variables wherever a resume has p
   const Tensor w = parameters.declare("w", {1 << 10}, initializers::constant(1));
   const Tensor twice = w * 2;
   for (const Device& device :
-       {*tests::OwnDeferred(3, false, false).device, without_ranges(), Device::cpu()}) {
+       {tests::make_second_device({.grows = false}), without_ranges(), Device::cpu()}) {
     CAPTURE(device.name());
     if (!device.runtime().profile().captures_programs)
       CHECK(graph.plan({twice}, {}, device).arena_bytes == 0);
@@ -214,8 +214,7 @@ TEST_CASE("a resume that a limit refuses leaves the session suspended, and a lat
 
 TEST_CASE("while a session is suspended its memory is what others run in", "[row25]") {
   const Model model;
-  const tests::OwnDeferred own;
-  const Device& device = *own.device;
+  const Device device = tests::own_test_device();
   const std::vector<float> straight = losses(model, device, 4);
   Session session = make(model, device), other = make(model, device);
   const tests::ClassifierData data(kRows, device), large(64 * kRows, device);
@@ -314,7 +313,6 @@ TEST_CASE("a variable that holds half a step still does after a resume", "[row25
                         .stateful = true,
                         .cpu = {run_late},
                         .cuda = tests::copied<run_late>};
-  const tests::AtOnce at_once;
   Graph graph;
   const Parameters parameters(graph);
   const Tensor w = parameters.declare("w", {8}, initializers::constant(3));
@@ -376,8 +374,7 @@ TEST_CASE("a twin counts a suspension as the device does", "[row25]") {
     }
     return seen;
   };
-  for (const Device& device : {Device::cpu(), *tests::OwnDeferred().device})
-    CHECK(figures(device) == figures(device.twin()));
+  for (const Device& device : devices()) CHECK(figures(device) == figures(device.twin()));
 }
 
 TEST_CASE("what is fetched and kept is found by its line") {

@@ -4,7 +4,7 @@
 
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/random.h"
-#include "ebb/tests/device/own_deferred.h"
+#include "ebb/tests/core/second_device.h"
 #include "ebb/tests/graph/models.h"
 
 namespace ebb::tests {
@@ -35,10 +35,13 @@ struct SuspendedModel {
 };
 
 // One without addresses to reserve: what was given back comes back elsewhere.
-inline Device without_ranges() { return *OwnDeferred(deferred_seed(), true, false).device; }
+inline Device without_ranges() {
+  return make_second_device({.captures_programs = true, .grows = false});
+}
 
 inline std::vector<Device> devices() {
-  return {Device::cpu(), *OwnDeferred().device, *OwnDeferred(3, false).device, without_ranges()};
+  return {Device::cpu(), make_second_device(), make_second_device({.captures_programs = true}),
+          without_ranges()};
 }
 
 inline Session make(const SuspendedModel& model, const Device& device,

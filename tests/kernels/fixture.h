@@ -10,6 +10,7 @@
 #include "ebb/core/kernels/kernel.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/kernels/threads.h"
 
 // Kernels called as the executors call them: memory of exactly the declared size, poisoned before
 // (every read of what was not written shows up as NaN) and guarded behind.
@@ -193,19 +194,6 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
   return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-30));
 }
 inline double tolerance(DType type) { return type == DType::f32 ? 1e-6 : 1e-14; }
-
-class Threads {
- public:
-  explicit Threads(int threads) : before_(Workers::instance().threads()) {
-    Workers::instance().set_threads(threads);
-  }
-  ~Threads() { Workers::instance().set_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 // The call gives the same bits with one, two and five threads.
 inline void check_threads_agree(Call call) {

@@ -1,4 +1,4 @@
-// Sums of whole numbers and of bool at sizes where work is cut, and beyond what doubles hold.
+// Sums of whole numbers and of bool, beyond what doubles hold and of nothing.
 #include <limits>
 
 #include "ebb/core/base/error.h"
@@ -25,62 +25,6 @@ TEST_CASE("Sums of whole numbers are exact where doubles are not, and wrap aroun
   CHECK(sum(Tensor::full({100'000}, 255, DType::u8)).item<std::int64_t>() == 25'500'000);
   CHECK(sum(Tensor::full({3, 70'000}, -2'000'000'000, DType::i32), 1).to_vector<std::int64_t>() ==
         Longs(3, -140'000'000'000'000));
-}
-
-TEST_CASE("Sums, any and all of matrices of every form are those of plain loops") {
-  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{1, 1},
-                                      {3, 1},
-                                      {1, 300},
-                                      {70'001, 3},
-                                      {3, 70'001},
-                                      {257, 256},
-                                      {300, 1000},
-                                      {5000, 33}}) {
-    CAPTURE(rows, columns);
-    std::vector<std::int32_t> values;
-    std::vector<std::uint8_t> sparse, dense;
-    Longs of_rows(static_cast<std::size_t>(rows)), of_columns(static_cast<std::size_t>(columns));
-    Longs found_rows(of_rows), found_columns(of_columns);
-    std::int64_t total = 0;
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const std::int64_t k = i * columns + j;
-        const auto value = static_cast<std::int32_t>(k * 7919 % 1001 - 500);
-        const bool on = k * 104729 % 1009 == 7;
-        const auto row = static_cast<std::size_t>(i), column = static_cast<std::size_t>(j);
-        values.push_back(value);
-        sparse.push_back(on);
-        dense.push_back(!on);
-        of_rows[row] += value;
-        of_columns[column] += value;
-        found_rows[row] |= on;
-        found_columns[column] |= on;
-        total += value;
-      }
-    const Shape shape{rows, columns};
-    const auto bools = [&](const std::vector<std::uint8_t>& flags) {
-      return cast(Tensor::from(flags, shape), DType::boolean);
-    };
-    const auto longs = [](const Tensor& x) {
-      return cast(x, DType::i64).to_vector<std::int64_t>();
-    };
-    for (const DType dtype : {DType::i32, DType::i64}) {
-      const Tensor x = cast(Tensor::from(values, shape), dtype);
-      CHECK(longs(sum(x, 1)) == of_rows);
-      CHECK(longs(sum(x, 0)) == of_columns);
-      CHECK(sum(x).item<std::int64_t>() == total);
-    }
-    const Tensor some = bools(sparse), most = bools(dense);
-    CHECK(longs(any(some, 1)) == found_rows);
-    CHECK(longs(any(some, 0)) == found_columns);
-    CHECK(longs(!all(most, 1)) == found_rows);
-    CHECK(longs(!all(most, 0)) == found_columns);
-    std::int64_t count = 0;
-    for (const std::uint8_t on : sparse) count += on;
-    CHECK(sum(some).item<std::int64_t>() == count);
-    CHECK(is(any(some)) == (count > 0));
-    CHECK(is(all(most)) == (count == 0));
-  }
 }
 
 TEST_CASE("Of nothing none is true and all are, and its sum is 0") {

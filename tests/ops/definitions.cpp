@@ -93,7 +93,8 @@ Listed listed() {
 
 }  // namespace
 
-TEST_CASE("Every operator that a source of the library defines is in a list of all operators") {
+TEST_CASE("Every operator that a source of the library defines is in a list of all operators",
+          "[host]") {
   const auto [all, operators] = listed();
   CHECK(operators == every_operator().size());
   Names defined;
@@ -115,7 +116,7 @@ TEST_CASE("Every operator that a source of the library defines is in a list of a
   CHECK(defined == all);
 }
 
-TEST_CASE("A definition is found however it is written, or its form is refused") {
+TEST_CASE("A definition is found however it is written, or its form is refused", "[host]") {
   const auto found = [](const std::string& code) {
     std::vector<std::string> unknown;
     Names names = definitions(code, unknown);

@@ -118,6 +118,15 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
   return inputs;
 }
 
+std::int64_t large_batch(const Sample& sample) {
+  constexpr std::int64_t kElements =
+      2 * 32 * 1024 + 7;  // two pieces of kernels/cpu/pieces.h, and a rest
+  std::int64_t of_one = 0;
+  for (const SampleInput& input : sample.inputs)
+    if (input.shape.is_open()) of_one = std::max(of_one, with_batch(input.shape, 1).elements());
+  return of_one ? std::min(kElements / of_one, sample.largest_batch) : 0;
+}
+
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs) {
   Tensors own = inputs;
   for (std::size_t i = 0; i < own.size(); ++i)
@@ -156,10 +165,10 @@ const Node& RecordedSample::node() const {
   return *found;
 }
 
-Tensors RecordedSample::node_inputs() const {
+Tensors RecordedSample::inputs_of(const Node& node) const {
   Tensors tensors;
   const detail::Ref<Recorder> recorder = graph_;
-  for (const Node::Source& source : node().inputs)
+  for (const Node::Source& source : node.inputs)
     tensors.push_back(detail::make_symbolic(source.producer->outputs[source.output], recorder,
                                             source.producer, source.output));
   return tensors;

@@ -1,6 +1,7 @@
 // What the tests do with a sample: run it eagerly, record it in a graph, take its kernel apart.
 #pragma once
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "ebb/core/parameters/parameters.h"
@@ -17,12 +18,21 @@ inline constexpr std::int64_t kBatch = 3;
 // Fresh values for the sample's inputs with this batch size; the same for the same arguments.
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
 
+// A batch for which the CPU cuts the work on the sample's largest input into three pieces; 0 where
+// no size is open.
+std::int64_t large_batch(const Sample& sample);
+
 // The set of all inputs, or of all outputs, that a definition names in this application.
 inline IndexSet named(Positions positions, std::size_t count) {
   return IndexSet::among_first(count, positions);
 }
 
 using Bytes = std::vector<std::byte>;
+
+// "" or where the results of an operator are not what its reference makes of the inputs, `slack`
+// times the usual error of its dtype allowed.
+std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attributes& attributes,
+                             double slack = 1);
 
 // The call on copies of the inputs that it writes, followed by those inputs' new values.
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs);
@@ -39,8 +49,9 @@ class RecordedSample {
   const Tensors& outputs() const noexcept { return outputs_; }
   // The node of the sample's operator.
   const Node& node() const;
-  // What this node reads.
-  Tensors node_inputs() const;
+  // What a node reads, and what that one does.
+  Tensors inputs_of(const Node& node) const;
+  Tensors node_inputs() const { return inputs_of(node()); }
 
   // Values of `fetches`, and after them of the state, with passes or without.
   Tensors run(const Tensors& fetches, const Tensors& values, bool passes = false) const;

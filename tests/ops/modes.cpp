@@ -2,6 +2,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/kernels/threads.h"
 #include "ebb/tests/ops/harness.h"
 
 namespace ebb::tests {
@@ -58,12 +59,31 @@ TEST_CASE(
         const Tensors eager = run_eagerly(sample, inputs);
         for (const bool open : {false, true})
           for (const bool passes : {false, true}) {
+            if (on_emulated_cuda() && open != passes) continue;
             INFO(sample.name << ", " << name(dtype) << ", batch of " << batch
                              << (open ? ", open" : "") << (passes ? ", passes" : ""));
             const RecordedSample recorded(sample, dtype, open, batch);
             CHECK(difference(eager, recorded.run(recorded.outputs(), inputs, passes)) == "");
           }
       }
+}
+
+TEST_CASE("Every operator and its gradient are the same bits for any number of threads") {
+  if (!on_host()) return;  // whose threads they are
+  for (const Sample& sample : all_samples(DType::f32)) {
+    INFO(sample.name);
+    Tensors first;
+    for (const int threads : {1, 2, 5}) {
+      const Threads here(threads);
+      const Tensors inputs = make_inputs(sample, DType::f32, large_batch(sample));
+      Tensors all = run_eagerly(sample, inputs);
+      if (sample.order > 0)
+        for (const Tensor& gradient : gradients_of(sample, as_leaves(inputs), 1))
+          all.push_back(gradient);
+      if (threads == 1) first = all;
+      CHECK(difference(all, first) == "");
+    }
+  }
 }
 
 TEST_CASE("One graph with an open batch serves batches of several sizes") {

@@ -638,7 +638,7 @@ std::set<std::string> declared() {
 
 }  // namespace
 
-TEST_CASE("Every public function of tensors is asked for its name") {
+TEST_CASE("Every public function of tensors is asked for its name", "[host]") {
   std::set<std::string> asked;
   for (const Function& function : functions()) asked.insert(function.name);
   const std::set<std::string> names = declared();

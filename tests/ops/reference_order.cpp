@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/order.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ebb/core/kernels/scan.h"
@@ -68,19 +69,19 @@ Arrays argsort(const Application& a) {
 Arrays scanned(const Application& a) {
   const auto& how = a.attribute<ScanAttributes>();
   const auto axis = static_cast<std::size_t>(how.axis);
-  Array out(a[0].shape);
-  std::int64_t next = 0;
-  for_each_index(out.shape, [&](const Index& index) {
-    Index other = index;
-    double& total = out[next++];
-    total = how.product;
-    for (other[axis] = 0; other[axis] < out.shape[how.axis]; ++other[axis]) {
-      const bool is_own = other[axis] == index[axis];
-      const bool is_before = how.reverse ? other[axis] > index[axis] : other[axis] < index[axis];
-      if (is_own ? how.exclusive != 0 : !is_before) continue;
-      const double x = a[0][position(out.shape, other)];
-      total = how.product ? total * x : total + x;
-    }
+  const Shape& shape = a[0].shape;
+  Shape columns = shape;
+  columns.set(how.axis, 1);
+  Array out(shape), totals(columns);
+  std::fill(totals.values.begin(), totals.values.end(), how.product);
+  for_each_index(shape, [&](const Index& index) {
+    Index place = index;
+    if (how.reverse) place[axis] = shape[how.axis] - 1 - index[axis];
+    const std::int64_t at = position(shape, place);
+    double& total = totals[position(columns, index)];
+    const double before = total, x = a[0][at];
+    total = how.product ? total * x : total + x;
+    out[at] = how.exclusive ? before : total;
   });
   return {out};
 }

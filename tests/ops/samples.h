@@ -46,6 +46,8 @@ struct Sample {
   bool any_dtype = false;         // the operator takes every dtype
   bool any_shape = false;         // and one axis more as well
   Positions state = op->updates;  // inputs that the call writes
+  // To be tried: less where work, or that of the reference, grows with the square of the batch.
+  std::int64_t largest_batch = 1 << 20;
   // What the operator computes, written a second time, where that is not a family's business.
   std::function<Arrays(const Application&)> reference = nullptr;
   // Of a function of one number, the same as precisely as can be, and how many ulps the operator

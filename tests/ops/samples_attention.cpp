@@ -24,7 +24,8 @@ void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
                        .name = std::string("attention, ") + how,
                        .inputs = inputs,
                        .call = [causal](const Tensors& in) -> Tensors { return {run(in, causal)}; },
-                       .any_shape = true});
+                       .any_shape = true,
+                       .largest_batch = 100});
     samples.push_back({.op = &attention_backward_op,
                        .name = std::string("attention_backward, ") + how,
                        .inputs = std::move(inputs),
@@ -39,7 +40,8 @@ void add_attention_samples(std::vector<Sample>& samples, DType dtype) {
                            },
                        .order = 0,
                        .any_dtype = true,
-                       .any_shape = true});
+                       .any_shape = true,
+                       .largest_batch = 100});
   };
   add("one head", {{{kOpen, 3, 4}}, {{kOpen, 5, 4}}, {{kOpen, 5, 2}}}, false);
   add("causal", {{{2, kOpen, 3}}, {{2, kOpen, 3}}, {{2, kOpen, 4}}}, true);

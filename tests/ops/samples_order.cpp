@@ -57,6 +57,7 @@ void add_sorts(std::vector<Sample>& samples) {
     samples.push_back(
         sample(op, how, {{shape}}, [call](const Tensors& in) { return call(in[0]); }));
     samples.back().order = 0;
+    samples.back().largest_batch = 5000;
   };
   add(argsort_op, "rows", {kOpen, 7}, [](const Tensor& x) { return argsort(x); });
   add(argsort_op, "descending", {kOpen, 2, 5},

@@ -1,4 +1,4 @@
-// Choosing where NaN, long rows, memory and refusals matter.
+// Choosing where NaN, memory and refusals matter.
 #include "ebb/core/ops/where.h"
 
 #include <cmath>
@@ -54,35 +54,6 @@ TEST_CASE("Gradients of what broadcasts are summed over what it was repeated alo
   sum(y * Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}})).backward();
   CHECK(a.grad().to_vector<float>() == Floats{4, 6});
   CHECK(b.grad().to_vector<float>() == Floats{4, 7, 0});
-}
-
-TEST_CASE("Elements of every dtype are chosen, in rows of any length and wherever they broadcast") {
-  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64,
-                            DType::u8, DType::boolean})
-    for (const std::int64_t columns : {1, 7, 512, 513, 40'001}) {
-      CAPTURE(name(dtype), columns);
-      const std::int64_t rows = columns > 1000 ? 2 : 33;
-      std::vector<std::uint8_t> on, first, second, expected, of_row, filled;
-      for (std::int64_t i = 0; i < rows * columns; ++i) {
-        on.push_back(i * 7919 % 3 == 0);
-        first.push_back(static_cast<std::uint8_t>(i % 5 == 0));
-        second.push_back(static_cast<std::uint8_t>(i % 7 != 0));
-        expected.push_back(on.back() ? first.back() : second.back());
-        of_row.push_back(on.back() ? first[static_cast<std::size_t>(i % columns)] : second.back());
-        filled.push_back(on.back() ? 1 : second.back());
-      }
-      const Shape shape{rows, columns};
-      const Tensor condition = flags(on, shape), a = cast(Tensor::from(first, shape), dtype),
-                   b = cast(Tensor::from(second, shape), dtype);
-      const auto bytes = [](const Tensor& x) {
-        return cast(x, DType::u8).to_vector<std::uint8_t>();
-      };
-      CHECK(bytes(where(condition, a, b)) == expected);
-      const std::vector<std::uint8_t> row(first.begin(), first.begin() + columns);
-      CHECK(bytes(where(condition, cast(Tensor::from(row, {1, columns}), dtype), b)) == of_row);
-      CHECK(bytes(masked_fill(b, condition, 1)) == filled);
-      CHECK(bytes(where(condition, 1, b)) == filled);
-    }
 }
 
 TEST_CASE("A temporary that is chosen from gives its memory to the result") {

@@ -323,7 +323,6 @@ class ThirdFails final : public optim::FusedRule {
 
 TEST_CASE(
     "a step whose third kernel refuses says so, and nothing that it wrote is read as a whole") {
-  const AtOnce at_once;
   const Parameters p(Device::cpu());
   std::vector<Tensor> w;
   for (const char* name : {"a", "b", "c", "d"})

@@ -6,6 +6,7 @@
 #include "ebb/core/device/runtime.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/properties/random_program.h"
 
 using namespace ebb;
@@ -14,7 +15,8 @@ using namespace ebb::tests;
 
 namespace {
 
-constexpr int kPrograms = 300;
+// An emulated GPU takes ten times as long.
+std::uint64_t program_count() { return on_emulated_cuda() ? 75 : 300; }
 constexpr int kSteps = 4;
 
 // What a program shows: losses (none on a simulated device), the final parameters, and its bytes.
@@ -126,7 +128,7 @@ class Poisoned {
 }  // namespace
 
 TEST_CASE("random programs give the same bits eagerly and as a graph") {
-  for (std::uint64_t seed = 1; seed <= kPrograms; ++seed) {
+  for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
     const Recipe recipe = draw_recipe(seed);
     INFO(recipe.describe());
     const Outcome eager = run_eagerly(recipe, Device::cpu());
@@ -143,7 +145,7 @@ TEST_CASE("random programs give the same bits eagerly and as a graph") {
 }
 
 TEST_CASE("the plan of a random program is what its session takes, byte for byte") {
-  for (std::uint64_t seed = 1001; seed <= 1000 + kPrograms; ++seed) {
+  for (std::uint64_t seed = 1001; seed <= 1000 + program_count(); ++seed) {
     const Recipe recipe = draw_recipe(seed);
     INFO(recipe.describe());
     const Outcome graph = run_as_graph(recipe, Device::cpu(), true);
@@ -156,7 +158,7 @@ TEST_CASE("the plan of a random program is what its session takes, byte for byte
 }
 
 TEST_CASE("a random program takes on a simulated twin what it takes on the device") {
-  for (std::uint64_t seed = 2001; seed <= 2000 + kPrograms; ++seed) {
+  for (std::uint64_t seed = 2001; seed <= 2000 + program_count(); ++seed) {
     const Recipe recipe = draw_recipe(seed);
     INFO(recipe.describe());
     const Device cpu = Device::cpu();
@@ -174,7 +176,7 @@ TEST_CASE("a random program takes on a simulated twin what it takes on the devic
 }
 
 TEST_CASE("poisoned buffers change nothing") {
-  for (std::uint64_t seed = 3001; seed <= 3000 + kPrograms / 3; ++seed) {
+  for (std::uint64_t seed = 3001; seed <= 3000 + program_count() / 3; ++seed) {
     const Recipe recipe = draw_recipe(seed);
     INFO(recipe.describe());
     const Outcome eager = run_eagerly(recipe, Device::cpu());

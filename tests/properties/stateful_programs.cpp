@@ -10,6 +10,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/properties/stateful_machine.h"
 
 using namespace ebb;
@@ -17,7 +18,8 @@ using namespace ebb::tests;
 
 namespace {
 
-constexpr std::uint64_t kPrograms = 400;
+// An emulated GPU takes ten times as long.
+std::uint64_t stateful_count() { return on_emulated_cuda() ? 100 : 400; }
 
 // What a run shows: its fetches, then parameters, state and captured tensors; or why there is none.
 struct Shown {
@@ -342,7 +344,7 @@ std::string report(const StatefulProgram& program) {
 
 TEST_CASE("random programs with updates, views, several optimizers and recompute mean one thing") {
   Counts counts;
-  for (std::uint64_t seed = 1; seed <= kPrograms; ++seed) {
+  for (std::uint64_t seed = 1; seed <= stateful_count(); ++seed) {
     const StatefulProgram program = draw_stateful_program(seed);
     const std::string why = disagreement(program, &counts);
     if (!why.empty()) FAIL(report(program));
@@ -376,7 +378,7 @@ TEST_CASE("tens of thousands of random programs with state mean one thing", "[.l
 }
 
 TEST_CASE("the plan of a random program with state is what its session takes") {
-  for (std::uint64_t seed = 10'001; seed <= 10'000 + kPrograms; ++seed) {
+  for (std::uint64_t seed = 10'001; seed <= 10'000 + stateful_count(); ++seed) {
     const StatefulProgram program = draw_stateful_program(seed);
     INFO(program.to_string());
     const Outcome graph = run_as_graph(program, true);
@@ -399,7 +401,7 @@ TEST_CASE("poisoned memory changes nothing in a random program with state") {
     static Runtime& runtime() { return Device::cpu().runtime(); }
     const bool was_;
   };
-  for (std::uint64_t seed = 20'001; seed <= 20'000 + kPrograms / 2; ++seed) {
+  for (std::uint64_t seed = 20'001; seed <= 20'000 + stateful_count() / 2; ++seed) {
     const StatefulProgram program = draw_stateful_program(seed);
     INFO(program.to_string());
     const Outcome eager = run_eagerly(program), graph = run_as_graph(program, true);

@@ -25,15 +25,6 @@ struct Types<BFloat16> {
   static constexpr cudaDataType kOfData = CUDA_R_16BF;
 };
 
-// Multiples of 1/4 from -1.5 to 1.5, which all of them hold.
-template <class T>
-std::vector<T> numbers(std::size_t count, int step) {
-  std::vector<T> values;
-  for (std::size_t i = 0; i < count; ++i)
-    values.push_back(T(static_cast<float>(static_cast<int>(i) * step % 13 - 6) / 4));
-  return values;
-}
-
 // d = a b, column-major, of T, summed in float.
 template <class T>
 class Product {

@@ -1,0 +1,75 @@
+// Workspace that grows with neither batch nor length.
+#include <array>
+
+#include "ebb/core/kernels/attention.h"
+#include "ebb/core/kernels/conv.h"
+#include "ebb/tests/catch.h"
+
+using namespace ebb;
+
+TEST_CASE("the workspace of convolutions does not grow with the images") {
+  for (const std::int64_t size : {8, 64}) {
+    std::size_t bytes[3][2];
+    for (int many = 0; many < 2; ++many) {
+      const std::int64_t images = many == 0 ? 64 : 4096;
+      const Spec x{DType::f32, {images, 16, size, size}}, weights{DType::f32, {32, 16, 3, 3}},
+          y{DType::f32, {images, 32, size, size}};
+      const Attributes attributes = ConvAttributes{.padding = {1, 1}};
+      const auto needs = [&](MemoryRule rule, std::vector<Spec> inputs, const Spec& output) {
+        return rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
+            .workspace_bytes;
+      };
+      bytes[0][many] = needs(cpu::conv2d_memory, {x, weights}, y);
+      bytes[1][many] = needs(cpu::conv2d_input_gradient_memory, {y, weights, x}, x);
+      bytes[2][many] = needs(cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights);
+    }
+    for (const auto& of : bytes) {
+      CHECK(of[0] == of[1]);
+      CHECK(of[0] <= std::size_t{6} << 20);
+    }
+  }
+}
+
+TEST_CASE("fewer images never take more workspace of convolutions") {
+  for (const DType type : {DType::f32, DType::f64, DType::bf16})
+    for (const auto& [channels, size, groups] :
+         {std::array{64, 32, 1}, {3, 64, 1}, {17, 9, 1}, {64, 32, 2}, {40, 3, 5}}) {
+      CAPTURE(name(type), channels, size, groups);
+      const Attributes attributes = ConvAttributes{.padding = {1, 1}, .groups = groups};
+      std::size_t before[3] = {};
+      for (std::int64_t images = 0; images < 40; ++images) {
+        CAPTURE(images);
+        const Spec x{type, {images, channels * groups, size, size}},
+            weights{type, {16 * groups, channels, 3, 3}},
+            y{type, {images, 16 * groups, size, size}};
+        const auto check = [&](int which, MemoryRule rule, std::vector<Spec> inputs,
+                               const Spec& output) {
+          const std::size_t bytes =
+              rule({.inputs = inputs, .outputs = {&output, 1}, .attributes = &attributes})
+                  .workspace_bytes;
+          CHECK(bytes >= before[which]);
+          before[which] = bytes;
+        };
+        check(0, cpu::conv2d_memory, {x, weights}, y);
+        check(1, cpu::conv2d_input_gradient_memory, {y, weights, x}, x);
+        check(2, cpu::conv2d_weight_gradient_memory, {x, y, weights}, weights);
+      }
+    }
+}
+
+TEST_CASE("the memory of attention is linear in the length, and does not grow with the keys") {
+  const auto bytes = [](std::int64_t length, bool is_backward) {
+    const Spec x{DType::f32, {8, length, 64}}, lse{DType::f32, {8, length}};
+    const Attributes attributes = AttentionAttributes{};
+    const std::vector<Spec> inputs =
+        is_backward ? std::vector<Spec>{x, x, x, x, lse, x} : std::vector<Spec>{x, x, x};
+    const std::vector<Spec> outputs =
+        is_backward ? std::vector<Spec>{x, x, x} : std::vector<Spec>{x, lse};
+    const MemoryRule rule = is_backward ? cpu::attention_backward_memory : cpu::attention_memory;
+    return rule({.inputs = inputs, .outputs = outputs, .attributes = &attributes}).workspace_bytes;
+  };
+  for (const bool is_backward : {false, true}) {
+    CHECK(bytes(1 << 12, is_backward) == bytes(1 << 20, is_backward));
+    CHECK(bytes(1 << 20, is_backward) <= std::size_t{3} << 20);
+  }
+}

@@ -1,0 +1,273 @@
+// Operators of the sizes at which kernels cut their work: every node of a row's program, and of its
+// gradients, against its reference.
+#include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/attention.h"
+#include "ebb/core/ops/comparison.h"
+#include "ebb/core/ops/conv.h"
+#include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/order.h"
+#include "ebb/core/ops/pool.h"
+#include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/scan.h"
+#include "ebb/core/ops/softmax.h"
+#include "ebb/core/ops/statistics.h"
+#include "ebb/core/ops/where.h"
+#include "ebb/graph/graph_state.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/ops/harness.h"
+
+namespace ebb::tests::sizes {
+namespace {
+
+using Call = std::function<Tensors(const Tensors&)>;
+
+// The call's results, and the gradients of the sum of their squares.
+Tensors with_gradients(const Call& call, const Tensors& in) {
+  Tensors results = call(in), floating;
+  Tensor total;
+  for (const Tensor& result : results) {
+    if (!is_floating(result.dtype())) continue;
+    const Tensor part = sum(square(result));
+    total = total.defined() ? total + part : part;
+  }
+  for (const Tensor& x : in)
+    if (is_floating(x.dtype())) floating.push_back(x);
+  if (total.defined() && !floating.empty())
+    for (const Tensor& gradient : gradients(total, floating)) results.push_back(gradient);
+  return results;
+}
+
+void check(const std::vector<SampleInput>& inputs, DType dtype, const Call& call,
+           bool differentiable = true) {
+  std::string text = name(dtype);
+  for (const SampleInput& input : inputs) text += " " + input.shape.to_string();
+  CAPTURE(text);
+  const Sample sample{
+      .op = &copy_op, .name = text, .inputs = inputs, .call = [&](const Tensors& in) {
+        return differentiable ? with_gradients(call, in) : call(in);
+      }};
+  const RecordedSample recorded(sample, dtype, false);
+  std::vector<const Node*> nodes;
+  Tensors fetches;
+  for (const auto& node : recorded.graph().state().nodes()) {
+    if (!node->op->infer) continue;  // a placeholder
+    nodes.push_back(node.get());
+    for (const Tensor& input : recorded.inputs_of(*node)) fetches.push_back(input);
+  }
+  const Tensors values = recorded.run(fetches, make_inputs(sample, dtype));
+  std::size_t next = 0;
+  for (const Node* node : nodes) {
+    Tensors given;
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) given.push_back(values[next++]);
+    INFO(node->op->name);
+    CHECK(unlike_reference(*node->op, given, node->attributes, 100) == "");
+  }
+}
+
+// Those of a GPU have the same kernels for every dtype.
+std::vector<DType> dtypes() {
+  if (on_emulated_cuda()) return {DType::f32};
+  return {DType::f32, DType::f64};
+}
+
+constexpr DType kAll[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
+                          DType::i32, DType::i64, DType::u8,  DType::boolean};
+
+Values any_of(DType dtype) {
+  return dtype == DType::boolean ? Values::flags : is_floating(dtype) ? Values::any : Values::count;
+}
+
+}  // namespace
+
+TEST_CASE("Rows and columns of any length are reduced, and put in order, as the references do") {
+  for (const Shape& shape :
+       {Shape{1, 1, 1}, Shape{1, 70'001, 1}, Shape{40, 1, 30}, Shape{3, 1000, 2}, Shape{9, 33, 5},
+        Shape{2, 300, 35}, Shape{3, 2, 700}, Shape{700, 3, 2}, Shape{4, 1500, 1}}) {
+    for (const DType dtype : dtypes()) {
+      check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
+        const Tensor& x = in[0];
+        return {sum(x, 1), mean(x, 1), max(x, 1), logsumexp(x, 1), norm(x, {.axes = {1}})};
+      });
+      check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
+        const Tensor& x = in[0];
+        return {sum(x), variance(x, 1), norm(x, {.p = 1, .axes = {1}}), min(x, {.axes = {0, 2}})};
+      });
+    }
+    for (const DType dtype : kAll) {
+      if (on_emulated_cuda() && shape.elements() > 10'000 && dtype != DType::f32) continue;
+      const auto values = any_of(dtype);
+      check(
+          {{shape, values, dtype}}, DType::f32,
+          [](const Tensors& in) -> Tensors {
+            const Tensor& x = in[0];
+            return {max(x, 1),    min(x, 1), argmax(x, 1),
+                    argmin(x, 1), argmax(x), argmin(x, 1, true)};
+          },
+          false);
+      if (is_floating(dtype)) continue;
+      check(
+          {{shape, values, dtype}}, DType::f32,
+          [](const Tensors& in) -> Tensors {
+            const Tensor& x = in[0];
+            if (x.dtype() != DType::boolean) return {sum(x, 1), sum(x, 0), sum(x)};
+            return {any(x, 1), all(x, 1), any(x), all(x), sum(x, 0), any(x, 0), all(x, 0)};
+          },
+          false);
+    }
+  }
+}
+
+TEST_CASE("softmax along any axis is that of the references, of any number of classes") {
+  for (const DType dtype : dtypes())
+    for (const Shape& shape :
+         {Shape{2, 300, 70}, Shape{3, 1500, 5}, Shape{200, 3, 33}, Shape{2, 3001, 1}})
+      check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
+        return {softmax(in[0], 1), log_softmax(in[0], 1)};
+      });
+}
+
+TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype") {
+  for (const DType dtype : kAll)
+    for (const Shape& shape : {Shape{3, 1}, Shape{300, 2}, Shape{5, 37}, Shape{2, 1024},
+                               Shape{3, 1025}, Shape{1, 5000}, Shape{2, 2048}})
+      for (const Values values : {any_of(dtype), Values::labels})
+        for (const bool descending : {false, true})
+          check(
+              {{shape, values, dtype}}, DType::f32,
+              [&](const Tensors& in) {
+                const Tensor& x = in[0];
+                Tensors all = {argsort(x, {.descending = descending}),
+                               sort(transpose(x), {.axis = 0, .descending = descending})};
+                for (const std::int64_t k : {std::int64_t{7}, std::int64_t{40}, shape[-1]})
+                  if (k <= shape[-1]) all.push_back(topk(x, k, {.largest = descending}).values);
+                return all;
+              },
+              false);
+}
+
+TEST_CASE("Rows and columns of any length have the running sums and products of the references") {
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64})
+    for (const Shape& shape : {Shape{2, 5000, 1}, Shape{3, 1024, 1}, Shape{2, 33, 40},
+                               Shape{1, 1100, 3}, Shape{500, 3, 1}, Shape{1, 70, 300}})
+      for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true})
+          check(
+              {{shape, any_of(dtype), dtype}}, DType::f32,
+              [&](const Tensors& in) -> Tensors {
+                const Tensor sums = cumsum(in[0], 1, {.exclusive = exclusive, .reverse = reverse});
+                if (!is_floating(dtype)) return {sums};  // products wrap around
+                return {sums, cumprod(in[0], 1, {.exclusive = exclusive, .reverse = reverse})};
+              },
+              false);
+}
+
+TEST_CASE("Long rows, and many, are compared and chosen from wherever they broadcast") {
+  for (const DType dtype : kAll)
+    for (const std::int64_t columns : {1, 7, 511, 512, 513, 40'001}) {
+      if (on_emulated_cuda() && columns > 1000 && dtype != DType::f32) continue;
+      const std::int64_t rows = columns > 1000 ? 2 : 33;
+      const auto values = any_of(dtype);
+      check({{{rows, columns}, Values::flags},
+             {{rows, columns}, values, dtype},
+             {{1, columns}, values, dtype},
+             {{rows, 1}, values, dtype}},
+            DType::f32, [](const Tensors& in) -> Tensors {
+              const Tensor &on = in[0], &x = in[1], &row = in[2], &column = in[3];
+              return {
+                  where(on, x, row), where(on, column, x), where(on, 1, x), masked_fill(x, on, 1),
+                  (x <= row),        (column >= x),        (x <= 1),        on & (x == row)};
+            });
+    }
+}
+
+TEST_CASE("Products of any size are those of the references, transposed or not") {
+  for (const DType dtype : dtypes())
+    for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{260, 17, 140},
+                                  {1, 150, 1},
+                                  {7, 1, 140},
+                                  {33, 129, 65},
+                                  {150, 0, 20},
+                                  {16, 300, 17}})
+      for (const bool a : {false, true})
+        for (const bool b : {false, true})
+          check({{a ? Shape{k, m} : Shape{m, k}}, {b ? Shape{n, k} : Shape{k, n}}, {{n}}}, dtype,
+                [&](const Tensors& in) -> Tensors {
+                  const Tensor product = matmul(in[0], in[1], {.transpose_a = a, .transpose_b = b});
+                  if (a || b) return {product};
+                  return {product, dense(in[0], in[1], in[2], Activation::tanh)};
+                });
+}
+
+TEST_CASE("Convolutions of any size are those of the references") {
+  const auto conv = [](const Shape& x, const Shape& w, const Conv2dOptions& options) {
+    for (const DType dtype : dtypes())
+      check({{x}, {w}, {{w[0]}}}, dtype,
+            [&](const Tensors& in) -> Tensors { return {conv2d(in[0], in[1], in[2], options)}; });
+  };
+  conv({2, 4, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}});
+  conv({2, 6, 25, 26}, {70, 3, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2});
+  conv({2, 70, 6, 7}, {5, 70, 1, 1}, {});
+  conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {0, 2}});
+  conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.padding = {1, 0}});
+  conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.stride = {1, 2}});
+  conv({2, 3, 6, 5}, {4, 3, 1, 1}, {.stride = {2, 1}});
+  conv({1, 40, 9, 8}, {3, 40, 3, 3}, {.stride = {2, 2}, .padding = {2, 0}});
+  const auto transposed = [](const Shape& x, const Shape& w,
+                             const ConvTranspose2dOptions& options) {
+    for (const DType dtype : dtypes())
+      check({{x}, {w}, {{w[1] * options.groups}}}, dtype, [&](const Tensors& in) -> Tensors {
+        return {conv_transpose2d(in[0], in[1], in[2], options)};
+      });
+  };
+  transposed({2, 6, 31, 37}, {6, 4, 3, 3}, {.padding = {1, 1}});
+  transposed({2, 6, 9, 11}, {6, 35, 2, 5}, {.stride = {2, 3}, .dilation = {3, 1}, .groups = 2});
+  transposed({2, 5, 6, 7}, {5, 70, 1, 1}, {});
+  transposed({1, 3, 5, 4}, {3, 40, 4, 4}, {.stride = 2, .padding = 1});
+  transposed({2, 2, 3, 2}, {2, 3, 3, 2}, {.stride = {3, 2}, .output_padding = {2, 1}});
+  transposed({2, 2, 3, 1}, {2, 1, 2, 1}, {.stride = {5, 1}, .padding = {2, 0}});
+  // Beyond the stride, below the dilation.
+  transposed({2, 4, 3, 2}, {4, 2, 2, 3},
+             {.stride = {2, 1}, .padding = {3, 1}, .output_padding = {3, 2}, .dilation = {4, 3}});
+}
+
+TEST_CASE("Pools of rows of many windows are those of the references") {
+  for (const DType dtype : dtypes())
+    for (const auto& [height, width] : {std::pair{2, 700}, {9, 5}, {4, 258}, {1, 1}})
+      for (const std::int64_t kernel : {1, 2, 3, 5})
+        for (const std::int64_t stride : {1, 2, 3})
+          for (const std::int64_t padding : {0, 1, 2}) {
+            const std::int64_t high = std::min<std::int64_t>(kernel, 2);
+            if (padding > kernel / 2 || high > height || kernel > width + 2 * padding) continue;
+            const Size2d size = {high, kernel}, by = {1, stride}, around = {0, padding};
+            check({{{2, height, width}}}, dtype, [&](const Tensors& in) -> Tensors {
+              return {max_pool2d(in[0], {.kernel = size, .stride = by, .padding = around}),
+                      avg_pool2d(in[0], {.kernel = size,
+                                         .stride = by,
+                                         .padding = around,
+                                         .count_include_pad = padding % 2 == 1})};
+            });
+          }
+}
+
+TEST_CASE("Attention of more queries and keys than a tile has is that of the references") {
+  const struct {
+    SampleInput mask;
+    bool causal;
+  } cases[] = {{{{}}, true},
+               {{{270, 290}, Values::flags}, true},
+               {{{2, 1, 290}, Values::flags}, false},
+               {{{2, 270, 290}}, false},
+               {{{270, 1}}, true}};
+  for (const auto& [mask, causal] : cases)
+    check({{{2, 270, 3}}, {{2, 290, 3}}, {{2, 290, 2}}, mask}, dtypes().back(),
+          [&, causal = causal](const Tensors& in) -> Tensors {
+            AttentionOptions options{.causal = causal};
+            if (in[3].rank() > 0) options.mask = in[3];
+            return {scaled_dot_product_attention(in[0], in[1], in[2], options)};
+          });
+}
+
+}  // namespace ebb::tests::sizes
