@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ebb/core/device/backend.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/tests/device/deferred_source.h"
 
 namespace ebb::tests {

@@ -37,8 +37,6 @@ const Binary binaries[] = {
     {"subtract", cpu::zip<functors::Subtract>, [](double a, double b) { return a - b; }},
     {"multiply", cpu::zip<functors::Multiply>, [](double a, double b) { return a * b; }},
     {"divide", cpu::zip<functors::Divide>, [](double a, double b) { return a / b; }},
-    {"relu_gradient", cpu::zip<functors::ReluGradient>,
-     [](double a, double b) { return b > 0 ? a : 0; }},
     {"maximum", cpu::zip<functors::Maximum>, [](double a, double b) { return std::max(a, b); }},
     {"remainder", cpu::zip<functors::Remainder>,
      [](double a, double b) { return a - b * std::floor(a / b); }},
