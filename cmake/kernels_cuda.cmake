@@ -1,13 +1,37 @@
 # The CUDA part, libebb_cuda.so: kernels/cuda and allocator/cuda, where a toolkit is found. ebb loads it when a CUDA
 # device is first asked for, so nothing else depends on CUDA: not ebb's users, nor a program that stays on the CPU. What
-# ebb itself needs of kernels/cuda is in host/, without any header of CUDA's. A toolkit that does not work counts as none.
+# ebb itself needs of kernels/cuda is in loader/ and plans/, without any header of CUDA's. A toolkit that does not work
+# counts as none.
 set(EBB_CUDA AUTO CACHE STRING "CUDA: AUTO (where a toolkit is found), ON or OFF")
 set_property(CACHE EBB_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(EBB_CUDA_ARCHITECTURES 75 80 86 89 90 CACHE STRING
-    "Compute capabilities to compile for; PTX is added for the last one")
+
+# The architecture of the GPUs here: "90". Without one the oldest, whose PTX all others run.
+function(ebb_cuda_architectures result)
+  set(found "")
+  find_program(nvidia_smi nvidia-smi NO_CACHE)
+  if(nvidia_smi)
+    execute_process(COMMAND ${nvidia_smi} --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE lines RESULT_VARIABLE failed ERROR_QUIET)
+    if(NOT failed)
+      string(REGEX MATCHALL "[0-9]+\\.[0-9]" found "${lines}")
+      list(TRANSFORM found REPLACE "\\." "")
+      list(REMOVE_DUPLICATES found)
+      list(SORT found COMPARE NATURAL)
+    endif()
+  endif()
+  if(NOT found)
+    set(found 75)
+  endif()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
 
 set(EBB_HAVE_CUDA OFF)
 if(EBB_CUDA)
+  if(NOT DEFINED EBB_CUDA_ARCHITECTURES)
+    ebb_cuda_architectures(architectures)
+  endif()
+  set(EBB_CUDA_ARCHITECTURES ${architectures} CACHE STRING
+      "Compute capabilities to compile for; PTX is added for the last one")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -35,34 +59,39 @@ if(EBB_CUDA)
   endif()
 endif()
 
-# The sources of the part: those of ours that see CUDA, and what they need of the rest, of which the part has its own.
+# The sources of the part: those of ours that see CUDA, and what they need of the rest, of which the part has its own. Most
+# of what nvcc reads is headers: three kernels' sources are read as one. (UNITY_BUILD knows CUDA from CMake 3.31 on.)
 function(ebb_cuda_sources result)
   set(root ${PROJECT_SOURCE_DIR})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cu ${root}/kernels/cuda/*.cpp
+  file(GLOB kernels CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cu)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/kernels/cuda/*.cpp ${root}/kernels/cuda/runtime/*.cu
                                               ${root}/allocator/cuda/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/kernels/cuda/host/(forward|load)\\.cpp$")
+  list(REMOVE_ITEM sources ${root}/kernels/cuda/loader/load.cpp)
   list(APPEND sources ${root}/core/base/error.cpp ${root}/core/base/shape.cpp ${root}/core/kernels/kernel.cpp)
-  set(${result} ${sources} PARENT_SCOPE)
+  if(EBB_UNITY_BUILD)
+    while(kernels)
+      list(SUBLIST kernels 0 3 group)
+      list(REMOVE_ITEM kernels ${group})
+      list(GET group 0 first)
+      cmake_path(GET first STEM first)
+      list(TRANSFORM group REPLACE "(.+)" "#include \"\\1\"\n")
+      list(JOIN group "" text)
+      file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernels_cuda/from_${first}.cu CONTENT "${text}" @ONLY)
+      list(APPEND sources ${PROJECT_BINARY_DIR}/kernels_cuda/from_${first}.cu)
+    endwhile()
+  endif()
+  set(${result} ${sources} ${kernels} PARENT_SCOPE)
 endfunction()
 
-file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/host/*.cpp)
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/loader/*.cpp
+                                    ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/plans/*.cpp)
 target_sources(ebb PRIVATE ${sources})
+ebb_unite(ebb ${sources})
 target_link_libraries(ebb PRIVATE ${CMAKE_DL_LIBS})
-# What part and library have to agree on: the headers of all that crosses the border between them,
-# and those that they include.
-file(GLOB_RECURSE border CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
-     core/kernels/*.h core/kernels/*.inc kernels/cuda/host/*.h optim/kernels/*.h optim/kernels/*.inc)
-ebb_headers_of(border ${border} core/device/backend.h kernels/cuda/kernels.inc)
-set(digests "")
-foreach(header IN LISTS border)
-  file(SHA256 ${CMAKE_CURRENT_SOURCE_DIR}/${header} digest)
-  string(APPEND digests ${digest})
-endforeach()
-string(SHA256 digest "${digests}")
-string(SUBSTRING ${digest} 0 12 digest)
-set(EBB_STAMP "${PROJECT_VERSION}-${digest}")
-set_source_files_properties(kernels/cuda/host/stamp.cpp PROPERTIES COMPILE_DEFINITIONS EBB_STAMP="${EBB_STAMP}")
-set_source_files_properties(kernels/cuda/host/load.cpp PROPERTIES
+# Part and library have to be of one version.
+set_source_files_properties(kernels/cuda/loader/part.cpp PROPERTIES
+                            COMPILE_DEFINITIONS EBB_VERSION="${PROJECT_VERSION}")
+set_source_files_properties(kernels/cuda/loader/load.cpp PROPERTIES
                             COMPILE_DEFINITIONS EBB_CUDA_FOLDER="${CMAKE_INSTALL_FULL_LIBDIR}/ebb")
 
 set(built_for "")
@@ -97,8 +126,6 @@ if(EBB_HAVE_CUDA)
   install(TARGETS ebb_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ebb)
 endif()
 unset(sources)
-unset(border)
-unset(digests)
-unset(digest)
+unset(architectures)
 set(ebb_CUDA_ARCHITECTURES "${built_for}" CACHE INTERNAL "what ebb_add_custom_operators() compiles for")
 unset(built_for)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ebb/core/kernels/cross_entropy.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/functors/elementary.h"
@@ -122,11 +123,11 @@ void map(benchmark::State& state) {
   measure(state, Call(cpu::map<F>, nullptr, {}, {spec}, {spec}), state.range(1), 0,
           2.0 * static_cast<double>(spec.bytes()));
 }
-template <class F>
+template <Kernel kernel>
 void zip(benchmark::State& state) {
   const Spec spec{DType::f32, {state.range(0)}};
-  measure(state, Call(cpu::zip<F>, nullptr, NumberOperand{}, {spec, spec}, {spec}), state.range(1),
-          0, 3.0 * static_cast<double>(spec.bytes()));
+  measure(state, Call(kernel, nullptr, NumberOperand{}, {spec, spec}, {spec}), state.range(1), 0,
+          3.0 * static_cast<double>(spec.bytes()));
 }
 void pointwise_arguments(benchmark::internal::Benchmark* b) {
   b->ArgNames({"elements", "threads"})
@@ -144,8 +145,8 @@ BENCHMARK(map<functors::Sigmoid, DType::f64>)->Apply(pointwise_arguments)->UseRe
 BENCHMARK(map<functors::Exp, DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(map<functors::Log, DType::f64>)->Apply(pointwise_arguments)->UseRealTime();
 BENCHMARK(map<functors::Relu>)->Apply(pointwise_arguments)->UseRealTime();
-BENCHMARK(zip<functors::Add>)->Apply(pointwise_arguments)->UseRealTime();
-BENCHMARK(zip<functors::ReluGradient>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(zip<cpu::zip<functors::Add>>)->Apply(pointwise_arguments)->UseRealTime();
+BENCHMARK(zip<cpu::pair<functors::ReluGradient>>)->Apply(pointwise_arguments)->UseRealTime();
 
 void dropout(benchmark::State& state) {
   const Spec spec{DType::f32, {state.range(0)}};

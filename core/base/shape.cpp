@@ -1,5 +1,7 @@
 #include "ebb/core/base/shape.h"
 
+#include <string>
+
 #include "ebb/core/base/error.h"
 
 namespace ebb {
@@ -53,5 +55,7 @@ std::string Shape::to_string() const {
   }
   return text + "]";
 }
+
+std::string Spec::to_string() const { return name(dtype) + shape.to_string(); }
 
 }  // namespace ebb

@@ -1,14 +1,13 @@
+// Shapes. Every file that nvcc compiles reads this header: it includes little.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <iosfwd>
+#include <iosfwd>  // std::string as well, as a name
 #include <limits>
-#include <ranges>
 #include <span>
-#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "ebb/core/base/call_site.h"
@@ -36,6 +35,12 @@ struct AxisAt {
 template <class T>
 concept Dimension = std::integral<T> && sizeof(T) >= sizeof(int) && !std::same_as<T, wchar_t> &&
                     !std::same_as<T, char32_t>;
+// Integers in a row: std::vector, std::array, std::span.
+template <class T>
+concept Dimensions = requires(const T& row) {
+  requires Dimension<std::remove_cvref_t<decltype(*std::data(row))>>;
+  std::size(row);
+};
 constexpr std::int64_t to_dimension(Dimension auto size) noexcept {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   return std::in_range<std::int64_t>(size) ? static_cast<std::int64_t>(size) : most;
@@ -55,9 +60,8 @@ class Shape {
       : Shape(std::span(dims.begin(), dims.size()), site) {}
   explicit Shape(std::span<const std::int64_t> dims, CallSite site = {});
   // From integers in a row: zeros(std::vector{2, 3}).
-  template <std::ranges::contiguous_range Dims>
-  requires detail::Dimension<std::ranges::range_value_t<Dims>> Shape(
-      const Dims& dims, CallSite site = CallSite::caller()) {  // NOLINT: implicit, as in braces
+  template <detail::Dimensions Dims>
+  Shape(const Dims& dims, CallSite site = CallSite::caller()) {  // NOLINT: implicit, as in braces
     for (const auto size : dims) append(detail::to_dimension(size), site);
   }
 
@@ -142,7 +146,7 @@ struct Spec {
 
   // Throws as Shape::elements does.
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
-  std::string to_string() const { return name(dtype) + shape.to_string(); }
+  std::string to_string() const;
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 

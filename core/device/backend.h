@@ -10,25 +10,6 @@
 
 namespace ebb {
 
-// An order of work on a device: what is put into a stream happens one after the other. Streams go
-// on beside each other, except where one waits for another.
-class Stream {
- public:
-  Stream() = default;
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  virtual ~Stream() = default;
-};
-
-// A kernel and everything it sees. A backend that runs it later copies the context, with the
-// buffers, attributes and set of inputs that it refers to, and keeps what was prepared.
-struct Launch {
-  Kernel run = nullptr;
-  KernelContext context;
-  const char* name = "";  // the operator's: what is told of a failure that shows later
-  MergedKernel run_merged = nullptr;
-};
-
 // How far a row of launches came: all of them, or up to the one that answered `status`.
 struct [[nodiscard]] Launched {
   Status status;

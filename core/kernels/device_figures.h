@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/device_kernel.h"
 
 namespace ebb {
 

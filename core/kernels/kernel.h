@@ -1,24 +1,24 @@
+// Kernels, as operators and devices see them. Every file that nvcc compiles reads this header: it
+// includes little.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "ebb/core/base/attributes.h"
-#include "ebb/core/base/index_set.h"
-#include "ebb/core/base/reference.h"
 #include "ebb/core/base/shape.h"
 #include "ebb/core/kernels/status.h"
 
 namespace ebb {
 
-namespace memory {
-class CachingAllocator;
-struct Profile;
-}  // namespace memory
-class Stream;   // core/device/backend.h
-struct Launch;  // core/device/backend.h
+class IndexSet;       // core/base/index_set.h
+class Prepared;       // core/kernels/device_kernel.h, with the rules that a kernel comes with
+struct MemoryQuery;
+struct MemoryNeeds;
 
 namespace detail {
+template <class T>
+class Ref;  // core/base/reference.h
 // The product of the sizes; for small kernels, out of line, where compilers make no vectors of it.
 std::int64_t product(const Shape& shape) noexcept;
 }  // namespace detail
@@ -42,16 +42,14 @@ struct Buffer {
   }
 };
 
-// What a kernel looks up once for its attributes, shapes and dtypes: descriptors, an algorithm, a
-// compiled function. Never data: packed weights are a node of their own. It lives as long as what
-// was launched with it, and belongs to one thread at a time.
-class Prepared : public detail::Counted {
+// An order of work on a device: what is put into a stream happens one after the other. Streams go
+// on beside each other, except where one waits for another.
+class Stream {
  public:
-  virtual ~Prepared() = default;
-  // Of host memory, this object included.
-  virtual std::size_t bytes() const noexcept = 0;
-  // Which of several ways the kernel goes, for the log: "by cuDNN". Null where there is but one.
-  virtual const char* way() const noexcept { return nullptr; }
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
 };
 
 // Everything a kernel sees. It never allocates, synchronises or throws: shapes and dtypes were
@@ -68,7 +66,7 @@ struct KernelContext {
   const Prepared* prepared = nullptr;   // by the operator's prepare rule, if it has one
   Stream* stream = nullptr;             // the device's
 
-  bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
+  bool destroys(std::size_t input) const noexcept;
   template <class T>
   const T& attribute() const noexcept {
     return attributes->get<T>();
@@ -79,60 +77,18 @@ struct KernelContext {
 using KernelFunction = Status(const KernelContext&);
 using Kernel = KernelFunction*;
 
+struct Launch;
 // Runs several applications of a kernel, none of which reads what another writes, as one. It writes
 // nothing where it refuses.
 using MergedKernel = Status (*)(std::span<const Launch>);
 
-// What a memory rule is asked about: the node's attributes and the shapes it will run with.
-struct MemoryQuery {
-  std::span<const Spec> inputs;
-  std::span<const Spec> outputs;
-  const Attributes* attributes = nullptr;
-  // Inputs that nobody reads afterwards, of those the operator destroys (OpDef::destroys): what the
-  // kernel writes over them needs no workspace.
-  const IndexSet* destroyed = nullptr;  // null: none
-  // Outputs that nobody reads, of those the operator may leave out: they have no data when the
-  // kernel runs.
-  const IndexSet* unwanted = nullptr;  // null: none
-  // What is known of the device, which its twin shares.
-  const memory::Profile* profile = nullptr;
-  // What a prepare rule may hand to a kernel that is about the device's memory itself
-  // (device_figures.h); null where a memory rule is asked, whose answer must not depend on it.
-  const memory::CachingAllocator* allocator = nullptr;
-  // Where a prepare rule is asked: the stream that the kernel will run in.
-  Stream* stream = nullptr;
-
-  bool destroys(std::size_t input) const noexcept { return destroyed && destroyed->has(input); }
-  bool wants(std::size_t output) const noexcept { return !unwanted || !unwanted->has(output); }
-  template <class T>
-  const T& attribute() const noexcept {
-    return attributes->get<T>();
-  }
-};
-
-// What a node takes beside its ordinary outputs: a function of shapes, dtypes, attributes and
-// profile, never of data. The workspace may be an upper bound. reserve_bytes is the size of the
-// operator's opaque output (declared as u8[?] by the shape rule), which carries forward results to
-// backward.
-struct MemoryNeeds {
-  std::size_t workspace_bytes = 0;
-  std::size_t reserve_bytes = 0;
-};
-
-using MemoryRule = MemoryNeeds (*)(const MemoryQuery&);
-
-// Makes what run() reads as KernelContext::prepared; asked what the memory rule was asked. Kept
-// with a plan, in eager in a bounded cache. Throws Error, OutOfMemory.
-using PrepareRule = detail::Ref<Prepared> (*)(const MemoryQuery&);
-
-// An operator on one kind of device. A null memory rule means: nothing beside the outputs; a null
-// prepare rule: nothing to look up; a null merged kernel: each application is launched by itself.
-struct DeviceKernel {
+// A kernel and everything it sees. A backend that runs it later copies the context, with the
+// buffers, attributes and set of inputs that it refers to, and keeps what was prepared.
+struct Launch {
   Kernel run = nullptr;
-  MemoryRule memory = nullptr;
-  PrepareRule prepare = nullptr;
+  KernelContext context;
+  const char* name = "";  // the operator's: what is told of a failure that shows later
   MergedKernel run_merged = nullptr;
-  bool can_be_captured = true;  // in a program that is recorded once and replayed
 };
 
 }  // namespace ebb

@@ -36,11 +36,13 @@ namespace cpu {
 // out[i] = F()(in[i]); floating. out may be in.
 template <class F>
 Status map(const KernelContext&);
-// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand, or F where it has
-// parameters: then a and b are tensors. Floating. The number beside f16 and bf16 is a float, not
-// rounded to them. out may be an input of out's own shape.
+// out = F()(a, b) with NumPy's broadcasting, attributes NumberOperand. Floating. The number beside
+// f16 and bf16 is a float, not rounded to them. out may be an input of out's own shape.
 template <class F>
 Status zip(const KernelContext&);
+// out[i] = F()(a[i], b[i]), all of one shape; floating. out may be a or b.
+template <class F>
+Status pair(const KernelContext&);
 // out[i] = value, attributes FillAttributes; every dtype. Inputs are ignored (fill_like).
 Status fill(const KernelContext&);
 // out = in, same dtype and number of elements. out may be in.
@@ -54,6 +56,8 @@ template <class F>
 Status map(const KernelContext&);
 template <class F>
 Status zip(const KernelContext&);
+template <class F>
+Status pair(const KernelContext&);
 KernelFunction fill, copy, cast;
 }  // namespace cuda
 }  // namespace ebb

@@ -124,7 +124,8 @@ constinit const OpDef difference_op =
     detail::pair<functors::Subtract>("mse", {.gradient = [](Gradient g) -> Tensors {
                                        Tensor db = g.wants(1) ? -g.dy() : Tensor();
                                        return {g.wants(0) ? g.take_dy() : Tensor(), std::move(db)};
-                                     }});
+                                     }},
+                                     cpu::zip<functors::Subtract>, cuda::zip<functors::Subtract>);
 
 constinit const OpDef mae_op = detail::pair<functors::AbsoluteDifference>(
     "mae", {.gradient = [](Gradient g) -> Tensors {

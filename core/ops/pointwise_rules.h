@@ -52,12 +52,13 @@ constexpr OpDef unary(const char* name, const GradientRule& rule) {
 
 // F(a, b) of two tensors of one shape: the gradient of a function from its result.
 template <class F>
-constexpr OpDef pair(const char* name, const GradientRule& rule) {
+constexpr OpDef pair(const char* name, const GradientRule& rule, Kernel cpu = cpu::pair<F>,
+                     Kernel cuda = cuda::pair<F>) {
   OpDef op = unary<F>(name, rule);
   op.infer = infer_pair;
   op.takes_over = bit(0) | bit(1);
-  op.cpu = {cpu::zip<F>};
-  op.cuda = {cuda::zip<F>};
+  op.cpu = {cpu};
+  op.cuda = {cuda};
   return op;
 }
 
@@ -67,13 +68,16 @@ template <class F>
 constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules,
                              void (*infer)(Inference&) = infer_binary,
                              void (*infer_number)(Inference&) = same_shape) {
-  BinaryOpDef op = {pair<F>(name, rules.tensors), unary<F>(name, rules.number_right),
-                    unary<F>(name, rules.number_left)};
-  op.tensors.infer = infer;
-  op.number_right.infer = op.number_left.infer = infer_number;
-  op.number_right.cpu = op.number_left.cpu = {cpu::zip<F>};
-  op.number_right.cuda = op.number_left.cuda = {cuda::zip<F>};
-  return op;
+  BinaryOpDef ops = {unary<F>(name, rules.tensors), unary<F>(name, rules.number_right),
+                     unary<F>(name, rules.number_left)};
+  ops.tensors.infer = infer;
+  ops.tensors.takes_over = bit(0) | bit(1);
+  ops.number_right.infer = ops.number_left.infer = infer_number;
+  for (OpDef* op : {&ops.tensors, &ops.number_right, &ops.number_left}) {
+    op->cpu = {cpu::zip<F>};
+    op->cuda = {cuda::zip<F>};
+  }
+  return ops;
 }
 
 // The same of numbers, integers as well (core/kernels/integers.h).

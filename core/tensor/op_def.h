@@ -5,7 +5,7 @@
 
 #include "ebb/core/base/call_site.h"
 #include "ebb/core/base/inline_vector.h"
-#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/tensor/tensor.h"
 
 namespace ebb {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"

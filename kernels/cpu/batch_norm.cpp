@@ -1,4 +1,5 @@
 #include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/norm.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"

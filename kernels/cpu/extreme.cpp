@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/core/kernels/order.h"
 #include "ebb/kernels/cpu/dispatch.h"

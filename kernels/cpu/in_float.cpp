@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 

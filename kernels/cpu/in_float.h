@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/device_kernel.h"
 
 // How a kernel of f32 and f64 takes f16 and bf16, whatever it computes: it hands itself on.
 //

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/axis_cut.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"

@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/linear.h"
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/matmul_layout.h"
 #include "ebb/kernels/cpu/activate.h"
 #include "ebb/kernels/cpu/column_sum.h"

@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/norm.h"
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/norm_walk.h"

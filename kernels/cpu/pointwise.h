@@ -44,24 +44,22 @@ Status map(const KernelContext& context) {
 
 template <class F>
 Status zip(const KernelContext& context) {
-  const F f = functor_of<F>(context);
+  const F f;
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
   return for_stored(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* a = left.as<const T>();
     T* to = out.as<T>();
-    if constexpr (std::is_empty_v<F>) {
-      const auto& number = context.attribute<NumberOperand>();
-      if (number.position != NumberOperand::none) {
-        const auto value = static_cast<Computed<T>>(number.value);
-        if (number.position == NumberOperand::right) {
-          zip_flat(f, a, false, &value, true, to, count);
-        } else {
-          zip_flat(f, &value, true, a, false, to, count);
-        }
-        return;
+    const auto& number = context.attribute<NumberOperand>();
+    if (number.position != NumberOperand::none) {
+      const auto value = static_cast<Computed<T>>(number.value);
+      if (number.position == NumberOperand::right) {
+        zip_flat(f, a, false, &value, true, to, count);
+      } else {
+        zip_flat(f, &value, true, a, false, to, count);
       }
+      return;
     }
     const Buffer& right = context.inputs[1];
     const T* b = right.as<const T>();
@@ -73,11 +71,21 @@ Status zip(const KernelContext& context) {
   });
 }
 
+template <class F>
+Status pair(const KernelContext& context) {
+  const F f = functor_of<F>(context);
+  const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
+  return for_stored(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    zip_flat(f, a.as<const T>(), false, b.as<const T>(), false, out.as<T>(), out.elements());
+  });
+}
+
 }  // namespace ebb::cpu
 
 // What a line of core/kernels/functors/*.inc, included next, instantiates.
 #define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
-#define EBB_PAIR(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
+#define EBB_PAIR(name, Functor) template Status pair<functors::Functor>(const KernelContext&);
 #define EBB_MAP EBB_UNARY
 #define EBB_ZIP EBB_PAIR

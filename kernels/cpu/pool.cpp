@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"

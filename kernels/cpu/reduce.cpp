@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cpu/broadcast.h"

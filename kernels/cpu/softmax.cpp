@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"

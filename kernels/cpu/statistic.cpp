@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/elementary.h"

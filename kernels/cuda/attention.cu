@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/tile_product.h"
 
 // A block has a tile of a result and goes through the tiles of the scores that it depends on. Where

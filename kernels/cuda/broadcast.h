@@ -1,7 +1,7 @@
 #pragma once
 #include "ebb/core/kernels/broadcast_walk.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/pack.h"
 #include "ebb/kernels/cuda/walk.h"
 

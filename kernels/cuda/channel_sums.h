@@ -1,10 +1,10 @@
 // Sums for each channel of [batch, channels, inner], in an order fixed by the shape.
 #pragma once
 #include "ebb/core/kernels/convert.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/norm_plan.h"
+#include "ebb/kernels/cuda/plans/norm_plan.h"
 
 namespace ebb::cuda {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 
 namespace ebb::cuda {
 namespace {

@@ -1,12 +1,12 @@
 #pragma once
-#include "ebb/kernels/cuda/host/reduce_plan.h"
 #include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 
 namespace ebb::cuda {
 
 // out[j] = the sum over rows of in[rows, columns], in an order fixed by the shape: runs of 8 rows
 // in the type that elements are computed in, added up in double. workspace of column_sum_bytes
-// (host/reduce_plan.h), aligned to 8 bytes.
+// (plans/reduce_plan.h), aligned to 8 bytes.
 template <class T>
 Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
                   void* workspace) noexcept;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
-#include "ebb/kernels/cuda/host/conv_plan.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/plans/conv_plan.h"
 #include "ebb/kernels/cuda/tile_product.h"
 
 // All three are products of matrices one of which is pixels read through the geometry of the

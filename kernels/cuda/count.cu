@@ -1,8 +1,8 @@
 // Sums of whole numbers and of bool, exact: in 64 bits, whose order does not matter.
 #include "ebb/core/kernels/reduce.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/fill.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 #include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
@@ -73,7 +73,7 @@ __global__ void count_kernel(const T* in, Counted target, Terms<Index> shape, in
   }
 }
 
-struct AddParts {
+struct AddCounts {
   Counted target;
 
   template <int N>
@@ -96,7 +96,7 @@ Status count(cudaStream_t stream, const T* in, const Counted& target, const Merg
   const Status first = launch(stream, count_kernel<T, Index>, blocks_for(items, 1), kRowThreads, in,
                               target, shape, width);
   if (!first.ok() || target.partial == nullptr) return first;
-  Status second = for_each<1>(stream, AddParts{target}, target.results, false);
+  Status second = for_each<1>(stream, AddCounts{target}, target.results, false);
   if (!second.ok()) second.refused = false;  // the parts are written
   return second;
 }

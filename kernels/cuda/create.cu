@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "ebb/core/kernels/where.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/pack.h"
 #include "ebb/kernels/cuda/walk.h"
 

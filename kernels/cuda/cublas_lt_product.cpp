@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "ebb/allocator/profile.h"
 #include "ebb/kernels/cuda/product.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/runtime/stream.h"

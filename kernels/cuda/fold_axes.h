@@ -3,8 +3,8 @@
 #include <cuda_runtime.h>
 
 #include "ebb/kernels/cuda/grid.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
 #include "ebb/kernels/cuda/launch.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 #include "ebb/kernels/cuda/walk.h"
 
 namespace ebb::cuda {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) fold_parts_kernel(Folded<Fold, T, In
   }
 }
 
-// Of at least one result. The workspace is that of fold_bytes() (host/reduce_plan.h).
+// Of at least one result. The workspace is that of fold_bytes() (plans/reduce_plan.h).
 template <class T, class Fold>
 Status fold_axes(const KernelContext& context, std::uint32_t axes, const Fold& fold) noexcept {
   const Buffer& in = context.inputs[0];

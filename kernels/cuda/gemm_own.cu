@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ebb/core/kernels/functors/activations.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {

@@ -1,8 +1,8 @@
 #include "ebb/core/kernels/index.h"
 
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/indices.h"
 #include "ebb/kernels/cuda/scatter.h"
 #include "ebb/kernels/cuda/walk.h"

@@ -2,8 +2,8 @@
 
 #include "ebb/kernels/cuda/activate.h"
 #include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/linear_products.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/product.h"
 
 namespace ebb::cuda {

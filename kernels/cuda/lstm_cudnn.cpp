@@ -1,7 +1,7 @@
 #include <string>
 
 #include "ebb/allocator/error.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
 #include "ebb/kernels/cuda/lstm_library.h"
 #include "ebb/kernels/cuda/recurrent_gradients.h"

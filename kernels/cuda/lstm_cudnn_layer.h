@@ -1,7 +1,7 @@
 // What cuDNN is told of a layer of an LSTM.
 #pragma once
-#include "ebb/kernels/cuda/host/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/lstm_pack.h"
+#include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 
 #if EBB_HAS_CUDNN

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/kernel.h"
 
 namespace ebb::cuda {

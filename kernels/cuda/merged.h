@@ -18,10 +18,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "ebb/core/device/backend.h"
 #include "ebb/core/kernels/convert.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 #include "ebb/kernels/cuda/pack.h"
 

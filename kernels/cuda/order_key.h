@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ebb/core/base/dtype.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/dispatch.h"
 
 namespace ebb::cuda {
 

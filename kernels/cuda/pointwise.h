@@ -34,7 +34,7 @@ Status map(const KernelContext& context) {
 
 template <class F>
 Status zip(const KernelContext& context) {
-  const F f = functor_of<F>(context);
+  const F f;
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
   return for_floating(out.spec.dtype, [&](auto type) {
@@ -42,17 +42,26 @@ Status zip(const KernelContext& context) {
     cudaStream_t stream = stream_of(context);
     const Operand<T> a{left.as<const T>()};
     T* to = out.as<T>();
-    if constexpr (std::is_empty_v<F>) {
-      const auto& number = context.attribute<NumberOperand>();
-      if (number.position != NumberOperand::none) {
-        const auto value = Operand<T>::of(number.value);
-        return number.position == NumberOperand::right ? zip_flat(f, stream, a, value, to, count)
-                                                       : zip_flat(f, stream, value, a, to, count);
-      }
+    const auto& number = context.attribute<NumberOperand>();
+    if (number.position != NumberOperand::none) {
+      const auto value = Operand<T>::of(number.value);
+      return number.position == NumberOperand::right ? zip_flat(f, stream, a, value, to, count)
+                                                     : zip_flat(f, stream, value, a, to, count);
     }
     const Buffer& right = context.inputs[1];
     return broadcast(f, stream, a, left.spec.shape, Operand<T>{right.as<const T>()},
                      right.spec.shape, to, out.spec.shape, count);
+  });
+}
+
+template <class F>
+Status pair(const KernelContext& context) {
+  const F f = functor_of<F>(context);
+  const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
+  return for_floating(out.spec.dtype, [&](auto type) {
+    using T = decltype(type);
+    return zip_flat(f, stream_of(context), Operand<T>{a.as<const T>()}, Operand<T>{b.as<const T>()},
+                    out.as<T>(), out.elements());
   });
 }
 
@@ -61,6 +70,6 @@ Status zip(const KernelContext& context) {
 // What a line of core/kernels/functors/*.inc, included next, instantiates.
 #define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
-#define EBB_PAIR(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
+#define EBB_PAIR(name, Functor) template Status pair<functors::Functor>(const KernelContext&);
 #define EBB_MAP EBB_UNARY
 #define EBB_ZIP EBB_PAIR

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "ebb/kernels/cuda/gemm_own.h"
 #include "ebb/kernels/cuda/stream.h"
 
 namespace ebb::cuda {

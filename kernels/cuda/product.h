@@ -2,23 +2,10 @@
 #include <memory>
 #include <vector>
 
-#include "ebb/core/kernels/kernel.h"
-#include "ebb/kernels/cuda/host/product_memory.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/gemm_own.h"
 
 namespace ebb::cuda {
-
-// What is done with a product on the way: a bias [n] is added to its rows, max(0, .) is taken of
-// it; or the column sums [n] of op(b) are made beside it.
-enum class Epilogue : unsigned char { none, bias, relu, bias_relu, column_sums };
-
-struct ProductOperands {
-  const void* a = nullptr;
-  const void* b = nullptr;
-  void* c = nullptr;
-  void* vector = nullptr;  // the epilogue's bias or column sums
-  bool accumulate = false;
-  void* workspace = nullptr;  // of product_bytes()
-};
 
 // A product by an algorithm of a library. run() is told where its own workspace begins.
 class LibraryProduct {

@@ -4,8 +4,8 @@
 
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/philox.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/pack.h"
 
 namespace ebb::cuda {

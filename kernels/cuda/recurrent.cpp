@@ -1,3 +1,4 @@
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/recurrent_operands.h"
 #include "ebb/kernels/cuda/lstm_library.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"

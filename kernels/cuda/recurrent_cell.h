@@ -1,8 +1,8 @@
 // The pointwise part of a step of a recurrent layer, and dropout between its layers.
 #pragma once
 #include "ebb/core/kernels/status.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/recurrent_layout.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/stream.h"
 
 namespace ebb::cuda {

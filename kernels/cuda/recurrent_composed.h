@@ -1,6 +1,7 @@
-// An LSTM as products and a cell kernel for each step (host/recurrent_layout.h): for every shape,
+// An LSTM as products and a cell kernel for each step (plans/recurrent_layout.h): for every shape,
 // dtype and device.
 #pragma once
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/kernels/cuda/product.h"
 

@@ -1,5 +1,5 @@
 #include "ebb/kernels/cuda/column_sum.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
 #include "ebb/kernels/cuda/recurrent_gradients.h"
 #include "ebb/kernels/cuda/recurrent_steps.h"

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
 #include "ebb/kernels/cuda/recurrent_steps.h"
 

@@ -1,6 +1,6 @@
 // What both directions of an LSTM need to go through its steps.
 #pragma once
-#include "ebb/kernels/cuda/host/recurrent_layout.h"
+#include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/product.h"
 #include "ebb/kernels/cuda/recurrent_cell.h"
 #include "ebb/kernels/cuda/stream_memory.h"

@@ -2,9 +2,9 @@
 
 #include "ebb/core/kernels/convert.h"
 #include "ebb/core/kernels/index.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 
 namespace ebb::cuda {
 namespace {

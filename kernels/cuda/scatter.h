@@ -2,7 +2,7 @@
 // gather_backward have in common.
 #pragma once
 #include "ebb/core/kernels/index.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/launch.h"
 
 namespace ebb::cuda {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/row_plan.h"
+#include "ebb/kernels/cuda/plans/row_plan.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 
 namespace ebb::cuda {

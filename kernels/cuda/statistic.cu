@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "ebb/core/kernels/convert.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/fill.h"
 #include "ebb/kernels/cuda/fold_axes.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/statistic_state.h"
+#include "ebb/kernels/cuda/plans/statistic_state.h"
 
 namespace ebb::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "ebb/core/device/backend.h"
+#include "ebb/core/kernels/kernel.h"
 
 namespace ebb::cuda {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cuda/column_sum.h"
+#include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/grid.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 #include "ebb/kernels/cuda/walk.h"
 

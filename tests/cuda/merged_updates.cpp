@@ -4,7 +4,6 @@
 
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/kernels/cuda/host/load.h"
 #include "ebb/optim/kernels/sgd.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
@@ -71,7 +70,7 @@ class Together {
       launches[i].context.attributes = &attributes[i];
       launches[i].context.stream = stream_.get();
     }
-    return cuda::loaded().sgd_update_merged(launches);
+    return cuda::sgd_update_merged(launches);
   }
   Floats result() {
     Floats got(bytes_ / sizeof(float));

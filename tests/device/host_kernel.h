@@ -1,6 +1,6 @@
 // Kernels that tests write for the host, on a device whose memory is elsewhere.
 #pragma once
-#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/device_kernel.h"
 
 namespace ebb::tests {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "ebb/core/kernels/kernel.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/workers.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/kernels/threads.h"

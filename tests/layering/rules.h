@@ -49,10 +49,12 @@ inline std::vector<Room> rooms_of_core() {
 
 inline std::vector<Room> rooms() {
   std::vector<std::string_view> for_cuda = kKernelFacing;
-  for_cuda.insert(for_cuda.end(), {"allocator/", "allocator/cuda/", "kernels/cuda/host/"});
-  std::vector<std::string_view> for_cuda_host = kKernelFacing;  // without any header of CUDA's
-  for_cuda_host.insert(for_cuda_host.end(), {"allocator/", "core/base/", "core/device/tf32.h",
-                                             "kernels/cuda/kernels.inc"});
+  for_cuda.insert(for_cuda.end(),
+                  {"allocator/", "allocator/cuda/", "kernels/cuda/loader/", "kernels/cuda/plans/"});
+  // Without any header of CUDA's.
+  std::vector<std::string_view> for_cuda_loader = kKernelFacing, for_cuda_plans = kKernelFacing;
+  for_cuda_loader.insert(for_cuda_loader.end(), {"core/base/", "core/device/tf32.h"});
+  for_cuda_plans.insert(for_cuda_plans.end(), {"allocator/", "kernels/cuda/dispatch.h"});
   const std::vector<std::string_view> all_public = {
       "allocator/", "core/", "eager/", "graph/", "optim/", "models/", "ebb.h", "custom_operator.h"};
   std::vector<std::string_view> at_the_root = all_public;  // kernels of users' functors
@@ -73,7 +75,8 @@ inline std::vector<Room> rooms() {
       {"models", {"core/", "allocator/"}, true},
       {"kernels/cpu", kKernelFacing},
       {"kernels/cuda", for_cuda},
-      {"kernels/cuda/host", for_cuda_host},
+      {"kernels/cuda/loader", for_cuda_loader},
+      {"kernels/cuda/plans", for_cuda_plans},
       {"", at_the_root, true},
       {"examples", all_public, false, false},
       {"benchmarks", for_benchmarks, false, false},

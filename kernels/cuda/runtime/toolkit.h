@@ -1,6 +1,6 @@
 // What the part was compiled with, and what it finds on this machine.
 #pragma once
-#include "ebb/kernels/cuda/host/part.h"
+#include "ebb/kernels/cuda/loader/part.h"
 
 namespace ebb::cuda {
 

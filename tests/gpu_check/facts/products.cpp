@@ -6,9 +6,9 @@
 
 #include "ebb/core/base/half.h"
 #include "ebb/kernels/cuda/gemm_own.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/linear_products.h"
-#include "ebb/kernels/cuda/host/recurrent_layout.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/plans/linear_products.h"
+#include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/product.h"
 #include "ebb/kernels/cuda/runtime/tf32.h"
 #include "ebb/tests/gpu_check/facts/examples.h"

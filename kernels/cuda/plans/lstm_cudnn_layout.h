@@ -6,7 +6,8 @@
 #pragma once
 #include <limits>
 
-#include "ebb/kernels/cuda/host/recurrent_layout.h"
+#include "ebb/allocator/profile.h"
+#include "ebb/kernels/cuda/plans/recurrent_layout.h"
 
 namespace ebb::cuda {
 

@@ -1,7 +1,8 @@
 // The products that the operators of core/kernels/linear.h consist of.
 #pragma once
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/matmul_layout.h"
-#include "ebb/kernels/cuda/host/product_memory.h"
+#include "ebb/kernels/cuda/plans/product_memory.h"
 
 namespace ebb::cuda {
 

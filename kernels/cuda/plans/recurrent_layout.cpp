@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/host/recurrent_layout.h"
+#include "ebb/kernels/cuda/plans/recurrent_layout.h"
 
 namespace ebb::cuda {
 

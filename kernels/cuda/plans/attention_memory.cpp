@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/attention.h"
 #include "ebb/core/kernels/carver.h"
+#include "ebb/core/kernels/device_kernel.h"
 
 namespace ebb::cuda {
 

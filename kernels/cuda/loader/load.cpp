@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/host/load.h"
+#include "ebb/kernels/cuda/loader/load.h"
 
 #include <dlfcn.h>
 
@@ -9,9 +9,15 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/tf32.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/functors/families.h"
+#include "ebb/core/kernels/pointwise.h"
 
 namespace ebb::cuda {
 namespace {
+
+// Set before the first device is there whose stream runs them.
+constinit const KernelTable* kernels = nullptr;
 
 constexpr const char* kFile = "libebb_cuda.so";
 
@@ -60,6 +66,7 @@ Loaded take_from(void* library, const std::filesystem::path& file) {
                          " belongs to another build of ebb (" + part->stamp + "; this is " +
                          part_stamp() + ")"};
   part->look_for_tf32_at(ebb::detail::tf32_switch());
+  kernels = &part->kernels;
   return {part, {}};
 }
 
@@ -95,10 +102,16 @@ const Loaded& load_once() {
 
 }  // namespace
 
-const KernelTable& loaded() noexcept {
-  static const KernelTable& table = load_once().part->kernels;
-  return table;
-}
+// The definition of an operator is a constant: it names functions that are there without a part.
+// They call the part's.
+#define EBB_FUNCTION(name, Result, Argument) \
+  Result name(Argument argument) { return kernels->name(argument); }
+#define EBB_INSTANCE(walk, Functor)                              \
+  template <>                                                    \
+  Status walk<functors::Functor>(const KernelContext& context) { \
+    return kernels->walk##_##Functor(context);                   \
+  }
+#include "ebb/kernels/cuda/loader/kernels.inc"
 
 Toolkit toolkit() noexcept {
   try {

@@ -1,6 +1,21 @@
-#include "ebb/kernels/cuda/host/part.h"
+#include "ebb/kernels/cuda/loader/part.h"
+
+#include "ebb/core/kernels/device_kernel.h"
 
 namespace ebb::cuda {
+
+const char* part_stamp() noexcept {
+  static const std::string stamp = [] {
+    std::string text = "ebb " EBB_VERSION;
+    for (const std::size_t bytes :
+         {sizeof(Part), sizeof(KernelContext), sizeof(MemoryQuery), sizeof(Buffer), sizeof(Launch),
+          sizeof(Attributes), sizeof(memory::Profile), sizeof(detail::CudaDevice),
+          sizeof(std::string)})
+      text += ' ' + std::to_string(bytes);
+    return text;
+  }();
+  return stamp.c_str();
+}
 
 std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);

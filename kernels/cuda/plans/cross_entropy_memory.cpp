@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/cross_entropy.h"
-#include "ebb/kernels/cuda/host/row_plan.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/plans/row_plan.h"
 
 namespace ebb::cuda {
 

@@ -19,9 +19,9 @@
 
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/recurrent_operands.h"
-#include "ebb/kernels/cuda/host/dispatch.h"
-#include "ebb/kernels/cuda/host/product_memory.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/plans/product_memory.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 
 namespace ebb::cuda {
 

@@ -1,6 +1,7 @@
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
-#include "ebb/kernels/cuda/host/sort_plan.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
+#include "ebb/kernels/cuda/plans/sort_plan.h"
 
 namespace ebb::cuda {
 

@@ -21,27 +21,11 @@ std::string version(int number);
 // device".
 std::string describe(const Toolkit& toolkit);
 
-// A function of the part for each kernel: a member of the kernel's name.
+// The functions of the part: sum, matmul_prepare, map_Tanh.
 struct KernelTable {
-#define EBB_KERNEL(name) Kernel name;
-#define EBB_PREPARED(name) \
-  Kernel name;             \
-  PrepareRule name##_prepare;
-#define EBB_MERGED(name) \
-  Kernel name;           \
-  MergedKernel name##_merged;
-#include "ebb/kernels/cuda/kernels.inc"
-#undef EBB_KERNEL
-#undef EBB_PREPARED
-#undef EBB_MERGED
-  // And of each functor: map_Tanh, zip_Add.
-#define EBB_UNARY(name, Functor) Kernel map_##Functor;
-#define EBB_BINARY(name, Functor) Kernel zip_##Functor;
-#define EBB_PAIR(name, Functor) Kernel zip_##Functor;
-#include "ebb/core/kernels/functors/families.inc"
-#undef EBB_UNARY
-#undef EBB_BINARY
-#undef EBB_PAIR
+#define EBB_FUNCTION(name, Result, Argument) Result (*name)(Argument);
+#define EBB_INSTANCE(walk, Functor) Kernel walk##_##Functor;
+#include "ebb/kernels/cuda/loader/kernels.inc"
 };
 
 struct Part {
@@ -54,8 +38,8 @@ struct Part {
   KernelTable kernels;
 };
 
-// The version, a digest of the headers of what crosses the border, and the compiler's idea of their
-// layout: parts of another build are refused, as one that an older installation has left.
+// The version, and the sizes of what crosses the border: parts of another build are refused, as one
+// that an older installation has left.
 const char* part_stamp() noexcept;
 
 }  // namespace ebb::cuda

@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ebb/allocator/profile.h"
 #include "ebb/core/base/dtype.h"
+
+namespace ebb::memory {
+struct Profile;
+}  // namespace ebb::memory
 
 namespace ebb::cuda {
 

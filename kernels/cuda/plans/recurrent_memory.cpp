@@ -1,4 +1,5 @@
-#include "ebb/kernels/cuda/host/lstm_cudnn_layout.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 
 // Where cuDNN suits, both forms have room: which of them it is shows only on a device.
 namespace ebb::cuda {

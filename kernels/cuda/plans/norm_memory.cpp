@@ -1,4 +1,5 @@
-#include "ebb/kernels/cuda/host/norm_plan.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/plans/norm_plan.h"
 
 namespace ebb::cuda {
 namespace {

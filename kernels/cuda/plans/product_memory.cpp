@@ -1,7 +1,8 @@
-#include "ebb/kernels/cuda/host/product_memory.h"
+#include "ebb/kernels/cuda/plans/product_memory.h"
 
 #include <algorithm>
 
+#include "ebb/allocator/profile.h"
 #include "ebb/core/kernels/carver.h"
 
 namespace ebb::cuda {

@@ -3,7 +3,7 @@
 #pragma once
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/norm.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 
 namespace ebb::cuda {
 

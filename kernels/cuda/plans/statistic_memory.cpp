@@ -1,6 +1,7 @@
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/statistics.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
-#include "ebb/kernels/cuda/host/statistic_state.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
+#include "ebb/kernels/cuda/plans/statistic_state.h"
 
 namespace ebb::cuda {
 

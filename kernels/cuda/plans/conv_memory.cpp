@@ -1,4 +1,5 @@
-#include "ebb/kernels/cuda/host/conv_plan.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/plans/conv_plan.h"
 
 namespace ebb::cuda {
 

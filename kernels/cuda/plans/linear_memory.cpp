@@ -1,7 +1,8 @@
 #include <algorithm>
 
-#include "ebb/kernels/cuda/host/linear_products.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/core/kernels/device_kernel.h"
+#include "ebb/kernels/cuda/plans/linear_products.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 
 namespace ebb::cuda {
 

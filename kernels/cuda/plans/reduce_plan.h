@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "ebb/core/kernels/merged_axes.h"
-#include "ebb/kernels/cuda/host/row_plan.h"
+#include "ebb/kernels/cuda/plans/row_plan.h"
 
 namespace ebb::cuda {
 

@@ -1,5 +1,6 @@
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/reduce.h"
-#include "ebb/kernels/cuda/host/reduce_plan.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 
 namespace ebb::cuda {
 namespace {
