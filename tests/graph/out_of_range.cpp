@@ -28,7 +28,7 @@ struct Case {
   std::function<Tensor(const Tensor& x, const Tensor& indices, bool check)> call;
 };
 
-// What takes indices or labels, in each dtype of theirs. The first that is wrong is not the last.
+// Each function that takes indices or labels, with i32 and i64. Bad ones have two that are wrong.
 std::vector<Case> cases() {
   const Tensor x = Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
   const Tensor rows = Tensor::from({1, 0, 1}), bad_rows = Tensor::from({1, 2, -1});
