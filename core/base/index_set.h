@@ -11,68 +11,51 @@
 namespace ebb {
 
 // Inputs or outputs in an operator's definition: constant data that holds for any number of them.
-// Those below 32 are named one by one; from(k) and every(k, ..) go on without end, so that no input
-// is ever too far behind to be in a set:
+// Those below 32 are named one by one; from(k) goes on without end, so that no input is ever too
+// far behind to be in a set:
 //
 //   .takes_over = bit(0) | bit(1)               // the first two
 //   .shape_only = from(1)                       // a loss, then any number of updates
 //   .keeps = {kAll}                             // concat, stack: all inputs are alike
-//   .updates = every(4, bit(0) | bit(1) | bit(2))   // any number of p, m, v, g
 class Positions {
  public:
   constexpr Positions() = default;
 
-  constexpr bool has(std::size_t i) const noexcept {
-    return (bits_ >> (i < 64 ? i : kNamed + (i - kNamed) % period_) & 1) != 0;
-  }
+  constexpr bool has(std::size_t i) const noexcept { return (bits_ >> (i < 63 ? i : 63) & 1) != 0; }
   constexpr bool empty() const noexcept { return bits_ == 0; }
 
-  friend constexpr Positions operator~(Positions a) { return {~a.bits_, a.period_}; }
+  friend constexpr Positions operator~(Positions a) { return Positions(~a.bits_); }
   friend constexpr Positions operator|(Positions a, Positions b) {
-    return {a.bits_ | b.bits_, common_period(a, b)};
+    return Positions(a.bits_ | b.bits_);
   }
   friend constexpr Positions operator&(Positions a, Positions b) {
-    return {a.bits_ & b.bits_, common_period(a, b)};
+    return Positions(a.bits_ & b.bits_);
   }
   friend constexpr bool operator==(Positions, Positions) = default;
 
   friend consteval Positions bit(int i);
   friend consteval Positions from(int i);
-  friend consteval Positions every(int period, Positions group);
 
  private:
   static constexpr int kNamed = 32;
 
-  constexpr Positions(std::uint64_t bits, std::uint64_t period) : bits_(bits), period_(period) {}
-  static constexpr std::uint64_t common_period(Positions a, Positions b) {
-    if (a.period_ != b.period_ && a.period_ != 1 && b.period_ != 1)
-      throw std::invalid_argument("groups of two sizes in one set");
-    return a.period_ == 1 ? b.period_ : a.period_;
-  }
+  explicit constexpr Positions(std::uint64_t bits) : bits_(bits) {}
   static constexpr void require_named(int i, int last) {
     if (i < 0 || i > last) throw std::invalid_argument("a position is named below 32");
   }
 
-  std::uint64_t bits_ = 0;    // of the first 64; from kNamed on they repeat
-  std::uint64_t period_ = 1;  // after so many
+  std::uint64_t bits_ = 0;  // the last is that of all behind it
 };
 
 // Position i alone.
 consteval Positions bit(int i) {
   Positions::require_named(i, Positions::kNamed - 1);
-  return {std::uint64_t{1} << i, 1};
+  return Positions(std::uint64_t{1} << i);
 }
 // Position i and all behind it.
 consteval Positions from(int i) {
   Positions::require_named(i, Positions::kNamed);
-  return {~std::uint64_t{0} << i, 1};
-}
-// `group`, which names positions one by one, and the same again each `period` positions further.
-consteval Positions every(int period, Positions group) {
-  Positions::require_named(period - 1, Positions::kNamed - 1);
-  Positions all{0, static_cast<std::uint64_t>(period)};
-  for (int shift = 0; shift < 64; shift += period) all.bits_ |= group.bits_ << shift;
-  return all;
+  return Positions(~std::uint64_t{0} << i);
 }
 inline constexpr Positions kAll = from(0);
 

@@ -12,10 +12,10 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/out_of_memory_observer.h"
-#include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/allocator/simulated_with.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/heap.h"
 
 namespace ebb::tests {
 namespace {

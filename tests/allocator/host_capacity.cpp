@@ -14,10 +14,10 @@
 #include "ebb/allocator/bytes.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/host_source.h"
-#include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/mib.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
+#include "ebb/tests/heap.h"
 
 namespace ebb::tests {
 namespace {

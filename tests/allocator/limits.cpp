@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "ebb/tests/allocator/faulty.h"
-#include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/allocator/simulated_with.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/heap.h"
 
 namespace ebb::tests {
 namespace {

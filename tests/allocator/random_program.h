@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "ebb/allocator/caching_allocator.h"
-#include "ebb/allocator/fault_source.h"
-#include "ebb/tests/allocator/heap_fault.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/fault_source.h"
+#include "ebb/tests/heap.h"
 
 namespace ebb::tests {
 
@@ -31,13 +31,13 @@ class RandomProgram {
  public:
   RandomProgram(std::unique_ptr<memory::MemorySource> upstream, memory::Profile profile,
                 std::uint64_t seed, ProgramOptions options = {})
-      : RandomProgram(std::make_unique<memory::FaultInjectingSource>(std::move(upstream)),
+      : RandomProgram(std::make_unique<FaultInjectingSource>(std::move(upstream)),
                       std::move(profile), seed, options) {}
   ~RandomProgram() {
     if (!finished_) abandon();
   }
 
-  memory::FaultInjectingSource& source() { return *source_; }
+  FaultInjectingSource& source() { return *source_; }
   memory::CachingAllocator& allocator() { return allocator_; }
   std::size_t refused() const { return refused_; }
   std::size_t refused_by_device() const { return refused_by_device_; }
@@ -69,7 +69,7 @@ class RandomProgram {
   };
   static constexpr std::size_t kMostLive = 60, kMostPools = 4, kMostPooled = 8;
 
-  RandomProgram(std::unique_ptr<memory::FaultInjectingSource> source, memory::Profile profile,
+  RandomProgram(std::unique_ptr<FaultInjectingSource> source, memory::Profile profile,
                 std::uint64_t seed, ProgramOptions options)
       : source_(source.get()),
         options_(options),
@@ -157,7 +157,7 @@ class RandomProgram {
   void verify(const Live& live) const;
   void fail(const std::string& problem) const { FAIL("after '" << what_ << "': " << problem); }
 
-  memory::FaultInjectingSource* source_;
+  FaultInjectingSource* source_;
   const ProgramOptions options_;
   Random random_;
   memory::CachingAllocator allocator_;

@@ -4,8 +4,8 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/kernel_of.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/heap.h"
 #include "ebb/tests/ops/harness.h"
-#include "ebb/tests/ops/heap_count.h"
 
 namespace ebb::tests {
 namespace {

@@ -7,8 +7,8 @@
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/lstm.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/heap.h"
 #include "ebb/tests/ops/harness.h"
-#include "ebb/tests/ops/heap_count.h"
 
 namespace ebb::tests {
 namespace {

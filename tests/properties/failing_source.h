@@ -3,9 +3,9 @@
 #include <memory>
 #include <optional>
 
-#include "ebb/allocator/fault_source.h"
 #include "ebb/allocator/host_source.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/tests/fault_source.h"
 
 namespace ebb::tests {
 
@@ -13,8 +13,8 @@ namespace ebb::tests {
 class FailingSource {
  public:
   FailingSource()
-      : FailingSource(std::make_unique<memory::FaultInjectingSource>(
-            std::make_unique<memory::HostSource>())) {}
+      : FailingSource(
+            std::make_unique<FaultInjectingSource>(std::make_unique<memory::HostSource>())) {}
 
   const Device& device() const noexcept { return device_; }
   // From now on it gives out so many bytes more at most, until restore().
@@ -22,9 +22,9 @@ class FailingSource {
   void restore() noexcept { source_.bound({}); }
 
  private:
-  explicit FailingSource(std::unique_ptr<memory::FaultInjectingSource> source)
+  explicit FailingSource(std::unique_ptr<FaultInjectingSource> source)
       : source_(*source), device_(make_device(std::move(source))) {}
-  static Device make_device(std::unique_ptr<memory::FaultInjectingSource> source) {
+  static Device make_device(std::unique_ptr<FaultInjectingSource> source) {
     Runtime::Parts parts;
     parts.name = "failing";
     const memory::Profile& tested = Device::cpu().runtime().profile();
@@ -35,7 +35,7 @@ class FailingSource {
     return Runtime::make(std::move(parts));
   }
 
-  memory::FaultInjectingSource& source_;
+  FaultInjectingSource& source_;
   const Device device_;
 };
 

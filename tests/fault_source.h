@@ -1,4 +1,4 @@
-// A source that refuses on demand: what production code meets once a year, in every test run.
+// A source of memory that refuses on demand.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 #include "ebb/allocator/memory_source.h"
 
-namespace ebb::memory {
+namespace ebb::tests {
 
 /// Wraps any source. Set up between calls, by the thread that makes them.
-class FaultInjectingSource final : public MemorySource {
+class FaultInjectingSource final : public memory::MemorySource {
  public:
-  explicit FaultInjectingSource(std::unique_ptr<MemorySource> upstream) noexcept
+  explicit FaultInjectingSource(std::unique_ptr<memory::MemorySource> upstream) noexcept
       : upstream_(std::move(upstream)) {}
 
   /// The next `successes` commits (and maps) pass and the one after them is refused, once.
@@ -30,10 +30,25 @@ class FaultInjectingSource final : public MemorySource {
   std::size_t commits() const noexcept { return commits_; }  ///< asked for, refused ones included
   std::size_t committed_bytes() const noexcept { return committed_bytes_; }
 
-  void* reserve(std::size_t bytes) noexcept override;
-  void unreserve(void* base, std::size_t bytes) noexcept override;
-  bool commit(void* at, std::size_t bytes) noexcept override;
-  bool decommit(void* at, std::size_t bytes) noexcept override;
+  void* reserve(std::size_t bytes) noexcept override {
+    return refuse_addresses_ ? nullptr : upstream_->reserve(bytes);
+  }
+  void unreserve(void* base, std::size_t bytes) noexcept override {
+    upstream_->unreserve(base, bytes);
+  }
+  bool commit(void* at, std::size_t bytes) noexcept override {
+    const bool fails_now = fail_at_ == commits_++;
+    if (fails_now) fail_at_.reset();
+    if (fails_now || refuse_all_ || (bound_ && committed_bytes_ + bytes > *bound_)) return false;
+    if (!upstream_->commit(at, bytes)) return false;
+    committed_bytes_ += bytes;
+    return true;
+  }
+  bool decommit(void* at, std::size_t bytes) noexcept override {
+    if (keep_all_ || !upstream_->decommit(at, bytes)) return false;
+    committed_bytes_ -= bytes;
+    return true;
+  }
   bool overdraw(std::size_t bytes) noexcept override {
     return !refuse_all_ && !bound_ && upstream_->overdraw(bytes);
   }
@@ -41,10 +56,12 @@ class FaultInjectingSource final : public MemorySource {
   std::size_t capacity_bytes() const noexcept override {
     return std::min(bound_.value_or(~std::size_t{0}), upstream_->capacity_bytes());
   }
-  DeviceMemory device_memory() const noexcept override { return upstream_->device_memory(); }
+  memory::DeviceMemory device_memory() const noexcept override {
+    return upstream_->device_memory();
+  }
 
  private:
-  std::unique_ptr<MemorySource> upstream_;
+  std::unique_ptr<memory::MemorySource> upstream_;
   std::size_t commits_ = 0;
   std::size_t committed_bytes_ = 0;
   std::optional<std::size_t> fail_at_;
@@ -52,4 +69,4 @@ class FaultInjectingSource final : public MemorySource {
   bool refuse_all_ = false, keep_all_ = false, refuse_addresses_ = false;
 };
 
-}  // namespace ebb::memory
+}  // namespace ebb::tests
