@@ -97,7 +97,7 @@ class CachingAllocator {
  private:
   Block* allocate_slowly(const Request& request);
 
-  std::unique_ptr<detail::Shared> shared_;
+  std::unique_ptr<detail::AllocatorState> state_;
 };
 
 }  // namespace ebb::memory

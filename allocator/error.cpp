@@ -65,6 +65,8 @@ std::string why(const OutOfMemory::Facts& facts) {
     case Reason::device_refused:
       return facts.reserve_bytes == 0 ? "no device has so much"
                                       : "the device refused to give " + more;
+    case Reason::addresses:
+      return "no addresses are left to map " + more + " at (ulimit -v bounds a process's)";
     case Reason::device_limit:
       return "the device's limit leaves no room for " + more;
     case Reason::pool_limit:
@@ -97,6 +99,7 @@ std::string way_out(const OutOfMemory::Facts& facts) {
     return std::string("raise the ") + what + " to " +
            std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB, ";
   };
+  if (facts.reason == Reason::addresses) return "raise ulimit -v, " + less + close;
   if (facts.reason == Reason::device_limit)
     return raise("limit (memory::set_limit)", facts.stats) + less + close;
   if (facts.reason == Reason::pool_limit)

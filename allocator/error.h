@@ -22,7 +22,13 @@ class Error : public std::runtime_error {
 /// that nobody used may have gone back to the device.
 class OutOfMemory : public Error {
  public:
-  enum class Reason { device_refused, device_limit, pool_limit, injected };
+  enum class Reason {
+    device_refused,
+    addresses,  ///< none are left to map memory at: of a process, ulimit -v
+    device_limit,
+    pool_limit,
+    injected
+  };
 
   struct Facts {
     Reason reason = Reason::device_refused;

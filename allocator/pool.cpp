@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ebb/allocator/detail/shared.h"
+#include "ebb/allocator/detail/allocator_state.h"
 
 namespace ebb::memory {
 
@@ -14,10 +14,9 @@ using Presence = detail::Holding::Presence;
 using Reason = OutOfMemory::Reason;
 
 namespace {
-// Addresses for a block that may grow: enough for any batch that is tried after the first, and few
-// enough that the page tables of thousands of sessions, which each range has its own of, stay
-// small.
-constexpr std::size_t kRoomToGrow = std::size_t{64} << 20;
+// Times a block's pages, for one that may grow: a batch of more rows stays where it is, and a
+// process whose addresses are limited can have as many sessions as it has memory for.
+constexpr std::size_t kRoomToGrow = 4;
 
 Holding& holding_of(Block* block) noexcept {
   return static_cast<Holding&>(*detail::node_of(block));
@@ -33,28 +32,29 @@ struct Pool::Before {
   bool is_here = false;
 };
 
-Pool::Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit)
-    : shared_(shared),
-      state_(std::make_unique<PoolState>(shared.lock, shared.ends, std::move(name))) {
+Pool::Pool(detail::AllocatorState& allocator, std::string name, std::optional<std::size_t> limit)
+    : allocator_(allocator),
+      state_(std::make_unique<PoolState>(allocator.lock, allocator.ends, std::move(name))) {
   state_->limit = limit.value_or(kNoLimit);
-  const Guard guard(shared_.lock);
-  shared_.pools.push_back(state_.get());
+  const Guard guard(allocator_.lock);
+  allocator_.pools.push_back(state_.get());
 }
 
 // What the device has not taken back stays on the device's books.
 Pool::~Pool() {
   close();
-  const Guard mapping(shared_.mapping);  // whoever takes memory away under it is done with the pool
-  for (const auto& [age, holding] : state_->holdings) shared_.refused_by_device -= holding.pages;
-  const Guard guard(shared_.lock);
-  shared_.segments_of_pools -= state_->segments;
-  std::erase(shared_.pools, state_.get());
+  const Guard mapping(
+      allocator_.mapping);  // whoever takes memory away under it is done with the pool
+  for (const auto& [age, holding] : state_->holdings) allocator_.refused_by_device -= holding.pages;
+  const Guard guard(allocator_.lock);
+  allocator_.segments_of_pools -= state_->segments;
+  std::erase(allocator_.pools, state_.get());
 }
 
 Composition Pool::of_one(const Request& request) const {
   Composition composition;
   composition.split[static_cast<std::size_t>(request.category)] =
-      shared_.profile.rounded(request.bytes);
+      allocator_.profile.rounded(request.bytes);
   return composition;
 }
 
@@ -62,18 +62,18 @@ Block* Pool::allocate(const Request& request) { return allocate(request, of_one(
 
 Block* Pool::allocate(const Request& request, Composition composition, bool may_grow) {
   {
-    const Guard guard(shared_.lock);
+    const Guard guard(allocator_.lock);
     check_open();
   }
   Holding& holding = add_holding(request, std::move(composition), may_grow);
   try {
-    provide(holding, 0, shared_.profile.in_pages(holding.bytes()), request, [&] {
+    provide(holding, 0, allocator_.profile.in_pages(holding.bytes()), request, [&] {
       holding.cover(holding.base, holding.bytes());
       holding.presence.store(Presence::held, std::memory_order_relaxed);
-      shared_.count(*state_, holding);
+      allocator_.count(*state_, holding);
     });
-    shared_.tell_passed(request);
-    const Guard mapping(shared_.mapping);
+    allocator_.tell_passed(request);
+    const Guard mapping(allocator_.mapping);
     check_open();
     holding.is_busy = false;
   } catch (...) {
@@ -90,25 +90,25 @@ void Pool::check_open() const {
 
 // With addresses, not counted yet, and busy.
 Holding& Pool::add_holding(const Request& request, Composition&& composition, bool may_grow) {
-  if (request.bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
-  const std::size_t bytes = shared_.profile.rounded(request.bytes);
-  const std::size_t pages = shared_.profile.in_pages(bytes);
+  if (request.bytes > detail::kMostBytes) allocator_.refuse(request, {}, state_.get());
+  const std::size_t bytes = allocator_.profile.rounded(request.bytes);
+  const std::size_t pages = allocator_.profile.in_pages(bytes);
   std::size_t addresses = 0;
   void* base = nullptr;
-  const bool needs_addresses = shared_.profile.grows && pages > 0;
-  if (needs_addresses)
-    addresses = may_grow ? shared_.profile.in_pages(std::max(kRoomToGrow, 64 * pages)) : pages;
-  const auto reserve = [&] {
+  const bool needs_addresses = allocator_.profile.grows && pages > 0;
+  const auto reserve = [&](std::size_t wanted) {
     // A source's own lock, taken outside of this one, may be held while another thread forks.
-    const Guard mapping(shared_.mapping);
-    base = shared_.source->reserve(addresses);
-    if (!base && addresses > pages) base = shared_.source->reserve(addresses = pages);
+    const Guard mapping(allocator_.mapping);
+    base = allocator_.source->reserve(addresses = wanted);
     return base != nullptr;
   };
-  if (needs_addresses && !reserve())
-    shared_.refuse(request, {.reserve_bytes = pages}, state_.get());
-  const Guard mapping(shared_.mapping);
-  const Guard guard(shared_.lock);
+  Relief relief(allocator_, state_.get(), request);
+  while (needs_addresses && !(may_grow && reserve(kRoomToGrow * pages)) && !reserve(pages)) {
+    const Refusal refusal{.reason = Reason::addresses, .reserve_bytes = pages};
+    if (!relief.find(refusal)) allocator_.refuse(request, refusal, state_.get());
+  }
+  const Guard mapping(allocator_.mapping);
+  const Guard guard(allocator_.lock);
   try {
     check_open();
     Holding& holding = state_->holdings.try_emplace(state_->next_age).first->second;
@@ -122,59 +122,59 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
     holding.serve(request);
     return holding;
   } catch (...) {
-    if (base) shared_.source->unreserve(base, addresses);
+    if (base) allocator_.source->unreserve(base, addresses);
     throw;
   }
 }
 
 void Pool::remove_holding(Holding& holding) noexcept {
-  const Guard mapping(shared_.mapping);
+  const Guard mapping(allocator_.mapping);
   std::size_t returned = 0;
-  if (shared_.drop(*state_, holding, returned)) {
-    const Guard guard(shared_.lock);
+  if (allocator_.drop(*state_, holding, returned)) {
+    const Guard guard(allocator_.lock);
     state_->holdings.erase(holding.age);
   }
-  shared_.refill_cushion(*state_);
-  shared_.refill_preallocated();
+  allocator_.refill_cushion(*state_);
+  allocator_.refill_preallocated();
 }
 
 // Pages for a block that is busy, and then, under both locks, whatever puts it on the books.
 template <class Then>
 void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
                    Then&& then) {
-  Relief relief(shared_, state_.get(), request);
-  if (shared_.is_special()) {
+  Relief relief(allocator_, state_.get(), request);
+  if (allocator_.is_special()) {
     bool is_injected = false;
     {
-      const Guard guard(shared_.lock);
-      is_injected = shared_.fails_now();
+      const Guard guard(allocator_.lock);
+      is_injected = allocator_.fails_now();
     }
-    if (is_injected) shared_.refuse(request, {.reason = Reason::injected}, state_.get());
+    if (is_injected) allocator_.refuse(request, {.reason = Reason::injected}, state_.get());
   }
   for (;;) {
     Refusal refusal;
     {
-      const Guard mapping(shared_.mapping);
+      const Guard mapping(allocator_.mapping);
       check_open();
-      if (shared_.commit_pages(*state_, holding, had, bytes, refusal)) {
-        const Guard guard(shared_.lock);
+      if (allocator_.commit_pages(*state_, holding, had, bytes, refusal)) {
+        const Guard guard(allocator_.lock);
         holding.pages = bytes;
         then();
         return;
       }
     }
-    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal)) allocator_.refuse(request, refusal, state_.get());
   }
 }
 
 bool Pool::grow(Block* block, const Request& request, Composition composition) {
   Holding& holding = holding_of(block);
   const bool is_here = wake(block);
-  if (request.bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
-  const std::size_t bytes = shared_.profile.rounded(request.bytes);
-  const std::size_t pages = shared_.profile.in_pages(bytes);
+  if (request.bytes > detail::kMostBytes) allocator_.refuse(request, {}, state_.get());
+  const std::size_t bytes = allocator_.profile.rounded(request.bytes);
+  const std::size_t pages = allocator_.profile.in_pages(bytes);
   const std::size_t had = is_here ? holding.pages : 0;
-  const bool is_fixed = shared_.profile.grows || had > 0;
+  const bool is_fixed = allocator_.profile.grows || had > 0;
   if (pages < had || (pages > had && pages > holding.addresses && is_fixed)) return false;
   Before before{{holding.requested_bytes(), holding.category(), holding.tag(), holding.purpose},
                 {},
@@ -184,27 +184,27 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
                 is_here};
   bool has_grown = false;
   {
-    const Guard mapping(shared_.mapping);
+    const Guard mapping(allocator_.mapping);
     holding.is_busy = true;
   }
   try {
     provide(holding, had, pages, request, [&] {
-      if (is_here) shared_.uncount(*state_, holding);
+      if (is_here) allocator_.uncount(*state_, holding);
       before.composition = std::exchange(holding.composition, std::move(composition));
       holding.cover(holding.base, bytes);
       holding.serve(request);
       holding.presence.store(Presence::held, std::memory_order_relaxed);
-      shared_.count(*state_, holding);
+      allocator_.count(*state_, holding);
       has_grown = true;
     });
-    shared_.tell_passed(request);
-    const Guard mapping(shared_.mapping);
+    allocator_.tell_passed(request);
+    const Guard mapping(allocator_.mapping);
     check_open();
     holding.is_busy = false;
   } catch (...) {
     bool is_closed = false;
     {
-      const Guard mapping(shared_.mapping);
+      const Guard mapping(allocator_.mapping);
       is_closed = state_->closed;
       if (has_grown && !is_closed) shrink_back(holding, std::move(before));
       holding.is_busy = is_closed;
@@ -217,22 +217,22 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
 
 // Under `mapping`. Where the device leaves pages there, they stay the block's.
 void Pool::shrink_back(Holding& holding, Before&& before) noexcept {
-  if (!before.is_here && !shared_.take_away(*state_, holding, Presence::away)) return;
+  if (!before.is_here && !allocator_.take_away(*state_, holding, Presence::away)) return;
   {
-    const Guard guard(shared_.lock);
-    if (before.is_here) shared_.uncount(*state_, holding);
+    const Guard guard(allocator_.lock);
+    if (before.is_here) allocator_.uncount(*state_, holding);
     holding.composition = std::move(before.composition);
     holding.cover(before.data, before.bytes);
     holding.serve(before.request);
     if (before.is_here)
-      shared_.count(*state_, holding);
+      allocator_.count(*state_, holding);
     else
       holding.pages = before.pages;
-    shared_.watchers.sink_to(shared_.ledger.allocated());
+    allocator_.watchers.sink_to(allocator_.ledger.allocated());
   }
-  if (before.is_here) shared_.shrink(*state_, holding, before.pages);
-  shared_.refill_cushion(*state_);
-  shared_.refill_preallocated();
+  if (before.is_here) allocator_.shrink(*state_, holding, before.pages);
+  allocator_.refill_cushion(*state_);
+  allocator_.refill_preallocated();
 }
 
 void Pool::free(Block* block) noexcept {
@@ -241,16 +241,16 @@ void Pool::free(Block* block) noexcept {
 
 void Pool::recategorise(Block* block, Category category) noexcept {
   Holding& holding = holding_of(block);
-  const Guard mapping(shared_.mapping);
-  const Guard guard(shared_.lock);
+  const Guard mapping(allocator_.mapping);
+  const Guard guard(allocator_.lock);
   ByCategory& split = holding.composition.split;
   if (has_memory(block)) {
     for (std::size_t i = 0; i < kCategoryCount; ++i) {
       const auto from = static_cast<Category>(i);
       if (from == category) continue;
-      if (shared_.recorder && split[i] > 0)
-        shared_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
-      for (Ledger* ledger : {&state_->ledger, &shared_.ledger})
+      if (allocator_.recorder && split[i] > 0)
+        allocator_.recorder->recategorise(holding.base, split[i], from, category, holding.tag());
+      for (Ledger* ledger : {&state_->ledger, &allocator_.ledger})
         ledger->move(split[i], from, category);
     }
   }
@@ -272,7 +272,7 @@ bool Pool::wake(Block* block) noexcept {
                                                std::memory_order_acquire) ||
       presence == Presence::held) [[likely]]
     return true;
-  const Guard mapping(shared_.mapping);  // it may be on its way just now, or not have gone
+  const Guard mapping(allocator_.mapping);  // it may be on its way just now, or not have gone
   presence = Presence::resting;
   return holding.presence.compare_exchange_strong(presence, Presence::held,
                                                   std::memory_order_acquire);
@@ -285,14 +285,14 @@ bool Pool::has_memory(const Block* block) const noexcept {
 }
 
 CloseReport Pool::suspend() noexcept {
-  const Guard mapping(shared_.mapping);
+  const Guard mapping(allocator_.mapping);
   CloseReport report;
   for (auto& [age, holding] : state_->holdings) {
     const Presence presence = holding.presence.load(std::memory_order_acquire);
     if (presence != Presence::held && presence != Presence::resting) continue;
     if (holding.is_busy ||
-        !shared_.take_away(*state_, holding,
-                           presence == Presence::held ? Presence::suspended : Presence::away))
+        !allocator_.take_away(*state_, holding,
+                              presence == Presence::held ? Presence::suspended : Presence::away))
       continue;
     ++report.freed_blocks;
     report.freed_bytes += holding.bytes();
@@ -300,8 +300,8 @@ CloseReport Pool::suspend() noexcept {
   }
   Refusal ignored;
   const std::size_t cushion = state_->cushion.pages;
-  if (shared_.set_cushion(*state_, 0, ignored)) report.returned_bytes += cushion;
-  const Guard guard(shared_.lock);
+  if (allocator_.set_cushion(*state_, 0, ignored)) report.returned_bytes += cushion;
+  const Guard guard(allocator_.lock);
   state_->suspended = true;
   return report;
 }
@@ -309,7 +309,7 @@ CloseReport Pool::suspend() noexcept {
 void Pool::resume() {
   std::vector<Holding*> resumed;
   {
-    const Guard mapping(shared_.mapping);
+    const Guard mapping(allocator_.mapping);
     check_open();
     resumed.reserve(state_->holdings.size());
     for (auto& [age, holding] : state_->holdings) {
@@ -326,66 +326,66 @@ void Pool::resume() {
       provide(holding, 0, holding.pages, request, [&] {
         holding.cover(holding.base, holding.bytes());
         holding.presence.store(Presence::held, std::memory_order_relaxed);
-        shared_.count(*state_, holding);
+        allocator_.count(*state_, holding);
       });
     }
-    const Guard mapping(shared_.mapping);
+    const Guard mapping(allocator_.mapping);
     check_open();
     for (Holding* each : resumed) each->is_busy = false;
     {
-      const Guard guard(shared_.lock);
+      const Guard guard(allocator_.lock);
       state_->suspended = false;
     }
-    shared_.refill_cushion(*state_);
+    allocator_.refill_cushion(*state_);
   } catch (...) {
     bool is_closed = false;
     {
-      const Guard mapping(shared_.mapping);
+      const Guard mapping(allocator_.mapping);
       is_closed = state_->closed;
       while (!is_closed && count > 0)
-        shared_.take_away(*state_, *resumed[--count], Presence::suspended);
+        allocator_.take_away(*state_, *resumed[--count], Presence::suspended);
       for (Holding* each : resumed) each->is_busy = is_closed;
     }
     if (is_closed)
       for (Holding* each : resumed) remove_holding(*each);
     throw;
   }
-  shared_.tell_passed({.purpose = "a session that was suspended"});
+  allocator_.tell_passed({.purpose = "a session that was suspended"});
 }
 
 void Pool::preallocate(std::size_t bytes) {
-  if (!shared_.profile.grows)
+  if (!allocator_.profile.grows)
     throw Error("pool " + state_->name + ": this device cannot preallocate for a pool");
   detail::Cushion& cushion = state_->cushion;
   const Request request{.bytes = bytes, .purpose = "what a session preallocates"};
-  if (bytes > detail::kMostBytes) shared_.refuse(request, {}, state_.get());
-  const std::size_t target = shared_.profile.in_pages(bytes);
-  Relief relief(shared_, state_.get(), request);
+  if (bytes > detail::kMostBytes) allocator_.refuse(request, {}, state_.get());
+  const std::size_t target = allocator_.profile.in_pages(bytes);
+  Relief relief(allocator_, state_.get(), request);
   for (;;) {
     Refusal refusal;
     {
-      const Guard mapping(shared_.mapping);
+      const Guard mapping(allocator_.mapping);
       check_open();
       const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
       const std::size_t wanted = target > reserved ? target - reserved : 0;
-      refusal.reserve_bytes = wanted;
-      if ((cushion.addresses >= target || shared_.move_cushion(*state_, target) ||
+      refusal = {.reason = Reason::addresses, .reserve_bytes = wanted};
+      if ((cushion.addresses >= target || allocator_.move_cushion(*state_, target) ||
            cushion.addresses >= wanted) &&
-          shared_.set_cushion(*state_, wanted, refusal)) {
-        const Guard guard(shared_.lock);
+          allocator_.set_cushion(*state_, wanted, refusal)) {
+        const Guard guard(allocator_.lock);
         cushion.target = target;
         return;
       }
     }
-    if (!relief.find(refusal)) shared_.refuse(request, refusal, state_.get());
+    if (!relief.find(refusal)) allocator_.refuse(request, refusal, state_.get());
   }
 }
 
 CloseReport Pool::close() noexcept {
-  const Guard mapping(shared_.mapping);
+  const Guard mapping(allocator_.mapping);
   CloseReport report;
   {
-    const Guard guard(shared_.lock);
+    const Guard guard(allocator_.lock);
     if (!std::exchange(state_->closed, true)) {
       report.freed_blocks = state_->ledger.allocations();
       report.freed_bytes = state_->ledger.allocated();
@@ -397,24 +397,25 @@ CloseReport Pool::close() noexcept {
     const auto at = state_->holdings.lower_bound(age);
     if (at == state_->holdings.end()) break;
     age = at->first + 1;
-    if (at->second.is_busy || !shared_.drop(*state_, at->second, report.returned_bytes)) continue;
-    const Guard guard(shared_.lock);
+    if (at->second.is_busy || !allocator_.drop(*state_, at->second, report.returned_bytes))
+      continue;
+    const Guard guard(allocator_.lock);
     state_->holdings.erase(at);
   }
   detail::Cushion& cushion = state_->cushion;
   const std::size_t ahead = cushion.pages;
   Refusal ignored;
-  if (shared_.set_cushion(*state_, 0, ignored) && cushion.addresses > 0) {
-    shared_.source->unreserve(cushion.base, cushion.addresses);
+  if (allocator_.set_cushion(*state_, 0, ignored) && cushion.addresses > 0) {
+    allocator_.source->unreserve(cushion.base, cushion.addresses);
     cushion.addresses = 0;
   }
   report.returned_bytes += ahead - cushion.pages;
-  shared_.refill_preallocated();
+  allocator_.refill_preallocated();
   return report;
 }
 
 bool Pool::closed() const noexcept {
-  const Guard guard(shared_.lock);
+  const Guard guard(allocator_.lock);
   return state_->closed;
 }
 
@@ -424,34 +425,34 @@ Stats Pool::stats() const {
   Stats stats;
   std::size_t limit = kNoLimit;
   {
-    const Guard guard(shared_.lock);
+    const Guard guard(allocator_.lock);
     stats = state_->ledger.stats();
     stats.segments = state_->segments;
     limit = state_->limit;
   }
-  return shared_.with_device(stats, limit);
+  return allocator_.with_device(stats, limit);
 }
 
 void Pool::reset_peaks() noexcept {
-  const Guard guard(shared_.lock);
+  const Guard guard(allocator_.lock);
   state_->ledger.reset_peaks();
 }
 
 void Pool::set_limit(std::optional<std::size_t> reserved_bytes) noexcept {
   std::size_t reserved = 0, limit = 0;
   {
-    const Guard guard(shared_.lock);
+    const Guard guard(allocator_.lock);
     limit = state_->limit = reserved_bytes.value_or(kNoLimit);
     reserved = state_->ledger.reserved();
   }
   if (reserved <= limit) return;
-  const Guard mapping(shared_.mapping);
-  const std::size_t excess = shared_.profile.in_pages(reserved - limit);
+  const Guard mapping(allocator_.mapping);
+  const std::size_t excess = allocator_.profile.in_pages(reserved - limit);
   const std::size_t ahead = state_->cushion.pages;
   Refusal ignored;
-  if (ahead > 0) shared_.set_cushion(*state_, ahead - std::min(ahead, excess), ignored);
+  if (ahead > 0) allocator_.set_cushion(*state_, ahead - std::min(ahead, excess), ignored);
   reserved = state_->ledger.published_reserved();
-  if (reserved > limit) shared_.take_resting(reserved - limit, state_.get());
+  if (reserved > limit) allocator_.take_resting(reserved - limit, state_.get());
 }
 
 std::size_t Pool::allocated_bytes() const noexcept { return state_->ledger.published_allocated(); }

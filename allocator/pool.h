@@ -18,7 +18,7 @@ class Ledger;
 namespace detail {
 struct Holding;
 struct PoolState;
-struct Shared;
+struct AllocatorState;
 }  // namespace detail
 
 /// Every block has a range of addresses of its own, exact to the device's page, so a pool never
@@ -36,8 +36,8 @@ class Pool {
 
   /// Throws OutOfMemory, and Error when the pool is closed.
   Block* allocate(const Request& request);
-  /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for whatever the
-  /// device could ever give it.
+  /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for a few times
+  /// as much.
   Block* allocate(const Request& request, Composition composition, bool may_grow = false);
   /// Makes a block larger where it is, or of another composition; one whose memory was taken away
   /// gets as much as is asked for now. False, with nothing changed, where its addresses do not
@@ -84,7 +84,7 @@ class Pool {
  private:
   friend class CachingAllocator;
   struct Before;
-  Pool(detail::Shared& shared, std::string name, std::optional<std::size_t> limit);
+  Pool(detail::AllocatorState& allocator, std::string name, std::optional<std::size_t> limit);
 
   detail::Holding& add_holding(const Request& request, Composition&& composition, bool may_grow);
   void remove_holding(detail::Holding& holding) noexcept;
@@ -95,7 +95,7 @@ class Pool {
   void shrink_back(detail::Holding& holding, Before&& before) noexcept;
   Composition of_one(const Request& request) const;
 
-  detail::Shared& shared_;
+  detail::AllocatorState& allocator_;
   const std::unique_ptr<detail::PoolState> state_;
 };
 

@@ -6,7 +6,8 @@ namespace ebb {
 void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& fetches,
                                       const Feeding& feeding, const std::vector<Shape>& shapes) {
   std::optional<std::int64_t> batch;
-  if (error.reason() != OutOfMemory::Reason::injected) {
+  if (error.reason() != OutOfMemory::Reason::injected &&
+      error.reason() != OutOfMemory::Reason::addresses) {
     try {
       batch = largest_batch(fetches, feeding, shapes);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then there is no hint

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "ebb/allocator/detail/shared.h"
+#include "ebb/allocator/detail/allocator_state.h"
 
 namespace ebb::memory::detail {
 
-BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
+BlockNode* AllocatorState::grow_cache(const Request& request, Refusal& refusal) {
   if (!profile.grows) return map_segment(request, refusal);
   const std::size_t bytes = profile.rounded(request.bytes);
   for (bool with_step = true;;) {
@@ -27,7 +27,8 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
     }
     if (!row.hole) {
       if (adopt_addresses(bytes)) continue;
-      refusal = {.reserve_bytes = profile.in_pages(bytes)};
+      refusal = {.reason = OutOfMemory::Reason::addresses,
+                 .reserve_bytes = profile.in_pages(bytes)};
       return nullptr;
     }
     const bool is_committed = source->commit(row.hole->data(), row.bytes);
@@ -43,7 +44,7 @@ BlockNode* Shared::grow_cache(const Request& request, Refusal& refusal) {
   }
 }
 
-BlockNode* Shared::serve(BlockNode* node, const Request& request) noexcept {
+BlockNode* AllocatorState::serve(BlockNode* node, const Request& request) noexcept {
   node->serve(request);
   ledger.add(request.bytes, node->bytes(), request.category);
   record(EventKind::allocate, *node);
@@ -51,7 +52,7 @@ BlockNode* Shared::serve(BlockNode* node, const Request& request) noexcept {
 }
 
 // Another range for the cache: as many addresses as the profile wants, or as there are.
-bool Shared::adopt_addresses(std::size_t bytes) {
+bool AllocatorState::adopt_addresses(std::size_t bytes) {
   std::size_t range = std::max(profile.range_bytes, profile.in_pages(bytes));
   void* base = source->reserve(range);
   while (!base && range / 2 >= profile.in_pages(bytes)) {
@@ -75,7 +76,7 @@ bool Shared::adopt_addresses(std::size_t bytes) {
   return true;
 }
 
-BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
+BlockNode* AllocatorState::map_segment(const Request& request, Refusal& refusal) {
   const std::size_t bytes = profile.rounded(request.bytes);
   for (const std::size_t segment_bytes : {profile.segment_bytes(bytes), profile.in_pages(bytes)}) {
     {
@@ -102,7 +103,7 @@ BlockNode* Shared::map_segment(const Request& request, Refusal& refusal) {
 }
 
 // In one piece, as memory that was freed.
-bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
+bool AllocatorState::preallocate(std::size_t bytes, Refusal& refusal) {
   const std::size_t target = profile.in_pages(bytes);
   for (;;) {
     BlockNode* node = nullptr;
@@ -120,7 +121,7 @@ bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
     }
     if (!node) {
       if (adopt_addresses(std::max(more, profile.small_request + 1))) continue;
-      refusal = {.reserve_bytes = more};
+      refusal = {.reason = OutOfMemory::Reason::addresses, .reserve_bytes = more};
       return false;
     }
     const bool is_committed = source->commit(node->data(), more);
@@ -139,7 +140,7 @@ bool Shared::preallocate(std::size_t bytes, Refusal& refusal) {
   return true;
 }
 
-void Shared::refill_preallocated() noexcept {
+void AllocatorState::refill_preallocated() noexcept {
   if (preallocated == 0) return;
   const std::size_t target = preallocated;
   std::size_t most = 0;
@@ -157,7 +158,7 @@ void Shared::refill_preallocated() noexcept {
   preallocated = target;
 }
 
-ReleaseReport Shared::trim(std::size_t bytes) noexcept {
+ReleaseReport AllocatorState::trim(std::size_t bytes) noexcept {
   if (!profile.grows) return trim_segments(bytes);
   ReleaseReport report;
   {
@@ -196,7 +197,7 @@ ReleaseReport Shared::trim(std::size_t bytes) noexcept {
 }
 
 // Ranges without any memory: their addresses go back too.
-void Shared::drop_empty() noexcept {
+void AllocatorState::drop_empty() noexcept {
   for (;;) {
     Segment empty;
     {
@@ -214,7 +215,7 @@ void Shared::drop_empty() noexcept {
 }
 
 // Whole ones, oldest first.
-ReleaseReport Shared::trim_segments(std::size_t bytes) noexcept {
+ReleaseReport AllocatorState::trim_segments(std::size_t bytes) noexcept {
   ReleaseReport report;
   const Guard guard(lock);
   Segments& segments = heap.segments();

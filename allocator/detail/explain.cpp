@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "ebb/allocator/detail/shared.h"
+#include "ebb/allocator/detail/allocator_state.h"
 #include "ebb/allocator/out_of_memory_observer.h"
 
 namespace ebb::memory::detail {
@@ -50,15 +50,15 @@ void add_holding(const Holding& holding, std::vector<Holder>& to) {
 
 // The lock is given back again and again, so that nobody waits for the whole of it: the sum is not
 // of one moment while other threads allocate.
-std::vector<Holder> Shared::holders(std::size_t most) {
+std::vector<Holder> AllocatorState::holders(std::size_t most) {
   constexpr std::size_t kAtOnce = 256;
   ByTag by_tag;
   std::vector<Holder> seen;
   {
     struct Walking {
-      explicit Walking(Shared& shared) : lock(shared.lock) {
+      explicit Walking(AllocatorState& allocator) : lock(allocator.lock) {
         const Guard guard(lock);
-        walk.emplace(shared.heap);
+        walk.emplace(allocator.heap);
       }
       ~Walking() {
         const Guard guard(lock);
@@ -97,7 +97,7 @@ std::vector<Holder> Shared::holders(std::size_t most) {
   return by_tag.largest(most);
 }
 
-Fragmentation Shared::fragmentation() {
+Fragmentation AllocatorState::fragmentation() {
   const Guard guard(lock);
   const Heap::FreeBytes& free = heap.free_bytes();
   Fragmentation result;
@@ -114,8 +114,8 @@ Fragmentation Shared::fragmentation() {
 
 // A pool has what it holds ahead besides, and the pages that a block already has stay in it as it
 // grows.
-std::size_t Shared::room_of(const PoolState& pool, std::size_t room_of_device,
-                            const Request& request, const Refusal& refusal) const noexcept {
+std::size_t AllocatorState::room_of(const PoolState& pool, std::size_t room_of_device,
+                                    const Request& request, const Refusal& refusal) const noexcept {
   const auto less = [](std::size_t a, std::size_t b) { return a - std::min(a, b); };
   const std::size_t ahead = pool.cushion.pages;
   const std::size_t own = less(profile.whole_pages(pool.limit), pool.ledger.reserved() - ahead);
@@ -125,7 +125,7 @@ std::size_t Shared::room_of(const PoolState& pool, std::size_t room_of_device,
   return std::min(room_of_device + ahead, own) + had;
 }
 
-void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
+void AllocatorState::refuse(const Request& request, const Refusal& refusal, PoolState* pool) {
   constexpr std::size_t kHolders = 10;
   {
     const Guard guard(mapping);
@@ -157,12 +157,15 @@ void Shared::refuse(const Request& request, const Refusal& refusal, PoolState* p
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
+  // Memory would be there; how many addresses are left in one piece nobody says.
+  if (refusal.reason == OutOfMemory::Reason::addresses && request.bytes > 0)
+    facts.room_bytes = std::min(facts.room_bytes, request.bytes - 1);
   const OutOfMemory error(std::move(facts));
   tell_observer(error);
   throw error;
 }
 
-void Shared::tell_observer(const OutOfMemory& refused) noexcept {
+void AllocatorState::tell_observer(const OutOfMemory& refused) noexcept {
   if (!observes_out_of_memory()) return;
   try {
     OutOfMemoryReport report{refused.facts(), holders(kNoLimit), nullptr};
@@ -175,7 +178,7 @@ void Shared::tell_observer(const OutOfMemory& refused) noexcept {
   }
 }
 
-Stats Shared::with_device(Stats stats, std::size_t its_limit) const noexcept {
+Stats AllocatorState::with_device(Stats stats, std::size_t its_limit) const noexcept {
   const DeviceMemory memory = source->device_memory();
   stats.device_free = memory.free;
   stats.device_total = memory.total;

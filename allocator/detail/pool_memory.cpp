@@ -1,11 +1,11 @@
 // Memory on its way between the device and pools.
 #include <algorithm>
 
-#include "ebb/allocator/detail/shared.h"
+#include "ebb/allocator/detail/allocator_state.h"
 
 namespace ebb::memory::detail {
 
-bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
+bool AllocatorState::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
   const bool is_gone =
       holding.pages == 0 || (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
                                                    : source->unmap(holding.base, holding.pages));
@@ -23,7 +23,7 @@ bool Shared::take_away(PoolState& pool, Holding& holding, Holding::Presence then
   return true;
 }
 
-bool Shared::shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept {
+bool AllocatorState::shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept {
   const std::size_t less = holding.pages - pages;
   if (less == 0) return true;
   if (!(holding.addresses > 0 ? source->decommit(holding.base + pages, less)
@@ -40,7 +40,7 @@ bool Shared::shrink(PoolState& pool, Holding& holding, std::size_t pages) noexce
   return true;
 }
 
-bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
+bool AllocatorState::drop(PoolState& pool, Holding& holding, std::size_t& returned) noexcept {
   const bool has_memory = holding.presence != Holding::Presence::away &&
                           holding.presence != Holding::Presence::suspended;
   std::size_t left = has_memory ? holding.pages : 0;
@@ -86,20 +86,20 @@ bool Shared::drop(PoolState& pool, Holding& holding, std::size_t& returned) noex
 }
 
 // Of what its pool and the device have allocated.
-void Shared::uncount(PoolState& pool, const Holding& holding) noexcept {
+void AllocatorState::uncount(PoolState& pool, const Holding& holding) noexcept {
   record(EventKind::free, holding);
   for (Ledger* each : {&pool.ledger, &ledger})
     each->remove(holding.requested_bytes(), holding.bytes(), holding.composition.split);
 }
 
-void Shared::count(PoolState& pool, const Holding& holding) noexcept {
+void AllocatorState::count(PoolState& pool, const Holding& holding) noexcept {
   for (Ledger* each : {&pool.ledger, &ledger})
     each->add(holding.requested_bytes(), holding.bytes(), holding.composition.split);
   record(EventKind::allocate, holding);
 }
 
-bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, std::size_t bytes,
-                          Refusal& refusal) noexcept {
+bool AllocatorState::commit_pages(PoolState& pool, Holding& holding, std::size_t had,
+                                  std::size_t bytes, Refusal& refusal) noexcept {
   if (bytes == had) return true;
   const std::size_t more = bytes - had;
   const std::size_t cushion = pool.cushion.pages;
@@ -139,7 +139,7 @@ bool Shared::commit_pages(PoolState& pool, Holding& holding, std::size_t had, st
   return false;
 }
 
-bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept {
+bool AllocatorState::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept {
   Cushion& cushion = pool.cushion;
   const auto resize = [&] {  // a segment while it has memory
     if ((cushion.pages > 0) != (pages > 0)) {
@@ -173,7 +173,7 @@ bool Shared::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) n
 }
 
 // Nobody gets between, under `mapping`: what goes back can be had again at the other place.
-bool Shared::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
+bool AllocatorState::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
   Cushion& cushion = pool.cushion;
   const std::size_t pages = cushion.pages;
   auto* const base = static_cast<std::byte*>(source->reserve(addresses));
@@ -189,7 +189,7 @@ bool Shared::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
   return true;
 }
 
-void Shared::refill_cushion(PoolState& pool) noexcept {
+void AllocatorState::refill_cushion(PoolState& pool) noexcept {
   const Cushion& cushion = pool.cushion;
   std::size_t more = 0;
   {
@@ -224,7 +224,7 @@ Holding* take_first_resting(PoolState& pool, std::uint64_t age) noexcept {
 }  // namespace
 
 // In one pass: no pool and no block goes under `mapping`, and new ones come last.
-std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
+std::size_t AllocatorState::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
   std::size_t taken = take_refused(bytes, only_of);
   std::uint64_t age = 0;
   for (std::size_t at = 0; taken < bytes;) {
@@ -249,7 +249,7 @@ std::size_t Shared::take_resting(std::size_t bytes, PoolState* only_of) noexcept
   return taken;
 }
 
-std::size_t Shared::take_refused(std::size_t bytes, PoolState* only_of) noexcept {
+std::size_t AllocatorState::take_refused(std::size_t bytes, PoolState* only_of) noexcept {
   std::size_t taken = 0;
   for (std::size_t at = 0; refused_by_device > 0 && taken < bytes; ++at) {
     PoolState* of = nullptr;

@@ -48,6 +48,8 @@ const char* name(OutOfMemory::Reason reason) noexcept {
   switch (reason) {
     case OutOfMemory::Reason::device_refused:
       return "device_refused";
+    case OutOfMemory::Reason::addresses:
+      return "addresses";
     case OutOfMemory::Reason::device_limit:
       return "device_limit";
     case OutOfMemory::Reason::pool_limit:

@@ -175,8 +175,8 @@ constexpr ByCategory split_of(std::size_t activation, std::size_t workspace) {
 }
 
 TEST_CASE("a block that grows keeps its address, and the figures are those of a new one") {
-  const ByCategory before = split_of(5120, 0), after = split_of(60000 - 60000 % 512, 512);
-  const Request small{5000, Category::activation}, large{60000, Category::activation};
+  const ByCategory before = split_of(5120, 0), after = split_of(30000 - 30000 % 512, 512);
+  const Request small{5000, Category::activation}, large{30000, Category::activation};
 
   const auto grown = simulated();
   const auto pool = grown->make_pool("session");
@@ -184,7 +184,7 @@ TEST_CASE("a block that grows keeps its address, and the figures are those of a 
   void* const at = block->data();
   REQUIRE(pool->grow(block, large, {after, {}}));
   CHECK(block->data() == at);
-  CHECK(block->requested_bytes() == 60000);
+  CHECK(block->requested_bytes() == 30000);
 
   const auto fresh = simulated();
   const auto other = fresh->make_pool("session");
@@ -201,7 +201,7 @@ TEST_CASE("a block that grows keeps its address, and the figures are those of a 
     for (std::size_t i = 0; i < kCategoryCount; ++i)
       CHECK(a.by_category[i].current == b.by_category[i].current);
   }
-  CHECK(pool->close().returned_bytes == 61440);
+  CHECK(pool->close().returned_bytes == 32768);
   CHECK(grown->reserved_bytes() == 0);
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("a block that cannot grow leaves its pool what it has reserved ahead")
   const auto allocator = simulated();
   const auto pool = allocator->make_pool("session", 8 << 20);
   pool->preallocate(8 << 20);
-  Block* const block = pool->allocate({2 << 20}, {split_of(2 << 20, 0), {}}, true);
+  Block* const block = pool->allocate({4 << 20}, {split_of(4 << 20, 0), {}}, true);
   CHECK_THROWS_AS(pool->grow(block, {12 << 20}, {split_of(12 << 20, 0), {}}), OutOfMemory);
   CHECK(pool->reserved_bytes() == 8 << 20);
   CHECK(pool->grow(block, {8 << 20}, {split_of(8 << 20, 0), {}}));
@@ -308,7 +308,7 @@ TEST_CASE("a pool that closes while a request waits refuses it, and nothing is l
   CAPTURE(by_threshold);
   const auto allocator = simulated();
   auto pool = allocator->make_pool("session");
-  Block* grows = pool->allocate({.bytes = 4096}, {}, true);
+  Block* grows = pool->allocate({.bytes = 512 << 10}, {}, true);
   const auto close = [&](const Pressure&) { pool->close(); };
   const Watch watch =
       by_threshold ? allocator->watch(std::size_t{1} << 20, close) : allocator->watch({}, close);
@@ -323,7 +323,7 @@ TEST_CASE("a pool that closes while a request waits refuses it, and nothing is l
   CHECK(nothing_is_left());
 
   pool = allocator->make_pool("session");
-  grows = pool->allocate({.bytes = 4096}, {}, true);
+  grows = pool->allocate({.bytes = 512 << 10}, {}, true);
   CHECK_ERROR(pool->grow(grows, {.bytes = bytes}, {}), Error, "pool session is closed");
   CHECK(nothing_is_left());
 
@@ -372,10 +372,11 @@ TEST_CASE("a call that throws after a block has grown leaves it as it was") {
   }
   const Stats before = pool->stats();
   REQUIRE(before.reserved.current == (was_away ? 0 : 8192));
-  const std::size_t mega = std::size_t{1} << 20;
-  Watch watch = allocator->watch(mega, [](const Pressure&) { throw std::runtime_error("stop"); });
+  const std::size_t grown = 32 << 10;
+  Watch watch =
+      allocator->watch(grown / 2, [](const Pressure&) { throw std::runtime_error("stop"); });
   for (int i = 0; i < 2; ++i) {
-    CHECK_THROWS_AS(pool->grow(arena, {4 * mega}, {split_of(0, 4 * mega), {}}), std::runtime_error);
+    CHECK_THROWS_AS(pool->grow(arena, {grown}, {split_of(0, grown), {}}), std::runtime_error);
     const Stats after = pool->stats();
     CHECK(after.reserved.current == before.reserved.current);
     CHECK(after.allocated.current == before.allocated.current);
@@ -393,8 +394,8 @@ TEST_CASE("a call that throws after a block has grown leaves it as it was") {
     CHECK(arena->tag().line == 1);
   }
   watch.end();
-  CHECK(pool->grow(arena, {4 * mega}, {split_of(0, 4 * mega), {}}));
-  CHECK(allocator->reserved_bytes() == 4 * mega);
+  CHECK(pool->grow(arena, {grown}, {split_of(0, grown), {}}));
+  CHECK(allocator->reserved_bytes() == grown);
   pool->free(arena);
   CHECK(allocator->reserved_bytes() == 0);
 }

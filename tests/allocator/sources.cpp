@@ -203,12 +203,18 @@ TEST_CASE("where addresses are few a range takes some of them and leaves most to
   CHECK(source.left == 448 * kMiB + 4096);
   Block* large = allocator.allocate({.bytes = 200 * kMiB});  // all that there are in one piece
   CHECK(source.left == 192 * kMiB + 4096);
-  CHECK_THROWS_AS(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory);
+  constexpr const char* kWhy = "no addresses are left to map";
+  CHECK_ERROR(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory, kWhy);
+  CHECK_ERROR(allocator.allocate({.bytes = 193 * kMiB}), OutOfMemory, "at most 193.0 MiB");
   const auto pool = allocator.make_pool("session");
+  Block* first = pool->allocate({.bytes = 4096}, {}, true);  // with room to grow
+  CHECK(source.left == 192 * kMiB + 4096 - 4 * 4096);
+  pool->free(first);
   Block* arena = pool->allocate({.bytes = 192 * kMiB}, {}, true);  // without room to grow
   CHECK(source.left == 4096);
   CHECK_FALSE(pool->grow(arena, {.bytes = 192 * kMiB + 1}, {}));
-  CHECK_THROWS_AS(pool->allocate({.bytes = 4097}), OutOfMemory);
+  CHECK_ERROR(pool->allocate({.bytes = 4097}), OutOfMemory, kWhy);
+  CHECK_ERROR(pool->preallocate(256 * kMiB), OutOfMemory, kWhy);
   pool->close();
   for (Block* block : {small, large}) allocator.free(block);
   allocator.release_cached();

@@ -1,10 +1,10 @@
-#include "ebb/allocator/detail/shared.h"
+#include "ebb/allocator/detail/allocator_state.h"
 
 #include <algorithm>
 
 namespace ebb::memory::detail {
 
-Shared::Shared(std::unique_ptr<MemorySource> memory_source, Profile device_profile)
+AllocatorState::AllocatorState(std::unique_ptr<MemorySource> memory_source, Profile device_profile)
     : source(std::move(memory_source)), profile(std::move(device_profile)) {
   profile.check();
   if (profile.page_bytes % source->page_bytes() != 0) {
@@ -15,12 +15,12 @@ Shared::Shared(std::unique_ptr<MemorySource> memory_source, Profile device_profi
 }
 
 // What the device did not take back is its own affair now.
-Shared::~Shared() {
+AllocatorState::~AllocatorState() {
   for (const auto& [age, segment] : heap.segments())
     if (profile.grows) source->unreserve(segment.base, segment.bytes);
 }
 
-bool Shared::admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept {
+bool AllocatorState::admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcept {
   const auto missing = [bytes](std::size_t reserved, std::size_t its_limit) {
     if (bytes <= its_limit && reserved <= its_limit - bytes) return std::size_t{0};
     return reserved + bytes - its_limit;
@@ -39,7 +39,7 @@ bool Shared::admit(std::size_t bytes, PoolState* pool, Refusal& refusal) noexcep
   return true;
 }
 
-void Shared::charge(std::size_t bytes, PoolState* pool) noexcept {
+void AllocatorState::charge(std::size_t bytes, PoolState* pool) noexcept {
   if (pool) {
     pool->ledger.reserve(bytes);
     reserved_by_pools += bytes;
@@ -47,7 +47,7 @@ void Shared::charge(std::size_t bytes, PoolState* pool) noexcept {
   ledger.reserve(bytes);
 }
 
-void Shared::discharge(std::size_t bytes, PoolState* pool) noexcept {
+void AllocatorState::discharge(std::size_t bytes, PoolState* pool) noexcept {
   if (pool) {
     pool->ledger.give_back(bytes);
     reserved_by_pools -= bytes;
@@ -55,7 +55,7 @@ void Shared::discharge(std::size_t bytes, PoolState* pool) noexcept {
   ledger.give_back(bytes);
 }
 
-void Shared::refund(std::size_t bytes, PoolState* pool) noexcept {
+void AllocatorState::refund(std::size_t bytes, PoolState* pool) noexcept {
   if (pool) {
     pool->ledger.unreserve(bytes);
     reserved_by_pools -= bytes;
@@ -63,20 +63,20 @@ void Shared::refund(std::size_t bytes, PoolState* pool) noexcept {
   ledger.unreserve(bytes);
 }
 
-void Shared::record(EventKind kind, const Block& block) noexcept {
+void AllocatorState::record(EventKind kind, const Block& block) noexcept {
   if (recorder)
     recorder->add(kind, block.data(), block.allocated_bytes(), block.category(), block.tag());
 }
 
-void Shared::record(EventKind kind, const Holding& holding) noexcept {
+void AllocatorState::record(EventKind kind, const Holding& holding) noexcept {
   if (recorder) recorder->add(kind, holding.base, holding.composition.split, holding.asked_by());
 }
 
-void Shared::record(EventKind kind, const void* base, std::size_t bytes) noexcept {
+void AllocatorState::record(EventKind kind, const void* base, std::size_t bytes) noexcept {
   if (recorder && bytes > 0) recorder->add(kind, base, bytes, Category::temporary, {});
 }
 
-bool Shared::fails_now() noexcept {
+bool AllocatorState::fails_now() noexcept {
   if (!fail_after) return false;
   if ((*fail_after)-- > 0) return false;
   fail_after.reset();
@@ -84,11 +84,11 @@ bool Shared::fails_now() noexcept {
   return true;
 }
 
-std::size_t Shared::cache_reserved() const noexcept {
+std::size_t AllocatorState::cache_reserved() const noexcept {
   return ledger.reserved() - reserved_by_pools;
 }
 
-std::size_t Shared::room_within(std::size_t most) const noexcept {
+std::size_t AllocatorState::room_within(std::size_t most) const noexcept {
   most = profile.whole_pages(most);
   std::size_t used = ledger.reserved() - heap.free_bytes().in_pages;
   for (const PoolState* pool : pools) {
@@ -100,7 +100,7 @@ std::size_t Shared::room_within(std::size_t most) const noexcept {
   return most > used ? most - used : 0;
 }
 
-void Shared::tell_passed(const Request& request) {
+void AllocatorState::tell_passed(const Request& request) {
   std::vector<std::shared_ptr<Watcher>> passed;
   Pressure pressure;
   {
@@ -118,9 +118,11 @@ void Shared::tell_passed(const Request& request) {
 // A twin and its device have to give back alike, to the byte, or one of them has room where the
 // other has none.
 std::size_t Relief::missing_bytes(const Refusal& refusal) const noexcept {
-  if (refusal.reason != OutOfMemory::Reason::device_refused) return refusal.missing_bytes;
-  const std::size_t capacity = shared_.source->capacity_bytes();
-  const std::size_t wanted = shared_.ledger.published_reserved() + refusal.reserve_bytes;
+  using Reason = OutOfMemory::Reason;
+  if (refusal.reason != Reason::device_refused && refusal.reason != Reason::addresses)
+    return refusal.missing_bytes;
+  const std::size_t capacity = allocator_.source->capacity_bytes();
+  const std::size_t wanted = allocator_.ledger.published_reserved() + refusal.reserve_bytes;
   return wanted > capacity ? wanted - capacity : refusal.reserve_bytes;
 }
 
@@ -131,8 +133,9 @@ bool Relief::find(const Refusal& refusal) {
   const std::size_t bytes = std::max(missing_bytes(refusal), std::size_t{1});
   if (stage_ == Stage::preallocated) {
     stage_ = Stage::callbacks;
-    const Guard mapping(shared_.mapping);
-    if (pool_ && !by_pool && shared_.preallocated > 0 && shared_.trim(bytes).returned_bytes > 0) {
+    const Guard mapping(allocator_.mapping);
+    if (pool_ && !by_pool && allocator_.preallocated > 0 &&
+        allocator_.trim(bytes).returned_bytes > 0) {
       return true;
     }
   }
@@ -141,22 +144,22 @@ bool Relief::find(const Refusal& refusal) {
     std::vector<std::shared_ptr<Watcher>> told;
     Pressure pressure{.requested_bytes = request_.bytes, .missing_bytes = missing_bytes(refusal)};
     {
-      const Guard guard(shared_.lock);
-      told = shared_.watchers.of_refusals();
-      pressure.allocated_bytes = shared_.ledger.allocated();
-      pressure.reserved_bytes = shared_.ledger.reserved();
+      const Guard guard(allocator_.lock);
+      told = allocator_.watchers.of_refusals();
+      pressure.allocated_bytes = allocator_.ledger.allocated();
+      pressure.reserved_bytes = allocator_.ledger.reserved();
     }
     if (Watchers::tell(told, pressure)) return true;
   }
   if (stage_ == Stage::arenas) {
-    const Guard mapping(shared_.mapping);
-    if (shared_.take_resting(bytes, by_pool ? pool_ : nullptr) > 0) return true;
+    const Guard mapping(allocator_.mapping);
+    if (allocator_.take_resting(bytes, by_pool ? pool_ : nullptr) > 0) return true;
     stage_ = Stage::cache;
   }
   if (by_pool) return false;
   if (stage_ == Stage::cache) {
-    const Guard mapping(shared_.mapping);
-    if (shared_.trim(bytes).returned_bytes > 0) return true;
+    const Guard mapping(allocator_.mapping);
+    if (allocator_.trim(bytes).returned_bytes > 0) return true;
     stage_ = Stage::search;
   }
   if (stage_ == Stage::search) {
@@ -165,7 +168,7 @@ bool Relief::find(const Refusal& refusal) {
   }
   if (stage_ == Stage::capacity && refusal.reason == Reason::device_refused) {
     stage_ = Stage::none;
-    return shared_.source->overdraw(shared_.profile.in_pages(request_.bytes));
+    return allocator_.source->overdraw(allocator_.profile.in_pages(request_.bytes));
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// What an allocator and its pools share.
+// The state of an allocator, which its pools work on as well.
 #pragma once
 
 #include <atomic>
@@ -90,9 +90,9 @@ struct Refusal {
 /// Two locks: `mapping` is held while memory moves between here and the device, which may take
 /// long; `lock` for moments, `mapping` being taken before it. Whoever finds what he needs in the
 /// cache never meets `mapping`.
-struct Shared {
-  Shared(std::unique_ptr<MemorySource> memory_source, Profile device_profile);
-  ~Shared();
+struct AllocatorState {
+  AllocatorState(std::unique_ptr<MemorySource> memory_source, Profile device_profile);
+  ~AllocatorState();
 
   // Constant after construction.
   const std::unique_ptr<MemorySource> source;
@@ -204,8 +204,8 @@ struct Shared {
 /// device, beyond the capacity.
 class Relief {
  public:
-  Relief(Shared& shared, PoolState* pool, const Request& request) noexcept
-      : shared_(shared), pool_(pool), request_(request) {}
+  Relief(AllocatorState& allocator, PoolState* pool, const Request& request) noexcept
+      : allocator_(allocator), pool_(pool), request_(request) {}
 
   /// Whether something has changed, so that it is worth another try. Without a lock.
   bool find(const Refusal& refusal);
@@ -218,7 +218,7 @@ class Relief {
   /// What would have to go back for the request.
   std::size_t missing_bytes(const Refusal& refusal) const noexcept;
 
-  Shared& shared_;
+  AllocatorState& allocator_;
   PoolState* const pool_;
   const Request& request_;
   Stage stage_ = Stage::preallocated;
