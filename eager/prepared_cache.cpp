@@ -60,8 +60,10 @@ class Cache {
       entries_.splice(entries_.begin(), entries_, found->second);
       return found->second->prepared;
     }
-    entries_.push_front({key, prepare(op, kernel, query)});
-    places_.emplace(std::move(key), entries_.begin());
+    std::list<Entry> added;
+    added.push_front({key, prepare(op, kernel, query)});
+    places_.emplace(std::move(key), added.begin());
+    entries_.splice(entries_.begin(), added);
     if (entries_.size() > kMostPrepared) {
       places_.erase(entries_.back().key);
       entries_.pop_back();

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/tensor/detect_nan.h"
@@ -92,11 +93,6 @@ Tensor run_move(const Tensor& from, const Device& device, const memory::Tag& tag
   return result;
 }
 
-// Whether an update sets all of its target's memory, so that it is whole again.
-bool sets_all(const OpDef& op, const TensorImpl& target) {
-  return op.overwrites && target.offset == 0 && target.spec.bytes() == target.storage->bytes();
-}
-
 void require_whole_inputs(const OpDef& op, Inputs inputs, CallSite site) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorImpl& impl = *inputs[i].tensor->impl();
@@ -119,20 +115,6 @@ void used_on(Stream* stream, Inputs inputs) noexcept {
     if (const TensorImpl& impl = *input.tensor->impl(); impl.storage) impl.storage->used_on(stream);
 }
 
-// An update that failed may have written half of what it was to write.
-[[noreturn]] void fail(const OpDef& op, Inputs inputs, const Status& status, CallSite site) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (op.updates.has(i) && !status.refused) inputs[i].tensor->impl()->storage->tear(op.name);
-  throw Error(message(op.name, describe(status), site));
-}
-
-void note_updates(const OpDef& op, Inputs inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
-  if (const TensorImpl& target = *inputs[0].tensor->impl(); sets_all(op, target))
-    target.storage->mend();
-}
-
 // An application whose kernel runs: what is known of it before there is memory for it.
 struct KernelApplication {
   const OpDef& op;
@@ -144,13 +126,12 @@ struct KernelApplication {
   memory::Category category;
 };
 
-void require_wanted(const KernelApplication& a, const KernelContext& context, Unwanted values,
-                    Runtime& runtime, Stream* stream) {
-  const std::string found = find_unwanted(context, values, runtime, stream);
-  if (found.empty()) return;
+// What an attempt() under way would have to write back.
+void note_states(const KernelApplication& a) {
   for (std::size_t i = 0; i < a.inputs.size(); ++i)
-    if (a.op.updates.has(i)) a.inputs[i].tensor->impl()->storage->tear(a.op.name);
-  throw NotANumber(message(a.op.name, found, a.site));
+    if (const Ref<Storage>& storage = a.inputs[i].tensor->impl()->storage;
+        a.op.updates.has(i) && storage->is_state())
+      Attempt::note_update(storage, detail::tag(a.op.name, a.site));
 }
 
 // Everything is allocated before the kernel runs, so that running out of memory changes nothing.
@@ -216,21 +197,31 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                                   .stream = stream},
                       .name = op.name,
                       .run_merged = kernel.run_merged};
-  const Unwanted unwanted_values = tape_mode().detects;
-  if (LaunchRow* const row = tape_mode().row) {
-    if (kernel.run_merged && unwanted_values == Unwanted::nothing && !runtime.is_simulated()) {
-      row->add(runtime, launch, a.inputs, a.site);
-      note_updates(op, a.inputs);
+  const bool updates = !op.updates.empty();
+  LaunchRow* const row = tape_mode().row;
+  if (updates && Attempt::is_under_way() && !(row && row->kind() == LaunchRow::stays))
+    note_states(a);
+  if (row) {
+    if (updates && a.wants.empty()) {
+      row->add(runtime, op, launch, a.inputs, results, std::move(workspace), std::move(prepared),
+               a.site);
       return;
     }
     row->flush();
   }
   const Launched launched = runtime.run(stream, {&launch, 1});
   if (runtime.has_streams()) used_on(stream, a.inputs);
-  if (!launched.status.ok()) fail(op, a.inputs, launched.status, a.site);
-  if (!op.updates.empty()) note_updates(op, a.inputs);
-  if (unwanted_values != Unwanted::nothing && !runtime.is_simulated()) [[unlikely]]
-    require_wanted(a, launch.context, unwanted_values, runtime, stream);
+  if (!launched.status.ok()) {
+    if (!launched.status.refused) tear_updated(op, a.inputs);
+    throw Error(message(op.name, describe(launched.status), a.site));
+  }
+  if (updates) mark_updated(op, a.inputs);
+  const Unwanted unwanted_values = tape_mode().detects;
+  if (unwanted_values == Unwanted::nothing || runtime.is_simulated()) return;
+  const std::string found = find_unwanted(launch.context, unwanted_values, runtime, stream);
+  if (found.empty()) return;
+  tear_updated(op, a.inputs);
+  throw NotANumber(message(op.name, found, a.site));
 }
 
 // Handles of an operator's inputs. What is called while it asks for memory may give up those that

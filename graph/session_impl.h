@@ -138,9 +138,10 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   const std::unique_ptr<memory::Pool> pool;
   detail::SessionVariables variables;
 
-  detail::SessionMutex mutex;                    // guards what follows, and runs
-  std::list<std::shared_ptr<CachedPlan>> plans;  // most recently used first
-  std::atomic<bool> closed = false;              // these two are read without it too
+  detail::SessionMutex mutex;  // guards what follows, and runs
+  using Plans = std::list<std::shared_ptr<CachedPlan>>;
+  Plans plans;                       // most recently used first
+  std::atomic<bool> closed = false;  // these two are read without it too
   std::atomic<bool> is_suspended = false;
 
   // Where the values are while the device has none of them.
@@ -160,7 +161,9 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   // A new one is not among the session's plans before there was memory for a run of it.
   std::shared_ptr<CachedPlan> find_or_make_plan(const Tensors& fetches, const Feeding& feeding,
                                                 std::vector<Shape> shapes);
-  void keep(const std::shared_ptr<CachedPlan>& plan);
+  // What keep() needs for a new one, which can be found from then on.
+  Plans enter(const std::shared_ptr<CachedPlan>& plan);
+  void keep(Plans entered) noexcept;
   // An arena that is large enough, and has memory. Throws OutOfMemory; what was there stays usable.
   void provide_arena(const memory::Plan& plan);
   void restore_arena() noexcept;  // the one before
@@ -185,7 +188,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   struct KeyHash {
     std::size_t operator()(const PlanKey& key) const noexcept;
   };
-  std::unordered_map<PlanKey, std::list<std::shared_ptr<CachedPlan>>::iterator, KeyHash> plan_of_;
+  std::unordered_map<PlanKey, Plans::iterator, KeyHash> plan_of_;
   memory::Block* arena_ = nullptr;
   memory::Request arena_request_;  // what it was allocated for
   memory::Composition arena_composition_;

@@ -145,10 +145,17 @@ std::shared_ptr<Session::Impl::CachedPlan> Session::Impl::find_or_make_plan(
   return made;
 }
 
-void Session::Impl::keep(const std::shared_ptr<CachedPlan>& plan) {
-  plans.push_front(plan);
-  plan_of_.emplace(plan->key, plans.begin());
-  plan->kept = true;
+Session::Impl::Plans Session::Impl::enter(const std::shared_ptr<CachedPlan>& plan) {
+  if (plan->kept) return {};
+  Plans entered = {plan};
+  plan_of_.emplace(plan->key, entered.begin());
+  return entered;
+}
+
+void Session::Impl::keep(Plans entered) noexcept {
+  if (entered.empty()) return;
+  entered.front()->kept = true;
+  plans.splice(plans.begin(), entered);
   if (plans.size() > options.max_plans) {
     plan_of_.erase(plans.back()->key);
     plans.pop_back();
@@ -160,7 +167,7 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
   if (arena_ && arena_->requested_bytes() >= plan.arena_bytes && pool->wake(arena_)) return;
   const memory::Request request{plan.arena_bytes, Category::activation, plan.peak_tag,
                                 "session arena"};
-  const memory::Composition composition{plan.arena_by_category, plan.arena_holders};
+  memory::Composition composition{plan.arena_by_category, plan.arena_holders};
   if (!arena_ || !pool->grow(arena_, request, composition)) {
     // Elsewhere, and not beside the old one, so that the peak is what the plan says.
     const bool had_memory = arena_ && pool->has_memory(arena_);
@@ -173,7 +180,7 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
     }
   }
   arena_request_ = request;
-  arena_composition_ = composition;
+  arena_composition_ = std::move(composition);
   if (detail::logs_debug())
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
 }
@@ -220,6 +227,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
     Impl& session;
   } const resting{*this};
   Tensors results;
+  Plans entered;
   try {
     if (!plan->has_variables) added = variables.allocate(program.variables);
     executable.check(variables);
@@ -227,14 +235,16 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
     // The arena comes last: it is not made larger for a run that cannot be.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, fetch.tag));
+    entered = enter(plan);
     provide_arena(program.plan);
-    executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
-    if (!plan->kept) keep(plan);
   } catch (...) {
+    if (!entered.empty()) plan_of_.erase(plan->key);
     executable.unbind();
     variables.release(added);
     throw;
   }
+  executable.bind(arena_ ? static_cast<std::byte*>(arena_->data()) : nullptr, variables);
+  keep(std::move(entered));
   plan->has_variables = true;
   executable.run(stream.get(), {feeds.data(), feeds.size()}, results);
   return results;

@@ -3,7 +3,6 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
@@ -13,6 +12,8 @@
 
 namespace ebb::optim {
 
+using ebb::detail::LaunchRow;
+
 namespace {
 
 // What is averaged is no part of anything's history.
@@ -21,7 +22,7 @@ ebb::detail::TapeModeScope no_history() noexcept {
 }
 
 // The count, once all of this has happened.
-Tensor after(const Tensor& count, const std::vector<Tensor>& updates) {
+Tensor after(const Tensor& count, std::span<const Tensor> updates) {
   return count.is_symbolic() ? with_all_updates(count, updates) : count;
 }
 
@@ -47,15 +48,15 @@ Tensor MovingAverage::update(CallSite site) const {
   const ebb::detail::CallScope at(site);
   const auto untracked = no_history();
   const Tensor decay = LearningRate(options_.decay).after(updates_);
-  const Tensor count = ebb::detail::increment(updates_, 1);
-  std::vector<Tensor> updates;
-  ebb::detail::LaunchRow row;
-  for (const Pair& pair : pairs_)
-    updates.push_back(apply_one(average_update_op, {pair.average, pair.parameter, count, decay},
-                                AverageAttributes{.bias_corrected = options_.bias_corrected},
-                                CallSite::here()));
-  row.flush();
-  return after(count, updates);
+  const std::vector<Tensor> updates = commit([&] {
+    std::vector<Tensor> all = {ebb::detail::increment(updates_, 1)};
+    for (const Pair& pair : pairs_)
+      all.push_back(apply_one(average_update_op, {pair.average, pair.parameter, all[0], decay},
+                              AverageAttributes{.bias_corrected = options_.bias_corrected},
+                              CallSite::here()));
+    return all;
+  });
+  return after(updates[0], std::span(updates).subspan(1));
 }
 
 Tensor MovingAverage::swap(CallSite site) const {
@@ -68,11 +69,13 @@ Tensor MovingAverage::swap(CallSite site) const {
   Tensors before;  // all memory first
   for (const Pair& pair : pairs_) before.push_back(copy(pair.parameter));
   std::vector<Tensor> updates;
+  LaunchRow row;
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     const auto& [name, parameter, average] = pairs_[i];
     updates.push_back(ebb::detail::assign_if(parameter, average, ready));
     updates.push_back(ebb::detail::assign_if(average, before[i], ready));
   }
+  row.flush();
   return after(updates_, updates);
 }
 
@@ -88,7 +91,9 @@ Tensor MovingAverage::copy_to(const Parameters& other, CallSite site) const {
     values.push_back(cast(pair.average, targets.back().dtype()));
   }
   std::vector<Tensor> updates;
+  LaunchRow row;
   for (std::size_t i = 0; i < targets.size(); ++i) updates.push_back(assign(targets[i], values[i]));
+  row.flush();
   return after(updates_, updates);
 }
 

@@ -38,10 +38,13 @@ Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, 
     step.prepare({}, [&](std::size_t i) { return own[i]; });
   }
   const Tensor value = value_before_step(loss);
-  std::vector<Tensor> updates;
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    for (Tensor& update : steps[i].commit(of_each[i])) updates.push_back(std::move(update));
-  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
+  const std::vector<Tensor> updates = commit([&] {
+    std::vector<Tensor> all;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      for (Tensor& update : steps[i].queue(of_each[i])) all.push_back(std::move(update));
+    return all;
+  });
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
 }
 
 GroupAccumulator::GroupAccumulator(std::vector<ParameterGroup> groups,

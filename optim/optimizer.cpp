@@ -82,7 +82,7 @@ Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, Ca
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
   const Tensor value = value_before_step(loss);
   const std::vector<Tensor> updates = step.commit(gradients);
-  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
 }
 
 Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallSite site) const {

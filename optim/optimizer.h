@@ -15,9 +15,10 @@ namespace ebb::optim {
 // optimizers equal in all three are the same one, all others have slots of their own. Sgd, Adam,
 // AdamW, Rmsprop, Adagrad and Lion are optimizers with their rules.
 //
-// A step allocates everything before it writes a byte: when it throws, parameters, slots and counts
-// are what they were, what it allocated is free, and it has drawn nothing at random. For a whole
-// step, of which this is the last line, see attempt().
+// A step allocates everything, of device and host, before it writes a byte: when it throws
+// (std::bad_alloc too), parameters, slots and counts are what they were, what it allocated is free,
+// and it has drawn nothing at random. For a whole step, of which this is the last line, see
+// attempt().
 class Optimizer {
  public:
   // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':', and for limits

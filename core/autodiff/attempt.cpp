@@ -1,8 +1,20 @@
 #include "ebb/core/autodiff/attempt.h"
 
+#include <exception>
+
 #include "ebb/core/tensor/node.h"
 
 namespace ebb::detail {
+
+namespace {
+// All of a memory to another of its size, on one device.
+void copy_values(const Storage& from, const Storage& to) {
+  Runtime& runtime = from.device().runtime();
+  Stream* const stream = runtime.stream();
+  const Storage::Use reads(from, stream), writes(to, stream);
+  runtime.copy(stream, to.data(), from.data(), from.bytes());
+}
+}  // namespace
 
 // Here, as the destructor, because a header that includes attempt.h alone does not know a Node.
 Attempt::Attempt() noexcept : outer_(current()) { current() = this; }
@@ -10,6 +22,7 @@ Attempt::~Attempt() {
   current() = outer_;
   if (!draws_.fails()) return;
   take_back_gradients();
+  take_back_states();
   for (const auto& [set, take_back] : declarations_) take_back();
 }
 
@@ -18,6 +31,31 @@ Attempt::~Attempt() {
 void Attempt::note(const Ref<Node>& leaf, bool made) {
   const auto [entry, is_new] = gradients_.try_emplace(leaf.get(), Change{leaf, made});
   if (!is_new && made) entry->second.made = true;
+}
+
+void Attempt::note_update(const Ref<Storage>& state, const memory::Tag& by) {
+  Ref<Storage> before;
+  for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) {
+    if (attempt->states_.contains(state.get())) continue;
+    if (!before) {
+      before = make_ref<Storage>(state->device(),
+                                 memory::Request{state->bytes(), memory::Category::temporary, by});
+      copy_values(*state, *before);
+    }
+    attempt->states_.emplace(state.get(), Written{state, before, !state->torn_by()});
+  }
+}
+
+void Attempt::take_back_states() noexcept {
+  for (const auto& [storage, written] : states_) {
+    try {
+      copy_values(*written.before, *written.state);
+      if (written.was_whole) written.state->mend();
+    } catch (const std::exception&) {
+      written.state->tear("attempt");
+    }
+    written.state->bump_version();
+  }
 }
 
 void Attempt::take_back_gradients() noexcept {

@@ -4,6 +4,7 @@
 
 #include "ebb/core/base/reference.h"
 #include "ebb/core/random/random.h"
+#include "ebb/core/tensor/storage.h"
 
 namespace ebb {
 
@@ -37,11 +38,16 @@ class Attempt {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->declarations_.try_emplace(set, take_back);
   }
-  // An optimizer begins to write: what was drawn and declared for its step stays.
+  static bool is_under_way() noexcept { return current() != nullptr; }
+  // Parameters' state is about to be updated: what it holds is copied, once in each attempt. Throws
+  // OutOfMemory.
+  static void note_update(const Ref<Storage>& state, const memory::Tag& by);
+  // An optimizer begins to write: what was drawn, declared and written for its step stays.
   static void keep() noexcept {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) {
       attempt->draws_.keep();
       attempt->declarations_.clear();
+      attempt->states_.clear();
     }
   }
 
@@ -52,7 +58,13 @@ class Attempt {
   }
   void note(const Ref<Node>& leaf, bool made);
   void take_back_gradients() noexcept;
+  void take_back_states() noexcept;
 
+  struct Written {
+    Ref<Storage> state;
+    Ref<Storage> before;
+    bool was_whole;
+  };
   struct Change {
     Ref<Node> leaf;
     bool made;  // there was no gradient before
@@ -61,6 +73,7 @@ class Attempt {
   GeneratorTrial draws_;
   std::unordered_map<const Node*, Change> gradients_;
   std::unordered_map<const void*, std::function<void()>> declarations_;
+  std::unordered_map<const Storage*, Written> states_;
 };
 
 }  // namespace detail
@@ -86,13 +99,15 @@ class Attempt {
 // - gradients that backward() has made are free, and those that it has added to are marked, as
 //   after a backward() that fails: Optimizer::step and apply refuse them until zero_grad(). What
 //   was computed from them is not marked;
+// - state that the step has updated (the running statistics of a BatchNorm, what it assigned to
+//   parameters) holds what it held: the first update of each copies it, until the attempt ends;
 // - parameters that were declared are gone, and their names free. So a model of several layers that
 //   does not fit leaves nothing: attempt([&] { return Classifier(params); }). A graph's stay. What
 //   set_trainable() has frozen or thawed is as it was.
 //
-// An optimizer's step that was made stays made, and what was drawn, declared and frozen before it
-// stays; what else the step has written stays written. A session's run needs no attempt(): one that
-// fails has not happened. Attempts nest.
+// The step of an optimizer or of a MovingAverage that was made stays made, and what was drawn,
+// declared, frozen and written before it stays. So do what was loaded and the runs of sessions,
+// which need no attempt(): one that fails has not happened. Attempts nest.
 template <class Step>
 decltype(auto) attempt(Step&& step) {
   detail::Attempt scope;

@@ -330,23 +330,25 @@ class Reverse {
     if (leaf.extra->unreachable) return;
     Tensor& grad = leaf.extra->tensor;
     const bool made = !grad.defined();
-    // Where it ended on the way, as in round(), it is 0.
-    if (!dy.defined()) {
+    Tensor next;
+    if (!dy.defined()) {  // where it ended on the way, as in round(), it is 0
       if (!made) return;
       const Spec& spec = leaf.outputs[0];
-      grad = Tensor::zeros(spec.shape, spec.dtype, *leaf.extra->device, options_.site);
+      next = Tensor::zeros(spec.shape, spec.dtype, *leaf.extra->device, options_.site);
     } else if (made) {
       const TensorImpl& impl = *dy.impl();
       const bool own =
           impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();
-      grad = own ? std::move(dy) : copy({dy, options_.site});
+      next = own ? std::move(dy) : copy({dy, options_.site});
     } else if (options_.create_graph || grad.requires_grad()) {
-      grad = grad + dy;  // what others made of the old one keeps its meaning
-    } else {
-      add_assign(grad, dy);
+      next = grad + dy;  // what others made of the old one keeps its meaning
     }
     settled_.push_back({Ref<Node>(&leaf), made});
     Attempt::note_gradient(settled_.back().leaf, made);
+    if (next.defined())
+      grad = std::move(next);
+    else
+      add_assign(grad, dy);
   }
 
   struct Settled {

@@ -19,8 +19,9 @@ class InlineVector {
   using value_type = T;
 
   InlineVector() = default;
-  explicit InlineVector(std::size_t count) { resize(count); }
-  InlineVector(std::initializer_list<T> values) {
+  // Each begins as an empty one, which ends as others do where an element throws.
+  explicit InlineVector(std::size_t count) : InlineVector() { resize(count); }
+  InlineVector(std::initializer_list<T> values) : InlineVector() {
     reserve(values.size());
     for (const T& value : values) push_back(value);
   }
@@ -32,7 +33,7 @@ class InlineVector {
           InlineVector(const Range& values)  // NOLINT: implicit, where several tensors are taken
       : InlineVector(std::ranges::begin(values), std::ranges::end(values)) {}
   template <std::input_iterator Iterator>
-  InlineVector(Iterator first, Iterator last) {
+  InlineVector(Iterator first, Iterator last) : InlineVector() {
     for (; first != last; ++first) push_back(*first);
   }
   InlineVector(const InlineVector& other) : InlineVector(other.begin(), other.end()) {}

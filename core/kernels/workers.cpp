@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,10 +131,15 @@ struct Workers::Impl {
     }
   }
 
-  void start() {
+  // A thread that the system refuses is done without: others take its share.
+  void start() noexcept {
     const std::uint32_t seen = job.load(std::memory_order_relaxed);
-    for (std::size_t i = 1; i < shares.size(); ++i)
-      started.emplace_back([this, i, seen] { thread_main(i, seen); });
+    try {
+      started.reserve(shares.size());
+      for (std::size_t i = 1; i < shares.size(); ++i)
+        started.emplace_back([this, i, seen] { thread_main(i, seen); });
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
   }
 
   void stop() {

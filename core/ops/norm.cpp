@@ -9,6 +9,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/launch_row.h"
 
 namespace ebb {
 namespace {
@@ -300,11 +301,12 @@ Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
     return Operand(Operand(running, site) * (1 - options.momentum), site) +
            Operand(Operand(now, site) * options.momentum, site);
   };
-  // Both have their memory before either is written.
   const Tensor mean = entered(running_mean, kBatchMean),
                variance = entered(running_variance, kBatchVariance);
+  detail::LaunchRow row;  // both or neither
   const Tensor updates[] = {assign({running_mean, site}, {mean, site}),
                             assign({running_variance, site}, {variance, site})};
+  row.flush();
   return detail::with_updates(all[0], updates, site);
 }
 

@@ -7,6 +7,7 @@
 #include "ebb/core/base/nearest.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/core/parameters/parameters_state.h"
+#include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb {
@@ -286,7 +287,9 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
     }
   for (const auto* list : {&other.entries(), &other.states()})
     for (const Entry& there : *list) require(there, other, *this);
+  detail::LaunchRow row;  // all or none
   for (const auto& [here, there] : copies) assign(here, there);
+  row.flush();
 }
 
 }  // namespace ebb

@@ -1,47 +1,130 @@
 #include "ebb/core/tensor/launch_row.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::detail {
 
-void LaunchRow::add(Runtime& runtime, const Launch& launch, Inputs inputs, CallSite site) {
+bool sets_all(const OpDef& op, const TensorImpl& target) noexcept {
+  return op.overwrites && target.offset == 0 && target.spec.bytes() == target.storage->bytes();
+}
+
+void mark_updated(const OpDef& op, Inputs inputs) noexcept {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (op.updates.has(i)) inputs[i].tensor->impl()->storage->bump_version();
+  if (const TensorImpl& target = *inputs[0].tensor->impl(); sets_all(op, target))
+    target.storage->mend();
+}
+
+void tear_updated(const OpDef& op, Inputs inputs) noexcept {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (op.updates.has(i)) inputs[i].tensor->impl()->storage->tear(op.name);
+}
+
+namespace {
+// For so many more, the adding of which cannot fail then.
+template <class T>
+void make_room(std::vector<T>& in, std::size_t more) {
+  constexpr std::size_t kAtFirst = 64;  // enough for most steps
+  const std::size_t wanted = in.size() + more;
+  if (wanted > in.capacity()) in.reserve(std::max(2 * wanted, kAtFirst));
+}
+}  // namespace
+
+void LaunchRow::add(Runtime& runtime, const OpDef& op, const Launch& launch, Inputs inputs,
+                    const Tensors& results, Ref<Storage> workspace, Ref<Prepared> prepared,
+                    CallSite site) {
   if (runtime_ != &runtime) flush();
   runtime_ = &runtime;
-  auto entry = std::make_unique<Entry>();
   const KernelContext& context = launch.context;
-  entry->buffers.assign(context.inputs.begin(), context.inputs.end());
-  entry->buffers.insert(entry->buffers.end(), context.outputs.begin(), context.outputs.end());
-  entry->attributes = *context.attributes;
-  for (const Input& input : inputs) entry->inputs.push_back(*input.tensor);
-  entry->site = site;
-  entry->launch = launch;
-  KernelContext& kept = entry->launch.context;
-  kept.inputs = {entry->buffers.data(), context.inputs.size()};
-  kept.outputs = {entry->buffers.data() + context.inputs.size(), context.outputs.size()};
-  kept.attributes = &entry->attributes;
-  kept.destroyed = nullptr;
-  entries_.push_back(std::move(entry));
-  has_waited_ = true;
+  Update update{&op,
+                *context.attributes,
+                context.destroyed ? *context.destroyed : IndexSet(),
+                buffers_.size(),
+                inputs_.size(),
+                std::move(workspace),
+                std::move(prepared),
+                site};
+  make_room(updates_, 1);
+  make_room(launches_, 1);
+  make_room(buffers_, context.inputs.size() + context.outputs.size());
+  make_room(inputs_, inputs.size());
+  make_room(tensors_, inputs.size());
+  if (results.size() > 1) make_room(results_, results.size() - 1);
+  for (const std::span<const Buffer> part : {context.inputs, context.outputs})
+    buffers_.insert(buffers_.end(), part.begin(), part.end());
+  inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
+  for (const Input& input : inputs) tensors_.push_back(*input.tensor);
+  for (std::size_t i = 1; i < results.size(); ++i) results_.push_back(results[i]);
+  launches_.push_back(launch);
+  updates_.push_back(std::move(update));
+}
+
+void LaunchRow::bind() noexcept {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].tensor = &tensors_[i];
+  for (std::size_t i = 0; i < updates_.size(); ++i) {
+    KernelContext& context = launches_[i].context;
+    const Buffer* const buffers = buffers_.data() + updates_[i].first_buffer;
+    context.inputs = {buffers, context.inputs.size()};
+    context.outputs = {buffers + context.inputs.size(), context.outputs.size()};
+    context.attributes = &updates_[i].attributes;
+    context.destroyed = &updates_[i].destroyed;
+  }
+}
+
+// `begun` counts those that may have written.
+void LaunchRow::run(std::size_t& begun) {
+  const Unwanted unwanted = runtime_->is_simulated() ? Unwanted::nothing : tape_mode().detects;
+  const std::span<const Launch> launches = launches_;
+  while (begun < launches.size()) {
+    const std::size_t count = unwanted == Unwanted::nothing ? launches.size() - begun : 1;
+    Stream* const stream = launches[begun].context.stream;
+    const Launched launched = runtime_->run(stream, launches.subspan(begun, count));
+    begun += launched.count;
+    if (!launched.status.ok()) {
+      const Update& failed = updates_[begun];
+      if (!launched.status.refused) ++begun;
+      throw Error(message(failed.op->name, describe(launched.status), failed.site));
+    }
+    if (unwanted == Unwanted::nothing) continue;
+    const Update& last = updates_[begun - 1];
+    const std::string found =
+        find_unwanted(launches[begun - 1].context, unwanted, *runtime_, stream);
+    if (!found.empty()) throw NotANumber(message(last.op->name, found, last.site));
+  }
 }
 
 void LaunchRow::flush() {
-  if (entries_.empty()) return;
-  const auto entries = std::exchange(entries_, {});
-  std::vector<Launch> launches;
-  for (const auto& entry : entries) launches.push_back(entry->launch);
-  const Launched launched = runtime_->run(launches[0].context.stream, launches);
-  for (const auto& entry : entries)
-    for (const Tensor& input : entry->inputs)
-      if (const TensorImpl& impl = *input.impl(); impl.storage)
-        impl.storage->used_on(entry->launch.context.stream);
-  has_done_ = has_done_ || launched.count > 0 || !launched.status.refused;
-  if (launched.status.ok()) return;
-  const Entry& failed = *entries[launched.count];
-  throw Error(message(failed.launch.name, describe(launched.status), failed.site));
+  if (updates_.empty()) return;
+  struct Emptied {
+    ~Emptied() {
+      for (std::size_t i = 0; i < row.updates_.size(); ++i)
+        for (const Input& input : row.inputs_of(i))
+          if (const TensorImpl& impl = *input.tensor->impl(); impl.storage)
+            impl.storage->used_on(row.launches_[i].context.stream);
+      row.updates_.clear();
+      row.launches_.clear();
+      row.buffers_.clear();
+      row.inputs_.clear();
+      row.tensors_.clear();
+      row.results_.clear();
+    }
+    LaunchRow& row;
+  } const emptied{*this};
+  bind();
+  std::size_t begun = 0;
+  try {
+    run(begun);
+  } catch (...) {
+    for (std::size_t i = 0; i < begun; ++i) tear_updated(*updates_[i].op, inputs_of(i));
+    throw;
+  }
+  for (std::size_t i = 0; i < updates_.size(); ++i) mark_updated(*updates_[i].op, inputs_of(i));
 }
 
 }  // namespace ebb::detail

@@ -1,7 +1,7 @@
 #include "ebb/core/tensor/node.h"
 
 #include <atomic>
-#include <vector>
+#include <utility>
 
 #include "ebb/core/tensor/tape_record.h"
 
@@ -9,26 +9,22 @@ namespace ebb {
 
 namespace detail {
 // Destroying a node drops its producers, whose destruction would recurse down a chain as long as
-// the program. Nodes that end while another ends are put on a list instead.
+// the program. Nodes that end while another ends are put on a list instead, linked by `root`, which
+// they need no more: there may be no memory for another.
 void destroy(Node* node) noexcept {
-  thread_local constinit std::vector<Node*>* ending = nullptr;
-  if (ending) {
-    ending->push_back(node);
+  thread_local constinit Node* waiting = nullptr;
+  thread_local constinit bool ends = false;
+  if (ends) {
+    node->root = std::exchange(waiting, node);
     return;
   }
-  if (node->inputs.empty() && !node->extra) {
-    delete node;
-    return;
-  }
-  std::vector<Node*> list;
-  ending = &list;
+  ends = true;
   delete node;
-  while (!list.empty()) {
-    Node* next = list.back();
-    list.pop_back();
+  while (waiting) {
+    Node* const next = std::exchange(waiting, waiting->root);
     delete next;
   }
-  ending = nullptr;
+  ends = false;
 }
 
 void TapeRecord::drop() noexcept {

@@ -1,6 +1,8 @@
 // The only file that includes Eigen: alignment of its types follows the instruction set.
 #include "ebb/kernels/cpu/gemm_library.h"
 
+#include <new>
+
 #if defined(__GNUC__) && !defined(__clang__)
 // GCC 12 takes the undefined operand of its own AVX-512 intrinsics for a mistake (its bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -26,9 +28,10 @@ ConstView<T> stored(Factor<T> f, std::int64_t rows, std::int64_t columns) {
                       Eigen::OuterStride<>(f.stride));
 }
 
+// Throws std::bad_alloc where there is no memory for its packing buffers, before it writes a sum.
 template <class T>
 void eigen_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
-                    std::int64_t c_stride, bool accumulate) noexcept {
+                    std::int64_t c_stride, bool accumulate) {
   View<T> result(c, m, n, Eigen::OuterStride<>(c_stride));
   const auto store = [&](const auto& product) {
     if (accumulate) {
@@ -44,21 +47,27 @@ void eigen_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a,
   store(x * y);
 }
 
+template <class... Arguments>
+bool has_multiplied(const Arguments&... arguments) noexcept try {
+  eigen_multiply(arguments...);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 }  // namespace
 
 #ifndef EBB_HAVE_ONEDNN
 bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
                       Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
-  eigen_multiply(m, n, k, a, b, c, c_stride, accumulate);
-  return true;
+  return has_multiplied(m, n, k, a, b, c, c_stride, accumulate);
 }
 #endif
 
 bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<double> a,
                       Factor<double> b, double* c, std::int64_t c_stride,
                       bool accumulate) noexcept {
-  eigen_multiply(m, n, k, a, b, c, c_stride, accumulate);
-  return true;
+  return has_multiplied(m, n, k, a, b, c, c_stride, accumulate);
 }
 
 }  // namespace ebb::cpu

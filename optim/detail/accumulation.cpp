@@ -8,8 +8,6 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/launch_row.h"
-#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 
 namespace ebb::optim {
@@ -71,64 +69,32 @@ struct Part {
 };
 using Parts = std::deque<Part>;
 
-// What a failure leaves of a micro-step is neither the batch before it nor the one after.
-void tear(const Parts& parts) noexcept {
-  const auto of = [](const Tensor& tensor) {
-    if (!tensor.is_symbolic()) tensor.impl()->storage->tear("accumulator");
-  };
-  for (const Part& part : parts) {
-    for (const Tensors* sums : {&part.sums, &part.before.frozen})
-      for (const Tensor& sum : *sums) of(sum);
-    of(part.count);
-  }
-}
-
-// Calls body(), and tears all where it throws.
-template <class Body>
-void write(const Parts& parts, const Body& body) {
-  try {
-    body();
-  } catch (...) {
-    tear(parts);
-    throw;
-  }
-}
-
 // Updates with the sums where the gates are open, and clears them and those of frozen parameters:
 // nothing of a batch is left for the next.
-std::vector<Tensor> commit_and_clear(Parts& parts) {
+std::vector<Tensor> update_and_clear(Parts& parts) {
   std::vector<Tensor> updates;
-  write(parts, [&] {
-    for (Part& part : parts) {
-      if (part.step.size() > 0)
-        for (Tensor& update : part.step.commit(part.sums)) updates.push_back(std::move(update));
-      for (const Tensors* cleared : {&part.sums, &part.before.frozen})
-        for (const Tensor& sum : *cleared)
-          updates.push_back(ebb::detail::clear_if(sum, part.gate.ready));
-      updates.push_back(ebb::detail::clear_if(part.count, part.gate.ready));
-    }
-  });
+  for (Part& part : parts) {
+    if (part.step.size() > 0)
+      for (Tensor& update : part.step.queue(part.sums)) updates.push_back(std::move(update));
+    for (const Tensors* cleared : {&part.sums, &part.before.frozen})
+      for (const Tensor& sum : *cleared)
+        updates.push_back(ebb::detail::clear_if(sum, part.gate.ready));
+    updates.push_back(ebb::detail::clear_if(part.count, part.gate.ready));
+  }
   return updates;
 }
 
-// Adds to the sums.
+// Adds to the sums, on a GPU by one kernel for all, and counts.
 void add_gradients(Parts& parts, const Tensor& samples) {
-  ebb::detail::LaunchRow row;  // on a GPU, one kernel for all
-  try {
-    for (Part& part : parts)
-      for (std::size_t i = 0; i < part.step.size(); ++i)
-        part.sums.push_back(part.gradients[i].defined()
-                                ? apply_one(accumulate_op,
-                                            {part.step.sum(i), part.gradients[i], samples}, {},
-                                            CallSite::here())
-                                : part.step.sum(i));
-    row.flush();
-  } catch (...) {
-    const bool has_begun =
-        std::ranges::any_of(parts, [](const Part& p) { return !p.sums.empty(); });
-    if (has_begun && !row.has_done_nothing()) tear(parts);
-    throw;
-  }
+  for (Part& part : parts)
+    for (std::size_t i = 0; i < part.step.size(); ++i)
+      part.sums.push_back(part.gradients[i].defined()
+                              ? apply_one(accumulate_op,
+                                          {part.step.sum(i), part.gradients[i], samples}, {},
+                                          CallSite::here())
+                              : part.step.sum(i));
+  for (Part& part : parts)
+    part.count = part.count.is_symbolic() ? part.counted : assign(part.count, part.counted);
 }
 
 // The gradients of the targets of all parts, by one backward pass.
@@ -191,15 +157,12 @@ Tensor accumulate(const Tensor& given, const AccumulatedGroups& of,
     });
   }
 
-  for (Part& part : parts) part.step.begin_writing();
-  add_gradients(parts, samples);
-  write(parts, [&] {
-    for (Part& part : parts)
-      part.count = loss.is_symbolic() ? part.counted : assign(part.count, part.counted);
-  });
   const Tensor value = value_before_step(loss);
-  const std::vector<Tensor> updates = commit_and_clear(parts);
-  return loss.is_symbolic() ? with_all_updates(value, updates) : value.detach();
+  const std::vector<Tensor> updates = commit([&] {
+    add_gradients(parts, samples);
+    return update_and_clear(parts);
+  });
+  return loss.is_symbolic() ? with_all_updates(value, updates) : value;
 }
 
 Tensor flush_accumulated(const AccumulatedGroups& of, const AccumulatorOptions& options) {
@@ -231,8 +194,7 @@ Tensor flush_accumulated(const AccumulatedGroups& of, const AccumulatorOptions& 
   }
   const Tensor applied =
       std::ranges::find_if(parts, [](const Part& part) { return part.step.size() > 0; })->counted;
-  for (Part& part : parts) part.step.begin_writing();
-  const std::vector<Tensor> updates = commit_and_clear(parts);
+  const std::vector<Tensor> updates = commit([&] { return update_and_clear(parts); });
   return applied.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
 

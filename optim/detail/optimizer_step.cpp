@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
@@ -11,7 +10,6 @@
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/update.h"
-#include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -68,7 +66,8 @@ Tensor value_before_step(const Tensor& loss) {
   const bool is_state =
       loss.is_symbolic() ? ebb::detail::is_state(ebb::detail::root_of(ebb::detail::source_of(loss)))
                          : loss.impl()->storage->is_state();
-  return is_state ? copy(loss) : loss;
+  const Tensor value = is_state ? copy(loss) : loss;
+  return value.is_symbolic() ? value : value.detach();
 }
 
 void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss) {
@@ -162,14 +161,9 @@ void OptimizerStep::require_state(const char* what, DType state, bool in_kernel)
 }
 
 OptimizerStep::~OptimizerStep() {
-  if (writes_) return;
+  if (std::uncaught_exceptions() <= exceptions_) return;
   slots_.clear();
   parameters_.drop_slots_after(slots_before_);
-}
-
-void OptimizerStep::begin_writing() noexcept {
-  writes_ = true;
-  ebb::detail::Attempt::keep();
 }
 
 // An in-place update of a leaf is no part of its history.
@@ -286,52 +280,37 @@ Tensors OptimizerStep::clipped(const Tensors& gradients) {
   return results;
 }
 
-// A kernel that fails, or refuses after others have written, leaves half a step behind: what has
-// been written is torn then.
 std::vector<Tensor> OptimizerStep::commit(const Tensors& gradients) {
-  begin_writing();
-  std::vector<Tensor> updates;
-  try {
-    write(gradients, updates);
-  } catch (...) {
-    for (const Tensor& written : updates)
-      if (!written.is_symbolic()) written.impl()->storage->tear(optimizer_.rule().name());
-    throw;
-  }
-  return updates;
+  return optim::commit([&] { return queue(gradients); });
 }
 
-void OptimizerStep::write(const Tensors& with_histories, std::vector<Tensor>& updates) {
+std::vector<Tensor> OptimizerStep::queue(const Tensors& with_histories) {
   const Clip& clip = optimizer_.clip();
+  std::vector<Tensor> updates;
   Tensors gradients;
   if (fused_)
     for (const Tensor& gradient : with_histories) gradients.push_back(without_history(gradient));
   Tensor scale = clip_work_;
   if (fused_ && clip.global_norm > 0) scale = scale_of(scale, gate_, clip.global_norm, gradients);
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
-  if (fused_) {
-    ebb::detail::LaunchRow row;  // on a GPU, one kernel for all parameters that decay alike
-    for (const bool decays : {true, false})
-      for (std::size_t i = 0; i < size(); ++i) {
-        if ((decays_.empty() || decays_[i]) != decays) continue;
-        if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
-        updates.push_back(fused_->update_in_place({.parameter = parameter(i),
-                                                   .gradient = gradients[i],
-                                                   .slots = slots_of(i),
-                                                   .step = updates[0],
-                                                   .rate = rate_,
-                                                   .gate = gate_,
-                                                   .decays = decays,
-                                                   .clip_value = clip.value,
-                                                   .scale = scale}));
-      }
-    row.flush();
-    return;
-  }
+  for (const bool decays : {true, false})  // beside each other, those that a GPU runs as one kernel
+    for (std::size_t i = 0; fused_ && i < size(); ++i) {
+      if ((decays_.empty() || decays_[i]) != decays) continue;
+      if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});
+      updates.push_back(fused_->update_in_place({.parameter = parameter(i),
+                                                 .gradient = gradients[i],
+                                                 .slots = slots_of(i),
+                                                 .step = updates[0],
+                                                 .rate = rate_,
+                                                 .gate = gate_,
+                                                 .decays = decays,
+                                                 .clip_value = clip.value,
+                                                 .scale = scale}));
+    }
   for (const auto& [target, value] : new_values_)
     updates.push_back(gate_.defined() ? ebb::detail::assign_if(target, value, gate_.ready)
                                       : assign(target, value));
-  new_values_.clear();
+  return updates;
 }
 
 }  // namespace ebb::optim

@@ -1,11 +1,14 @@
 #pragma once
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "ebb/core/autodiff/attempt.h"
+#include "ebb/core/tensor/launch_row.h"
 #include "ebb/optim/detail/fused_rule.h"
 #include "ebb/optim/optimizer.h"
 
@@ -31,13 +34,25 @@ Targets trained_below(const Tensor& loss, const Parameters& parameters, const ch
 [[noreturn]] void fail_for_frozen(const char* what, const char* parameter, const Tensor& loss);
 // Throws Error for a parameter that is there already: of a group before.
 void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Node*>& seen);
-// `loss`, which a step must not change: a copy where it is a parameter, or a view of one.
+// What a step returns of `loss`, eager's without history: a copy where it is a parameter or a view
+// of one, which the step changes.
 Tensor value_before_step(const Tensor& loss);
 // `loss`, computed after the updates.
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates);
 
-// One step of an optimizer over some parameters: it gets all memory first, and the writing is one
-// call at the end. Slots that were made for a step that did not come to that are taken back.
+// Makes the updates that queue() gives, in one row, once all of them have their memory.
+template <class Queue>
+std::vector<Tensor> commit(const Queue& queue) {
+  ebb::detail::LaunchRow row(ebb::detail::LaunchRow::stays);
+  std::vector<Tensor> updates = queue();
+  ebb::detail::Attempt::keep();
+  row.flush();
+  return updates;
+}
+
+// One step of an optimizer over some parameters: it gets all memory of device and host first, and
+// the writing, which takes none, is one call at the end. Where an exception leaves its scope, slots
+// that it has made are taken back.
 class OptimizerStep {
  public:
   // Finds or makes the slots: the rule's, and for accumulation a sum of dtype `sums` per target and
@@ -65,14 +80,14 @@ class OptimizerStep {
   // Computes what takes memory: the learning rate and, by a rule that is not fused, all new values,
   // from gradient(i) of the i-th target. `gate` says whether they are written.
   void prepare(Gate gate, const std::function<Tensor(std::size_t)>& gradient);
-  // From here on writes happen.
-  void begin_writing() noexcept;
-  // Counts the step and updates the targets in place, a fused rule by `gradients`, which the gate
-  // divides. Returns what makes it happen in a graph, the count of steps first.
+  // Queues the step in the LaunchRow that is there, or records it in a graph: its count, and an
+  // update of each target in place, a fused rule's by `gradients`, which the gate divides. Returns
+  // what makes it happen in a graph, the count of steps first.
+  std::vector<Tensor> queue(const Tensors& gradients);
+  // Queues it and makes it.
   std::vector<Tensor> commit(const Tensors& gradients);
 
  private:
-  void write(const Tensors& gradients, std::vector<Tensor>& updates);
   // The clipped gradients of a rule that is not fused.
   Tensors clipped(const Tensors& gradients);
   // A new value and where it goes.
@@ -104,7 +119,7 @@ class OptimizerStep {
   Tensor clip_work_;               // where gradients are clipped by a norm
   std::vector<Write> new_values_;  // of a rule that is not fused
   std::vector<bool> decays_;       // whether a fused one's decay is for each target; empty: for all
-  bool writes_ = false;
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace ebb::optim

@@ -10,9 +10,11 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/eager/no_grad.h"
 #include "ebb/models/forecaster.h"
 #include "ebb/models/gru.h"
+#include "ebb/models/norm.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/eager/bytes.h"
@@ -190,6 +192,56 @@ TEST_CASE("what was drawn for a step that an optimizer has made is not drawn aga
                   }),
                   Halted);
   CHECK(drawn() == 1);
+}
+
+TEST_CASE("state that a failed attempt has updated holds what it held", "[row11]") {
+  const Model model;
+  const Parameters& p = model.parameters;
+  const models::BatchNorm norm(p.scope("norm"), 8);
+  const Tensor seen = p.state("seen", {}, initializers::zeros());
+  const Tensor mean = p["norm.running_mean"];
+  const auto halted = [&](const auto& step) {
+    CHECK_THROWS_AS(attempt([&] {
+                      norm(model.x, Phase::training);
+                      step();
+                      throw Halted();
+                    }),
+                    Halted);
+  };
+  const auto values = [&] {
+    std::vector<std::vector<float>> all;
+    for (const auto* list : {&p.entries(), &p.states()})
+      for (const Parameters::Entry& entry : *list) all.push_back(entry.tensor.to_vector<float>());
+    return all;
+  };
+  const auto before = values();
+  const std::vector<float> mean_before = mean.to_vector<float>();
+  const Bytes bytes;
+  halted([&] {
+    add_assign(seen, 1);
+    assign(model.w.detach(), 5);
+    add_assign(seen, 1);
+  });
+  CHECK(values() == before);
+  halted([&] { attempt([&] { add_assign(seen, 1); }); });
+  CHECK(values() == before);
+  CHECK(bytes.now() == 0);
+
+  attempt([&] {
+    add_assign(seen, 1);
+    halted([&] { add_assign(seen, 1); });
+    CHECK(mean.to_vector<float>() == mean_before);
+    CHECK(seen.item<float>() == 1);
+  });
+  CHECK(seen.item<float>() == 1);
+
+  // What was written for a step that is made stays, as the step does.
+  halted([&] {
+    optim::Adam().minimize(model.loss(), p);
+    add_assign(seen, 1);
+  });
+  CHECK(mean.to_vector<float>() != mean_before);
+  CHECK(seen.item<float>() == 1);
 }
 
 TEST_CASE("one call that draws and then fails has drawn nothing", "[row11]") {

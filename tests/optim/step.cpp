@@ -340,6 +340,10 @@ TEST_CASE(
   const Parameters fresh(Device::cpu());
   for (const char* name : {"a", "b", "c", "d"}) fresh.declare(name, {2}, initializers::constant(1));
   p.copy_from(fresh);
+  CHECK_NOTHROW(optimizer.minimize(loss(), p));  // slots of a first step that failed are gone
+  given = 0;
+  CHECK_THROWS_WITH(optimizer.minimize(loss(), p), Catch::Contains("is tired"));
+  p.copy_from(fresh);
   CHECK_THROWS_AS(optimizer.minimize(loss(), p), Error);  // its count of steps is half a step's
 }
 

@@ -1,8 +1,13 @@
 // Every allocation of a training step fails once, one at a time: MEMORY.md, row 11.
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/random.h"
+#include "ebb/models/dense.h"
+#include "ebb/models/norm.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/heap.h"
 #include "ebb/tests/properties/failing_steps.h"
 
 using namespace ebb;
@@ -27,53 +32,95 @@ std::vector<Batches> programs() {
           {"a larger batch", {n, n, kMoreRows, n}, 2}};
 }
 
+// With state that a step writes before its optimizer does.
+BundledModel normalised() {
+  return {"normalised mlp with dropout",
+          {DType::f32, {5}},
+          {DType::f32, {2}},
+          [](const Parameters& parameters) {
+            const models::Dense first(parameters.scope("first"), 5, 7),
+                last(parameters.scope("last"), 7, 2);
+            const models::BatchNorm norm(parameters.scope("norm"), 7);
+            return [=](const Tensor& x, const Tensor& y) {
+              const Tensor hidden = norm(first(x), Phase::training);
+              return mse(last(dropout(hidden, 0.4, Phase::training)), y);
+            };
+          }};
+}
+
 // Those with dropout allocate what the others do and more: enough where a step takes long.
 std::vector<BundledModel> models_to_fail() {
   std::vector<BundledModel> all = bundled_models();
   if (!on_host())
     std::erase_if(all, [](const BundledModel& model) { return !model.name.ends_with("dropout"); });
+  all.push_back(normalised());
   return all;
 }
 
-// Whether the step fails when its n-th allocation does; then nothing has changed.
-bool fails_at(std::size_t n, FailingTraining& training, std::int64_t rows, const Device& device) {
-  const TrainingState state = training.state();
-  const HeldMemory held = training.held();
-  device.runtime().allocator().fail_allocation_after(n);
-  bool failed = false;
+// Whose allocation it is.
+enum class Of { device, heap };
+
+// A step whose n-th allocation fails.
+struct Attempted {
+  bool has_failed = false;  // there was an n-th one
+  bool has_thrown = false;
+  std::optional<float> loss = {};
+};
+
+Attempted attempt_step(Of of, std::size_t n, FailingTraining& training, std::int64_t rows,
+                       const Device& device) {
+  memory::CachingAllocator& allocator = device.runtime().allocator();
+  Attempted step;
+  of == Of::heap ? HeapFault::arm(n) : allocator.fail_allocation_after(n);
   try {
-    training.step(rows);
+    step.loss = training.step(rows);
+  } catch (const std::bad_alloc&) {
+    step.has_thrown = true;
   } catch (const OutOfMemory&) {
-    failed = true;
+    step.has_thrown = true;
   }
-  device.runtime().allocator().fail_allocation_after(kNever);
-  if (failed) {
-    REQUIRE(training.held() == held);
-    REQUIRE(training.state() == state);
-    REQUIRE(training.held() == held);
-  }
-  return failed;
+  step.has_failed = of == Of::heap ? !HeapFault::disarm() : step.has_thrown;
+  allocator.fail_allocation_after(kNever);
+  return step;
 }
 
-// Returns how many allocations the step has.
-std::size_t check(const MakeTraining& make, const Batches& batches, const Device& device) {
+// Returns how many allocations the step has. When one of them fails, nothing has changed.
+std::size_t check(const MakeTraining& make, const Batches& batches, const Device& device,
+                  Of of = Of::device) {
+  const auto at_start = device.runtime().allocator().allocated_bytes();
   std::vector<std::optional<float>> losses;
+  TrainingState at_end;
   {
     const auto training = make(device);
     for (const std::int64_t rows : batches.rows) losses.push_back(training->step(rows));
+    at_end = training->state();
   }
-  const auto at_start = device.runtime().allocator().allocated_bytes();
+  std::ptrdiff_t live = 0;
   std::size_t n = 0;
-  for (bool failed = true; failed; n += failed) {
+  for (bool has_failed = true; has_failed; n += has_failed) {
+    if (n == 1) live = HeapFault::live();  // with all that is made once
     CAPTURE(n);
     const auto training = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {
-      if (i == batches.fails) failed = fails_at(n, *training, batches.rows[i], device);
-      if (i == batches.fails && !failed) break;
+      if (i == batches.fails) {
+        const TrainingState state = training->state();
+        const HeldMemory held = training->held();
+        const Attempted step = attempt_step(of, n, *training, batches.rows[i], device);
+        has_failed = step.has_failed;
+        if (!step.has_thrown) {
+          REQUIRE(step.loss == losses[i]);
+          continue;
+        }
+        REQUIRE(training->held() == held);
+        REQUIRE(training->state() == state);
+        REQUIRE(training->held() == held);
+      }
       REQUIRE(training->step(batches.rows[i]) == losses[i]);
     }
+    REQUIRE(training->state() == at_end);
   }
   CHECK(device.runtime().allocator().allocated_bytes() == at_start);
+  if (of == Of::heap) CHECK(HeapFault::live() == live);
   return n;
 }
 
@@ -111,4 +158,21 @@ TEST_CASE("a prepared step of which any allocation fails has not happened", "[ro
     CAPTURE(model.name);
     check_both(graph_training(model, Method::minimize, true), 2);
   }
+}
+
+TEST_CASE("a step of which any allocation of the host's heap fails has not happened", "[row11]") {
+  if (!on_host()) return;  // devices made for tests allocate where a driver does not
+  const auto check_all = [](const MakeTraining& make, std::size_t at_least) {
+    for (const Batches& batches : programs()) {
+      CAPTURE(batches.name);
+      CHECK(check(make, batches, Device::cpu(), Of::heap) > at_least);
+    }
+  };
+  const BundledModel model = normalised();
+  for (const Method method : kMethods) {
+    CAPTURE(name(method));
+    check_all(eager_training(model, method), 100);
+    if (method != Method::backward) check_all(graph_training(model, method), 10);
+  }
+  check_all(graph_training(model, Method::minimize, true), 5);
 }

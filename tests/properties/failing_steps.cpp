@@ -45,7 +45,7 @@ class EagerTraining final : public FailingTraining {
   TrainingState state() override {
     TrainingState state{.random_key = detail::generator().key,
                         .random_counter = detail::generator().counter};
-    for (const auto* list : {&parameters_.entries(), &parameters_.slots()})
+    for (const auto* list : {&parameters_.entries(), &parameters_.states(), &parameters_.slots()})
       for (const auto& [name, tensor] : *list) {
         state.names.push_back(name + (tensor.grad().defined() ? " and its gradient" : ""));
         if (!tensor.device().is_simulated()) state.bits.push_back(bytes_of(tensor));
@@ -83,7 +83,7 @@ class GraphTraining final : public FailingTraining {
     TrainingState state{.random_key = detail::generator().key,
                         .random_counter = detail::generator().counter};
     const bool has_slots = session_.memory().optimizer_state_bytes > 0;
-    for (const auto* list : {&parameters_.entries(), &parameters_.slots()})
+    for (const auto* list : {&parameters_.entries(), &parameters_.states(), &parameters_.slots()})
       for (const auto& [name, tensor] : *list) {
         if (list == &parameters_.slots() && !has_slots) continue;  // reading them makes them
         state.names.push_back(name);
