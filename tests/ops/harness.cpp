@@ -121,10 +121,13 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
 std::int64_t large_batch(const Sample& sample) {
   constexpr std::int64_t kElements =
       2 * 32 * 1024 + 7;  // two pieces of kernels/cpu/pieces.h, and a rest
-  std::int64_t of_one = 0;
+  std::int64_t batch = 0;
   for (const SampleInput& input : sample.inputs)
-    if (input.shape.is_open()) of_one = std::max(of_one, with_batch(input.shape, 1).elements());
-  return of_one ? std::min(kElements / of_one, sample.largest_batch) : 0;
+    if (input.shape.is_open() && batch == 0) batch = std::min(kElements, sample.largest_batch);
+  for (const SampleInput& input : sample.inputs)  // which may have several open axes
+    while (batch > 1 && with_batch(input.shape, batch).elements() > kElements)
+      batch = batch * kElements / (with_batch(input.shape, batch).elements() + kElements);
+  return batch;
 }
 
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs) {
