@@ -234,8 +234,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   throw NotANumber(message(op.name, found, a.site));
 }
 
-// Handles of an operator's inputs. An out-of-memory handler may drop handles of inputs that the
-// caller named. A temporary is out of its reach and stays one.
+// Handles of an operator's inputs. A watch call may drop handles of inputs that the caller named. A
+// temporary is out of its reach and stays one.
 class HeldInputs {
  public:
   explicit HeldInputs(Inputs inputs) {

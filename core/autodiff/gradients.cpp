@@ -117,7 +117,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
                         "this tensor has no history: nothing below it was made with_grad(), or it "
                         "was computed under NoGrad",
                         site));
-  const Tensor self = *this;  // an out-of-memory handler may drop this handle
+  const Tensor self = *this;  // a watch call may drop this handle
   const Tensor dy = one_like(self, "backward", site);
   detail::reverse_into_leaves(
       {&self, 1}, {&dy, 1},
@@ -137,7 +137,7 @@ Error no_history(const char* what, CallSite site) {
 
 Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors& with_respect_to,
                               const BackwardOptions& options) {
-  // An out-of-memory handler may drop the caller's handles.
+  // A watch call may drop the caller's handles.
   const Tensor output = of;
   const Tensors inputs = with_respect_to;
   const CallSite site = entry();

@@ -17,8 +17,8 @@ struct Edge {
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
-// The edge at which the gradient with respect to a tensor with a history arrives. In a graph it is
-// the latest update in place of the tensor, if there is one.
+// The edge at which the gradient with respect to a tensor with a history arrives. In a graph, for a
+// tensor that is not state, that is its latest update in place.
 Edge edge_of(const Tensor& tensor);
 
 // All nodes that a gradient of this tensor would flow through or end in, its own included.

@@ -63,8 +63,9 @@ bool carries_gradient(const Node& node, std::size_t i) noexcept;
 Node::Source source_of(const Tensor& tensor);
 
 // The source at which the gradient for a given source arrives: its producer or, if an update in
-// place came in between, that update. No producer if the update went through another view of the
-// memory: then no history tells how the value came about.
+// place came in between, that update. For state, whose updates are no history, it is the tensor
+// itself. No producer if the update went through another view of the memory: then no history tells
+// how the value came about.
 Node::Source gradient_source(const Node::Source& source);
 
 // Whether two values in one memory share some bytes, but not all. An update whose input overlaps
