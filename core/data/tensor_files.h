@@ -10,7 +10,7 @@ namespace ebb {
 using TensorsByName = std::map<std::string, Tensor>;
 
 // Loads an array written by np.save: f2, f4, f8, i4, i8, u1 or bool, little-endian, in C or Fortran
-// order. Throws FileError for a file that is missing, damaged, or of another dtype.
+// order. Throws FileError for a file that is missing, damaged, or of a dtype that ebb lacks.
 Tensor load_npy(const std::string& file, const Device& device = Device::cpu(),
                 CallSite site = CallSite::here());
 // Saves for np.load, in C order. An existing file is replaced only when the new one is complete.

@@ -17,7 +17,7 @@ struct TimeSeriesCsvOptions {
 
 struct WindowOptions {
   std::int64_t length = 48;  // steps a model sees
-  std::int64_t horizon = 1;  // distance in steps from the window's end to the target
+  std::int64_t horizon = 1;  // steps from the window's last value to the target
   std::int64_t steps = 1;    // number of values in the target
   double validation = 0.2;   // share of the series, at its end, that is held out
 };

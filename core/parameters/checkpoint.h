@@ -17,7 +17,7 @@ enum class RandomState { saved, left_out };
 void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
                       RandomState random = RandomState::saved, const Resumable* loader = nullptr);
 
-// Throws FileError for a file that is no checkpoint or has another format version.
+// Throws FileError for a file that is not safetensors, and for a checkpoint of another version.
 safetensors::File open_checkpoint(const std::string& file);
 
 // "it has a, b": for a message about a name that the file lacks. Slots are left out.
