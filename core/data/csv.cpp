@@ -26,6 +26,12 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
+// from_chars accepts no plus; "+-1" must stay no number.
+std::string_view without_plus(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
 }  // namespace
 
 std::string_view without_blanks(std::string_view text) {
@@ -89,8 +95,7 @@ template <class T>
 bool CsvReader::read_number(std::size_t column, T& value) const {
   std::string_view text = without_blanks(field(column));  // a quoted field keeps its spaces
   if (text.empty()) fail_at(column, "is empty, where a number should be");
-  // from_chars accepts no plus; "+-1" must stay no number.
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  text = without_plus(text);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size())
     fail_at(column, "is not a number" + hint_);
@@ -124,7 +129,7 @@ std::int32_t CsvReader::integer_i32(std::size_t column) const {
 
 // Reads a number written as an integer directly: a double has 53 bits, too few for an i64.
 std::int64_t CsvReader::integer_i64(std::size_t column) const {
-  std::string_view text = without_blanks(field(column));
+  const std::string_view text = without_plus(without_blanks(field(column)));
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
