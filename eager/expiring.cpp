@@ -9,8 +9,8 @@ bool is_kept(const OpDef& op, std::size_t i, const IndexSet& wants) {
   return !wants.empty() && keeps_input(op, i, wants);
 }
 
-// Whether nobody reads input i's memory after this application: a temporary that nobody else can
-// see, and that is all there is of its memory. A view that leaves some of it out is none.
+// Whether nobody reads input i's memory after this application: the input is a temporary without
+// another handle and covers all of its memory (no partial view).
 bool expires(Inputs inputs, std::size_t i) {
   if (!inputs[i].expiring) return false;
   const TensorImpl& impl = *inputs[i].tensor->impl();
@@ -21,7 +21,7 @@ bool expires(Inputs inputs, std::size_t i) {
   return true;
 }
 
-// Takes its memory out of a handle, which lives on until its full expression ends.
+// Takes the memory out of a temporary, which itself lives until its full expression ends.
 Ref<Storage> take_out(const Input& input) {
   TensorImpl& impl = *input.tensor->impl();
   impl.used_up = true;

@@ -3,9 +3,9 @@
 
 namespace ebb {
 
-// While one is alive, what the calling thread computes has no history, in both modes: eagerly
-// nothing is recorded on the tape or kept for a gradient, and the nodes that a graph gets are
-// constants to gradients.
+// While one is alive, results of the calling thread have no history, in both modes. Eager records
+// nothing on the tape and keeps nothing for a gradient; nodes added to a graph are constants to
+// gradients.
 //
 //   NoGrad no_grad;
 //   Tensor scores = model(x);

@@ -11,7 +11,7 @@ namespace ebb::detail {
 
 namespace {
 
-// All that a prepare rule is told, as words.
+// All arguments of a prepare rule, as words.
 using Key = std::vector<std::uint64_t>;
 
 struct KeyHash {

@@ -3,8 +3,8 @@
 
 namespace ebb::detail {
 
-// What the kernel's prepare rule makes for this query, or made for an equal one: each thread
-// remembers the most recent of them, kMostPrepared at most.
+// Returns the result of the kernel's prepare rule for this query, made now or found in the cache.
+// Each thread keeps its kMostPrepared most recently used results.
 inline constexpr std::size_t kMostPrepared = 256;
 Ref<Prepared> find_or_prepare(const Runtime& runtime, const OpDef& op, const DeviceKernel& kernel,
                               const MemoryQuery& query);

@@ -21,7 +21,7 @@ namespace {
 
 using Buffers = InlineVector<Buffer, 6>;
 
-// The one device of the inputs that have memory.
+// The device of all inputs that have memory. Throws Error if they are on several, or none has.
 const Device& common_device(const OpDef& op, Inputs inputs, const IndexSet& unwanted,
                             CallSite site) {
   const Device* device = nullptr;
@@ -53,7 +53,8 @@ const Device& common_device(const OpDef& op, Inputs inputs, const IndexSet& unwa
   return *device;
 }
 
-// An update in place reads nothing that it overwrites before it has read it.
+// Throws if an input of an update in place overlaps the target in part: the kernel would overwrite
+// values before it reads them.
 void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
   const TensorImpl& target = *inputs[0].tensor->impl();
   for (const Input& input : inputs.subspan(1)) {
@@ -64,7 +65,7 @@ void require_apart(const OpDef& op, Inputs inputs, CallSite site) {
   }
 }
 
-// The outputs that are left out: nobody reads them, or only the gradient that nobody asks for.
+// The outputs that are left out: nobody reads them, or only a gradient that nobody asks for.
 IndexSet left_out(const OpDef& op, std::size_t outputs, const IndexSet& unwanted,
                   const IndexSet& wants) {
   IndexSet found;
@@ -75,7 +76,7 @@ IndexSet left_out(const OpDef& op, std::size_t outputs, const IndexSet& unwanted
   return found;
 }
 
-// A view of an input: no kernel, no memory.
+// Makes a view of an input: no kernel, no memory.
 Tensor run_view(const OpDef& op, Inputs inputs, const MemoryQuery& query, const IndexSet& wants) {
   const TensorImpl& viewed = *inputs[0].tensor->impl();
   Tensor result = make_concrete(query.outputs[0], viewed.storage, viewed.offset + op.view(query));
@@ -84,7 +85,7 @@ Tensor run_view(const OpDef& op, Inputs inputs, const MemoryQuery& query, const 
   return result;
 }
 
-// The input on another device, whole.
+// Copies the input to another device.
 Tensor run_move(const Tensor& from, const Device& device, const memory::Tag& tag) {
   Tensor result = allocate(from.impl()->spec, device, tape_mode().category, tag);
   Runtime& runtime = device.runtime();
@@ -102,7 +103,7 @@ void require_whole_inputs(const OpDef& op, Inputs inputs, CallSite site) {
   }
 }
 
-// What this application does comes after what other streams have done with the memory.
+// Orders this application after the work of other streams on the same memory.
 void use_on(Stream* stream, Inputs inputs, const Tensors& results, const Ref<Storage>& workspace) {
   for (const Input& input : inputs)
     if (const TensorImpl& impl = *input.tensor->impl(); impl.storage) impl.storage->use_on(stream);
@@ -116,7 +117,7 @@ void used_on(Stream* stream, Inputs inputs) noexcept {
     if (const TensorImpl& impl = *input.tensor->impl(); impl.storage) impl.storage->used_on(stream);
 }
 
-// An application whose kernel runs: what is known of it before there is memory for it.
+// An application whose kernel runs, as known before its memory is allocated.
 struct KernelApplication {
   const OpDef& op;
   Inputs inputs;
@@ -133,7 +134,7 @@ void require_in_range(const KernelApplication& a, const KernelContext& context, 
   if (!found.empty()) throw Error(found);
 }
 
-// What an attempt() under way would have to write back.
+// Notes the state that an attempt() under way would have to restore.
 void note_states(const KernelApplication& a) {
   for (std::size_t i = 0; i < a.inputs.size(); ++i)
     if (const Ref<Storage>& storage = a.inputs[i].tensor->impl()->storage;
@@ -141,7 +142,7 @@ void note_states(const KernelApplication& a) {
       Attempt::note_update(storage, detail::tag(a.op.name, a.site));
 }
 
-// Everything is allocated before the kernel runs, so that running out of memory changes nothing.
+// Allocates everything before the kernel runs, so that running out of memory changes nothing.
 void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
                 const IndexSet& unwanted, Tensors& results) {
   const OpDef& op = a.op;
@@ -233,8 +234,8 @@ void run_kernel(const KernelApplication& a, MemoryQuery& query, Specs& out,
   throw NotANumber(message(op.name, found, a.site));
 }
 
-// Handles of an operator's inputs. What is called while it asks for memory may give up those that
-// the caller named; a temporary is nobody else's, and stays one.
+// Handles of an operator's inputs. A watch call may drop handles of inputs that the caller named. A
+// temporary is out of its reach and stays one.
 class HeldInputs {
  public:
   explicit HeldInputs(Inputs inputs) {
@@ -247,7 +248,8 @@ class HeldInputs {
     }
   }
   Inputs inputs() const noexcept { return {inputs_.data(), inputs_.size()}; }
-  // When all has been read: a temporary that was given twice has no handle but the caller's again.
+  // To be called when all inputs have been read: a temporary that was given twice has only the
+  // caller's handle again.
   void let_go() noexcept { handles_ = {}; }
 
  private:
@@ -263,7 +265,7 @@ Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, Ca
                 const IndexSet& unwanted, const Device* given) {
   const Device& device =
       inputs.empty() && given ? *given : common_device(op, inputs, unwanted, site);
-  std::unique_ptr<HeldInputs> held;  // most run while nobody watches, and pay for a null
+  std::unique_ptr<HeldInputs> held;  // null in most runs: nobody watches the allocator
   if (is_watched(device) || (given && is_watched(*given))) [[unlikely]] {
     held = std::make_unique<HeldInputs>(inputs);
     inputs = held->inputs();

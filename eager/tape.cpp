@@ -9,10 +9,11 @@ namespace ebb::detail {
 
 namespace {
 
-// Whether a history ends in a leaf through views alone: then its memory is that leaf's.
+// Whether a history ends in a leaf through views alone: then its memory is the leaf's.
 bool is_view_of_leaf(const Node* node) noexcept {
   while (node && node->op->view && !node->released) node = node->inputs[0].producer.get();
-  return node && (node->op->is_source || node->released);  // a freed tape is found out later
+  return node && (node->op->is_source || node->released);  // reverse mode reports a freed tape
+                                                           // later
 }
 
 }  // namespace

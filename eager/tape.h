@@ -3,9 +3,9 @@
 
 namespace ebb::detail {
 
-// The inputs through which a gradient would flow: those with a history, as far as `op` has a
-// derivative at all. An update of a leaf's memory has none. Throws Error for an input whose memory
-// was updated in place through another tensor, so that its history is no longer its own.
+// The inputs through which a gradient flows: inputs with a history, where `op` has a derivative. An
+// update of a leaf's memory has none. Throws Error for an input whose memory was updated in place
+// through another tensor, so that its history no longer describes its values.
 IndexSet wanting_inputs(const OpDef& op, Inputs inputs, CallSite site);
 
 // Makes the record of an application that has run, and ties `results` to it.

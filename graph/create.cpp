@@ -6,7 +6,8 @@
 namespace ebb {
 namespace {
 
-// The functions without a graph, recorded: their operators have no inputs that would say where.
+// Calls the function without a graph while `graph` records: its operators have no inputs that would
+// name the graph.
 template <class Make>
 Tensor recorded(Graph& graph, const Make& make) {
   detail::TapeMode mode = detail::tape_mode();

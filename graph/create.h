@@ -4,9 +4,9 @@
 
 namespace ebb {
 
-// Tensors of a graph out of nothing: nodes without inputs, which a session computes in each run.
-// What the functions without a graph make has values, which a graph that uses it keeps. The device
-// of the options means nothing here, the session has one. Throw as those functions do.
+// Tensors of a graph made without inputs: nodes that a session computes in each run. (The same
+// functions without a graph make values, which a graph that uses them keeps.) The options' device
+// is ignored; the session has one. They throw the same errors.
 Tensor zeros(Graph& graph, const Shape& shape, const CreateOptions& options = {},
              CallSite site = CallSite::here());
 Tensor ones(Graph& graph, const Shape& shape, const CreateOptions& options = {},
@@ -25,7 +25,7 @@ Tensor eye(Graph& graph, std::int64_t rows, const EyeOptions& options = {},
 Tensor zeros(Graph&, std::integral auto, auto...) = delete;  // in braces: zeros(graph, {2, 3})
 Tensor ones(Graph&, std::integral auto, auto...) = delete;   // in braces: ones(graph, {2, 3})
 
-// What needs no name, as without a graph.
+// Shorthands for options that need no name, as without a graph.
 Tensor zeros(Graph& graph, const Shape& shape, std::same_as<DType> auto dtype,
              CallSite site = CallSite::here()) {
   return zeros(graph, shape, CreateOptions{.dtype = dtype}, site);

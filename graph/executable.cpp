@@ -53,8 +53,8 @@ Executable::Executable(Program program, Runtime& runtime, Stream* stream)
                       "cannot be captured: the session's program runs launch by launch", {}));
 }
 
-// A kernel of the CPU looks at its indices itself. Where an update comes before it, that would be
-// too late for a run that is to change nothing.
+// CPU kernels check their indices themselves. After an update that is too late, because a run that
+// fails must change nothing. So the indices of such steps are checked first.
 void Executable::find_given_indices() {
   std::set<std::pair<Place::Kind, std::uint32_t>> updated;
   for (std::size_t s = 0; s < program_.steps.size(); ++s) {
@@ -102,7 +102,7 @@ void* Executable::address(const Place& place) const noexcept {
     case Place::nowhere:
     case Place::feed:
     case Place::fetch:
-      break;  // patched in
+      break;  // patched in by run()
   }
   return nullptr;
 }
@@ -146,7 +146,7 @@ void Executable::require_whole_captured() {
   tears_ = tears;
 }
 
-// What is read and written in place, for one run.
+// Memory that a run reads and writes in place, in use for its duration.
 class Executable::UseOfAll {
  public:
   UseOfAll(const Executable& executable, Stream* stream, std::span<const Tensor* const> feeds,
@@ -155,7 +155,7 @@ class Executable::UseOfAll {
     if (!executable_.runtime_.has_streams()) return;
     for_each([&](const Storage& storage) { storage.use_on(stream_); });
     for (const Tensor& fetch : fetches)
-      fetch.impl()->storage->use_on(stream_);  // nobody else's yet
+      fetch.impl()->storage->use_on(stream_);  // not shared with anyone yet
   }
   ~UseOfAll() {
     if (!executable_.runtime_.has_streams()) return;
@@ -211,7 +211,7 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   }
 }
 
-// Captures what has been run once, if that can be.
+// Captures the program after its first run, if possible.
 bool Executable::is_captured(Stream* stream) {
   if (capture_ || not_captured_ || launches_.empty() || !std::exchange(has_run_, true))
     return capture_ != nullptr;
@@ -228,12 +228,12 @@ Launched Executable::launch(Stream* stream) {
   if (!capture_)
     for (Launch& launch : launches_) launch.context.stream = stream;
   if (!is_captured(stream)) return runtime_.run(stream, launches_);
-  // Of a replay that failed nobody knows how far it came.
+  // A failed replay does not say how far it came.
   const Status status = runtime_.replay(stream, *capture_);
   return {status, status.ok() ? launches_.size() : status.refused ? 0 : launches_.size() - 1};
 }
 
-// The same, where what dies after a step is written over, or what a step writes is looked through.
+// Launches step by step, to poison memory after its last use, or to check indices and outputs.
 Launched Executable::launch_one_by_one(Stream* stream) {
   const Unwanted unwanted = runtime_.is_simulated() ? Unwanted::nothing : tape_mode().detects;
   auto dying = program_.arena_lives.begin();
@@ -269,12 +269,12 @@ void Executable::require_in_range(std::size_t step, std::size_t touched, Stream*
 
 std::string Executable::in_run(std::size_t step, std::string text) const {
   const CallSite site = program_.steps[step].node->site, run = entry();
-  // Where compile() has traced, the run's line is that of the operator too.
+  // For code traced by compile(), the run's line is also the operator's.
   const bool is_other = run.line != site.line || std::string_view(run.file) != site.file;
   return is_other ? std::move(text) + ", in a run" + at(run) : std::move(text);
 }
 
-// What the first steps have updated belongs to a step that was not made to its end.
+// Marks as torn what the first `touched` steps have updated, since the run was not completed.
 void Executable::tear(std::size_t touched) {
   for (std::size_t s = 0; s < touched; ++s) {
     const Step& step = program_.steps[s];

@@ -11,7 +11,7 @@ namespace ebb {
 
 class GraphState;
 
-// The shape that a placeholder will be fed with.
+// A placeholder and the shape it will be fed with.
 struct FedShape {
   Tensor placeholder;
   Shape shape;
@@ -19,9 +19,8 @@ struct FedShape {
 using FedShapes = std::vector<FedShape>;
 
 // A program under construction: applying operators to its tensors adds nodes, and nothing runs
-// before a Session does. A handle; its tensors, Parameters and sessions share the graph, so that it
-// lives as long as any of them. Concrete tensors that are used with its own are captured by
-// reference.
+// before a Session does. A handle: tensors, Parameters and sessions share the graph, which lives as
+// long as any of them. Concrete tensors used together with the graph's are captured by reference.
 //
 // Built by one thread at a time, and not while a session runs it.
 class Graph {
@@ -32,15 +31,16 @@ class Graph {
   Tensor placeholder(std::string_view name, DType dtype, const Shape& shape,
                      CallSite site = CallSite::here());
 
-  // What a session would take that runs `fetches` with placeholders of these shapes on `device`
-  // (whose profile alone matters). Throws what Session::run throws for the same fetches and shapes.
+  // Memory that a session would take to run `fetches` with placeholders of these shapes on
+  // `device`, of which only the profile matters. Throws the same errors as Session::run for these
+  // fetches and shapes.
   memory::Plan plan(const Tensors& fetches, const FedShapes& shapes, const Device& device,
                     CallSite site = CallSite::here()) const;
 
   // The number of nodes so far.
   std::size_t size() const noexcept;
 
-  // What Parameters takes.
+  // The recorder, as Parameters take it.
   operator detail::Ref<Recorder>() const { return recorder_; }  // NOLINT: implicit by design
   GraphState& state() const noexcept;
 

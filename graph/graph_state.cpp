@@ -38,12 +38,12 @@ void detail::require_placeholder(const char* what, const GraphState& graph, cons
 }
 
 GraphState::~GraphState() {
-  // From the last node to the first, so that no node's end reaches down a chain.
+  // Last node first, so that destroying a node never recurses down a chain.
   random_state_node_ = nullptr;
   while (!nodes_.empty()) nodes_.pop_back();
 }
 
-// A writer excludes readers and other writers; none of them waits long for it.
+// Excludes readers and other writers, and throws instead of waiting.
 class GraphState::Extending {
  public:
   Extending(GraphState& graph, const char* what, CallSite site) : graph_(graph) {
@@ -145,7 +145,7 @@ Node::Source GraphState::captured_source(const Tensor& tensor, const OpDef& user
     node->make_extra().tensor = tensor;
     known = node.get();
     nodes_.push_back(std::move(node));  // before anything refers to it
-    // Tensors that share memory are views of the one that came first.
+    // Captured tensors that share memory are views of the first of them.
     const auto [first, is_first] = captured_storage_.emplace(impl.storage.get(), known);
     if (!is_first) known->root = first->second;
     captured_.emplace(&impl, known);
@@ -174,7 +174,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   Inference inference{op, {in.data(), in.size()}, attributes, site, out};
   op.infer(inference);
 
-  // What is captured comes before what uses it.
+  // Capture inputs first: a captured tensor's node precedes its readers.
   InlineVector<Node::Source, 3> sources;
   for (const Input& input : inputs)
     sources.push_back(input.tensor->is_symbolic() ? detail::source_of(*input.tensor)
@@ -194,7 +194,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
                           "the placeholder '" + root.node->extra->name +
                               "' belongs to who feeds it and cannot be updated in place; copy() it",
                           site));
-    sources[i].version = detail::newest_version(root);  // an update makes the next one
+    sources[i].version = detail::newest_version(root);  // the update makes the next version
   }
   if (op.view || !op.updates.empty()) {
     const detail::Root root = detail::root_of(sources[0]);
@@ -221,7 +221,7 @@ Tensors GraphState::record(const OpDef& op, Inputs inputs, const Attributes& att
   return results;
 }
 
-// Makes the root's next version, once for each update.
+// Appends the root's next version, once for each update.
 void GraphState::add_update(const detail::Root& root, Node& node) {
   auto& updates = root.node->make_extra().updates;
   if (updates.size() <= root.output) updates.resize(root.output + 1);

@@ -31,8 +31,8 @@ struct VariableAttributes {
   std::int64_t index = 0;  // into GraphState::variables()
 };
 
-// What the handles of a graph share: its nodes in the order of the program, its variables and what
-// it captured. Nodes refer to earlier nodes only; a node's number is its position.
+// State shared by a graph's handles: nodes in program order, variables and captured tensors. Nodes
+// refer to earlier nodes only; a node's number is its position.
 class GraphState final : public Recorder {
  public:
   ~GraphState() override;
@@ -45,7 +45,7 @@ class GraphState final : public Recorder {
   Tensor placeholder(std::string_view name, const Spec& spec, CallSite site);
 
   void begin_recompute() override {
-    if (region_depth_++ == 0) region_ = ++regions_;  // what is inside another region belongs to it
+    if (region_depth_++ == 0) region_ = ++regions_;  // nested regions belong to the outermost
   }
   void end_recompute() noexcept override {
     if (--region_depth_ == 0) region_ = 0;
@@ -57,8 +57,8 @@ class GraphState final : public Recorder {
   }
 
   const std::deque<VariableDeclaration>& variables() const noexcept { return variables_; }
-  // The variable that draws depend on, i64[2] {key, run count}, or -1 while nothing draws. It
-  // belongs to each session, is never initialised anew and is saved like any other.
+  // The variable that draws depend on, i64[2] {key, run count}, or -1 while nothing draws. Each
+  // session has its own; it is never initialised again, and is saved like any other.
   std::int64_t random_state() const noexcept { return random_state_; }
 
   // While one is alive, a session plans or runs the graph and nodes cannot be added.
@@ -90,7 +90,7 @@ class GraphState final : public Recorder {
   detail::Ref<Node> random_state_node_;
   std::uint32_t regions_ = 0, region_ = 0;
   int region_depth_ = 0;
-  mutable std::atomic<int> users_{0};  // sessions that read; -1: a thread adds a node
+  mutable std::atomic<int> users_{0};  // number of reading sessions; -1: a thread adds a node
 };
 
 }  // namespace ebb

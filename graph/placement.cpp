@@ -12,7 +12,7 @@ namespace ebb::detail {
 
 namespace {
 
-// The most bytes alive at once, and the step where.
+// Finds the most bytes alive at once, and the step where.
 void measure(std::span<const BufferLife> buffers, Placed& placed) {
   struct Event {
     std::size_t step;
@@ -24,7 +24,7 @@ void measure(std::span<const BufferLife> buffers, Placed& placed) {
     events.push_back({b.first, static_cast<std::ptrdiff_t>(b.bytes)});
     events.push_back({b.last + 1, -static_cast<std::ptrdiff_t>(b.bytes)});
   }
-  // At a step, what ended before it goes first.
+  // Within a step, ended buffers go before new ones come.
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.step != b.step ? a.step < b.step : a.bytes < b.bytes;
   });
@@ -38,14 +38,14 @@ void measure(std::span<const BufferLife> buffers, Placed& placed) {
   }
 }
 
-// Offsets, one per buffer, and where they end.
+// Offsets, one per buffer, and the end of the last one.
 struct Layout {
   std::vector<std::size_t> offsets;
   std::size_t total_bytes = 0;
 };
 
-// Largest first, each into the smallest gap that those placed before and alive with it leave. Looks
-// at every pair: for some thousands of buffers.
+// Places buffers largest first, each into the smallest gap among buffers placed before and alive
+// with it. Compares all pairs: for up to some thousands of buffers.
 Layout largest_first(std::span<const BufferLife> buffers) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};
   std::vector<std::size_t> order(buffers.size());
@@ -56,7 +56,7 @@ Layout largest_first(std::span<const BufferLife> buffers) {
     return a < b;
   });
 
-  std::vector<std::size_t> by_offset;  // those placed, in the order of their offsets
+  std::vector<std::size_t> by_offset;  // placed buffers, sorted by offset
   for (const std::size_t index : order) {
     const BufferLife& buffer = buffers[index];
     std::size_t best = 0, best_gap = std::numeric_limits<std::size_t>::max();
@@ -85,10 +85,10 @@ Layout largest_first(std::span<const BufferLife> buffers) {
   return layout;
 }
 
-// What is free below the end of the arena, by offset and by size; neighbours are merged.
+// Free ranges below the end of the arena, by offset and by size; neighbours are merged.
 class Gaps {
  public:
-  // The beginning of the smallest gap that is large enough, else of what is added at the end.
+  // Takes the smallest gap that is large enough, or room at the end. Returns its offset.
   std::size_t take(std::size_t bytes) {
     const auto best = by_size_.lower_bound({bytes, 0});
     if (best != by_size_.end()) {
@@ -144,7 +144,7 @@ class Gaps {
   std::size_t end_ = 0;
 };
 
-// In the order of time, or from its end: each buffer takes the smallest gap when its life begins
+// Goes through time forwards or backwards: each buffer takes the smallest gap when its life begins
 // and gives it back when it ends. n log n.
 Layout sweep(std::span<const BufferLife> buffers, bool from_the_end) {
   Layout layout{std::vector<std::size_t>(buffers.size(), 0)};

@@ -16,13 +16,13 @@ struct Placed {
   std::vector<std::size_t> offsets;  // one per buffer
   std::size_t total_bytes = 0;
   std::size_t lower_bound_bytes = 0;  // the most bytes alive at once
-  std::size_t peak_step = 0;          // where that is
+  std::size_t peak_step = 0;          // the step at which they are alive
 };
 
-// Offsets in one arena such that buffers alive at the same step do not overlap: of several orders
-// (largest first, as lives begin, as they end), the one that ends lowest. Sizes are multiples of
-// the alignment, and not 0. The same lives give the same offsets everywhere. n log n beyond some
-// thousands of buffers.
+// Assigns offsets in one arena so that buffers alive at the same step do not overlap. Tries several
+// orders (largest first, as lives begin, as they end) and keeps the layout that ends lowest. Sizes
+// are positive multiples of the alignment. The same lives give the same offsets everywhere. Takes n
+// log n time beyond some thousands of buffers.
 Placed place(std::span<const BufferLife> buffers);
 
 }  // namespace ebb::detail

@@ -10,8 +10,8 @@ namespace ebb::detail {
 
 namespace {
 
-// Of two orders, updates as soon as they can run where that takes fewer bytes; else where they were
-// written, in groups.
+// Schedules twice: as written, and with each update as early as possible. Keeps the schedule with
+// fewer bytes.
 Schedule best_schedule(const Form& form, bool passes) {
   const auto scheduled = [&](Schedule schedule) {
     assign(form, schedule, passes);
@@ -31,7 +31,7 @@ class Emitter {
   Emitter(Form& form, const Schedule& schedule) : form_(form), schedule_(schedule) {}
 
   Program emit() {
-    program_.steps.reserve(schedule_.order.size() + 1);  // one more counts the run
+    program_.steps.reserve(schedule_.order.size() + 1);  // one more step counts the run
     program_.values.reserve(form_.operands.size() + 2);
     program_.arena_lives.reserve(schedule_.buffers.size());
     for (const Index s : schedule_.order) emit(s);
@@ -69,11 +69,11 @@ class Emitter {
   }
 
  private:
-  // The last step of a run that draws: the next one draws other numbers. One that fails before
-  // that leaves the count alone.
+  // The last step of a run that draws: counts it, so that the next run draws other numbers. A run
+  // that fails earlier leaves the count alone.
   void count_run(std::uint32_t random_state) {
     for (ArenaLife& life : program_.arena_lives)
-      if (life.last == program_.steps.size()) ++life.last;  // of what is fetched
+      if (life.last == program_.steps.size()) ++life.last;  // a fetched value
     Ref<Node> node = make_ref<Node>(next_run_op, Attributes(), CallSite(), 0u);
     program_.steps.push_back({.node = node.get(),
                               .kernel = &kernel_of(next_run_op, *form_.runtime),

@@ -9,15 +9,15 @@
 
 namespace ebb::detail {
 
-// Where a value is while a program runs.
+// Location of a value while a program runs.
 struct Place {
   enum Kind : std::uint8_t {
-    nowhere,   // an output nobody wants, or an input needed for its shape only
-    arena,     // index: the buffer
-    variable,  // index: of the graph's variables
-    captured,  // index: into Program::captured; offset from the beginning of its storage
-    feed,      // index: into Program::feeds
-    fetch,     // index: into Program::fetches; written straight into what the caller gets
+    nowhere,   // an output that nobody wants, or an input needed for its shape only
+    arena,     // index: buffer
+    variable,  // index: in the graph's variables
+    captured,  // index: in Program::captured; offset: from the beginning of its storage
+    feed,      // index: in Program::feeds
+    fetch,     // index: in Program::fetches; written straight into the caller's tensor
   };
   Kind kind = nowhere;
   std::uint32_t index = 0;
@@ -30,24 +30,24 @@ struct PlacedValue {
   Spec spec;
 };
 
-// One node that runs.
+// A node that runs.
 struct Step {
   const Node* node = nullptr;
   const DeviceKernel* kernel = nullptr;
   std::uint32_t first_value = 0;  // into Program::values: inputs, then outputs
   std::uint32_t inputs = 0, outputs = 0;
-  std::uint32_t workspace = ~std::uint32_t{0};  // a buffer of the arena, if any
+  std::uint32_t workspace = ~std::uint32_t{0};  // buffer of the arena, if any
   IndexSet destroyed;                           // inputs that the kernel may use up
   IndexSet unwanted;                            // outputs that nobody reads
 };
 
-// A piece of the arena and the last step that needs it.
+// A piece of the arena, and the first and last step that need it.
 struct ArenaLife {
   std::size_t offset = 0, bytes = 0;
   std::size_t first = 0, last = 0;
 };
 
-// A feed that is copied before the first step, and where to.
+// A feed that is copied before the first step, and its destination.
 struct FeedSlot {
   std::uint32_t feed = 0;
   Place to;
@@ -55,35 +55,36 @@ struct FeedSlot {
 
 struct Fetch {
   Spec spec;
-  // Where its value is at the end, unless a step writes it straight into the fetched tensor.
+  // Location of its value after the last step; nowhere if a step writes it straight into the
+  // fetched tensor.
   Place copied_from;
-  memory::Tag tag = {};  // the line of the node that is fetched
+  memory::Tag tag = {};  // line of the fetched node
 };
 
-// A graph cut down to some fetches, with all shapes known, all steps in order and all memory
-// assigned: what a plan is made of and what a session runs. Made by the passes of passes/.
+// A graph reduced to some fetches, with all shapes known, steps ordered and memory assigned. Plans
+// describe it and sessions run it. Made by the passes of passes/.
 struct Program {
-  std::vector<const Node*> feeds;    // the placeholders, in the order they were given
-  std::vector<FeedSlot> feed_slots;  // where programs are captured
+  std::vector<const Node*> feeds;    // placeholders in the order in which they were given
+  std::vector<FeedSlot> feed_slots;  // for devices that capture programs
   std::vector<Fetch> fetches;
   std::vector<const Node*> captured;            // one for each storage
   std::vector<std::uint32_t> updated_captured;  // into captured: updated in place
-  std::vector<std::uint32_t> variables;         // those it touches, ascending
+  std::vector<std::uint32_t> variables;         // touched by the program, ascending
   std::vector<Step> steps;
   std::vector<PlacedValue> values;
-  std::vector<std::size_t> arena_offsets;  // of each buffer
-  std::vector<ArenaLife> arena_lives;      // by the last step
-  std::vector<Ref<Node>> made;             // nodes of its own
+  std::vector<std::size_t> arena_offsets;  // by buffer
+  std::vector<ArenaLife> arena_lives;      // sorted by last step
+  std::vector<Ref<Node>> made;             // nodes made for this program
   memory::Plan plan;
 };
 
 struct ProgramOptions {
-  bool passes = true;        // those that only improve
-  const char* what = "run";  // the call that it is made for, as messages name it
+  bool passes = true;        // run the passes that only improve
+  const char* what = "run";  // name of the call in messages
 };
 
-// Throws Error for fetches or placeholders of another graph, a placeholder not fed, and updates in
-// place whose order contradicts itself; what shape rules throw for the fed shapes.
+// Throws Error for fetches or placeholders of another graph, for a placeholder not fed, and if
+// in-place updates need each other in a circle; and the shape rules' errors for the fed shapes.
 Program make_program(const GraphState& graph, const Tensors& fetches, const FedShapes& shapes,
                      const Runtime& runtime, const ProgramOptions& options);
 

@@ -8,7 +8,7 @@
 namespace ebb {
 namespace {
 
-// Refused before the draw is recorded, so that the graph stays as it was.
+// Refuses before the draw is recorded, so that the graph stays as it was.
 Tensor create(const OpDef& op, Graph& graph, double a, double b, const Shape& shape, DType dtype,
               CallSite site) {
   if (shape.is_open())

@@ -4,11 +4,11 @@
 
 namespace ebb {
 
-// Random tensors of a graph: nodes that draw anew in each run of a session, under the
-// session's key (SessionOptions::seed). The device of the options means nothing here, the session
-// has one. What the functions without a graph make is drawn once: a graph that captures it reads
-// the same values in every run. Throw as those do: ShapeError for another dtype or an open shape
-// (the _like forms take those), Error for bounds, a deviation or a probability that is none.
+// Random tensors of a graph: nodes that draw anew in each run of a session, under the session's key
+// (SessionOptions::seed). The options' device is ignored; the session has one. (The same functions
+// without a graph draw once: a graph that captures the result reads the same values in every run.)
+// They throw the same errors: ShapeError for another dtype or an open shape (use the _like forms),
+// Error for invalid bounds, deviations or probabilities.
 Tensor uniform(Graph& graph, const Shape& shape, const UniformOptions& options = {},
                CallSite site = CallSite::here());
 Tensor normal(Graph& graph, const Shape& shape, const NormalOptions& options = {},

@@ -31,7 +31,7 @@ Tensor Session::run(const Tensor& fetch, const Feeds& feeds, CallSite site) {
 }
 Tensors Session::run(const Tensors& fetches, const Feeds& feeds, CallSite site) {
   const detail::CallSiteScope scope(site);
-  // These handles may go meanwhile, and those of the feeds.
+  // Copies: a watch call may drop these handles and the feeds'.
   const std::shared_ptr<Impl> impl = impl_.shared();
   return impl->run(Tensors(fetches), Feeds(feeds));
 }
@@ -52,7 +52,7 @@ memory::CloseReport Session::suspend(const std::string& file) {
   return impl_.shared()->suspend(&file);
 }
 void Session::resume() {
-  const std::shared_ptr<Impl> impl = impl_.shared();  // this handle may go meanwhile
+  const std::shared_ptr<Impl> impl = impl_.shared();  // a watch call may drop this handle
   impl->resume();
 }
 bool Session::suspended() const noexcept { return impl_ && impl_->is_suspended; }
@@ -70,7 +70,7 @@ struct PreparedStep::State {
   Tensors fetches;
   Session::Impl::Feeding feeding;
   std::shared_ptr<Session::Impl::CachedPlan> plan;
-  CallSite site;  // where it was prepared
+  CallSite site;  // line that prepared it
 };
 
 PreparedStep::PreparedStep(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -98,7 +98,7 @@ PreparedStep Session::prepare_all(Tensors fetches, const Tensors& placeholders, 
 Tensors PreparedStep::run_all(const Tensor* const* values, std::size_t count) {
   if (!state_) detail::refuse("prepare", "this step was moved from");
   const detail::CallSiteScope scope(state_->site);
-  InlineVector<Tensor, 8> held;  // what is called when memory is short may give the caller's up
+  InlineVector<Tensor, 8> held;  // a watch call may drop the caller's handles
   InlineVector<const Tensor*, 8> given;
   held.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

@@ -16,32 +16,33 @@
 namespace ebb {
 
 namespace memory {
-// What a session holds, in allocated bytes.
+// Memory that a session holds, in allocated bytes.
 struct Breakdown {
   std::size_t parameter_bytes = 0;
   std::size_t optimizer_state_bytes = 0;  // and other slots
   std::size_t feed_bytes = 0;
-  std::size_t arena_bytes = 0;      // kept between runs, though nothing lives in it then
-  std::size_t workspace_bytes = 0;  // the largest workspace of the plans kept, inside the arena
+  std::size_t arena_bytes = 0;      // kept between runs, though it holds no values then
+  std::size_t workspace_bytes = 0;  // largest workspace of the kept plans, inside the arena
   std::size_t total_bytes = 0;      // workspace not counted twice
-  std::size_t reserved_bytes = 0;   // the same in pages of the device
+  std::size_t reserved_bytes = 0;   // total_bytes in whole pages of the device
 };
 }  // namespace memory
 
 struct SessionOptions {
   Device device = Device::cpu();
-  // On what the session's pool reserves: bytes, or memory::Limit::fraction(of the capacity).
+  // Limit of the bytes that the session's pool reserves: bytes, or memory::Limit::fraction(of the
+  // capacity).
   std::optional<memory::Limit> memory_limit = {};
-  // Whether that is reserved at once or as needed. Without a limit, all that the device has left
-  // but a sixteenth, which is 256 MiB at most: fetches come from the device's shared memory, never
-  // from what a session has reserved. A GPU keeps 5 %, at least 512 MiB but never more than half.
+  // Whether to reserve memory at once or as needed. At once without a limit means all memory left
+  // on the device but a sixteenth, at most 256 MiB: fetches come from the device's shared memory,
+  // never from a session's. On a GPU at least 5 % and 512 MiB are left, but never more than half.
   memory::Growth growth = memory::Growth::on_demand;
-  std::size_t max_plans = 16;  // kept; the least recently used goes first
-  // Whether plans drop nodes that change nothing and let outputs take over inputs. Off, every node
-  // runs as it was written and each result has memory of its own.
+  std::size_t max_plans = 16;  // plans kept; the least recently used goes first
+  // Whether plans drop nodes that change nothing and let outputs take over inputs. If not, every
+  // node runs as written and each result has memory of its own.
   bool passes = true;
-  // Of what the session draws at random: the same seed repeats a session. By default each has a key
-  // of its own, taken from the generator of the thread that makes it (set_seed).
+  // Seed of the session's draws: the same seed repeats a session. By default each session takes a
+  // key of its own from the generator of the thread that makes it (set_seed).
   std::optional<Seed> seed = {};
 };
 
@@ -60,9 +61,9 @@ class PreparedSteps;
 // close(). Values belong to the session: two sessions of one graph share nothing. Runs of one
 // session are serialised; every function may be called from any thread.
 //
-// What reads or writes values throws SessionClosed once the session is closed or moved from, and
-// OutOfMemory where memory does not suffice: then every variable is as it was, random state
-// included, and the session holds what it held before, so that a smaller batch runs at once.
+// Functions that read or write values throw SessionClosed if the session is closed or moved from,
+// and OutOfMemory if memory runs out. Then every variable, random state included, and the memory
+// held are as before, so that a smaller batch can run at once.
 class Session {
  public:
   explicit Session(const Graph& graph, const SessionOptions& options = {});
@@ -72,18 +73,18 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Draws the initial values of these parameters, of the set or a scope of it, and sets their slots
-  // to zero, where all slots start. Random state goes on, so that no run repeats another's numbers.
-  // Throws Error for parameters of another graph, with nothing changed.
+  // Draws the initial values of these parameters, of a set or a scope, and zeroes their slots.
+  // Random state goes on, so that no run repeats another's numbers. Throws Error for parameters of
+  // another graph, with nothing changed.
   void initialize(const Parameters& parameters, CallSite site = CallSite::here());
-  // All variables of the graph.
+  // Initializes all variables of the graph.
   void initialize(CallSite site = CallSite::here());
 
-  // Computes the fetches: what the lines that built them would have computed eagerly, pruned to
-  // what the fetches need. Updates run only as ancestors of a fetch. Fetched tensors are in the
-  // device's shared memory, belong to the caller and outlive the session. Throws Error for a
-  // placeholder that is needed and not fed or fed with another dtype, a variable never initialised,
-  // tensors of another graph; ShapeError for fed shapes that do not fit.
+  // Computes the fetches: what the lines that built them would compute eagerly, pruned to what the
+  // fetches need. Updates run only as ancestors of a fetch. Fetched tensors are in the device's
+  // shared memory, belong to the caller and outlive the session. Throws Error for a needed
+  // placeholder that is not fed or fed with another dtype, a variable never initialised, tensors of
+  // another graph; ShapeError for fed shapes that do not fit.
   Tensor run(const Tensor& fetch, const Feeds& feeds = {}, CallSite site = CallSite::here());
   Tensors run(const Tensors& fetches, const Feeds& feeds = {}, CallSite site = CallSite::here());
   // auto [loss, scores] = session.run({a, b}, feeds);
@@ -91,7 +92,7 @@ class Session {
   std::array<Tensor, N> run(const Tensor (&fetches)[N], const Feeds& feeds = {},
                             CallSite site = CallSite::here());
 
-  // A run whose fetches and placeholders are looked up once: step(value, value, ...).
+  // Prepares a run whose fetches and placeholders are looked up once: step(value, value, ...).
   PreparedStep prepare(const Tensor& fetch, const Tensors& placeholders,
                        CallSite site = CallSite::here());
   // auto step = session.prepare({a, b}, {x}); auto [loss, scores] = step(value);
@@ -99,63 +100,64 @@ class Session {
   PreparedSteps<N> prepare(const Tensor (&fetches)[N], const Tensors& placeholders,
                            CallSite site = CallSite::here());
 
-  // The same for as many as a list has, a std::vector<Tensor> or a span: step(value) gives Tensors.
+  // Fetches as a list, a std::vector<Tensor> or a span: step(value) returns Tensors.
   PreparedSteps<std::dynamic_extent> prepare(const Tensors& fetches, const Tensors& placeholders,
                                              CallSite site = CallSite::here());
 
-  // A copy of a variable's value. Throws Error where it has none, which slots always have.
+  // A copy of a variable's value. Throws Error if it has none; slots always have one.
   Tensor value(const Tensor& variable, CallSite site = CallSite::here());
   // Sets a variable's value. Throws ShapeError for another shape or dtype, SimulatedRead for a
   // tensor of a simulated device in a session of a real one.
   void assign(const Tensor& variable, const Tensor& value, CallSite site = CallSite::here());
 
-  // Writes the values of `from`, parameters and state, into this session's `to`: eager parameters
-  // or other ones of this graph (a target network from the online one). Each name is taken below
-  // its handle; slots stay. Throws Error naming the first that one of the two lacks or that has no
-  // value, ShapeError the first that differs in shape or dtype; then nothing has changed.
+  // Copies the values of `from`, parameters and state, to this session's `to`. `from` is eager or
+  // belongs to this graph (a target network from the online network). Names are matched below the
+  // handles; slots stay. Throws Error naming the first that one side lacks or that has no value,
+  // ShapeError the first that differs in shape or dtype; then nothing has changed.
   void copy_from(const Parameters& from, const Parameters& to, CallSite site = CallSite::here());
-  // The same from parameters of another session's graph.
+  // Copies from parameters of another session's graph.
   void copy_from(const Session& other, const Parameters& from, const Parameters& to,
                  CallSite site = CallSite::here());
-  // All parameters and state of this session's graph, from those of the same full names in the
-  // other's: an evaluation session from the one that trains. What only the other has is left alone.
+  // Copies all parameters and state of this session's graph from equal full names in the other's:
+  // an evaluation session from the training session. Others of the other session are ignored.
   void copy_from(const Session& other, CallSite site = CallSite::here());
 
-  // All values, slots, counts and random state (the session's, and the calling thread's generator);
-  // either mode reads the file. Throws FileError, Error for variables without value. As restore()
-  // and copy_from() of a whole session, throws Error where two sets of Parameters have one name.
+  // Saves all values, slots, counts and random state (the session's, and the calling thread's
+  // generator); either mode reads the file. Throws FileError, and Error for variables without
+  // value. Throws Error if two sets of Parameters share a name, as do restore() and copy_from() of
+  // a whole session.
   void save(const std::string& file, CallSite site = CallSite::here());
-  // Those of the set or scope, without random state.
+  // Saves the values and slots of a set or scope, without random state.
   void save(const std::string& file, const Parameters& parameters,
             CallSite site = CallSite::here());
-  // Reads what save or Parameters::save wrote: all that file and graph share. Slots that the file
-  // lacks start at zero, entries that the graph lacks are left alone. Random state, the session's
-  // and the calling thread's, is taken from the file, so that a session of the same graph goes on
-  // bit for bit, dropout included, and two restored from one file draw alike; from a file without
-  // one nothing changes in it. Throws FileError naming the first parameter that is missing or
-  // differs, and OutOfMemory where the host has no room for a second copy of the values, which it
-  // takes meanwhile; then nothing has changed.
+  // Restores from a file of save or Parameters::save everything that file and graph share. Slots
+  // that the file lacks start at zero; entries that the graph lacks are ignored. Random state, the
+  // session's and the calling thread's, is restored if the file has it. So a session of the same
+  // graph goes on bit for bit, dropout included, and two restored from one file draw alike. Throws
+  // FileError naming the first parameter that is missing or differs, and OutOfMemory if the host
+  // has no room for a second copy of the values, which it takes meanwhile; then nothing has
+  // changed.
   void restore(const std::string& file, CallSite site = CallSite::here());
-  // The same with the position of a DataLoader, which goes on where it was: with a session of the
-  // same graph the losses that come are those that would have come, bit for bit, in the middle of
-  // an epoch too; a loop that `break` has left is gone on with (see DataLoader). save throws Error
-  // where the position is empty, restore FileError where the file has none, or that of a loader of
-  // other data or batches; then nothing has changed.
+  // With the position of a DataLoader, which goes on where it was. A session of the same graph then
+  // gets the same losses, bit for bit, also in the middle of an epoch; a pass left by `break` is
+  // continued (see DataLoader). save throws Error if the position is empty. restore throws
+  // FileError if the file has no position, or one of a loader with other data or batches; then
+  // nothing has changed.
   void save(const std::string& file, const Resumable& loader, CallSite site = CallSite::here());
   void restore(const std::string& file, Resumable& loader, CallSite site = CallSite::here());
-  // That set or scope alone: its parameters and state, and unless the option says otherwise its
-  // slots. Nothing else changes.
+  // Restores a set or scope alone: parameters, state and, unless the option says otherwise, slots.
+  // Nothing else changes.
   void restore(const std::string& file, const Parameters& parameters,
                const RestoreOptions& options = {}, CallSite site = CallSite::here());
 
   memory::Breakdown memory() const;
-  // The figures of the session's pool.
+  // Statistics of the session's pool.
   memory::Stats stats() const;
-  // The most that Plan::reserved_bytes of this session's next run may be: what its limit and the
-  // device leave, with what it has. Fetches need room on the device besides.
+  // The largest Plan::reserved_bytes that this session's next run can have: the room left by its
+  // limit and the device, plus memory it holds. Fetches need room on the device besides.
   std::size_t available() const;
-  // At any time; lowered below what is held, the arena gives way, which the next run needs again,
-  // and only what is asked for anew is refused.
+  // May be called at any time. If the limit falls below the memory held, the arena is given up,
+  // though the next run needs one; other memory stays, and only new requests are refused.
   void set_memory_limit(std::optional<memory::Limit> limit);
   std::size_t plans() const;
   const Device& device() const;
@@ -163,19 +165,19 @@ class Session {
   // Lends the device's memory to others for a while: moves the values of all variables to plain
   // memory of the host, or to a new file, which resume() and close() remove, and gives everything
   // back to the device. (On the CPU only a file frees memory: the host's is the same.) Until
-  // resume() the session refuses what needs values, by an Error. Waits for a run in progress; a
-  // second call does nothing. Says what was freed and returned. Throws FileError where the file is
-  // there already or cannot be written, and OutOfMemory where the host has no room for the values,
-  // with nothing changed.
+  // resume(), calls that need values throw Error. Waits for a run in progress; a second call does
+  // nothing. The report says what was freed and returned. Throws FileError if the file exists or
+  // cannot be written, and OutOfMemory if the host has no room for the values, with nothing
+  // changed.
   memory::CloseReport suspend();
   memory::CloseReport suspend(const std::string& file);
-  // Brings everything back, at the same addresses where the device can: prepared steps go on as if
-  // nothing had been. Throws OutOfMemory, and FileError also where the file does not hold what
-  // suspend() has written; the session stays suspended then, and holds nothing of the device.
+  // Brings everything back, at the same addresses if the device can: prepared steps go on as
+  // before. Throws OutOfMemory, and FileError if the file no longer holds what suspend() wrote; the
+  // session stays suspended then, and holds nothing of the device.
   void resume();
   bool suspended() const noexcept;
 
-  // Waits for a run in progress and gives everything back to the device: afterwards the session
+  // Waits for a run in progress and gives all memory back to the device: afterwards the session
   // holds no byte. Closing twice is harmless, as is closing a session that was moved from.
   memory::CloseReport close();
   bool closed() const noexcept;  // or moved from
@@ -184,7 +186,7 @@ class Session {
   class Impl;
   friend class PreparedStep;
   PreparedStep prepare_all(Tensors fetches, const Tensors& placeholders, CallSite site);
-  // A shared_ptr that throws SessionClosed where the session was moved from.
+  // A shared_ptr that throws SessionClosed if the session was moved from.
   class Pointer {
    public:
     Pointer() = default;
@@ -209,11 +211,11 @@ std::array<Tensor, N> array_of(Tensors tensors) {
 }
 }  // namespace detail
 
-// From Session::prepare. Holds nothing of the session's memory; running it after close() throws
-// SessionClosed, running one that was moved from throws Error. Not for two threads at once.
+// Made by Session::prepare. Holds nothing of the session's memory. Running it after close() throws
+// SessionClosed, running a moved-from one throws Error. Not for two threads at once.
 class PreparedStep {
  public:
-  // The values of the placeholders, in their order.
+  // Values of the placeholders, in their order.
   template <class... Values>
   Tensor operator()(const Values&... values) {
     return std::move(run(values...)[0]);
@@ -238,7 +240,7 @@ class PreparedStep {
   std::unique_ptr<State> state_;
 };
 
-// The same with N fetches, or with those of a list.
+// A prepared step with N fetches, or with a list of them.
 template <std::size_t N>
 class PreparedSteps {
  public:

@@ -1,4 +1,4 @@
-// Values from eager parameters, or from one session to another.
+// Copies values from eager parameters, or from one session to another.
 #include <functional>
 
 #include "ebb/core/base/error.h"
@@ -8,7 +8,7 @@ namespace ebb {
 
 namespace {
 
-// A variable and where its value comes from: an eager tensor, or a variable of another session.
+// A variable and the source of its value: an eager tensor, or a variable of another session.
 struct Source {
   std::size_t index;
   Tensor tensor;
@@ -20,8 +20,8 @@ struct Source {
                                               there.to_string() + " in the others");
 }
 
-// Calls match(here, there) for entries of the same names below their handles. Throws Error naming
-// the first that one of the two lacks.
+// Calls match(here, there) for entries of equal names below the two handles. Throws Error naming
+// the first that one of them lacks.
 template <class Match>
 void for_each_pair(const Parameters& to, const Parameters& from, const Match& match) {
   const auto other_of = [](const Parameters::Entry& entry, const Parameters& of,
@@ -40,7 +40,7 @@ void for_each_pair(const Parameters& to, const Parameters& from, const Match& ma
 
 }  // namespace
 
-// In one order, so that two threads copying to and fro do not wait for each other.
+// Locks in the order of addresses, so that two threads copying to and fro do not deadlock.
 Session::Impl::OpenBoth::OpenBoth(Impl& a, Impl& b) : first(std::less<>()(&a, &b) ? a : b) {
   if (&a != &b) second.emplace(std::less<>()(&a, &b) ? b : a);
 }

@@ -1,4 +1,4 @@
-// What a session that is out of memory could have run instead.
+// Finds the batch that a session out of memory could have run instead.
 #include "ebb/graph/session_impl.h"
 
 namespace ebb {
@@ -23,10 +23,10 @@ void Session::Impl::rethrow_with_hint(const OutOfMemory& error, const Tensors& f
   throw OutOfMemory(std::move(facts));
 }
 
-// What the device leaves, with what the session has.
+// Room left on the device, plus memory that the session holds.
 std::size_t Session::Impl::room_of_device() const {
   const std::size_t held = pool->reserved_bytes();
-  // An arena that rests is room already, unless it is part of what the session reserves ahead.
+  // A resting arena is room already, unless it is part of the memory reserved ahead.
   const bool is_room = held > preallocated && arena_ && pool->has_memory(arena_);
   const std::size_t arena =
       is_room ? device.runtime().profile().in_pages(arena_->allocated_bytes()) : 0;
@@ -39,8 +39,8 @@ std::size_t Session::Impl::available() const {
   return most - std::min(most, variables.bytes_beyond_plans());
 }
 
-// Of the rows that the feeds of open length have in common; 0: not even one fits; none: that is not
-// how they are fed. Found by planning, under the lock.
+// The largest number of rows, common to all feeds of open length, with which the run fits; 0: not
+// even one row fits. Nothing if the feeds share no such number. Found by planning, under the lock.
 std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
                                                          const Feeding& feeding,
                                                          const std::vector<Shape>& shapes) {
@@ -59,7 +59,7 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
   const memory::Stats held = pool->stats();
   const memory::Profile& profile = device.runtime().profile();
   const std::size_t room = room_of_device();
-  // Fetches get nothing of what the session reserves ahead.
+  // Fetches get nothing of the memory that the session reserves ahead.
   const std::size_t ahead = held.reserved.current <= preallocated ? held.reserved.current : 0;
   const auto fits = [&](std::int64_t batch) {
     FedShapes fed;
@@ -73,7 +73,7 @@ std::optional<std::int64_t> Session::Impl::largest_batch(const Tensors& fetches,
     std::size_t fetched = 0;
     for (const detail::Fetch& fetch : program.fetches)
       fetched += profile.in_pages(fetch.spec.bytes());
-    // Of what the session holds for other runs, the arena alone gives way.
+    // Memory held for other runs does not give way, except the arena.
     const std::size_t reserved = profile.in_pages(program.plan.arena_bytes) +
                                  variables.reserved_bytes_with(program.variables);
     return reserved <= held.limit && std::max(reserved, ahead) + fetched <= room;

@@ -8,12 +8,12 @@
 
 namespace ebb::detail {
 
-// A session's lock. What asks for memory calls those who watch it (allocator/watch.h), in the
-// middle of a run: whoever would wait there for ever is told so.
+// A session's lock. An allocation in the middle of a run may make watch calls (allocator/watch.h).
+// A watch call that would wait for ever gets an Error instead.
 class SessionMutex {
  public:
-  // Throws Error where this thread is inside the session already, and where a call of a watch would
-  // wait for another thread, whose run may be waiting for that call.
+  // Throws Error if this thread is already inside the session, and if a watch call would wait for
+  // another thread, whose run may be waiting for that call.
   void lock() {
     if (is_mine())
       throw Error(
@@ -28,7 +28,7 @@ class SessionMutex {
     }
     owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
-  // Without waiting.
+  // Takes the lock if it is free.
   bool try_lock() noexcept {
     if (is_mine() || !mutex_.try_lock()) return false;
     owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);

@@ -12,7 +12,7 @@ using memory::Category;
 
 namespace detail {
 
-// Before its shape is asked for.
+// Throws unless the feed has a value; called before its shape is read.
 void require_value(const Tensor& placeholder, const Tensor& value) {
   if (!value.defined() || !value.impl()->storage)
     refuse("run", described(*placeholder.impl()->node) + " is fed with " + value.to_string() +
@@ -35,7 +35,7 @@ void check_feed(const Node& placeholder, const Tensor& value, const Device& devi
 }  // namespace detail
 
 namespace {
-// Before the session takes a key of the thread's generator.
+// Checks the options before the session takes a key of the thread's generator.
 const SessionOptions& checked(const SessionOptions& options) {
   if (options.max_plans < 1) detail::refuse("Session", "max_plans must be at least 1");
   return options;
@@ -47,8 +47,8 @@ std::optional<std::size_t> bytes_of(const std::optional<memory::Limit>& limit,
   return limit->bytes_of(device.runtime().capacity_bytes());
 }
 
-// All that the device has left, but for its libraries and for fetches, which are in its shared
-// memory: not even a loss could leave a session that took everything.
+// All memory left on the device, except a part for libraries and for fetches, which come from the
+// device's shared memory. A session that took everything could not even return a loss.
 std::size_t most_ahead(const memory::CachingAllocator& allocator) {
   constexpr std::size_t kMostForFetches = std::size_t{256} << 20;
   const memory::Profile& profile = allocator.profile();
@@ -58,7 +58,7 @@ std::size_t most_ahead(const memory::CachingAllocator& allocator) {
   return profile.whole_pages(room - std::min(room, left));
 }
 
-// With what it reserves ahead: before the session takes a key of the thread's generator.
+// Makes the pool and reserves ahead, before the session takes a key of the thread's generator.
 std::unique_ptr<memory::Pool> make_pool(const SessionOptions& options, std::size_t& preallocated) {
   memory::CachingAllocator& allocator = options.device.runtime().allocator();
   const std::optional<std::size_t> limit = bytes_of(options.memory_limit, options.device);
@@ -168,7 +168,7 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
                                 "session arena"};
   memory::Composition composition{plan.arena_by_category, plan.arena_holders};
   if (!arena_ || !pool->grow(arena_, request, composition)) {
-    // Elsewhere, and not beside the old one, so that the peak is what the plan says.
+    // A new arena replaces the old one: both at once would exceed the plan's peak.
     const bool had_memory = arena_ && pool->has_memory(arena_);
     pool->free(std::exchange(arena_, nullptr));
     try {
@@ -184,7 +184,8 @@ void Session::Impl::provide_arena(const memory::Plan& plan) {
     detail::log_debug("session: an arena of " + memory::format_bytes(plan.arena_bytes));
 }
 
-// Nobody else has had the time to take what it had. Where one did, the next run asks again.
+// Gets the old arena back. Usually its memory is still free; if another thread has taken it, the
+// next run asks again.
 void Session::Impl::restore_arena() noexcept {
   try {
     arena_ = pool->allocate(arena_request_, arena_composition_, true);
@@ -218,7 +219,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
     copy_updated_feeds(program, {feeds.data(), feeds.size()}, copies);
   }
   detail::SessionVariables::Added added;
-  // Nothing is in the arena between runs: whoever is short of memory may have it.
+  // The arena holds no values between runs: anyone short of memory may take it.
   struct Resting {
     ~Resting() {
       if (session.arena_) session.pool->rest(session.arena_);
@@ -231,7 +232,7 @@ Tensors Session::Impl::execute(const std::shared_ptr<CachedPlan>& plan,
     if (!plan->has_variables) added = variables.allocate(program.variables);
     executable.check(variables);
     if (std::exchange(plan->resumes, resumes) != resumes) executable.unbind();
-    // The arena comes last: it is not made larger for a run that cannot be.
+    // The arena comes last: it must not grow for a run that fails.
     for (const detail::Fetch& fetch : program.fetches)
       results.push_back(detail::allocate(fetch.spec, device, Category::temporary, fetch.tag));
     entered = enter(plan);
@@ -332,8 +333,8 @@ void Session::Impl::end() noexcept {
   close_if_left();
 }
 
-// Of end() and whoever gives the lock back just then, one gets it: the second of the two changes of
-// `left_` comes after all that the first thread did before its own.
+// end() and a thread that unlocks at the same time both change `left_` atomically. The later of the
+// two sees everything that the other did before, so one of them gets the lock.
 void Session::Impl::close_if_left() noexcept {
   if (left_.fetch_add(0) == 0 || !mutex.try_lock()) return;
   close_now();

@@ -1,4 +1,4 @@
-// A session that lends its memory to others for a while.
+// Suspending a session, which lends its memory to others for a while.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -15,11 +15,12 @@ namespace ebb {
 
 namespace {
 
-// What passes through the host on its way to or from a file: little enough to be had always.
+// Bytes that pass through the host at a time on their way to or from a file: few enough to be
+// always available.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-// Goes on from one piece to the next. Every step can be undone, so that two texts that differ in
-// one word have different digests, and others with a chance of 2^-64 the same.
+// Continues a digest over the next piece. Every step is invertible, so texts that differ in one
+// word have different digests; other pairs collide with probability 2^-64.
 std::uint64_t digest_of(std::uint64_t digest, const std::byte* from, std::size_t bytes) noexcept {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
   digest += bytes;
@@ -65,7 +66,7 @@ void Session::Impl::write_values(Suspended& to) const {
     });
     return;
   }
-  const std::string file = std::exchange(to.file, {});  // removed only if it is ours
+  const std::string file = std::exchange(to.file, {});  // set again once the file is ours to remove
   detail::ScratchFile out(file);
   to.file = file;
   HostBytes piece(runtime.is_host() ? 0 : kPieceBytes, "suspend", "a piece of a value");
@@ -130,7 +131,7 @@ void Session::Impl::resume() {
   std::optional<detail::InputFile> file;
   if (!suspended->file.empty()) file.emplace(suspended->file);
   try {
-    pool->resume();  // and calls those who watch: where one throws, the memory is there already
+    pool->resume();  // also makes watch calls: if one throws, the memory is back already
     if (!device.is_simulated()) read_values(*suspended, file ? &*file : nullptr);
   } catch (...) {
     pool->suspend();

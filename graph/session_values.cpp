@@ -81,7 +81,7 @@ Tensor Session::value(const Tensor& variable, CallSite site) {
 
 void Session::assign(const Tensor& variable, const Tensor& given, CallSite site) {
   const detail::CallSiteScope scope(site);
-  const Tensor value = given;  // what is called when memory is short may give the caller's up
+  const Tensor value = given;  // a watch call may drop the caller's handle
   const std::shared_ptr<Impl> impl = impl_.shared();
   Impl::OpenVariables open(*impl);
   const std::size_t index = impl->variable_index(variable, "assign");
@@ -108,7 +108,7 @@ void Session::Impl::save(const std::string& file, const std::vector<std::size_t>
   std::vector<HostView> values;
   for (const std::size_t index : indices) {
     const VariableDeclaration& declaration = variables.declaration(index);
-    // A slot that was never needed is zero, which is what reading a file without it gives.
+    // A slot never needed is zero, which is also what reading a file without it gives.
     if (!variables.has_memory(index)) continue;
     if (!variables.is_initialized(index))
       detail::refuse("save", "variable '" + declaration.name + "' has no value");
@@ -144,7 +144,7 @@ void Session::Impl::restore(OpenVariables& open, const std::string& file,
       needed.push_back(static_cast<std::uint32_t>(index));
   open.provide(needed);
   // Everything is read before anything is written, so that a file that fails half-way changes
-  // nothing. Slots that it lacks stay zero here.
+  // nothing. Slots that the file lacks are zero here.
   HostBytes values(device.is_simulated() ? 0 : total, "restore",
                    "a copy of a checkpoint's values, before any is written");
   const auto for_each = [&](const auto& what) {

@@ -167,7 +167,7 @@ void SessionVariables::write(std::size_t index, const SessionVariables& others, 
   if (&others.runtime_ == &runtime_) {
     runtime_.wait(stream_, others.stream_);
     runtime_.copy(stream_, data(index), from, bytes);
-    runtime_.wait(others.stream_, stream_);  // it may write there next
+    runtime_.wait(others.stream_, stream_);  // the other session may write there next
   } else if (!runtime_.is_simulated()) {
     runtime_.copy_in(stream_, data(index), others.view(other).data(), bytes);
   }

@@ -7,7 +7,7 @@
 namespace ebb::detail {
 
 namespace {
-// All of a memory to another of its size, on one device.
+// Copies all of a memory to another of the same size, on one device.
 void copy_values(const Storage& from, const Storage& to) {
   Runtime& runtime = from.device().runtime();
   Stream* const stream = runtime.stream();
@@ -16,7 +16,8 @@ void copy_values(const Storage& from, const Storage& to) {
 }
 }  // namespace
 
-// Here, as the destructor, because a header that includes attempt.h alone does not know a Node.
+// Constructor and destructor are defined here because a header that includes attempt.h alone does
+// not know Node.
 Attempt::Attempt() noexcept : outer_(current()) { current() = this; }
 Attempt::~Attempt() {
   current() = outer_;
@@ -26,8 +27,8 @@ Attempt::~Attempt() {
   for (const auto& [set, take_back] : declarations_) take_back();
 }
 
-// Between two of these the program may have called zero_grad(): what was made then is of this
-// attempt, whatever there was before.
+// A leaf may be noted twice, with zero_grad() in between. A gradient made after that belongs to
+// this attempt, even if there was one before.
 void Attempt::note(const Ref<Node>& leaf, bool made) {
   const auto [entry, is_new] = gradients_.try_emplace(leaf.get(), Change{leaf, made});
   if (!is_new && made) entry->second.made = true;

@@ -12,8 +12,8 @@ class Node;
 
 namespace detail {
 
-// While one is alive on a thread, what an exception that leaves its scope takes back: see
-// attempt().
+// Undo log of one attempt(). When an exception leaves its scope, the destructor takes back the
+// changes noted on this thread.
 class Attempt {
  public:
   Attempt() noexcept;
@@ -21,28 +21,27 @@ class Attempt {
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
 
-  // A backward pass has added to the gradient of a leaf, or made it.
+  // Notes that a backward pass has made the gradient of a leaf, or added to it.
   static void note_gradient(const Ref<Node>& leaf, bool made) {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->note(leaf, made);
   }
-  // Whether an attempt is under way that has yet to be told how to take back what `set` becomes.
+  // Whether an attempt is under way that has no take_back() for `set` yet.
   static bool has_to_note(const void* set) noexcept {
     for (const Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       if (!attempt->declarations_.contains(set)) return true;
     return false;
   }
-  // A set of parameters begins to declare one, or to freeze some: take_back() makes it what it is
-  // now.
+  // Notes that the set of parameters `set` is about to declare or freeze parameters: take_back()
+  // restores its present state.
   static void note_declaration(const void* set, const std::function<void()>& take_back) {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
       attempt->declarations_.try_emplace(set, take_back);
   }
   static bool is_under_way() noexcept { return current() != nullptr; }
-  // Parameters' state is about to be updated: what it holds is copied, once in each attempt. Throws
-  // OutOfMemory.
+  // Copies Parameters' state before an update of it, once in each attempt. Throws OutOfMemory.
   static void note_update(const Ref<Storage>& state, const memory::Tag& by);
-  // An optimizer begins to write: what was drawn, declared and written for its step stays.
+  // An optimizer begins to write: draws, declarations and state updates made for its step stay.
   static void keep() noexcept {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) {
       attempt->draws_.keep();
@@ -78,8 +77,8 @@ class Attempt {
 
 }  // namespace detail
 
-// Calls step(), the lines of an eager training step, and returns what it returns. A step that
-// throws can be made again as though it had not been tried:
+// Calls step(), the lines of an eager training step, and returns its result. After a step that
+// throws, the program can try again as if nothing had happened:
 //
 //   const auto step = [&](const Batch& batch) {
 //     return adam.minimize(mse(model(batch.input), batch.target), params);
@@ -90,24 +89,24 @@ class Attempt {
 //     loss = attempt([&] { return step(small); });
 //   }
 //
-// Each function undoes what it did before it failed, but only the program knows where its step
-// began. When an exception leaves attempt(),
+// Each function undoes its own work when it fails, but only the program knows where a step begins.
+// When an exception leaves attempt(),
 //
-// - the calling thread draws at random from where it drew before: the step made again has the
-//   dropout of the one that failed, and so its loss. Who keeps what was drawn in a step that failed
-//   (a tensor, a session and its key) meets those numbers again;
-// - gradients that backward() has made are free, and those that it has added to are marked, as
-//   after a backward() that fails: Optimizer::step and apply refuse them until zero_grad(). What
-//   was computed from them is not marked;
-// - state that the step has updated (the running statistics of a BatchNorm, what it assigned to
-//   parameters) holds what it held: the first update of each copies it, until the attempt ends;
-// - parameters that were declared are gone, and their names free. So a model of several layers that
-//   does not fit leaves nothing: attempt([&] { return Classifier(params); }). A graph's stay. What
-//   set_trainable() has frozen or thawed is as it was.
+// - the calling thread's generator goes back to where it was. The step made again draws the same
+//   dropout masks and has the same loss. A tensor or a session made in the failed step and kept
+//   shares its numbers;
+// - gradients that backward() has made are free. Gradients it has added to are marked, as after a
+//   backward() that fails: Optimizer::step and apply refuse them until zero_grad(). Values computed
+//   from them are not marked;
+// - state that the step has updated (running statistics of a BatchNorm, parameters it assigned to)
+//   has its old values. The first update of each copies it until the attempt ends;
+// - parameters declared in it are gone and their names free, so a model that does not fit leaves no
+//   layers behind: attempt([&] { return Classifier(params); }). A graph's declarations stay.
+//   set_trainable() is undone.
 //
-// The step of an optimizer or of a MovingAverage that was made stays made, and what was drawn,
-// declared, frozen and written before it stays. So do what was loaded and the runs of sessions,
-// which need no attempt(): one that fails has not happened. Attempts nest.
+// A completed step of an optimizer or of a MovingAverage stays, with all draws, declarations and
+// writes before it. Loads and runs of sessions stay too: they need no attempt(), since one that
+// fails changes nothing. Attempts nest.
 template <class Step>
 decltype(auto) attempt(Step&& step) {
   detail::Attempt scope;

@@ -18,7 +18,8 @@ namespace {
 using Function = std::function<Tensor(const Tensors&)>;
 using Values = std::vector<double>;
 
-// Weights in [0.5, 1.5), different for every element, so that no error cancels in the sum.
+// Sums with weights in [0.5, 1.5), different for every element, so that no error cancels in the
+// sum.
 Tensor weighted_sum(const Tensor& y, std::uint64_t key) {
   Values weights(static_cast<std::size_t>(y.elements()));
   for (std::size_t i = 0; i < weights.size(); ++i)
@@ -26,7 +27,7 @@ Tensor weighted_sum(const Tensor& y, std::uint64_t key) {
   return sum(y * Tensor::from(weights, y.shape()));
 }
 
-// Elements in [0.5, 1.5) of either sign.
+// A direction with components of either sign and absolute values in [0.5, 1.5).
 Values random_direction(std::size_t elements, int n) {
   Values direction(elements);
   for (std::size_t j = 0; j < elements; ++j) {
@@ -48,7 +49,7 @@ void compare(GradientCheck& check, double computed, double numeric, double toler
              const std::string& where) {
   const double scale = std::max({1.0, std::abs(computed), std::abs(numeric)});
   const double difference = std::abs(computed - numeric) / scale;
-  if (difference <= check.worst) return;  // NaN goes on, and disagrees
+  if (difference <= check.worst || std::isnan(check.worst)) return;  // the first NaN is reported
   check.worst = difference;
   if (difference <= tolerance) return;
   std::array<char, 128> numbers;
@@ -74,7 +75,7 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
       values[i] = shifted;
       return loss(leaves(values, inputs)).item<double>();
     };
-    // Along a direction, whose elements count in steps.
+    // Compares the derivative along a direction, whose components are numbers of steps.
     const auto compare_along = [&](const Values& direction, const std::string& where) {
       Values above = x, below = x;
       double change = 0, length = 0;
@@ -86,7 +87,7 @@ GradientCheck check_first_order(const Function& loss, const Tensors& inputs,
         length = std::max(length, std::abs(above[j] - below[j]));
       }
       if (x.empty()) return;
-      if (length == 0) {  // as NaN would give
+      if (length == 0) {  // a NaN, for one
         check.agrees = false;
         check.report = "input " + std::to_string(i) + ", " + where + ": a step moves nothing";
         return;
@@ -128,7 +129,7 @@ GradientCheck check_gradient(const Function& function, const Tensors& inputs,
   const Function loss = [&](const Tensors& x) { return weighted_sum(function(x), 1); };
   GradientCheck first = check_first_order(loss, inputs, options);
   if (options.order < 2 || !first) return first;
-  // The gradients of the loss, weighted and summed, are a function again.
+  // The weighted sum of the loss's gradients is a function again.
   const Function gradient_sum = [&](const Tensors& x) {
     const Tensors all = gradients(loss(x), x, {.create_graph = true});
     Tensor total = weighted_sum(all[0], 2);

@@ -7,25 +7,25 @@
 namespace ebb {
 
 struct GradientCheckOptions {
-  double tolerance = 1e-6;  // of |computed - numeric| / max(1, |computed|, |numeric|)
+  double tolerance = 1e-6;  // bound on |computed - numeric| / max(1, |computed|, |numeric|)
   double step = 1e-5;       // of the central difference, times max(1, |x|)
   int order = 1;            // 2: the gradient of the gradient is checked as well
-  int directions = 0;       // n: along n random directions of each input, not element by element
+  int directions = 0;       // n: along n random directions of each input; 0: element by element
 };
 
 struct GradientCheck {
   bool agrees = true;
-  double worst = 0;    // the largest difference, measured as the tolerance is
+  double worst = 0;    // the largest difference, scaled as for the tolerance
   std::string report;  // "" or where the worst element is, with both values
 
   explicit operator bool() const noexcept { return agrees; }
 };
 
-// Compares the gradient that reverse mode computes of `function` with central differences, for
-// every element of every input, or along a few directions of each, which takes two calls a
-// direction and sees an error in one of many elements less sharply. Inputs are f64 on the CPU, away from points where the function is
-// not smooth. A result of several elements is reduced with fixed random weights. Throws Error for
-// an input of another dtype and for options that check nothing, NotDifferentiable.
+// Compares the gradient of `function` by reverse mode with central differences, for every element
+// of every input. With options.directions it takes two calls a direction, and is less likely to see
+// an error in one of many elements. Inputs are f64 on the CPU, away from points where the function
+// is not smooth. A result of several elements is reduced with fixed random weights. Throws Error
+// for an input of another dtype and for options out of range, NotDifferentiable.
 GradientCheck check_gradient(const std::function<Tensor(const Tensors&)>& function,
                              const Tensors& inputs, const GradientCheckOptions& options = {},
                              CallSite site = CallSite::here());

@@ -18,7 +18,8 @@ Tensor RegionClones::original(const Node::Source& source) const {
 }
 
 namespace {
-// Draws and other effects happen once, and what is outside its region is there to be read.
+// Draws and other effects happen once and are not cloned. Values from outside the region can be
+// read as they are.
 bool is_cloned(const Node::Source& source, std::uint32_t region) {
   const Root root = root_of(source);
   return region != 0 && root.node->region == region && !root.node->op->stateful && !is_state(root);
@@ -30,13 +31,14 @@ Tensor RegionClones::read(const Node::Source& source) {
   if (!is_cloned(source, root.node->region)) return original(source);
   clone(source);
   const TensorImpl& cloned = *clones_.at(source.producer.get())[source.output].impl();
-  // Later updates of the clone have no place in what this reads.
+  // This read must not see later updates of the clone.
   Tensor pinned = make_symbolic(cloned.spec, recorder_, cloned.node, cloned.output);
   pinned.impl()->version = source.version;
   return pinned;
 }
 
-// In the order of the program, so that the clone's versions are numbered like the original's.
+// Clones in the order of the program, so that versions of the clone are numbered like the
+// original's.
 void RegionClones::clone(const Node::Source& wanted) {
   const std::uint32_t region = root_of(wanted).node->region;
   std::vector<Node*> missing;
@@ -93,14 +95,14 @@ Tensor TapeGradient::y(int i) const {
                  static_cast<std::uint32_t>(i), "its result");
 }
 
-// Memory that somebody else holds as well stays with the record: no operator could use it up.
+// Memory that somebody else holds too stays with the record: no operator could use it up.
 bool TapeGradient::is_last(const Kept& kept) const noexcept {
   return frees_ && kept && kept.storage()->unique();
 }
 
 Tensor TapeGradient::take(Tensor tensor, Kept& kept) const noexcept {
   kept.leave();
-  record_.released = true;  // also where this pass fails: nobody can go through the record again
+  record_.released = true;  // also if this pass fails: nobody can go through the record again
   return tensor;
 }
 

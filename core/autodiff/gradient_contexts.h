@@ -1,4 +1,4 @@
-// What gradient rules are called with, of a tape and of a graph.
+// Contexts in which gradient rules are called, for the tape and for graphs.
 #pragma once
 #include <unordered_map>
 
@@ -10,11 +10,11 @@ namespace ebb::detail {
 
 // The nodes of a graph's recompute regions, recorded once more where a gradient reads them, so that
 // the first results need not stay alive. Updates in place inside a region are repeated too, on the
-// memory of the clones; what is outside is read at the version that the region read.
+// memory of the clones. Values from outside are read at the version that the region read.
 class RegionClones {
  public:
   explicit RegionClones(Ref<Recorder> recorder) : recorder_(std::move(recorder)) {}
-  // What `source` reads, as a gradient is to read it: from clones if it is in a region.
+  // The value of `source` for a gradient: from a clone if it lies in a region.
   Tensor read(const Node::Source& source);
   const Ref<Recorder>& recorder() const noexcept { return recorder_; }
 
@@ -25,7 +25,7 @@ class RegionClones {
   std::unordered_map<const Node*, Tensors> clones_;
 };
 
-// What both contexts share: the gradients that arrived, and which are asked for.
+// The common part of both contexts: gradients that arrived, and which are asked for.
 class NodeGradient : public GradientContext {
  public:
   bool wants(int i) const noexcept override { return wants_.has(static_cast<std::size_t>(i)); }

@@ -1,4 +1,4 @@
-// The gradient face of Tensor: leaves, history, backward() and gradients().
+// Tensor's functions for gradients: leaves, history, backward() and gradients().
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
@@ -32,15 +32,15 @@ Node* leaf_of(const Tensor& tensor) {
   return node && node->op == &leaf_op ? node : nullptr;
 }
 
-// What tells one memory from another: a storage's address or, in a graph, that of its root and a
-// little more for its output (a node is larger than it has outputs).
+// Tells one memory from another: a storage's address or, in a graph, its root's address plus the
+// output number. (A node is larger than the number of its outputs, so sums do not collide.)
 std::uintptr_t memory_of(const detail::TensorImpl& impl) {
   if (impl.storage) return reinterpret_cast<std::uintptr_t>(impl.storage.get());
   const detail::Root root = detail::root_of(*impl.node, impl.output);
   return reinterpret_cast<std::uintptr_t>(root.node) + root.output;
 }
 
-// The gradient that reverse mode starts from; the output must be one number.
+// The gradient that reverse mode starts from. Throws unless the output is one number.
 Tensor one_like(const Tensor& output, const char* what, CallSite site) {
   const Shape& shape = output.shape();
   if (shape.is_open() || shape.elements() != 1)
@@ -54,7 +54,8 @@ Tensor one_like(const Tensor& output, const char* what, CallSite site) {
   return fill_like(Operand(output, site), 1);
 }
 
-// Whether a symbolic tensor depends on anything that has a gradient. Eager's has no node otherwise.
+// Whether a symbolic tensor depends on anything that has a gradient. (An eager tensor that does not
+// has no node.)
 bool reaches_source(const Tensor& output) {
   const std::unordered_set<const Node*> below = detail::nodes_below(output);
   return std::any_of(below.begin(), below.end(),
@@ -116,7 +117,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
                         "this tensor has no history: nothing below it was made with_grad(), or it "
                         "was computed under NoGrad",
                         site));
-  const Tensor self = *this;  // what is called when memory is short may give this handle up
+  const Tensor self = *this;  // a watch call may drop this handle
   const Tensor dy = one_like(self, "backward", site);
   detail::reverse_into_leaves(
       {&self, 1}, {&dy, 1},
@@ -124,7 +125,7 @@ void Tensor::backward(BackwardOptions options, CallSite site) const {
 }
 
 namespace {
-// In both modes what gradients() gives is a constant to further ones unless told otherwise.
+// In both modes a result of gradients() is a constant to further ones unless told otherwise.
 Error no_history(const char* what, CallSite site) {
   return Error(
       message(what,
@@ -136,7 +137,7 @@ Error no_history(const char* what, CallSite site) {
 
 Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors& with_respect_to,
                               const BackwardOptions& options) {
-  // What is called when memory is short may give the caller's handles up.
+  // A watch call may drop the caller's handles.
   const Tensor output = of;
   const Tensors inputs = with_respect_to;
   const CallSite site = entry();

@@ -51,7 +51,7 @@ void EdgeCollector::enter(Recorder& graph, CallSite site) {
 
 namespace {
 
-// Runs the function of the record again, this time taped, and goes through that tape.
+// Runs the function of the record again, this time taped, and differentiates through that tape.
 Tensors recompute_gradient(const GradientContext& g) {
   const bool create_graph = detail::tape_mode().records;
   const auto& record = detail::record_of(g.node());
@@ -73,7 +73,7 @@ Tensors recompute_gradient(const GradientContext& g) {
     const Tensors outputs = record.extra->recompute();
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (!g.dy(static_cast<int>(i)).defined()) continue;
-      // Of a result only the history is needed: its memory is free unless that keeps it.
+      // Only the history of a result is needed: its memory is free unless the history keeps it.
       const detail::TensorImpl& impl = *outputs[i].impl();
       Tensor root = detail::shape_only(impl.spec);
       root.impl()->node = impl.node;
@@ -92,7 +92,7 @@ Tensors recompute_gradient(const GradientContext& g) {
 const OpDef recompute_op = {
     .name = "recompute", .infer = nullptr, .gradient = recompute_gradient, .stateful = true};
 
-// Another handle of a tensor's memory and of the history it has now.
+// Another handle to a tensor's memory with the history that it has now.
 Tensor same_history(const Tensor& tensor) {
   if (!tensor.defined()) return {};
   const detail::TensorImpl& impl = *tensor.impl();
@@ -104,7 +104,7 @@ Tensor same_history(const Tensor& tensor) {
   return other;
 }
 
-// Draws as from `state` for a scope.
+// Draws from `state` for a scope.
 class GeneratorScope {
  public:
   explicit GeneratorScope(detail::Generator state) noexcept
@@ -132,7 +132,7 @@ class RegionScope {
 
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& given,
                   CallSite site) {
-  const Tensors inputs = given;  // what the function calls may give the caller's handles up
+  const Tensors inputs = given;  // `function` may drop the caller's handles
   if (!function) throw Error(message("recompute", "the function is empty", site));
   const detail::GeneratorTrial trial;
   for (const Tensor& input : inputs) {
@@ -168,8 +168,8 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   }
   for (detail::Kept& capture : collector.captures())
     record->kept_captures.push_back(std::move(capture));
-  // The inputs as they are: an update in place of one would give it a history that holds this
-  // record.
+  // Keeps the inputs with their present history: a later update in place of one would give it a
+  // history that holds this record.
   Tensors read;
   for (const Tensor& input : inputs) read.push_back(same_history(input));
   record->make_extra().recompute = [function = std::move(function), read, at_start] {
@@ -180,7 +180,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
     record->kept_outputs.emplace_back();
     Spec& spec = record->outputs.emplace_back();
     if (!outputs[i].defined()) continue;
-    // A new handle: what the function hands through is still the caller's too.
+    // A new handle: the caller still has a tensor that the function passes through.
     outputs[i] = outputs[i].detach();
     spec = outputs[i].impl()->spec;
     if (is_floating(outputs[i].dtype()))

@@ -14,24 +14,26 @@ namespace ebb {
 
 // Activation checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016), in
 // both modes: computes function(inputs) without keeping anything inside it for the gradient, and
-// computes it again when the gradient needs it, drawing the same random numbers. Gradients equal
-// those without, but for the order in which several readers' are summed. Eagerly `function` lives
-// on until the backward pass, and so must what it captures by reference. That pass throws Error
-// where something that it reads has been updated in place since, by the function itself too; a
-// function that takes gradients is refused. A graph makes updates of state once and takes either.
+// computes it again when the gradient needs it, drawing the same random numbers. Gradients equal a
+// plain call's, up to the order in which gradients of several readers are summed.
+//
+// Eager: `function` and whatever it captures by reference must live until the backward pass. That
+// pass throws Error if a tensor that `function` reads has been updated in place since, also by
+// `function` itself. A function that takes gradients is refused. Graph: updates of state are made
+// once, and both are allowed.
 //
 // backward({.create_graph = true}) gives a leaf a gradient with a history, which may hold
-// `function` too. Where that has captured the leaf, or a model of it, by value, the leaf holds
-// itself: capture by reference, or call zero_grad() before the last handle goes.
+// `function`. If `function` has captured the leaf, or a model of it, by value, that is a cycle:
+// capture by reference, or call zero_grad() before the last handle goes.
 Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors& inputs,
                   CallSite site = CallSite::here());
-// The form for one tensor in and one out.
+// Overload for one tensor in and one out.
 Tensor recompute(std::function<Tensor(const Tensor&)> function, const Tensor& input,
                  CallSite site = CallSite::here());
 
 namespace detail {
-// Finds out what a function reads that it did not make: tensors with a history (its arguments, and
-// parameters that it captured), and the memory that must be as it was when it runs again.
+// Collects the inputs of a function that it did not make itself: tensors with a history (arguments
+// and captured parameters), and memory that must be unchanged when it runs again.
 class EdgeCollector {
  public:
   struct Found {
@@ -40,10 +42,10 @@ class EdgeCollector {
     Spec spec;
   };
   void note(const OpDef& op, Inputs inputs);
-  // A tensor that the function hands on.
+  // Notes a tensor that the function hands on.
   void note(const Tensor& tensor, bool carries_gradient = true);
-  // The function has reached a graph, by what it captured: it records there from now on, in a
-  // region of its own, until this collector goes. Throws Error where it has read a tape before.
+  // The function has reached a graph through a captured tensor. It records there from now on, in a
+  // region of its own, until this collector goes. Throws Error if it has read a tape before.
   void enter(Recorder& graph, CallSite site);
   bool in_graph() const noexcept { return static_cast<bool>(graph_); }
   const std::vector<Found>& found() const noexcept { return found_; }

@@ -21,18 +21,18 @@ namespace ebb::detail {
 
 namespace {
 
-// What the pass knows of one node.
+// State of one node during the pass.
 struct State {
   Tensors dys;                       // gradients of its outputs that have arrived
-  std::vector<std::size_t> targets;  // which of the targets its outputs are
-  std::uint32_t consumers = 0;       // nodes on the way that have not passed theirs on
+  std::vector<std::size_t> targets;  // indices of the targets among its outputs
+  std::uint32_t consumers = 0;       // nodes on the way that have yet to pass their gradients on
   IndexSet wants;                    // inputs that lead to a target
-  bool leads = false;                // to a target, or is one
+  bool leads = false;                // to a target, or is a target
   bool is_target = false;
   bool visited = false;
 };
 
-// A record of the tape or a node of a graph, and where the gradients of its inputs go.
+// Destinations of the gradients of a node's inputs, one for each input.
 using Sources = InlineVector<Node::Source, 4>;
 
 class Reverse {
@@ -80,7 +80,8 @@ class Reverse {
     return sources;
   }
 
-  // All nodes below the outputs, inputs before what uses them, and which of them lead to a target.
+  // Finds all nodes below the outputs, inputs before what uses them, and which of them lead to a
+  // target.
   void discover(std::span<const Edge> roots) {
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       State& state = states_[targets_[i].node];
@@ -136,20 +137,21 @@ class Reverse {
     }
   }
 
-  // What an input without a history was made of: what it names, and all updates of its memory.
+  // Visits everything an input without a history may come from: its producer, and all updates of
+  // its memory.
   template <class Visit>
   static void visit_all_of(const Node::Source& source, const Visit& visit) {
     visit(source.producer);
     for (Node* update : updates_of(root_of(source)).first(source.version)) visit(Ref<Node>(update));
   }
 
-  // Whether what is read is a captured constant that the graph has updated.
+  // Whether the source reads a captured constant that the graph has updated.
   static bool updates_constant(const Node::Source& source) {
     return source.version > 0 && is_captured_constant(source) &&
            !is_detached(source.producer.get());
   }
 
-  // Whether a gradient flows to what an update writes, beside what it writes over.
+  // Whether a gradient flows to the new values of an update, rather than to its target.
   bool value_leads(const Node& update) {
     for (std::size_t i = 0; i < update.inputs.size(); ++i) {
       if (update.op->updates.has(i) || !carries_gradient(update, i)) continue;
@@ -159,7 +161,7 @@ class Reverse {
     return false;
   }
 
-  // An error if a gradient would flow into one of these updates.
+  // Throws if a gradient would flow into one of these updates.
   void require_constant(const Node::Source& source, const Node& reader) {
     for (const Node* update : updates_of(root_of(source)).first(source.version))
       if (value_leads(*update))
@@ -179,8 +181,8 @@ class Reverse {
     return node->op->view;
   }
 
-  // For an input without one: an error if a gradient would be lost. What is detached loses none
-  // but that of what it was itself updated with.
+  // Throws if a gradient would be lost at an input without a history. A detached tensor loses only
+  // gradients of values that it was itself updated with.
   void require_history(const Node::Source& source, const Node& reader) {
     const Root target = target_of(source);
     const bool detached = is_detached(target.node);
@@ -222,7 +224,7 @@ class Reverse {
     state.dys.clear();
     if (arrived) check_gradients(node, state, dxs);
 
-    // Before the record drops its own references.
+    // The sources, before the record drops its references.
     const Sources sources = sources_of(node);
     if (frees_records()) record_of(node).drop();
     for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -234,7 +236,7 @@ class Reverse {
     }
   }
 
-  // A rule of the user's may give anything.
+  // Checks the result of a gradient rule: a user's rule may return anything.
   void check_gradients(const Node& node, const State& state, const Tensors& dxs) const {
     if (dxs.size() != node.inputs.size())
       throw Error(message(node.op->name,
@@ -272,7 +274,7 @@ class Reverse {
     throw NotDifferentiable(message(node.op->name, "has no derivative", node.site));
   }
 
-  // The gradient of a fused operator: that of its composed form, with this node's inputs as border.
+  // Differentiates a fused operator through its composed form, with this node's inputs as border.
   Tensors through_composed(Node& node, const GradientContext& context) {
     Tensors inputs;
     std::vector<Edge> edges;
@@ -312,7 +314,7 @@ class Reverse {
     return result;
   }
 
-  // After a failure: what this pass made goes, what it added to is marked.
+  // After a failure: gradients that this pass made go, gradients that it added to are marked.
   void undo_leaves() noexcept {
     for (const Settled& settled : settled_) {
       if (settled.made)
@@ -322,7 +324,8 @@ class Reverse {
     }
   }
 
-  // Adds what has arrived at a leaf to its gradient: the first one becomes it, if nobody shares it.
+  // Adds the gradient that has arrived to the leaf's. The first becomes the leaf's itself, unless
+  // its memory is shared.
   void settle_leaf(Node& leaf) {
     Tensors& dys = states_[&leaf].dys;
     Tensor dy = dys.empty() ? Tensor() : std::move(dys[0]);
@@ -331,7 +334,7 @@ class Reverse {
     Tensor& grad = leaf.extra->tensor;
     const bool made = !grad.defined();
     Tensor next;
-    if (!dy.defined()) {  // where it ended on the way, as in round(), it is 0
+    if (!dy.defined()) {  // ended on the way, as in round(): the gradient is 0
       if (!made) return;
       const Spec& spec = leaf.outputs[0];
       next = Tensor::zeros(spec.shape, spec.dtype, *leaf.extra->device, options_.site);
@@ -341,7 +344,7 @@ class Reverse {
           impl.unique() && impl.storage->unique() && impl.storage->bytes() == impl.spec.bytes();
       next = own ? std::move(dy) : copy({dy, options_.site});
     } else if (options_.create_graph || grad.requires_grad()) {
-      next = grad + dy;  // what others made of the old one keeps its meaning
+      next = grad + dy;  // results made of the old gradient keep its value
     }
     settled_.push_back({Ref<Node>(&leaf), made});
     Attempt::note_gradient(settled_.back().leaf, made);
@@ -395,7 +398,8 @@ std::unordered_set<const Node*> nodes_below(const Tensor& tensor) {
         visit(source.producer.get());
         continue;
       }
-      // Where another view was updated, either may be on the way; reverse mode decides.
+      // With an update through another view in between, both producer and updates may be on the
+      // way; reverse mode decides.
       const Node::Source flows = gradient_source(source);
       visit(flows.producer ? flows.producer.get() : source.producer.get());
       if (!flows.producer)

@@ -28,7 +28,7 @@ struct Background::Shared {
   }
 
   const std::function<void(std::uint64_t)> work;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed, was_done;
   std::uint64_t asked = 0;
   std::uint64_t done = 0;
@@ -42,7 +42,7 @@ Background::Background(std::function<void(std::uint64_t)> work)
 
 Background::~Background() {
   if (is_forked()) {
-    // There is nobody to wait for, and what the thread has locked or sleeps on stays as it is.
+    // The thread does not exist in this process, and its locks stay locked: abandon it all.
     thread_.detach();
     static_cast<void>(shared_.release());
     return;

@@ -6,22 +6,22 @@
 
 namespace ebb::detail {
 
-// A thread that does pieces of work beside the one that asks for them, in the order in which they
-// are asked for. It sleeps while there is nothing to do. Used by one thread at a time.
+// A worker thread that does pieces of work in the order in which they are asked for, and sleeps
+// when there is none. Used by one thread at a time.
 class Background {
  public:
-  // work(number), from 0 on, does a piece; it must not throw. Throws std::system_error where there
-  // is no thread to be had.
+  // work(number), counted from 0, does one piece; it must not throw. Throws std::system_error if no
+  // thread can be started.
   explicit Background(std::function<void(std::uint64_t number)> work);
-  // Returns when the piece that is being done is done. Those that wait are not done any more.
+  // Waits for the piece in progress and drops pieces that have not begun.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // For the next piece.
+  // Asks for the next piece.
   void ask();
-  // Returns true once the piece of that number is done. False: it never will be, since this process
-  // was forked and the thread is its parent's.
+  // Waits for piece `number` and returns true. Returns false if it will never be done: this process
+  // was forked, and the thread is the parent's.
   bool wait(std::uint64_t number) const;
 
  private:

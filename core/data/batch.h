@@ -10,24 +10,24 @@
 
 namespace ebb {
 
-// Samples of a data set, the leading axis of each tensor. Of one or two fields it comes apart in
-// two: auto [x, y] = batch. Of more fields that throws Error; they go by number.
+// Samples of a data set along the leading axis of each tensor. A batch of one or two fields can be
+// taken apart: auto [x, y] = batch. With more fields that throws Error; index them by number.
 struct Batch {
   Tensor input;                   // the data set's field 0
-  Tensor target;                  // field 1; holds nothing where the data set has one alone
-  std::vector<Tensor> more = {};  // those behind: field 2 is more[0]
+  Tensor target;                  // field 1; holds nothing if the data set has one field
+  std::vector<Tensor> more = {};  // further fields: field 2 is more[0]
 
-  // By number. Throws Error for one that is not there.
+  // Field by number. Throws Error for a number out of range.
   const Tensor& operator[](IndexAt field) const;
 };
 
 namespace detail {
-// Where a batch of more fields than two is taken apart.
+// The error for taking apart a batch of more than two fields.
 [[noreturn]] void throw_more_fields(const Batch& batch, CallSite site);
 }  // namespace detail
 
-// The fields themselves, so that the names of for (auto [x, y] : loader) are theirs: x = Tensor()
-// lets go of the input's memory.
+// References to the fields, so that the names in for (auto [x, y] : loader) are the fields
+// themselves: x = Tensor() frees the input's memory.
 template <std::size_t Field>
 Tensor& get(Batch& batch, CallSite site = CallSite::here()) {
   static_assert(Field < 2);
@@ -51,7 +51,7 @@ inline void set_field(Batch& batch, std::size_t field, Tensor value) {
   else
     batch.more.push_back(std::move(value));
 }
-// The fields that a batch has.
+// Calls function(field) for each field of the batch.
 template <class Function>
 void for_fields(const Batch& batch, const Function& function) {
   function(batch.input);
@@ -60,8 +60,8 @@ void for_fields(const Batch& batch, const Function& function) {
 }
 }  // namespace detail
 
-// A batch in parts of `rows` samples, the last of as many as are left, to accumulate over: views of
-// the same memory. Throws Error for rows < 1 and for symbolic tensors.
+// Splits a batch into parts of `rows` samples for accumulation; the last part may be shorter. Parts
+// are views of the same memory. Throws Error for rows < 1 and for symbolic tensors.
 std::vector<Batch> micro_batches(const Batch& batch, std::int64_t rows,
                                  CallSite site = CallSite::here());
 

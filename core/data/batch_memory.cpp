@@ -12,7 +12,7 @@ memory::Request request_for(const Spec& spec, std::int64_t rows, const memory::T
   return {with_rows(spec, rows).bytes(), memory::Category::input, tag};
 }
 
-// Any holder of a batch, be it a tensor, a view of one or the tape, counts in the storage.
+// Any holder of a batch, be it a tensor, a view or the tape, counts in the storage.
 bool is_free(const Ref<Storage>& storage) noexcept { return storage->unique(); }
 }  // namespace
 
@@ -39,7 +39,7 @@ std::optional<Batch> BatchMemory::take_free(std::int64_t rows) {
 Batch BatchMemory::take(std::int64_t rows) {
   if (std::optional<Batch> free = take_free(rows)) return *std::move(free);
   Slot& slot = slots_[next_];
-  // All before any is kept.
+  // Allocate for all fields before changing the slot.
   Slot taken;
   for (std::size_t field = 0; field < slot.size(); ++field)
     taken.push_back(is_free(slot[field]) ? slot[field] : allocate(field));

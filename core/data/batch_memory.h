@@ -10,19 +10,18 @@
 
 namespace ebb::detail {
 
-// Memory for so many batches at a time, used again and again: slots, which are allocated when this
-// is made. A batch that somebody still refers to keeps its memory.
+// Memory for a number of batches, used again and again, in slots that are allocated on
+// construction. A batch that somebody still refers to keeps its memory.
 class BatchMemory {
  public:
   // Batches of up to `rows` samples. Throws OutOfMemory.
   BatchMemory(const Samples& samples, std::int64_t rows, std::size_t slots, const Device& device,
               const memory::Tag& tag);
 
-  // A batch whose values are not there yet, in a slot that nobody refers to; nothing where there is
-  // none.
+  // A batch without values in a slot that nobody refers to, or nothing if all slots are in use.
   std::optional<Batch> take_free(std::int64_t rows);
-  // Likewise; where there is none, a slot gets new memory. Throws OutOfMemory, with nothing
-  // changed.
+  // Like take_free(), but if all slots are in use, one gets new memory. Throws OutOfMemory, with
+  // nothing changed.
   Batch take(std::int64_t rows);
 
  private:
@@ -34,7 +33,7 @@ class BatchMemory {
   std::vector<Spec> fields_;
   std::vector<memory::Request> requests_;  // for each field
   std::vector<Slot> slots_;
-  std::size_t next_ = 0;  // the one that was taken longest ago
+  std::size_t next_ = 0;  // the slot taken longest ago
 };
 
 }  // namespace ebb::detail

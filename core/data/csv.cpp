@@ -26,6 +26,12 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
+// from_chars accepts no plus; "+-1" must stay no number.
+std::string_view without_plus(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
 }  // namespace
 
 std::string_view without_blanks(std::string_view text) {
@@ -84,13 +90,12 @@ std::string_view CsvReader::field(std::size_t column) const {
   return std::string_view(record_).substr(begin, ends_[column] - begin);
 }
 
-// False where the number is beyond the range of T, or rounds to 0 in it.
+// Returns false if the number is out of the range of T, or rounds to 0 in it.
 template <class T>
 bool CsvReader::read_number(std::size_t column, T& value) const {
-  std::string_view text = without_blanks(field(column));  // where it was quoted
+  std::string_view text = without_blanks(field(column));  // a quoted field keeps its spaces
   if (text.empty()) fail_at(column, "is empty, where a number should be");
-  // from_chars knows no plus; "+-1" stays no number.
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  text = without_plus(text);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size())
     fail_at(column, "is not a number" + hint_);
@@ -122,9 +127,9 @@ std::int32_t CsvReader::integer_i32(std::size_t column) const {
   return static_cast<std::int32_t>(value);
 }
 
-// A number has 53 bits of its own, and an i64 more: what is written as one is read as one.
+// Reads a number written as an integer directly: a double has 53 bits, too few for an i64.
 std::int64_t CsvReader::integer_i64(std::size_t column) const {
-  std::string_view text = without_blanks(field(column));
+  const std::string_view text = without_plus(without_blanks(field(column)));
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
@@ -154,8 +159,8 @@ int CsvReader::get() {
   return c;
 }
 
-// That of the usual ones which the first record has most of outside of quotes, as far as the first
-// buffer goes.
+// Guesses the separator: whichever of `, ; tab |` is most frequent outside quotes in the first
+// record, as far as the first buffer goes.
 char CsvReader::guess_separator() {
   constexpr std::string_view usual = ",;\t|";
   std::size_t counts[usual.size()] = {};
@@ -224,7 +229,7 @@ bool CsvReader::read_record() {
   }
 }
 
-// To before the separator or the line's end.
+// Reads up to the separator or the end of the line.
 void CsvReader::read_plain() {
   while (peek() != kEnd) {
     const auto from = buffer_.begin() + static_cast<std::ptrdiff_t>(buffer_at_);
@@ -236,7 +241,7 @@ void CsvReader::read_plain() {
   }
 }
 
-// From the opening quote to behind the closing one.
+// Reads from the opening quote to behind the closing one.
 void CsvReader::read_quoted() {
   get();
   for (;;) {

@@ -13,34 +13,34 @@
 
 namespace ebb {
 
-// The names of a CSV's columns. Throws FileError.
+// Column names of a CSV. Throws FileError.
 std::vector<std::string> csv_columns(const std::string& file, const CsvFormat& format = {},
                                      CallSite site = CallSite::here());
 
 namespace detail {
 
-// Without the spaces and tabs around it.
+// Strips spaces and tabs at both ends.
 std::string_view without_blanks(std::string_view text);
 
 // Reads a CSV one record at a time (RFC 4180: fields in double quotes may hold separators, line
-// ends and doubled quotes). Lines end in LF or CRLF, empty ones are skipped, spaces around fields
-// without quotes are dropped, as is a byte order mark. Everything throws FileError "file:line:
-// ...", with the user's line where there is a scope that has it.
+// ends and doubled quotes). Lines end in LF or CRLF. Skips empty lines and a byte order mark, and
+// strips unquoted fields. Errors are FileError "file:line: ...", with the user's line if a call
+// scope knows it.
 class CsvReader {
  public:
-  // Opens the file and reads its header. Throws also where there is nothing in it.
+  // Opens the file and reads its header. Throws also for an empty file.
   explicit CsvReader(const std::string& file, const CsvFormat& format = {});
 
   const std::vector<std::string>& columns() const noexcept { return columns_; }
-  // The index of the column of this name. Throws, naming what there is, for none or several.
+  // Index of the column of this name. If there is none or several, throws and names the columns.
   std::size_t column(std::string_view name) const;
   // Text that follows "is not a number" in a message: what the caller can do about it.
   void set_hint(std::string hint) { hint_ = std::move(hint); }
 
-  // The next record; false at the end. Throws for one with more or fewer fields than the first, or
-  // for quotes that do not end or are followed by something.
+  // Reads the next record; false at the end. Throws if it has more or fewer fields than the first,
+  // or if quotes do not end or are followed by text.
   bool next();
-  // As it is there: one in quotes with its spaces.
+  // A field as written; a quoted one keeps its spaces.
   std::string_view field(std::size_t column) const;
   // A field as a finite number, rounded once. Throws.
   double number(std::size_t column) const;
@@ -52,7 +52,7 @@ class CsvReader {
   [[noreturn]] void fail_at(std::size_t column, const std::string& text) const;
 
  private:
-  // A byte of the file, or kEnd.
+  // The next byte of the file, or kEnd.
   int get();
   int peek();
   char guess_separator();
@@ -72,14 +72,14 @@ class CsvReader {
   std::optional<char> comment_;
   std::vector<std::string> columns_;
   std::string hint_;
-  std::vector<char> buffer_;  // what has been read ahead
+  std::vector<char> buffer_;  // bytes read ahead
   std::size_t buffer_at_ = 0;
-  std::uint64_t file_at_ = 0;      // where in the file the buffer ends
-  std::uint64_t line_ = 1;         // where the next byte is
-  std::uint64_t record_line_ = 1;  // where the record begins
-  std::string record_;             // its fields, one behind the other
-  std::vector<std::size_t> ends_;  // where in record_ each field ends
-  bool has_first_ = false;         // the record is the first, and next() has not given it
+  std::uint64_t file_at_ = 0;      // position in the file of the buffer's end
+  std::uint64_t line_ = 1;         // line of the next byte
+  std::uint64_t record_line_ = 1;  // line on which the record begins
+  std::string record_;             // its fields, concatenated
+  std::vector<std::size_t> ends_;  // end of each field in record_
+  bool has_first_ = false;         // the first record has been read, but next() has not returned it
 };
 
 }  // namespace detail

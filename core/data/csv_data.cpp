@@ -22,10 +22,10 @@ bool has(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The texts of a column, numbered as they come.
+// Numbers the texts of a column in the order in which they come.
 class Codes {
  public:
-  // Of all texts that there may be, or of whatever comes.
+  // `known`: all permitted texts; null: any text.
   explicit Codes(const Names* known) : is_open_(!known) {
     if (known)
       for (const std::string& name : *known) add(name);
@@ -41,7 +41,7 @@ class Codes {
     return add(text_);
   }
 
-  // Sorts what came by its bytes. Returns the new number of each old one.
+  // Sorts newly seen texts by their bytes. Returns the new number of each old one.
   std::vector<std::int32_t> sort() {
     std::vector<std::int32_t> order(names_.size()), places(names_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -70,13 +70,13 @@ class Codes {
   const bool is_open_;
   Names names_;
   std::unordered_map<std::string, std::int32_t> codes_;
-  std::string text_;  // of which there is one, so that looking it up takes no memory
+  std::string text_;  // the text looked up; a member, so that look-ups do not allocate
 };
 
-// A column that is read.
+// A column to read.
 struct Column {
   std::size_t field = 0;
-  Codes* codes = nullptr;  // of a column of text
+  Codes* codes = nullptr;  // of a text column
   bool is_one_hot = false;
   std::vector<std::int32_t> places = {};  // the sorted number of each code
   std::size_t width() const { return is_one_hot ? places.size() : 1; }
@@ -98,7 +98,7 @@ class Builder {
     for (const std::string& name : target_names_)
       targets_.push_back(column(name, reader_.column(name)));
     for (const std::string& name : options.inputs) add_input(name, reader_.column(name));
-    if (options.inputs.empty())  // by number: names of columns that nobody asks for may be alike
+    if (options.inputs.empty())  // by number: columns that nobody asks for may share a name
       for (std::size_t i = 0; i < reader_.columns().size(); ++i)
         if (!has(target_names_, reader_.columns()[i])) add_input(reader_.columns()[i], i);
     if (inputs_.empty())
@@ -265,14 +265,14 @@ class Builder {
 
   const DataSetCsvOptions& options_;
   detail::CsvReader reader_;
-  std::array<bool, 256> begins_missing_{};  // the bytes that words for it begin with
+  std::array<bool, 256> begins_missing_{};  // first bytes of the words for missing values
   Names input_names_, target_names_;
   DType dtype_ = DType::f32;            // of targets
   std::map<std::string, Codes> codes_;  // by column
   std::vector<Column> inputs_, targets_;
-  std::vector<float> values_;                // of inputs, row by row; codes as they came
-  std::vector<float> real_targets_;          // likewise, those or
-  std::vector<std::int64_t> whole_targets_;  // these
+  std::vector<float> values_;                // inputs, row by row; codes as they came
+  std::vector<float> real_targets_;          // targets, likewise: of f32, or
+  std::vector<std::int64_t> whole_targets_;  // of integers
   std::int64_t count_ = 0;
 };
 

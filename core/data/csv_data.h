@@ -6,15 +6,15 @@
 
 namespace ebb {
 
-// What was read from a CSV, and what its columns are.
+// A data set read from a CSV, with the names of its columns.
 struct CsvData {
   DataSet data;
   std::vector<std::string> inputs;   // "age", "color=red": one name for each column of the inputs
   std::vector<std::string> targets;  // likewise
-  Categories categories;             // of all columns of text
+  Categories categories;             // of all text columns
 };
 
-// DataSet::csv with the names. Throws as it.
+// DataSet::csv with the names of the columns; throws the same errors.
 //
 //   const CsvData training = load_csv("training.csv", {.label = "species", .codes = {"species"}});
 //   const DataSet test = DataSet::csv("test.csv", {.label = "species", .codes = {"species"},

@@ -17,8 +17,8 @@ namespace ebb {
 namespace {
 constexpr const char* kLoader = "DataLoader";
 
-// The seed of the shuffles, or nothing where samples are in order. permutation() derives a key of
-// its own purpose from it.
+// The seed of the shuffles, or nothing for samples in order. permutation() derives a key of its own
+// purpose from it.
 std::optional<Seed> seed_of(const Shuffle& shuffle) {
   return shuffle.draws() ? Seed{detail::next_key()} : shuffle.seed();
 }
@@ -39,7 +39,7 @@ struct DataLoader::State {
   std::int64_t batches() const noexcept { return detail::batches_of(data.size(), options); }
 
   detail::LoaderPosition what_follows() const noexcept {
-    const bool begun = here.position > 0 || current;  // a pass may have no batch
+    const bool begun = here.position > 0 || current;  // current: a pass may have no batch
     return begun && here.position == batches() ? here.next_pass() : here;
   }
   std::vector<std::int64_t> order_of(std::uint64_t pass) const {
@@ -52,10 +52,10 @@ struct DataLoader::State {
 
   const detail::Samples data;
   const DataLoaderOptions options;
-  // In the pass that began last, behind all batches that were given out; before it begins, what it
-  // begins with.
+  // Position in the pass that began last, behind all batches given out; before the first pass, its
+  // beginning.
   detail::LoaderPosition here;
-  const Iterator::Pass* current = nullptr;  // that pass, which may be gone
+  const Iterator::Pass* current = nullptr;  // the pass that began last; may be gone
   detail::BatchMemory memory;
 };
 
@@ -63,7 +63,8 @@ struct DataLoader::Iterator::Pass {
   Pass(std::shared_ptr<State> of, std::uint64_t number)
       : state(std::move(of)),
         batches(state->data, state->options, state->memory, state->order_of(number)) {}
-  // In this order: whoever lets go of the pass last, its thread, which reads the state, ends first.
+  // Order matters: when the last handle goes, the thread in `batches`, which reads the state, must
+  // end first.
   const std::shared_ptr<State> state;
   detail::LoaderPass batches;
 };
@@ -166,7 +167,7 @@ Batch DataLoader::Iterator::operator*() const {
 }
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {
-  batch_ = {};  // so that its memory can serve the next
+  batch_ = {};  // frees its memory for the next batch
   ++position_;
   return *this;
 }

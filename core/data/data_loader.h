@@ -13,8 +13,9 @@
 
 namespace ebb {
 
-// In order, or anew in each pass: of a seed, or with `true` of a key that each loader draws from
-// the calling thread's generator when it is made. set_seed() repeats it, and position() carries it.
+// The order of samples: as stored, or shuffled anew in each pass. A shuffle has a seed or, with
+// `true`, a key that each loader draws from the calling thread's generator when it is made.
+// set_seed() repeats that key, and position() carries it.
 class Shuffle {
  public:
   Shuffle() = default;
@@ -34,44 +35,44 @@ class Shuffle {
 struct DataLoaderOptions {
   std::int64_t batch = 32;
   Shuffle shuffle = {};    // in order
-  bool drop_last = false;  // leave a last batch of fewer samples out
+  bool drop_last = false;  // leave out a last batch of fewer samples
   Device device = Device::cpu();
-  std::int64_t ahead = 1;  // batches made while the caller has one; 0: each when it is asked for
-  // What is given out in place of a batch, made by operators on the loader's device when it is its
-  // turn, without a history: augmentation, noise. The fields may change in number, shape and dtype.
+  std::int64_t ahead = 1;  // batches made while the caller has one; 0: each batch is made when due
+  // Turns each batch into the batch that is given out: augmentation, noise. Its operators run on
+  // the loader's device when the batch is due, without a history. The fields may change in number,
+  // shape and dtype.
   std::function<Batch(const Batch&)> transform = {};
 };
 
-// Batches of a data set on a device, for range-for; every pass is a new shuffle. Those that follow
-// are made ahead by a thread of the pass's own, where there is something to gain: batches, their
-// order and the memory they take are the same without. The data must not be written to meanwhile.
-// Where there are two fields, for (auto [x, y] : loader); else batch[0], batch[1] and so on.
+// Batches of a data set on a device, for range-for; every pass is a new shuffle. With two fields
+// write for (auto [x, y] : loader), else batch[0], batch[1] and so on. Where it pays, a thread of
+// the pass makes the following batches ahead. Batches, their order and the memory they take are the
+// same without it. The data must not be written to meanwhile.
 //
-// The memory of a batch, and of each that is made ahead, is allocated when the loader is made and
-// filled again and again. A batch that the caller still holds stays as it is: the loader takes new
-// memory once it has none that is free, and makes nothing ahead until then. On a simulated device
-// batches have shapes only. Passes may overlap; a pass goes on when its loader is gone. One thread
-// at a time.
+// The memory of a batch, and of each batch made ahead, is allocated with the loader and filled
+// again and again. A batch that the caller still holds stays as it is: once no memory is free the
+// loader takes more, and makes nothing ahead until some is. On a simulated device batches have
+// shapes only. Passes may overlap; a pass goes on when its loader is gone. One thread at a time.
 //
 // A loader's position can be saved with a model, so that a program goes on in the middle of a pass:
 //
 //   session.save("run.safetensors", loader);     // or Parameters::save
 //   session.restore("run.safetensors", loader);  // a loader of the same data and options
-//   while (loader.pass() < 10)                   // how many there are in all
-//     for (auto [x, y] : loader)                 // begins with the batch that was to come next
+//   while (loader.pass() < 10)                   // the number of passes in all
+//     for (auto [x, y] : loader)                 // begins with the next batch
 //
-// That is the next batch of the pass that began last, also where `break` has left the loop:
-// resumed, the first loop has the rest of that pass, while in the program that was not interrupted
-// the next loop is a new pass. Where `break` ends an epoch, the two are the same if the resumed
-// program calls loader.begin() once, which takes up the rest and leaves it. pass() counts what
-// `break` has left when the next pass begins: there, `while (loader.pass() < 10)` has 11.
+// The next batch is the next of the pass that began last, even if `break` has left its loop. After
+// a restore the first loop takes the rest of that pass, but in the uninterrupted program the next
+// loop begins a new pass. If `break` ends your epochs, call loader.begin() once after a restore: it
+// takes up the rest and leaves it, and both programs agree. A pass left by `break` is counted by
+// pass() only when the next begins: `while (loader.pass() < 10)` then makes 11.
 class DataLoader final : public Resumable {
  public:
   // Throws Error for a batch below 1, a negative `ahead` or an empty data set, OutOfMemory.
   explicit DataLoader(DataSet data, const DataLoaderOptions& options = {},
                       CallSite site = CallSite::here());
-  // Of samples that are read when they are due. Throws also for a reader without fields or a
-  // function, and ShapeError for fields of open shapes or of as many axes as a tensor can have.
+  // A loader of samples that are read when they are due. Throws also for a reader without fields or
+  // a function, and ShapeError for fields of open shapes or of as many axes as a tensor can have.
   explicit DataLoader(SampleReader reader, const DataLoaderOptions& options = {},
                       CallSite site = CallSite::here());
   DataLoader(DataSet data, std::integral auto batch, CallSite site = CallSite::here())
@@ -83,20 +84,19 @@ class DataLoader final : public Resumable {
 
   class Iterator;
   struct End {};
-  Iterator begin();  // starts a pass, or after resume() goes on with one
+  Iterator begin();  // starts a pass; after resume() continues one
   End end() const noexcept { return {}; }
-  // Batches in a pass.
+  // Number of batches in a pass.
   std::int64_t size() const noexcept;
-  // Where it is, as position() says it: the number, from 0, of the pass that the next batch is of,
-  // and how many batches of that pass have been given out. Behind the last batch of a pass that is
-  // the next pass, and 0.
+  // The position, as in position(): the number of the next batch's pass, from 0, and the count of
+  // its batches given out so far. Behind the last batch of a pass they are the next pass and 0.
   std::int64_t pass() const noexcept;
   std::int64_t given() const noexcept;
 
-  // What follows the batches that have been given out in the pass that began last.
+  // Position behind the batches given out in the pass that began last.
   Position position() const override;
-  // Passes a position in as many samples, in batches as large, of which the last is kept or left
-  // out likewise, shuffled or not likewise. The seed of the shuffle is part of the position.
+  // Throws unless this loader can take up `position`: the same number of samples, batch size,
+  // drop_last, and shuffled or not. The seed of the shuffle is part of the position.
   void check(const Position& position, const std::string& file) const override;
   void resume(const Position& position) noexcept override;
 
@@ -110,9 +110,9 @@ class DataLoader::Iterator {
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
 
-  // The batch at this position, made at the first call unless it was made ahead. What goes wrong
-  // while a batch is made is thrown here, when it is the batch's turn; another call tries again.
-  // Throws Error past the end of the pass.
+  // The batch at this position, made at the first call unless it was made ahead. An error in making
+  // a batch is thrown here, when the batch is due; another call tries again. Throws Error past the
+  // end of the pass.
   Batch operator*() const;
   Iterator& operator++();
   void operator++(int) { ++*this; }

@@ -43,7 +43,7 @@ Tensor allocate(const Tensor& like, std::int64_t rows) {
                           detail::tag(kDataSet, detail::entry()));
 }
 
-// What a user's function gives: without a history, and its errors have its own lines.
+// Calls the user's function with recording off. Errors inside it keep their own line.
 template <class... Arguments>
 Tensors call(const std::function<Tensors(Arguments...)>& function,
              const std::type_identity_t<Arguments>&... arguments) {
@@ -52,7 +52,7 @@ Tensors call(const std::function<Tensors(Arguments...)>& function,
   return function(arguments...);
 }
 
-// Copies all rows of `from` to those of `to` that begin at `row`.
+// Copies all rows of `from` to the rows of `to` that begin at `row`.
 void copy_rows(const Tensor& from, const Tensor& to, std::int64_t row) {
   if (from.bytes() == 0) return;
   const HostView values = detail::values_of(from);
@@ -72,7 +72,7 @@ void with_values(const Tensor& tensor, Function&& function) {
     function(values.as<double>());
 }
 
-// A copy of `inputs`, with each value replaced by function(value, column).
+// Copies `inputs` with each value replaced by function(value, column).
 template <class Function>
 Tensor transformed(const Tensor& inputs, Function&& function) {
   Tensor result;
@@ -100,14 +100,14 @@ Tensors gather(const DataSet& data, std::span<const std::int64_t> rows) {
   return picked;
 }
 
-// The rows [first, last) of each field, in the same memory.
+// Rows [first, last) of each field, in the same memory.
 Tensors views(const DataSet& data, std::int64_t first, std::int64_t last) {
   Tensors parts;
   for (const Tensor& field : data.fields()) parts.push_back(detail::rows_of(field, first, last));
   return parts;
 }
 
-// The fields of a part of a data set that is put together from parts.
+// Throws unless the fields of a part are like `fields`, to which it is to be joined.
 void check_alike(const Tensors& part, const std::vector<Tensor>& fields, const char* which) {
   if (part.size() != fields.size())
     fail<ShapeError>(std::string("takes ") + which + " with as many fields each, not " +
@@ -248,7 +248,7 @@ DataSet DataSet::mapped(const std::function<Tensors(const Tensors&)>& function,
   if (options.batch < 1)
     fail("is mapped by batches of at least 1, not " + std::to_string(options.batch));
   std::vector<Tensor> fields;
-  // An empty set is mapped once, for its fields.
+  // An empty set is mapped once, to learn its fields.
   for (std::int64_t row = 0; row == 0 || row < size(); row += options.batch) {
     const std::int64_t rows = std::min(options.batch, size() - row);
     const Tensors made = call(function, views(*this, row, row + rows));

@@ -9,8 +9,8 @@
 
 namespace ebb::detail {
 
-// A tensor on the CPU for the values of a data set, which fill(pointer to T) writes: on the line of
-// the scope it is called in. Throws OutOfMemory.
+// Makes a CPU tensor for values of a data set, written by fill(pointer to T). Memory is tagged with
+// the line of the enclosing scope. Throws OutOfMemory.
 template <class T, class Fill>
 Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
   Tensor tensor =
@@ -20,21 +20,21 @@ Tensor make_input(const Shape& shape, const char* what, const Fill& fill) {
   return tensor;
 }
 
-// Throws where a tensor has no values that could be read: Error, SimulatedRead.
+// Throws if a tensor has no readable values: Error, SimulatedRead.
 void require_values(const Tensor& tensor, const char* what, const std::string& which);
 
-// The values of a tensor that has some, as the host reads them.
+// Host view of a concrete tensor's values.
 inline HostView values_of(const Tensor& tensor) {
   return tensor.impl()->storage->view(tensor.impl()->offset, tensor.bytes());
 }
 
-// `spec` with another leading dimension.
+// Replaces the leading dimension of `spec`.
 inline Spec with_rows(Spec spec, std::int64_t rows) noexcept {
   spec.shape.set(0, rows);
   return spec;
 }
 
-// The rows [first, last) of a concrete tensor, in the same memory and without its history.
+// Rows [first, last) of a concrete tensor, in the same memory and without its history.
 inline Tensor rows_of(const Tensor& tensor, std::int64_t first, std::int64_t last) {
   const TensorImpl& impl = *tensor.impl();
   return make_concrete(
@@ -42,7 +42,7 @@ inline Tensor rows_of(const Tensor& tensor, std::int64_t first, std::int64_t las
       impl.offset + static_cast<std::size_t>(first) * with_rows(impl.spec, 1).bytes());
 }
 
-// Copies the rows of these indices, of so many bytes each, one behind the other.
+// Copies the rows with these indices, row_bytes each, one behind the other.
 inline void gather_rows(const std::byte* from, std::size_t row_bytes,
                         std::span<const std::int64_t> rows, void* to) noexcept {
   if (row_bytes == 0) return;

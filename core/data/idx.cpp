@@ -1,5 +1,5 @@
-// The IDX files of MNIST (http://yann.lecun.com/exdb/mnist/): two zeros, the type, the number of
-// dimensions, the dimensions as big-endian 32-bit words, then the values.
+// Reads the IDX files of MNIST (http://yann.lecun.com/exdb/mnist/): two zeros, the type, the number
+// of dimensions, the dimensions as big-endian 32-bit words, then the values.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -18,7 +18,7 @@ constexpr std::size_t kChunkBytes = std::size_t{1} << 16;
 
 class IdxFile {
  public:
-  // Throws FileError for anything but u8 values in `rank` dimensions that fill the file exactly.
+  // Throws FileError unless u8 values in `rank` dimensions fill the file exactly.
   IdxFile(const std::string& name, std::size_t rank) : file_(name), dims_(rank) {
     std::array<unsigned char, 4> head{};
     if (file_.size() < head.size()) file_.fail("is no IDX file: it has fewer than 4 bytes");
@@ -31,7 +31,7 @@ class IdxFile {
 
     values_at_ = head.size() + 4 * rank;
     if (file_.size() < values_at_) file_.fail("ends inside its dimensions");
-    // The product stays below the file's size, so that it cannot overflow.
+    // Keep the product below the file's size, so that it cannot overflow.
     const std::uint64_t available = file_.size() - values_at_;
     std::uint64_t count = 1;
     for (std::size_t i = 0; i < rank; ++i) {
@@ -51,7 +51,7 @@ class IdxFile {
 
   std::int64_t dim(std::size_t axis) const { return static_cast<std::int64_t>(dims_[axis]); }
 
-  // All values, converted.
+  // Reads and converts all values.
   template <class T>
   void read(T* to) const {
     std::vector<unsigned char> chunk(kChunkBytes);

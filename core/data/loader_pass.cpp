@@ -10,10 +10,11 @@ namespace ebb::detail {
 
 namespace {
 
-// On the host. To hand a batch to a thread takes as long as to gather about 100 KiB.
+// Bytes of a batch on the host from which a thread pays: handing a batch over takes as long as
+// gathering about 100 KiB.
 constexpr std::size_t kWorthAThread = std::size_t{256} << 10;
 
-// Where the next field begins in staging memory: at a place for values of any type.
+// Offset of the next field in staging memory, aligned for values of any type.
 std::size_t behind(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
 void use_on(const Batch& batch, Stream* stream) {
@@ -52,7 +53,7 @@ LoaderPass::LoaderPass(const Samples& samples, const DataLoaderOptions& options,
   }
 }
 
-// The thread ends first.
+// The thread must end before the members it uses.
 LoaderPass::~LoaderPass() { background_.reset(); }
 
 std::int64_t LoaderPass::rows_at(std::int64_t position) const noexcept {
@@ -65,7 +66,7 @@ std::span<const std::int64_t> LoaderPass::samples_at(std::int64_t position) cons
 }
 
 Batch LoaderPass::take(std::int64_t position) {
-  // Copies of an iterator go on by themselves, and each may leave batches out.
+  // Copies of an iterator advance separately, and each may skip batches.
   bool is_filled = false;
   while (first_ != end_ && lane(first_).made.position < position) finish_first(is_filled);
   Batch batch;
@@ -92,8 +93,8 @@ Batch LoaderPass::take_first() {
     return made.batch;
   }
   if (made.failure) std::rethrow_exception(made.failure);
-  // Now, and not when it is read: by then the copy of another batch may be asked for, which there
-  // is no reason to wait for.
+  // Wait now, not when the batch is read: by then a copy for another batch may have been queued,
+  // which this one need not wait for.
   use_on(made.batch, options_.device.runtime().stream());
   return made.batch;
 }
@@ -104,17 +105,18 @@ void LoaderPass::ask_from(std::int64_t position) {
     ++next_position_;
 }
 
-// No batch is made ahead in memory that would have to be allocated: it is made when it is due.
+// Asks for a batch ahead only if a slot is free: it must not allocate. Otherwise the batch is made
+// when due.
 bool LoaderPass::ask_for(std::int64_t position) {
   std::optional<Batch> batch = memory_.take_free(rows_at(position));
   if (!batch) return false;
   Lane& next = lane(end_);
   try {
-    // Here, so that it waits for what has used this memory, and not for what the caller is about to
-    // ask for.
+    // Queued here, so that the copy waits for earlier uses of this memory and not for the caller's
+    // next work.
     if (has_thread()) use_on(*batch, next.stream.get());
   } catch (const std::exception&) {
-    return false;  // the device says so again when the batch is due
+    return false;  // the device fails again when the batch is due
   }
   next.made = {position, *std::move(batch), nullptr};
   if (background_) background_->ask();
@@ -128,7 +130,7 @@ bool LoaderPass::has_thread() {
     background_ =
         std::make_unique<Background>([this](std::uint64_t number) { fill_ahead(lane(number)); });
   } catch (const std::system_error&) {
-    wants_thread_ = false;  // it goes without
+    wants_thread_ = false;  // goes on without a thread
   }
   return wants_thread_;
 }
@@ -145,7 +147,7 @@ void LoaderPass::fill_here(const Batch& batch, std::int64_t position) const {
 
 void LoaderPass::fill_ahead(Lane& lane) const noexcept {
   try {
-    if (lane.staged) lane.staged->wait();  // for the batch that was made here before
+    if (lane.staged) lane.staged->wait();  // for the previous batch of this lane
     std::size_t at = 0, offset = 0;
     for_fields(lane.made.batch, [&](const Tensor& field) {
       copy_ahead(lane, offset, at++, field);

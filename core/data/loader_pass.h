@@ -17,35 +17,34 @@
 
 namespace ebb::detail {
 
-// One pass of a loader over its data. While the caller has one batch, a thread fills those that
-// follow. Whatever is allocated, and whoever lets go of memory, does so on the calling thread, at
-// moments that do not depend on how far that thread is; so figures are the same without it, which
-// is how a simulated device runs.
+// One pass of a loader over its data. While the caller has one batch, a thread fills the next ones.
+// Memory is allocated and let go only on the calling thread, at moments that do not depend on the
+// thread's progress. So memory figures are the same without it, as on a simulated device.
 class LoaderPass {
  public:
-  // `order`: of the samples. What it is given by reference outlives it.
+  // `order`: of the samples. The objects passed by reference must outlive the pass.
   LoaderPass(const Samples& samples, const DataLoaderOptions& options, BatchMemory& memory,
              std::vector<std::int64_t> order);
   ~LoaderPass();
   LoaderPass(const LoaderPass&) = delete;
   LoaderPass& operator=(const LoaderPass&) = delete;
 
-  // The batch at a position, as it was made ahead, or else made here; those behind it are made
-  // ahead from now on. Throws what making it throws: then the next call makes it anew.
+  // Takes the batch at a position, made ahead or made now, and asks for the next ones ahead. Throws
+  // if making it failed; then the next call makes it anew.
   Batch take(std::int64_t position);
 
  private:
-  // A batch that is made ahead: the thread's from when it is asked for to when it is done.
+  // A batch that is made ahead. It belongs to the thread from ask to done.
   struct Made {
     std::int64_t position = 0;
     Batch batch;
     std::exception_ptr failure;
   };
-  // Where one is made.
+  // Resources for one batch being made.
   struct Lane {
     explicit Lane(Runtime& runtime) : stream(runtime) {}
-    const LentStream stream;        // a stream is one thread's at a time
-    std::optional<Staging> staged;  // where the device's memory is not the host's
+    const LentStream stream;        // lent to one thread at a time
+    std::optional<Staging> staged;  // if the device's memory is not the host's
     Made made;
   };
   Lane& lane(std::uint64_t number) noexcept { return lanes_[number % lanes_.size()]; }
@@ -56,7 +55,7 @@ class LoaderPass {
   Batch take_first();
   void ask_from(std::int64_t position);
   bool ask_for(std::int64_t position);
-  bool has_thread();  // starts it
+  bool has_thread();  // starts it if needed
   void fill_here(const Batch& batch, std::int64_t position) const;
   void fill_ahead(Lane& lane) const noexcept;
   void copy_ahead(const Lane& lane, std::size_t offset, std::size_t field,
@@ -70,14 +69,14 @@ class LoaderPass {
   bool wants_thread_ = false;
 
   std::deque<Lane> lanes_;
-  std::uint64_t first_ = 0, end_ = 0;  // asked for and not taken; in the order of positions
-  std::int64_t next_position_ = 0;     // the next to be asked for
+  std::uint64_t first_ = 0, end_ = 0;  // asked for and not taken, in the order of positions
+  std::int64_t next_position_ = 0;     // the next position to ask for
   std::unique_ptr<Background> background_;
 };
 
-// Batches in a pass over so many samples.
+// Number of batches in a pass over `samples` samples.
 std::int64_t batches_of(std::int64_t samples, const DataLoaderOptions& options) noexcept;
-// Of them, those that are made ahead at a time.
+// Number of batches made ahead at a time.
 std::int64_t ahead_of(std::int64_t samples, const DataLoaderOptions& options) noexcept;
 
 }  // namespace ebb::detail

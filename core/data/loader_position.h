@@ -10,7 +10,7 @@
 
 namespace ebb::detail {
 
-// Where a loader is: what follows, and what it has to have in common with the one that goes on.
+// Position of a loader, with the properties that a loader that takes it up must share.
 struct LoaderPosition {
   std::uint64_t pass = 0;
   std::int64_t position = 0;  // in the pass, in batches
@@ -36,7 +36,7 @@ struct LoaderPosition {
     return text;
   }
 
-  // Nothing where a part is missing or no number.
+  // Parses a position; nothing if a part is missing or no number.
   static std::optional<LoaderPosition> from_text(const Resumable::Position& text) noexcept {
     LoaderPosition result;
     int drop_last = 0;

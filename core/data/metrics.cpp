@@ -61,7 +61,7 @@ double part_among(const Tensor& scores, const Tensor& labels, std::int64_t k, co
   return static_cast<double>(right) / static_cast<double>(classes.labels.size());
 }
 
-// The class of the highest score; 0 where there is none but NaN.
+// The class with the highest score; 0 if all are NaN.
 std::size_t best_of(const Classes& classes, std::size_t i) {
   const double* const row = classes.row(i);
   std::size_t best = 0;
@@ -70,7 +70,7 @@ std::size_t best_of(const Classes& classes, std::size_t i) {
   return best;
 }
 
-// How often a class was right, and was somebody's label or highest score.
+// Counts for one class: correct predictions, labels, predictions.
 struct Hits {
   double right = 0, labels = 0, taken = 0;
 };
@@ -101,7 +101,7 @@ double mean_over_classes(const Tensor& scores, const Tensor& labels,
 
 double part(double of, double whole) { return whole == 0 ? 0 : of / whole; }
 
-// sum(function(forecast, target)) and the number of elements.
+// Sums function(forecast, target) over all elements.
 struct Pairs {
   Pairs(const Tensor& a, const Tensor& b, const char* what)
       : forecasts(numbers(a, what, "forecasts")), targets(numbers(b, what, "targets")) {
@@ -187,7 +187,7 @@ double roc_auc(const Tensor& scores, const Tensor& labels, CallSite site) {
     refuse("roc_auc", "takes labels of both classes, not of class " +
                           std::string(ones == 0 ? "0" : "1") + " alone");
   std::sort(ordered.begin(), ordered.end());
-  // Of each score: its ones above all zeros below it, and half of those equal.
+  // For each score: pairs of its ones with all zeros below it, and half the pairs with equal zeros.
   double above = 0, below = 0;
   for (std::size_t i = 0; i < ordered.size();) {
     double equal_zeros = 0, equal_ones = 0;

@@ -6,10 +6,10 @@ namespace ebb::detail {
 
 struct Moments {
   double mean = 0;
-  double deviation = 1;  // of the whole population; 1 where all values are the same
+  double deviation = 1;  // of the whole population; 1 if all values are equal
 };
 
-// Of `count` values, at least one, `stride` apart.
+// Mean and deviation of `count` values, at least one, `stride` apart.
 template <class T>
 Moments moments(const T* values, std::size_t count, std::size_t stride = 1) {
   const auto at = [&](std::size_t i) { return static_cast<double>(values[i * stride]); };
@@ -19,7 +19,7 @@ Moments moments(const T* values, std::size_t count, std::size_t stride = 1) {
     sum += at(i);
     constant &= values[i * stride] == values[0];
   }
-  // Exactly, so that rounding makes no deviation where there is none.
+  // Checked exactly, so that rounding makes no deviation out of equal values.
   if (constant) return {at(0), 1};
   const double mean = sum / static_cast<double>(count);
   double squares = 0;

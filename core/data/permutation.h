@@ -8,8 +8,8 @@
 
 namespace ebb::detail {
 
-// 0 to count - 1 in a random order, which depends on the arguments alone (Fisher and Yates; the
-// modulus of 64 bits favours no index by more than count / 2^64).
+// Returns 0 to count - 1 in a random order that depends on the arguments alone (Fisher and Yates;
+// the modulus of 64 bits favours no index by more than count / 2^64).
 inline std::vector<std::int64_t> permutation(std::int64_t count, std::uint64_t seed,
                                              Purpose purpose, std::uint64_t draw = 0) {
   const std::uint64_t key = derive_key(seed, purpose);

@@ -14,7 +14,7 @@ namespace ebb {
 
 namespace {
 
-constexpr std::size_t kColumns = 79;  // in the eightieth some terminals begin a new line
+constexpr std::size_t kColumns = 79;  // some terminals break the line in the eightieth column
 
 std::string formatted(const char* format, double value) {
   if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // never "-nan"
@@ -27,13 +27,13 @@ double since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
 
-// As much of the line as fits, in whole characters of UTF-8. One of three bytes or more may be two
-// columns wide.
+// Cuts the line to kColumns, at whole UTF-8 characters. A character of three or more bytes may be
+// two columns wide.
 std::string_view cut(std::string_view line) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line[i]);
-    if (byte >= 0x80 && byte < 0xc0) continue;  // goes on with a character
+    if (byte >= 0x80 && byte < 0xc0) continue;  // continues a character
     columns += byte < 0xe0 ? 1 : 2;
     if (columns > kColumns) return line.substr(0, i);
   }
@@ -66,7 +66,7 @@ Progress::Progress(std::int64_t steps, const ProgressOptions& options, CallSite 
 Progress::~Progress() {
   try {
     finish();
-  } catch (...) {  // of a stream that throws: what cannot be shown is not
+  } catch (...) {  // a stream that throws shows nothing
   }
 }
 

@@ -10,15 +10,15 @@
 namespace ebb {
 
 struct ProgressOptions {
-  std::string label = {};       // what each line begins with
-  std::ostream* out = nullptr;  // that lives longer; none: the standard error
+  std::string label = {};       // beginning of each line
+  std::ostream* out = nullptr;  // must outlive the Progress; none: standard error
   std::optional<bool> terminal =
-      {};  // whether that is one; else found out, false for other streams
-  std::optional<double> seconds = {};  // between two lines; else 0.1 on a terminal, 10 elsewhere
+      {};  // whether `out` is one; default: found out, false for other streams
+  std::optional<double> seconds = {};  // between two lines; default: 0.1 on a terminal, else 10
 };
 
-// How far a loop is, for whoever looks on: on a terminal one line that is written over, elsewhere
-// plain lines, far between, and in the end one that stays.
+// Progress of a loop: on a terminal one line that is overwritten, elsewhere plain lines at long
+// intervals. The last line stays.
 //
 //   Progress progress(epochs * batches.size(), {.label = "training"});
 //   ...
@@ -29,17 +29,17 @@ struct ProgressOptions {
 // A step costs a look at the clock. One thread at a time.
 class Progress {
  public:
-  // Of so many steps; 0: nobody knows how many, and neither percents nor what is left are shown.
-  // Throws Error for fewer than 0, and for seconds below 0.
+  // `steps`: their total; 0 if it is unknown, then neither per cent nor time left are shown. Throws
+  // Error for negative steps or seconds.
   explicit Progress(std::int64_t steps, const ProgressOptions& options = {},
                     CallSite site = CallSite::here());
   ~Progress();  // finishes
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // One more is done.
+  // Counts one step.
   void step(std::optional<double> loss = {});
-  // Writes the last line, once: how many steps there were, at what rate and in what time.
+  // Writes the last line, once: number of steps, rate and time.
   void finish();
 
  private:

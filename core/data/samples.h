@@ -10,7 +10,7 @@
 
 namespace ebb::detail {
 
-// What a loader makes its batches of: a data set, or what reads samples.
+// Source of a loader's batches: a data set or a SampleReader.
 class Samples {
  public:
   explicit Samples(DataSet data) : data_(std::move(data)), size_(data_->size()) {
@@ -19,7 +19,7 @@ class Samples {
       values_.push_back(values_of(field));
     }
   }
-  // A reader that has been checked.
+  // Takes a reader that has been checked.
   explicit Samples(SampleReader reader) : read_(std::move(reader.read)), size_(reader.size) {
     for (const Spec& field : reader.fields) {
       specs_.push_back({field.dtype, {1}});
@@ -28,10 +28,10 @@ class Samples {
   }
 
   std::int64_t size() const noexcept { return size_; }
-  // Of each field, one sample: [1, ...].
+  // Spec of one sample of each field: [1, ...].
   const std::vector<Spec>& specs() const noexcept { return specs_; }
   bool are_read() const noexcept { return !data_; }
-  // Writes a field of these samples, one behind the other.
+  // Writes one field of these samples, one behind the other.
   void gather(std::size_t field, std::span<const std::int64_t> rows, void* to) const {
     const std::size_t bytes = specs_[field].bytes();
     if (data_) return gather_rows(values_[field].data(), bytes, rows, to);
@@ -43,7 +43,7 @@ class Samples {
   }
 
  private:
-  std::optional<DataSet> data_;  // or
+  std::optional<DataSet> data_;  // or read_
   decltype(SampleReader::read) read_;
   std::int64_t size_ = 0;
   std::vector<Spec> specs_;

@@ -12,7 +12,7 @@ namespace ebb {
 
 namespace {
 
-// A tensor of values that read(where they go on the host) brings.
+// Makes a tensor; read(host pointer) fills it.
 template <class Read>
 Tensor make_tensor(const Spec& spec, const Device& device, const char* what, const Read& read) {
   Tensor tensor = detail::allocate(spec, device, detail::tape_mode().category,
@@ -31,7 +31,7 @@ TensorsByName load_all(const std::string& name, const Device& device, const char
   return tensors;
 }
 
-// The values of tensors, as files take them.
+// Host views of tensors, in the form that file writers take.
 struct Views {
   Views(const TensorsByName& tensors, const char* what) {
     for (const auto& [name, tensor] : tensors) {

@@ -16,7 +16,7 @@ constexpr const char* kWindows = "windows";
 
 using Column = std::vector<double>;
 
-// A column on its way to f32.
+// A column with its scale, read as f32.
 struct Scaled {
   const Column& values;
   Scale scale;
@@ -25,7 +25,7 @@ struct Scaled {
   }
 };
 
-// The windows whose targets begin at first to last - 1.
+// Makes the windows whose targets begin at first to last - 1.
 DataSet make_windows(const std::vector<Scaled>& columns, const WindowOptions& options,
                      std::int64_t first, std::int64_t last) {
   const std::int64_t count = last - first;
@@ -96,7 +96,7 @@ Windows TimeSeries::windows(const WindowOptions& options, CallSite site) const {
 
   const std::int64_t held_out = std::llround(options.validation * static_cast<double>(size()));
   const std::int64_t boundary = size() - held_out;
-  // The first target has a whole window before it; compared so that nothing overflows.
+  // The first target needs a whole window before it; compared so that nothing overflows.
   const bool fits = options.length < boundary && options.horizon <= boundary - options.length &&
                     options.steps <= boundary - options.length - options.horizon + 1;
   if (!fits || held_out < options.steps)

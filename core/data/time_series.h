@@ -10,16 +10,16 @@
 namespace ebb {
 
 struct TimeSeriesCsvOptions {
-  std::string value;                   // the column that is forecast; required
-  std::vector<std::string> also = {};  // columns that a model sees beside it
+  std::string value;                   // column to forecast; required
+  std::vector<std::string> also = {};  // further columns that the model sees
   CsvFormat format = {};
 };
 
 struct WindowOptions {
   std::int64_t length = 48;  // steps a model sees
-  std::int64_t horizon = 1;  // how many steps after the window the target lies
-  std::int64_t steps = 1;    // how many values the target has, from there on
-  double validation = 0.2;   // the last part of the series, held out
+  std::int64_t horizon = 1;  // steps from the window's last value to the target
+  std::int64_t steps = 1;    // number of values in the target
+  double validation = 0.2;   // share of the series, at its end, that is held out
 };
 
 // A scale fitted on the training part: scaled = (value - mean) / deviation.
@@ -28,8 +28,8 @@ struct Scale {
   double deviation = 1;
 };
 
-// Windows of a series: samples are past [length, columns] f32, next [steps] f32, both scaled; the
-// first column is what is forecast. Also to be taken apart in two: auto [training, validation] =
+// Windows of a series: samples are past [length, columns] f32, next [steps] f32, both scaled.
+// Column 0 is the series to forecast. Can be taken apart: auto [training, validation] =
 // series.windows();
 struct Windows {
   DataSet training;    // windows whose target lies in the first part
@@ -44,11 +44,11 @@ DataSet get(const Windows& windows) {
   return Part == 0 ? windows.training : windows.validation;
 }
 
-// A series of numbers at equal intervals, on the host, and others beside it that tell of it.
+// A series of numbers at equal intervals, on the host, and further series that help to forecast it.
 class TimeSeries {
  public:
   explicit TimeSeries(std::vector<double> values) : values_(std::move(values)) {}
-  // Throws Error where the series differ in length.
+  // Throws Error if the series differ in length.
   TimeSeries(std::vector<double> values, std::vector<std::vector<double>> also,
              CallSite site = CallSite::here());
   // Columns of a CSV. Throws FileError with file, line and column.

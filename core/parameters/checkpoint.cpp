@@ -46,7 +46,7 @@ void write_checkpoint(const std::string& file, std::span<const safetensors::View
 safetensors::File open_checkpoint(const std::string& file) {
   safetensors::File checkpoint(file);
   const auto version = checkpoint.metadata().find(kFormat);
-  // A file of another program has no version; its tensors are as good as ours.
+  // A file of another program has no version; its tensors can be loaded all the same.
   if (version != checkpoint.metadata().end() && version->second != kVersion)
     throw FileError(file + " is an ebb checkpoint of version " + version->second +
                     "; this ebb reads version " + kVersion + at(entry()));

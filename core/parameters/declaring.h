@@ -5,9 +5,9 @@
 
 namespace ebb::detail {
 
-// At the entry of a model's constructor: its line, and where an exception leaves the scope, what
-// was declared since is taken back, so that a model that did not fit holds nothing and its names
-// are free. A graph's declarations stay.
+// Opened by a model's constructor: its line for messages. If an exception leaves the scope,
+// declarations made in it are taken back: a model that did not fit holds nothing, and its names are
+// free. A graph's declarations stay.
 class Declaring {
  public:
   Declaring(const Parameters& parameters, CallSite site) noexcept;

@@ -31,7 +31,8 @@ EarlyStopping::EarlyStopping(const EarlyStoppingOptions& options, CallSite site)
 
 bool EarlyStopping::is_better(double metric) const noexcept {
   const double change = options_.higher_is_better ? metric - best_ : best_ - metric;
-  // The first one is the best, and infinity less infinity is none.
+  // The first metric is the best. (Comparing it would fail for infinity: infinity - infinity is
+  // NaN.)
   return best_update_ < 0 ? !std::isnan(metric) : change > options_.least_change;
 }
 

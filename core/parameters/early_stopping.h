@@ -10,12 +10,12 @@
 namespace ebb {
 
 struct EarlyStoppingOptions {
-  std::int64_t patience = 10;     // updates in a row without a better metric, before it says stop
-  double least_change = 0;        // what is better by no more than this is not better
-  bool higher_is_better = false;  // an accuracy; else a loss
+  std::int64_t patience = 10;     // stop after this many updates in a row without a better metric
+  double least_change = 0;        // an improvement must be larger than this
+  bool higher_is_better = false;  // true for an accuracy, false for a loss
 };
 
-// Ends a training whose metric on held-out data gets no better, and keeps the best weights.
+// Ends a training once its metric on held-out data stops improving, and keeps the best weights.
 //
 //   EarlyStopping stopping({.patience = 5});
 //   while (!stopping.should_stop()) {
@@ -28,24 +28,24 @@ struct EarlyStoppingOptions {
 // session.save(file); and at the end session.restore(file).
 class EarlyStopping {
  public:
-  // Throws Error for a patience below 1, a negative least_change or one that is NaN.
+  // Throws Error for a patience below 1, and for a least_change that is negative or NaN.
   explicit EarlyStopping(const EarlyStoppingOptions& options = {},
                          CallSite site = CallSite::here());
 
-  // Takes the metric after an epoch. Whether it is the best so far, which NaN never is.
+  // Takes the metric after an epoch. Returns whether it is the best so far, which NaN never is.
   bool update(double metric) noexcept;
-  // Likewise, and keeps a copy of the values of the parameters and states on the host where it is.
-  // They are the same ones each time. Throws Error for a graph's and for others than before,
-  // OutOfMemory; then the metric has not been taken.
+  // Likewise; a best update also copies the values of parameters and states to the host. They must
+  // be the same set each time. Throws Error for a graph's parameters and for another set than
+  // before, OutOfMemory; then the metric has not been taken.
   bool update(double metric, const Parameters& parameters, CallSite site = CallSite::here());
-  // Sets parameters and states to the values of the best update. Slots stay. Throws Error where no
-  // update has kept any, or other parameters.
+  // Sets parameters and states to the values of the best update. Slots stay. Throws Error if no
+  // update has kept values, or for another set of parameters.
   void restore(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
   bool should_stop() const noexcept { return since_best_ >= options_.patience; }
-  // The best metric; infinite, on the wrong side, before there is one.
+  // The best metric so far; before the first, +infinity, or -infinity if higher is better.
   double best() const noexcept { return best_; }
-  // Which update that was, from 0 on; -1 before there is one.
+  // Number of the best update, from 0; -1 before there is one.
   std::int64_t best_update() const noexcept { return best_update_; }
 
  private:
@@ -59,7 +59,7 @@ class EarlyStopping {
   EarlyStoppingOptions options_;
   double best_ = std::numeric_limits<double>::infinity();
   std::int64_t updates_ = 0, best_update_ = -1, since_best_ = 0;
-  std::vector<Value> values_;  // what is kept, one behind the other in:
+  std::vector<Value> values_;  // names and specs of the values in bytes_, in order
   HostBytes bytes_;
 };
 

@@ -18,7 +18,7 @@ namespace ebb {
 namespace initializers {
 namespace {
 
-// Uniform, the limit being the root of this.
+// Uniform in +-sqrt(square).
 Initializer within(double square) {
   const double limit = std::sqrt(square);
   return uniform(-limit, limit);
@@ -64,8 +64,8 @@ Initializer lecun_normal(std::int64_t fan_in) {
 namespace detail {
 namespace {
 
-// Seed and name make the key of Philox, value i its i-th block. Files of trained models do not
-// depend on this, but published results of a seed do: it never changes.
+// The Philox key of seed and name; value i is drawn from block i. Files of trained models do not
+// depend on this, but published results of a seed do: it must never change.
 std::uint64_t key_of(Seed seed, std::string_view name) noexcept {
   std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
@@ -75,7 +75,7 @@ std::uint64_t key_of(Seed seed, std::string_view name) noexcept {
   return key ^ key >> 31;
 }
 
-// Two words to [0, 1) with 53 bits.
+// Maps two words to [0, 1), with 53 bits.
 double unit_interval(std::uint32_t high, std::uint32_t low) noexcept {
   return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
@@ -91,7 +91,7 @@ double value_of(const Initializer& initializer, std::uint64_t key, std::uint64_t
   const Philox::Words words = Philox::draw(key, 0, index);
   switch (initializer.kind) {
     case Initializer::constant:
-    case Initializer::orthogonal:  // which is made as a whole
+    case Initializer::orthogonal:  // drawn as a whole, not here
       return initializer.a;
     case Initializer::uniform:
       return initializer.a + (initializer.b - initializer.a) * unit_interval(words[0], words[1]);
@@ -106,7 +106,7 @@ double value_of(const Initializer& initializer, std::uint64_t key, std::uint64_t
   return initializer.a + initializer.b * z;
 }
 
-// Sums side by side, which a compiler can put into one vector.
+// Dot product with eight partial sums, which a compiler can put into one vector.
 double dot(const double* a, const double* b, std::size_t length) noexcept {
   constexpr std::size_t kSums = 8;
   double sums[kSums] = {};
@@ -117,10 +117,10 @@ double dot(const double* a, const double* b, std::size_t length) noexcept {
   return std::accumulate(sums, sums + kSums, 0.0);
 }
 
-// So many orthogonal vectors of length 1, one behind the other: normal ones, made orthogonal by
-// Gram and Schmidt's steps, twice for each since once loses digits (Giraud et al., Numerische
-// Mathematik 101, 2005). What stays of a vector keeps its direction, so that they are evenly
-// distributed (Mezzadri, Notices of the AMS 54, 2007).
+// `count` orthogonal vectors of length 1, one behind the other. Normal vectors are made orthogonal
+// by Gram and Schmidt's steps, twice for each since once loses digits (Giraud et al., Numerische
+// Mathematik 101, 2005). The remainder keeps its direction, so the result is evenly distributed
+// (Mezzadri, Notices of the AMS 54, 2007).
 std::vector<double> orthogonal_vectors(std::size_t count, std::size_t length, std::uint64_t key) {
   std::vector<double> vectors(count * length);
   for (std::size_t i = 0; i < count; ++i) {
@@ -153,7 +153,7 @@ void draw_orthogonal(double gain, std::uint64_t key, const Shape& shape, void* o
                                                     : vectors[column * length + row]));
 }
 
-// The largest T below a bound, which f32 and 16 bits may be rounded to.
+// The largest T below a bound: a value in f32 or 16 bits may be rounded up to the bound.
 template <class T>
 T last_before(float bound) {
   if constexpr (kIsHalf<T>)

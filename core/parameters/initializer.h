@@ -7,8 +7,8 @@
 
 namespace ebb {
 
-// How a parameter starts. Values are drawn on the host from the seed and the parameter's full name
-// alone, so they do not depend on device, mode or the order of declarations.
+// Initial values of a parameter. They are drawn on the host from the seed and the parameter's full
+// name alone, so they do not depend on device, mode or the order of declarations.
 struct Initializer {
   enum Kind { constant, uniform, normal, truncated_normal, orthogonal };
   Kind kind = constant;
@@ -23,13 +23,13 @@ Initializer ones();
 Initializer constant(double value);
 Initializer uniform(double low, double high);
 Initializer normal(double mean, double standard_deviation);
-// The same with what is further than two deviations from the mean drawn again, as TensorFlow's; the
-// deviation of what is left is 0.8796 times the one given.
+// Normal, with values further than two deviations from the mean drawn again, as in TensorFlow. The
+// deviation of the result is 0.8796 times the given one.
 Initializer truncated_normal(double mean, double standard_deviation);
 
-// What keeps the variance of signals and gradients the same from layer to layer. An element of a
-// layer's output adds up fan_in products, one of its input goes into fan_out: in and out of a
-// Dense, times the kernel's taps for a convolution.
+// The next six keep the variance of signals and gradients equal from layer to layer. Each output of
+// a layer sums fan_in products, each input goes into fan_out. For Dense these are in and out; for a
+// convolution, times the taps of the kernel.
 
 // Glorot & Bengio, AISTATS 2010 ("Xavier"): uniform in +-sqrt(6 / (fan_in + fan_out)), or normal
 // with deviation sqrt(2 / (fan_in + fan_out)).
@@ -44,13 +44,13 @@ Initializer he_normal(std::int64_t fan_in);
 Initializer lecun_uniform(std::int64_t fan_in);
 Initializer lecun_normal(std::int64_t fan_in);
 
-// Of two axes or more, all but the first taken as one: rows, or where there are fewer of
-// them columns, that are orthogonal to each other and as long as `gain`, evenly distributed over
-// all such matrices (Saxe, McClelland & Ganguli, ICLR 2014). Takes f64 for each value on the host
+// For two or more axes; axes from the second on count as one. Rows (or columns, if there are fewer
+// of them) are orthogonal to each other with length `gain`, distributed evenly over all such
+// matrices (Saxe, McClelland & Ganguli, ICLR 2014). Takes an f64 on the host for each value
 // meanwhile, and rows columns min(rows, columns) steps.
 Initializer orthogonal(double gain = 1);
 
-// For the bias of an LSTM's gates i, f, g, o: uniform in [-bound, bound), and 1 more for the forget
+// For the bias of an LSTM's gates i, f, g, o: uniform in [-bound, bound), plus 1 for the forget
 // gate f (Jozefowicz, Zaremba & Sutskever, ICML 2015).
 Initializer lstm_bias(double bound);
 }  // namespace initializers

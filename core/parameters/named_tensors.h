@@ -28,33 +28,33 @@ struct NameHash {
 template <class T>
 using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
 
-// Tensors in the order they came, found by name; those of a scope are a list of their own, brought
-// up to date when it is asked for.
+// Tensors in insertion order, found by name. The tensors of a scope are a separate list, updated
+// when it is asked for.
 class NamedTensors {
  public:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   const std::vector<NamedTensor>& all() const noexcept { return all_; }
-  // Where the tensor of that name is in all(), or kNone.
+  // Position of the named tensor in all(), or kNone.
   std::size_t position(std::string_view name) const noexcept;
   const Tensor* find(std::string_view name) const noexcept;
 
-  // Some of them, in their order.
+  // Some of the tensors, in their order.
   struct Part {
     std::vector<NamedTensor> tensors;
-    std::vector<std::size_t> positions;  // of each, in all()
-    std::size_t seen = 0;                // of all(), when it was brought up to date
+    std::vector<std::size_t> positions;  // of each tensor, in all()
+    std::size_t seen = 0;                // size of all() at the last update
   };
-  // Those whose names begin with `prefix`; it lives as long as this does. Threads may ask at the
-  // same time, while none adds.
+  // Tensors whose names begin with `prefix`; the reference lives as long as this object. Threads
+  // may ask at the same time, as long as none adds.
   const Part& part(std::string_view prefix);
   const std::vector<NamedTensor>& below(std::string_view prefix) {
     return prefix.empty() ? all_ : part(prefix).tensors;
   }
 
-  // All or nothing. Throws Error for a name that is there.
+  // Adds all or none. Throws Error for a name that is taken.
   void add(std::vector<NamedTensor> tensors);
-  // Takes back what came after the first `count`.
+  // Removes all tensors after the first `count`.
   void shrink(std::size_t count) noexcept;
 
  private:

@@ -76,7 +76,7 @@ std::string Parameters::State::names_below(std::string_view prefix, std::string_
   };
   const std::vector<std::string> names = below(prefix);
   if (!names.empty()) return "there are " + detail::nearest(wanted, names);
-  // Then it may be the scope that is called something else.
+  // Perhaps the scope has another name.
   const std::vector<std::string> all = below({});
   if (all.empty()) return "there are none yet";
   return "there are none, elsewhere " +
@@ -173,7 +173,7 @@ Tensor Parameters::add(std::string_view name, const Spec& spec, const Initialize
                                    .category = memory::Category::parameter,
                                    .site = site});
   } else {
-    const std::weak_ptr<State> set = state_;  // which may go before the attempt ends
+    const std::weak_ptr<State> set = state_;  // may go before the attempt ends
     detail::Attempt::note_declaration(&state, [set, parameters = state.parameters.all().size(),
                                                states = state.states.all().size()] {
       if (const auto still = set.lock()) still->shrink(parameters, states);

@@ -1,4 +1,4 @@
-// Parameters and checkpoints.
+// Parameters in checkpoint files.
 #include <algorithm>
 
 #include "ebb/core/base/error.h"
@@ -14,7 +14,7 @@ using detail::in_double_quotes;
 
 namespace {
 
-// The scopes of a set, by their names: "encoder", "encoder.0".
+// Names of all scopes in a set: "encoder", "encoder.0".
 std::vector<std::string> scopes_of(const Parameters& set) {
   std::vector<std::string> scopes;
   for (const auto* list : {&set.entries(), &set.states()})
@@ -100,8 +100,8 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
       detail::refuse<FileError>("load", in_double_quotes(name) + " is " + there.to_string() +
                                             " in " + file + ", but " + here.to_string() + " here");
   };
-  // A slot of the file that is not here yet belongs here beside one of our parameters, or as a
-  // count of an optimizer over a scope that has some.
+  // Whether a slot of the file that is not here yet belongs here: beside a parameter of ours, or as
+  // a count of an optimizer over a scope that has some.
   const auto belongs_here = [&](const std::string& slot) {
     const std::string owner = slot.substr(0, slot.find('/'));
     if (state_->parameters.find(owner)) return true;
@@ -111,7 +111,7 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
                                [&](const Entry& entry) { return entry.name.starts_with(scope); });
   };
 
-  // What is to be written: everything is read before anything is, so that a file that fails
+  // Values to write. Everything is read before anything is written, so that a file that fails
   // half-way changes nothing.
   std::vector<SlotRequest> values, missing;
   for (const auto* list : {&entries(), &states()})
@@ -148,7 +148,7 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
       if (checkpoint.find(value.name))
         checkpoint.read(value.name, to);
       else
-        std::fill_n(to, value.spec.bytes(), std::byte{});  // as a slot is that the file lacks
+        std::fill_n(to, value.spec.bytes(), std::byte{});  // a slot that the file lacks
       to += value.spec.bytes();
     }
   }

@@ -1,4 +1,4 @@
-// Slots: what optimizers keep with parameters.
+// Slots: state that optimizers keep with parameters.
 #include <unordered_set>
 
 #include "ebb/core/base/error.h"
@@ -13,7 +13,7 @@ using detail::NamedTensors;
 
 namespace {
 
-// Checks a request against the slot of that name. Throws Error.
+// Checks a request against the existing slot of that name. Throws Error.
 void check_slot(const std::string& name, const Spec& wanted, const Tensor& slot, CallSite site) {
   const Spec& spec = slot.impl()->spec;
   if (!(spec == wanted))
@@ -51,7 +51,7 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   State& state = *state_;
   struct Missing {
     std::size_t at;      // in the result
-    std::size_t* place;  // where its position is noted, or null
+    std::size_t* place;  // where to note its position, or null
     SlotRequest request;
   };
   Tensors found;

@@ -1,4 +1,5 @@
-// What the handles of one set of parameters share; for the files that implement Parameters.
+// State shared by the handles of one set of parameters; only for the files that implement
+// Parameters.
 #pragma once
 #include <unordered_set>
 
@@ -11,7 +12,7 @@ namespace detail {
 inline bool is_slot(std::string_view name) noexcept {
   return name.find('/') != std::string_view::npos;
 }
-// What a slot counts as, which its name tells, so that a loaded one counts alike.
+// Category of a slot. It depends on the name alone, so that a loaded slot counts alike.
 inline memory::Category slot_category(std::string_view name) noexcept {
   return name.ends_with(".accumulated") || name.ends_with("/samples")
              ? memory::Category::gradient
@@ -21,7 +22,7 @@ inline std::string in_double_quotes(std::string_view name) { return '"' + std::s
 }  // namespace detail
 
 struct Parameters::State {
-  std::optional<Device> device;  // or
+  std::optional<Device> device;  // or graph
   detail::Ref<Recorder> graph;
   Seed seed;
   DType dtype = DType::f32;
@@ -31,17 +32,17 @@ struct Parameters::State {
   detail::NamedTensors states;
   detail::NamedTensors slots;
   std::unordered_set<std::string> frozen;  // full names
-  // Where a slot of that name (what follows the '/') beside the i-th parameter is in `slots`, or
-  // kNone: optimizers find thousands of slots in each step without making their names.
+  // Position in `slots` of the slot with this name (after the '/') beside the i-th parameter, or
+  // kNone. Optimizers find thousands of slots in each step without composing their names.
   detail::ByName<std::vector<std::size_t>> slots_beside;
 
-  // Takes back what was declared after the first so many; a graph's declarations stay.
+  // Takes back all but the first parameters and states; a graph's declarations stay.
   void shrink(std::size_t parameter_count, std::size_t state_count) noexcept;
   void require_concrete(const char* what) const;
   void require_values(const char* what) const;  // concrete, and not simulated
-  // A parameter or state of that full name, or null.
+  // A parameter or state by full name, or null.
   const Tensor* find_value(std::string_view name) const noexcept;
-  // What there is below a prefix, for a message about what there is not; the nearest first.
+  // Lists the names below a prefix, nearest first, for a message about an unknown name.
   std::string names_below(std::string_view prefix, std::string_view wanted);
 };
 

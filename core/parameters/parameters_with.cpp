@@ -1,4 +1,5 @@
-// A model's parameters with other tensors in their place, and which of them are trained.
+// Parameters::with(), which puts other tensors in place of a model's parameters, and
+// set_trainable().
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -12,7 +13,7 @@ using detail::message;
 
 namespace {
 
-// A size that is open until a session runs may be any.
+// Dtypes must be equal; a size that is open until a session runs fits any.
 bool fits(const Tensor& tensor, const Spec& spec) {
   return tensor.dtype() == spec.dtype && detail::may_equal(tensor.shape(), spec.shape);
 }
@@ -35,9 +36,9 @@ Tensors Parameters::tensors() const {
 void Parameters::set_trainable(bool trainable, CallSite site) const {
   const detail::CallSiteScope at(site);
   detail::require_any(*this, "set_trainable");
-  // A copy of the names for each layer that is frozen by itself would take the square of them.
+  // Noted once: a copy of the names for each layer frozen would take quadratic time.
   if (detail::Attempt::has_to_note(&state_->frozen)) {
-    const std::weak_ptr<State> set = state_;  // which may go before the attempt ends
+    const std::weak_ptr<State> set = state_;  // may go before the attempt ends
     detail::Attempt::note_declaration(&state_->frozen, [set, frozen = state_->frozen]() mutable {
       if (const auto still = set.lock()) still->frozen.swap(frozen);
     });

@@ -20,16 +20,16 @@ namespace {
 using detail::in_double_quotes;
 using Entry = safetensors::File::Entry;
 
-// Where the values of a parameter come from.
+// Source of a parameter's values in the file.
 struct Source {
-  std::vector<std::string> names;  // in the file; their sum
+  std::vector<std::string> names;  // in the file; values are summed
   bool is_transposed = false;
-  bool may_lack = false;  // a bias: zero where the file has none
-  int third = -1;         // of those along the first axis; none: all of it
-  // A GRU's biases, of three gates: the third of each stays by itself.
+  bool may_lack = false;  // a bias: zero if the file has none
+  int third = -1;         // third to take along the first axis; -1: all of it
+  // A GRU's bias, of three gates: n of the input and n of the recurrence stay apart.
   bool is_gru_bias = false;
 
-  // Whether it is one tensor of the file, as it is there.
+  // Whether it is one tensor of the file, unchanged.
   bool is_plain() const noexcept { return names.size() == 1 && !is_transposed && third < 0; }
 };
 
@@ -37,14 +37,14 @@ std::string below(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + '.' + name;
 }
 
-// What follows the scope in a name; nothing where the name is not in it.
+// The name within a scope; nothing if it is not in that scope.
 std::optional<std::string> name_in(const std::string& scope, const std::string& name) {
   if (scope.empty()) return name;
   if (!name.starts_with(scope + '.')) return {};
   return name.substr(scope.size() + 1);
 }
 
-// Nothing where the layer has no parameter of that name.
+// Source of a parameter of the layer; nothing if the layer has no parameter of that name.
 std::optional<Source> source_of(const TorchRule& rule, const std::string& name) {
   const auto in_torch = [&](const std::string& of) { return below(rule.torch, of); };
   switch (rule.layer) {
@@ -94,13 +94,13 @@ std::optional<Source> source_of(const TorchRule& rule, const std::string& name) 
   return Source{{in_torch(name)}};
 }
 
-// Whether it is [3 hidden] where [4 hidden] is made of it.
+// Whether a file's [3 hidden] can be part of a [4 hidden] here.
 bool is_gru_bias(const Shape& shape, const Shape& made) {
   return shape.rank() == 1 && made.rank() == 1 && made.dim(0) % 4 == 0 &&
          shape.dim(0) == made.dim(0) / 4 * 3;
 }
 
-// The shape here of what has this one in the file; nothing where it cannot be read so.
+// Shape of a tensor after conversion; nothing if it cannot be converted.
 std::optional<Shape> shape_here(Shape shape, const Source& source) {
   if (source.third >= 0) {
     if (shape.rank() == 0 || shape.dim(0) % 3 != 0) return {};
@@ -156,7 +156,7 @@ class Reader {
   }
 
  private:
-  // A parameter, and what it is read from: nothing where it becomes zero.
+  // A parameter and the tensors that it is read from; with none it becomes zero.
   struct Found {
     std::string name;
     Spec spec;
@@ -200,7 +200,7 @@ class Reader {
     found_.push_back(std::move(found));
   }
 
-  // What belongs to a module of the rules, and would be left out.
+  // Reports tensors in modules of the rules that nobody reads.
   void find_unread() {
     for (const Entry& entry : file_.entries()) {
       if (read_.contains(entry.name) || entry.name.ends_with("num_batches_tracked")) continue;
@@ -228,7 +228,7 @@ class Reader {
     const bool as_it_is =
         found.from.size() == 1 && first.spec == found.spec && !found.is_transposed;
     if (as_it_is) return file_.read(first.name, to);
-    // In f64, so that a sum is rounded once; -0 + v is v, also where v is -0.
+    // Sum in f64, so that it is rounded once. Start from -0: -0 + v is v, even for v = -0.
     std::vector<double> sum(static_cast<std::size_t>(found.spec.shape.elements()), -0.);
     std::vector<std::byte> bytes;
     for (const Entry* entry : found.from) {

@@ -7,8 +7,9 @@
 
 namespace ebb {
 
-// A named value that outlives a step: a parameter, or an optimizer's slot (moments, counts). Eager
-// Parameters hold its tensor; in a graph it is a declaration, of which each session has a value.
+// A named value that outlives a step: a parameter, or an optimizer's slot (moments, counts). In
+// eager mode Parameters hold its tensor. In a graph it is a declaration, and each session has a
+// value.
 struct VariableDeclaration {
   std::string name;
   Spec spec;

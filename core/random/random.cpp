@@ -12,8 +12,8 @@ namespace ebb {
 namespace detail {
 namespace {
 
-// Threads that were given no seed draw from keys of their own, in the order in which they first
-// ask; a program's first thread always has the same.
+// The key of a thread that was given no seed: threads are numbered in the order in which they first
+// ask, so a program's first thread always has the same.
 Generator unseeded() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   return {.key = derive_key(0, Purpose::thread, threads.fetch_add(1, std::memory_order_relaxed))};

@@ -11,10 +11,10 @@ struct Seed {
   std::uint64_t value = 0;
 };
 
-// Restarts the calling thread's generator, from which eager random operators draw, and new sessions
-// and loaders with .shuffle = true take their key: the same seed repeats the same program. Seeds
-// are told apart by what they are given to, so that one seed for everything shares no number
-// between two draws.
+// Restarts the calling thread's generator. Eager random operators draw from it, and new sessions
+// and loaders with .shuffle = true take their key from it: the same seed repeats the same program.
+// A seed is hashed with its purpose, so one seed used for everything shares no numbers between two
+// draws.
 void set_seed(Seed seed) noexcept;
 
 namespace detail {
@@ -30,8 +30,8 @@ Generator& generator() noexcept;
 Tensor next_draw(const Tensor& like, CallSite site);
 Tensor next_draw(const Device& device, CallSite site);
 
-// Where an exception leaves its scope, the thread's generator goes back to where it was: what
-// failed has drawn nothing.
+// Puts the thread's generator back when an exception leaves the scope: code that failed has drawn
+// nothing.
 class GeneratorTrial {
  public:
   GeneratorTrial() noexcept : before_(generator()), exceptions_(std::uncaught_exceptions()) {}
@@ -43,7 +43,7 @@ class GeneratorTrial {
 
   // In a destructor: whether an exception is leaving the scope.
   bool fails() const noexcept { return std::uncaught_exceptions() > exceptions_; }
-  // What has been drawn so far stays drawn.
+  // Keeps all draws made so far, whatever happens later.
   void keep() noexcept { before_ = generator(); }
 
  private:
@@ -51,8 +51,8 @@ class GeneratorTrial {
   const int exceptions_;
 };
 
-// At the entry of a public function that works through others, and so may draw before it fails: its
-// line, and a GeneratorTrial.
+// Opened by a public function that works through others, and so may draw before it fails: its line
+// for messages, and a GeneratorTrial.
 class CallScope {
  public:
   explicit CallScope(CallSite site) noexcept : at_(site) {}
@@ -62,9 +62,9 @@ class CallScope {
   const GeneratorTrial trial_;
 };
 
-// A key that nothing else has: the generator's next, one step of its counter.
+// A new key from the generator, one step of its counter. Nothing else has it.
 std::uint64_t next_key() noexcept;
-// The key under which a session's draws are made: of `seed`, or a new one.
+// The key of a session's draws: derived from `seed`, or a new one.
 std::uint64_t session_key(std::optional<Seed> seed) noexcept;
 }  // namespace detail
 

@@ -8,8 +8,8 @@ namespace ebb {
 
 namespace {
 
-// Whether nobody will read what is written into this tensor: it is a copy of another's elements,
-// and ends with the expression that made it.
+// Whether writes into this tensor would be lost: it is a copy of another's elements and ends with
+// the expression that made it.
 bool is_passing_copy(const Input& input) noexcept {
   if (!input.expiring || !input.tensor->defined()) return false;
   const detail::TensorImpl& impl = *input.tensor->impl();

@@ -20,19 +20,19 @@ struct Input {
 
 using Inputs = std::span<const Input>;
 
-// Applies an operator: the one place that knows that there are two modes. A symbolic input makes a
-// node in its graph, and so does every operator while a graph traces the thread; otherwise the
-// operator runs now. Outputs of `unwanted` that it may leave out (OpDef::skippable_outputs) are
-// then not made, and not defined(); a graph finds out by itself what is read. Throws what the shape
-// rule throws, Error for tensors of two graphs or two devices, OutOfMemory.
+// Applies an operator. No other function knows that there are two modes: a symbolic input makes a
+// node in its graph, as does every operator while a graph traces the thread; otherwise the operator
+// runs now. Outputs in `unwanted` are left out, not defined(), if the operator can skip them
+// (OpDef::skippable_outputs); a graph finds out by itself which outputs are read. Throws the shape
+// rule's errors, Error for tensors of two graphs or two devices, OutOfMemory.
 Tensors apply(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
               const IndexSet& unwanted = {});
 
-// The same for an operator without inputs, which runs on `device`.
+// Applies an operator without inputs on `device`.
 Tensors apply_on(const Device& device, const OpDef& op, const Attributes& attributes,
                  CallSite site);
 
-// The same for operators with one output.
+// Applies an operator with one output.
 template <std::size_t N>
 Tensor apply_one(const OpDef& op, const Input (&inputs)[N], const Attributes& attributes,
                  CallSite site) {
@@ -40,8 +40,8 @@ Tensor apply_one(const OpDef& op, const Input (&inputs)[N], const Attributes& at
 }
 
 namespace detail {
-// Seam 1: defined by eager/. On `device`, where the inputs do not say it: there are none, or the
-// operator moves its input.
+// Seam 1: defined by eager/. `device` is needed where the inputs do not tell it: there are none, or
+// the operator moves its input.
 Tensors run_now(const OpDef& op, Inputs inputs, const Attributes& attributes, CallSite site,
                 const IndexSet& unwanted, const Device* device = nullptr);
 }  // namespace detail

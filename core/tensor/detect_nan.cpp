@@ -11,7 +11,7 @@ namespace ebb::detail {
 
 namespace {
 
-constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // elements that are on the host at once
+constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // elements on the host at once
 
 bool is_unwanted(double value, Unwanted unwanted) noexcept {
   return unwanted == Unwanted::nan ? std::isnan(value) : !std::isfinite(value);
@@ -89,7 +89,7 @@ std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runti
     if (!found) continue;
     const std::string here = place(*found, "its result", output.spec) + " is " + what;
     for (std::size_t i = 0; i < context.inputs.size(); ++i) {
-      // What was written over is no longer what the operator was given.
+      // An input that has been overwritten no longer has the values that the operator was given.
       const Buffer& input = context.inputs[i];
       const bool is_kept = std::none_of(context.outputs.begin(), context.outputs.end(),
                                         [&](const Buffer& o) { return o.data == input.data; });

@@ -17,13 +17,12 @@ inline TapeMode detecting(const DetectNanOptions& options) noexcept {
 }
 }  // namespace detail
 
-// While one is alive, each operator that the calling thread runs, eagerly, in backward() or in
-// Session::run, is waited for and what it wrote is looked through: the first one with a NaN throws
-// NotANumber with its name, its line, and the element, and says whether it made the NaN or was
-// given it. An update that wrote one has torn what it updated. Indices and labels of a GPU are
-// looked at before they are used; one out of range throws Error, as it always does on the CPU. For
-// finding a mistake: the values of a GPU are copied to the host for it, and programs do not run
-// captured.
+// While one is alive, every operator of the calling thread (eager, in backward() or in
+// Session::run) is waited for and its outputs are searched. The first NaN throws NotANumber with
+// the operator's name and line and the element, and says whether the operator made the NaN or was
+// given it. An update that wrote one has torn its target. Indices and labels on a GPU are checked
+// before they are used; one out of range throws Error, as it always does on the CPU. For debugging:
+// outputs on a GPU are copied to the host, and programs do not run captured.
 //
 //   DetectNan detect;
 //   loss.backward();
@@ -36,10 +35,10 @@ class DetectNan {
 };
 
 namespace detail {
-// Where an element is, for messages: "2, 3"; "" in a scalar.
+// Index of an element for messages: "2, 3"; "" in a scalar.
 std::string place_of(std::int64_t element, const Shape& shape);
-// Waits for an operator that `stream` has run, and looks through its floating outputs: what is
-// wrong with the first that has what is not to be, or nothing.
+// Waits for an operator that `stream` has run and searches its floating outputs. Describes the
+// first unwanted value, or returns "".
 std::string find_unwanted(const KernelContext& context, Unwanted unwanted, Runtime& runtime,
                           Stream* stream);
 }  // namespace detail

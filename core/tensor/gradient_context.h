@@ -3,7 +3,7 @@
 
 namespace ebb {
 
-// What a gradient rule sees of the node it differentiates.
+// A gradient rule's view of the node it differentiates.
 class GradientContext {
  public:
   virtual ~GradientContext() = default;
@@ -16,21 +16,21 @@ class GradientContext {
   CallSite site() const noexcept { return node_.site; }
   int inputs() const noexcept { return static_cast<int>(node_.inputs.size()); }
 
-  // Whether anybody asks for the gradient of input i; the rule may leave the others out.
+  // Whether anybody asks for the gradient of input i; the rule may leave out the others.
   virtual bool wants(int i) const noexcept = 0;
-  // The gradient of output i. Not defined() where none arrived, which only an operator with several
+  // The gradient of output i. Not defined() if none arrived, which only an operator with several
   // outputs has to expect.
   virtual const Tensor& dy(int i = 0) const noexcept = 0;
-  // The same for the one place of a rule that reads it last: an operator may use its memory up.
+  // dy(i) for its last reader in the rule: an operator may use its memory up.
   virtual Tensor&& take_dy(int i = 0) const noexcept = 0;
-  // Input i and output i: with values where the operator declared that its gradient keeps them,
-  // otherwise only their shape (enough for sum_like, fill_like). Throws Error where a kept tensor
-  // has been updated in place since.
+  // Input i and output i: with values if the operator declared that its gradient keeps them, else
+  // with shape only (enough for sum_like, fill_like). Throws Error if a kept tensor has been
+  // updated in place since.
   virtual Tensor x(int i) const = 0;
   virtual Tensor y(int i = 0) const = 0;
-  // The same for the one place of a rule that reads it last, in a statement where nothing else
-  // reads it: where this pass frees the record, its memory passes to the caller, and an operator
-  // that is handed it as a temporary may use it up. x and y tell the shape only afterwards.
+  // x(i) and y(i) for their last reader in the rule, in a statement where nothing else reads them.
+  // If this pass frees the record, the memory passes to the caller, and an operator that gets it as
+  // a temporary may use it up. After that x and y have the shape only.
   virtual Tensor take_x(int i) const { return x(i); }
   virtual Tensor take_y(int i = 0) const { return y(i); }
 

@@ -11,29 +11,29 @@ namespace ebb {
 
 class Runtime;  // core/device/runtime.h
 
-// An input whose elements are in [0, size): indices along an axis, or labels of classes.
+// An input whose elements must be in [0, size): indices along an axis, or class labels.
 struct IndexRange {
   enum Kind : std::uint8_t { index, label };
   Kind kind = index;
   std::size_t input = 1;
   std::int64_t size = 0;
-  std::optional<std::int64_t> ignored = {};  // a label that may be out of range
-  bool check_labels = false;                 // on a GPU as well
-  const char* function = nullptr;  // the public one, where the operator is called otherwise
+  std::optional<std::int64_t> ignored = {};  // a label permitted out of range
+  bool check_labels = false;                 // check labels on a GPU too
+  const char* function = nullptr;  // public function named in messages; null: the operator's name
 };
 
 namespace detail {
 
-// Whether the host looks at an operator's indices before the kernel runs. A kernel of the CPU looks
-// by itself; one of a GPU does not, and is waited for where check_labels asks or DetectNan.
+// Whether the host must check an operator's indices before the kernel runs. CPU kernels check by
+// themselves. GPU kernels do not: with check_labels or DetectNan the host waits and checks.
 bool checks_indices(const OpDef& op, const KernelContext& context, const Runtime& runtime,
                     Unwanted detects);
 
-// The error of the first index that is out of range, or "". Waits for what `stream` has to do.
+// Error text for the first index out of range, or "". Waits for all work on `stream`.
 std::string find_out_of_range(const OpDef& op, const KernelContext& context, Runtime& runtime,
                               Stream* stream, CallSite site);
 
-// The error of a kernel that answered `status`.
+// Error text for a kernel that returned `status`.
 std::string describe_failure(const OpDef& op, const KernelContext& context, const Status& status,
                              Runtime& runtime, Stream* stream, CallSite site);
 

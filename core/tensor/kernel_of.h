@@ -6,18 +6,16 @@ namespace ebb {
 
 namespace detail {
 [[noreturn]] void throw_no_kernel(const OpDef& op, const Runtime& runtime, CallSite site);
-// What the kernel's prepare rule makes. The log tells (debug) which way was found, where there are
-// several.
+// Calls the kernel's prepare rule. The debug log tells the chosen way, if there are several.
 Ref<Prepared> prepare(const OpDef& op, const DeviceKernel& kernel, const MemoryQuery& query);
 }  // namespace detail
 
-// The kernel and rules of an operator on a device, or on the one that a simulated device is the
-// twin of. Throws Error, with the line that applies it, where it has none.
+// Kernel and rules of an operator on a device; a simulated device uses its original's.
+// Throws Error, with the line of the application, if there is no kernel.
 inline const DeviceKernel& kernel_of(const OpDef& op, const Runtime& runtime, CallSite site = {}) {
   const DeviceKernel& kernel =
       runtime.profile().kernels == memory::Kernels::cuda ? op.cuda : op.cpu;
-  // Where the rules are known without the kernel, as those of an operator of the user's that nvcc
-  // has not compiled, a twin can tell what it takes.
+  // A twin needs only the memory rule, for example of a user's operator that nvcc has not compiled.
   if (!kernel.run && !(kernel.memory && runtime.is_simulated()))
     detail::throw_no_kernel(op, runtime, site);
   return kernel;

@@ -27,7 +27,7 @@ void tear_updated(const OpDef& op, Inputs inputs) noexcept {
 }
 
 namespace {
-// For so many more, the adding of which cannot fail then.
+// Makes room for `more` elements: adding them cannot fail then.
 template <class T>
 void make_room(std::vector<T>& in, std::size_t more) {
   constexpr std::size_t kAtFirst = 64;  // enough for most steps
@@ -77,7 +77,7 @@ void LaunchRow::bind() noexcept {
   }
 }
 
-// `begun` counts those that may have written.
+// `begun` counts launches that may have written.
 void LaunchRow::run(std::size_t& begun) {
   const Unwanted unwanted = runtime_->is_simulated() ? Unwanted::nothing : tape_mode().detects;
   const std::span<const Launch> launches = launches_;

@@ -12,28 +12,28 @@ namespace ebb::detail {
 
 // Whether an update of this target sets all of its memory, so that it is whole again.
 bool sets_all(const OpDef& op, const TensorImpl& target) noexcept;
-// The kernel of `op` has updated what it updates of its inputs; or has failed, and may have written
-// half of it.
+// mark_updated: the kernel of `op` has updated its targets. tear_updated: it has failed and may
+// have written half of them.
 void mark_updated(const OpDef& op, Inputs inputs) noexcept;
 void tear_updated(const OpDef& op, Inputs inputs) noexcept;
 
-// While one lives, the calling thread's eager updates in place wait in it, those with a history
-// excepted. They have all the memory of host and device that they need, and flush() makes them
-// without allocating: so it is one step, of which all or nothing happens. Neighbours that a device
-// can run as one kernel (DeviceKernel::run_merged) are. Whatever else is run flushes it first. What
-// has not been flushed when it ends, after an exception, has not happened.
+// While one lives, in-place updates of the calling thread wait in it, except updates with a
+// history. Their host and device memory is allocated when they are added, so flush() makes them
+// all, as one step, without running out. Neighbours that the device can merge run as one kernel
+// (DeviceKernel::run_merged). Any other operator flushes the row first. Updates not flushed at the
+// end of its life, after an exception, have not happened.
 class LaunchRow {
  public:
-  // Whether a failed attempt() takes the updates back, or they are a step that stays made.
+  // Whether a failed attempt() takes the updates back, or they are a step that stays.
   enum Kind { taken_back, stays };
   explicit LaunchRow(Kind kind = taken_back) noexcept : kind_(kind), in_row_(with(this)) {}
 
   Kind kind() const noexcept { return kind_; }
-  // The row keeps all that the launch refers to.
+  // Adds an update. The row keeps everything that the launch refers to.
   void add(Runtime& runtime, const OpDef& op, const Launch& launch, Inputs inputs,
            const Tensors& results, Ref<Storage> workspace, Ref<Prepared> prepared, CallSite site);
-  // Puts all into the stream. Throws Error, with the operator's name and line: what has been
-  // written is torn then.
+  // Queues all updates on the stream. Throws Error with the operator's name and line; targets that
+  // have been written are torn then.
   void flush();
 
  private:
@@ -41,7 +41,7 @@ class LaunchRow {
     const OpDef* op;
     Attributes attributes;
     IndexSet destroyed;
-    std::size_t first_buffer, first_input;  // the buffers of outputs follow those of inputs
+    std::size_t first_buffer, first_input;  // outputs' buffers follow the inputs'
     Ref<Storage> workspace;
     Ref<Prepared> prepared;
     CallSite site;
@@ -51,7 +51,7 @@ class LaunchRow {
     mode.row = row;
     return mode;
   }
-  // Lets launches and inputs refer to what is kept for them, which moves while more are added.
+  // Points launches and inputs at their kept data, which moves while updates are added.
   void bind() noexcept;
   void run(std::size_t& begun);
   Inputs inputs_of(std::size_t update) const noexcept {
@@ -63,11 +63,11 @@ class LaunchRow {
   const TapeModeScope in_row_;
   Runtime* runtime_ = nullptr;
   std::vector<Update> updates_;
-  std::vector<Launch> launches_;  // of each
+  std::vector<Launch> launches_;  // one for each update
   std::vector<Buffer> buffers_;
   std::vector<Input> inputs_;
-  std::vector<Tensor> tensors_;  // of the inputs, one for each
-  std::vector<Tensor> results_;  // beside the first ones, which are inputs
+  std::vector<Tensor> tensors_;  // the inputs' tensors, one for each
+  std::vector<Tensor> results_;  // outputs after the first, which is an input
 };
 
 }  // namespace ebb::detail

@@ -9,8 +9,8 @@ namespace ebb {
 
 namespace detail {
 // Destroying a node drops its producers, whose destruction would recurse down a chain as long as
-// the program. Nodes that end while another ends are put on a list instead, linked by `root`, which
-// they need no more: there may be no memory for another.
+// the program. A node that ends while another is being destroyed waits in a list instead. The list
+// is linked by `root`, no longer needed, because there may be no memory for a container.
 void destroy(Node* node) noexcept {
   thread_local constinit Node* waiting = nullptr;
   thread_local constinit bool ends = false;

@@ -16,8 +16,9 @@ class GradientContext;
 
 using Specs = InlineVector<Spec, 4>;
 
-// What a shape rule sees and fills in. It is the only check of an operator's inputs, and runs when
-// a node is built (dimensions may be open) and again when shapes are fed.
+// Argument of a shape rule, which reads inputs and adds outputs. The rule is the only check of an
+// operator's inputs. It runs when a node is built (dimensions may be open) and again when shapes
+// are fed.
 struct Inference {
   const OpDef& op;
   std::span<const Spec> inputs;
@@ -41,7 +42,7 @@ struct Inference {
   }
 };
 
-// What a gradient rule reads again.
+// Inputs and outputs that a gradient rule reads again.
 struct Keeps {
   Positions inputs = {};
   Positions outputs = {};
@@ -50,59 +51,60 @@ consteval Keeps input(int i) { return {bit(i), {}}; }
 consteval Keeps output(int i) { return {{}, bit(i)}; }
 constexpr Keeps operator|(Keeps a, Keeps b) { return {a.inputs | b.inputs, a.outputs | b.outputs}; }
 
-// An operator: constant data, from which both executors, reverse mode, the planner and the tests
-// work. One definition per operator, in the file of its family in core/ops/. It may take any number
-// of inputs: sets of them are Positions, which go on where that number is open (index_set.h).
+// An operator: constant data from which both executors, reverse mode, the planner and the tests
+// work. One definition per operator, in the file of its family in core/ops/. For operators with any
+// number of inputs, sets of them are Positions that may go on without end (index_set.h).
 struct OpDef {
   const char* name;
   // The shape rule; it reads open dimensions with Shape::dim.
   void (*infer)(Inference&);
-  // The gradient rule: one tensor per input, not defined() where there is nothing to pass on. It is
-  // written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not
+  // The gradient rule: returns one tensor per input, not defined() if there is nothing to pass on.
+  // It is written in the public vocabulary, so on symbolic tensors it adds nodes. Null: not
   // differentiable unless `compose` is there.
   Tensors (*gradient)(const GradientContext&) = nullptr;
-  // The same outputs from differentiable operators, for an operator without gradient rule (a fused
-  // backward): reverse mode goes through this instead. Those of `unwanted` may be left out, not
-  // defined(). The tape then keeps every input.
+  // Computes the same outputs from differentiable operators, for an operator without a gradient
+  // rule (a fused backward); reverse mode goes through it. Outputs in `unwanted` may be left out,
+  // not defined(). The tape then keeps every input.
   Tensors (*compose)(std::span<const Tensor> inputs, const Attributes&,
                      const IndexSet& unwanted) = nullptr;
   Keeps keeps = {};
-  // Whether it keeps input i, and output i, where that depends on which inputs want a gradient;
-  // null: as `keeps` says.
+  // Whether the gradient keeps input i, or output i, if that depends on which inputs want a
+  // gradient; null: as in `keeps`.
   bool (*keeps_input)(std::size_t i, const IndexSet& wants) = nullptr;
   bool (*keeps_output)(std::size_t i, const IndexSet& wants) = nullptr;
-  // Inputs of which only the shape is needed: their memory is not read, and not kept alive.
+  // Inputs needed for their shape alone: their memory is neither read nor kept alive.
   Positions shape_only = {};
-  // Whether input i is one of them where nobody reads these outputs; null: only those above are.
+  // Whether input i is shape-only while nobody reads the outputs in `unwanted`; null: as in
+  // `shape_only`.
   bool (*is_shape_only)(std::size_t i, const IndexSet& unwanted) = nullptr;
-  // Inputs whose memory output 0 may take over, when it has their size and nobody else needs them.
+  // Inputs whose memory output 0 may take over, if it has their size and nobody else needs them.
   Positions takes_over = {};
-  // Inputs whose memory the kernel may use up where it is told that nobody needs them any more
-  // (KernelContext::destroyed); elsewhere it works in workspace. None of those of takes_over.
+  // Inputs whose memory the kernel may use up when KernelContext::destroyed permits it; otherwise
+  // it takes workspace. Must not overlap takes_over.
   Positions destroys = {};
-  // Inputs that are written in place, input 0 among them. Output 0 is then it, in its new version.
+  // Inputs written in place, input 0 among them. Output 0 is then input 0 in its new version.
   Positions updates = {};
-  // Whether nothing reads input 0's old values: where that is all of a memory, it is as if new.
+  // Whether nothing reads input 0's old values. An update of a whole memory then makes it as new.
   bool overwrites = false;
-  // Outputs that exist for the gradient only, left out where no gradient is asked for.
+  // Outputs that exist for the gradient only, left out if no gradient is asked for.
   Positions optional_outputs = {};
-  // Further outputs that are left out where nobody reads them: in a graph the plan knows, eager is
-  // told by who applies the operator.
+  // Further outputs that are left out if nobody reads them. A graph's plan knows; in eager the
+  // caller of apply() says so.
   Positions skippable_outputs = {};
   // Random, update, statistics: never merged, folded, repeated or reordered.
   bool stateful = false;
-  // No application but a source: a leaf of the tape, or a variable, captured tensor or placeholder
-  // of a graph. Its memory is state: updates of it are effects and no part of a history.
+  // A source rather than an application: a leaf of the tape; a variable, captured tensor or
+  // placeholder of a graph. Its memory is state: updates of it are effects and not part of a
+  // history.
   bool is_source = false;
-  // Inputs that no gradient flows to, whatever depends on them: labels, conditions, what detach()
-  // is given.
+  // Inputs that never get a gradient, whatever depends on them: labels, conditions, detach()'s.
   Positions stops_gradient = {};
   // Its indices or labels, and what they choose from. Null: it has none.
   IndexRange (*indices)(const KernelContext&) = nullptr;
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
-  // Output 0 is a copy of elements of input 0, where other libraries would have a view: an update
-  // in place of a temporary one is refused, since it would not reach input 0.
+  // Output 0 is a copy of elements of input 0 that in other libraries would be a view. An update in
+  // place of a temporary one is refused, since it would not reach input 0.
   bool selects = false;
   // Output 0 is input 0 on another device. No kernel runs.
   bool moves = false;
@@ -117,10 +119,10 @@ inline bool needs_only_shape(const OpDef& op, std::size_t i, const IndexSet& unw
   return op.shape_only.has(i) || (op.is_shape_only && op.is_shape_only(i, unwanted));
 }
 
-// Whether the gradient of `op` keeps input i, or output i, when it is asked for those of `wants`.
+// Whether the gradient of `op` keeps input i, or output i, if the inputs in `wants` want one.
 inline bool keeps_input(const OpDef& op, std::size_t i, const IndexSet& wants) {
   if (op.keeps_input) return op.keeps_input(i, wants);
-  // The composed form computes the operator again from all it was given.
+  // The composed form computes the operator again from all its inputs.
   return op.gradient ? op.keeps.inputs.has(i) : op.compose && !op.shape_only.has(i);
 }
 inline bool keeps_output(const OpDef& op, std::size_t i, const IndexSet& wants) {
@@ -128,7 +130,7 @@ inline bool keeps_output(const OpDef& op, std::size_t i, const IndexSet& wants) 
 }
 
 namespace detail {
-// What an operator of the user's may have forgotten. Throw Error.
+// Report rules missing from a user's operator. Throw Error.
 void require_memory_rule(const OpDef& op, const DeviceKernel& kernel, CallSite site);
 void require_shape_rule(const OpDef& op, CallSite site);
 }  // namespace detail

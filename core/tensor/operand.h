@@ -7,11 +7,10 @@
 
 namespace ebb {
 
-// What an operator takes: a tensor or a plain number (which takes the other operand's dtype), with
-// the user's source line. Lives no longer than the call it is an argument of. A temporary tensor
-// (or one that is moved) is marked as such: the operator takes its memory over, uses it up or, once
-// it has been read, frees it. So a function of yours that reads an Operand twice first takes its
-// tensor(), a handle that lasts.
+// Argument of an operator: a tensor or a plain number (which gets the other operand's dtype), with
+// the user's source line. Lives no longer than the call. A temporary or moved tensor is marked: the
+// operator takes its memory over, uses it up or, once it has been read, frees it. A function of
+// yours that reads an Operand twice must therefore take its tensor() first, a handle that lasts.
 class Operand {
  public:
   Operand(const Tensor& tensor,
@@ -27,7 +26,7 @@ class Operand {
   bool is_number() const noexcept { return tensor_ == nullptr; }
   double number() const noexcept { return number_; }
   const Tensor& tensor() const noexcept { return *tensor_; }
-  // The same, moved out of a temporary.
+  // The tensor, moved out if it is a temporary.
   Tensor take() const noexcept {
     return expiring_ ? std::move(const_cast<Tensor&>(*tensor_)) : *tensor_;  // NOLINT
   }

@@ -1,4 +1,4 @@
-// Tensors as people read them.
+// Printing of tensors.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace ebb {
 namespace {
 
-// Of a tensor with more elements than kMostElements each axis shows its ends only.
+// With more than kMostElements elements, each axis shows only kEnd at either end.
 constexpr std::int64_t kMostElements = 1000, kEnd = 3;
 
 template <class T>
@@ -25,7 +25,7 @@ std::string text_of(const std::byte* value) {
   if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
   if constexpr (std::is_integral_v<T>) return std::to_string(number);
   const double as_double = convert<double>(number);
-  if (std::isnan(as_double)) return "nan";  // of either sign, which says nothing
+  if (std::isnan(as_double)) return "nan";  // without the sign, which says nothing
   char text[32];
   std::snprintf(text, sizeof(text), "%.4g", as_double);
   return text;
@@ -53,7 +53,7 @@ std::string text_of(DType dtype, const std::byte* value) {
   return {};
 }
 
-// What is not shown is not read.
+// Reads only the elements that it prints.
 class Printer {
  public:
   explicit Printer(const detail::TensorImpl& impl)
@@ -63,7 +63,7 @@ class Printer {
   }
 
   void print(std::ostream& out) {
-    // However many empty rows there are, the shape beside it tells.
+    // The shape beside it tells the number of empty rows.
     if (shape_.elements() == 0) {
       out << "[]";
       return;
@@ -73,7 +73,7 @@ class Printer {
   }
 
  private:
-  // Where an axis of this size breaks off, and goes on.
+  // Position along an axis where the printed range stops, and where it goes on.
   std::int64_t gap_begin(int axis) const {
     return is_short_ && shape_.dim(axis) > 2 * kEnd ? kEnd : shape_.dim(axis);
   }
@@ -91,7 +91,7 @@ class Printer {
       elements_.push_back(
           text_of(impl_.spec.dtype, view.data() + static_cast<std::size_t>(i) * bytes));
   }
-  // The part of all axes from `axis` on that begins at element `first`.
+  // Reads the part of all axes from `axis` on that begins at element `first`.
   void read(int axis, std::int64_t first) {
     if (axis == shape_.rank()) return read_run(first, 1);
     std::int64_t inner = 1;
@@ -140,7 +140,7 @@ class Printer {
   const detail::TensorImpl& impl_;
   const Shape& shape_;
   const bool is_short_;
-  std::vector<std::string> elements_;  // that are shown, in the order of memory
+  std::vector<std::string> elements_;  // printed elements, in memory order
   std::size_t width_ = 0, next_ = 0;
 };
 

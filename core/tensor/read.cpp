@@ -1,4 +1,4 @@
-// Values of a tensor on the host, in the type that the program asks for.
+// Reading a tensor's values on the host, in the type that the program asks for.
 #include <cstring>
 #include <utility>
 
@@ -53,7 +53,7 @@ void with_stored(DType dtype, const Body& body) {
   }
 }
 
-// The same of a type of the host's, up to its name: char is std::int8_t or std::uint8_t.
+// Calls body with a value of a host type, up to its name: char is std::int8_t or std::uint8_t.
 template <class Body>
 void with_host(HostType type, const Body& body) {
   const auto by_size = [&](auto one, auto two, auto four, auto eight) {
@@ -80,7 +80,7 @@ void with_host(HostType type, const Body& body) {
   }
 }
 
-// Whether every From is a To, but for rounding and integers out of range.
+// Whether From converts to To, up to rounding and integers out of range.
 template <class To, class From>
 inline constexpr bool kConverts = std::is_same_v<From, bool> || !std::is_integral_v<To> ||
                                   (std::is_integral_v<From> && !std::is_same_v<To, bool>);
@@ -98,7 +98,7 @@ void require_convertible(const Spec& spec, HostType type, const char* what, Call
       site));
 }
 
-// From and to memory of any alignment and type.
+// Converts one value between memory of any alignment.
 template <class To, class From>
 void convert_one(const std::byte* from, std::byte* to, const Spec& spec, const char* what,
                  CallSite site) {
@@ -115,7 +115,7 @@ void convert_one(const std::byte* from, std::byte* to, const Spec& spec, const c
   std::memcpy(to, &converted, sizeof(converted));
 }
 
-// `count` values from `first` on. What they are converted from is copied to the host before.
+// Reads `count` values from `first` on. Values to convert are copied to the host first.
 void read(const TensorImpl& impl, std::size_t first, std::size_t count, void* to, HostType type,
           const char* what, CallSite site) {
   const std::size_t size = size_of(impl.spec.dtype), offset = impl.offset + first * size;

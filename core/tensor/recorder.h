@@ -8,19 +8,19 @@ namespace ebb {
 
 struct VariableDeclaration;
 
-// Seam 2: what core knows of a graph under construction. graph/ derives from it.
+// Seam 2: core's interface to a graph under construction. graph/ derives from it.
 class Recorder : public detail::Counted {
  public:
   virtual ~Recorder() = default;
-  // Adds a node; concrete inputs are captured. Throws what the shape rule throws.
+  // Adds a node; concrete inputs are captured. Throws the shape rule's errors.
   virtual Tensors record(const OpDef& op, Inputs inputs, const Attributes& attributes,
                          CallSite site) = 0;
-  // A value that each session keeps between runs. Names are those of its set of Parameters, of
-  // which a graph may have several.
+  // Declares a value that each session keeps between runs. Its name is unique in its set of
+  // Parameters; a graph may have several sets.
   virtual Tensor declare(const VariableDeclaration& declaration) = 0;
   // A draw {key, counter} of the random generator, new in every run (kernels/random.h).
   virtual Tensor draw(CallSite site) = 0;
-  // Nodes recorded between the two belong to a region whose results reverse mode computes again
+  // Nodes recorded between these calls form a region: reverse mode computes their results again
   // instead of keeping them.
   virtual void begin_recompute() = 0;
   virtual void end_recompute() noexcept = 0;

@@ -7,7 +7,7 @@ namespace ebb::detail {
 using memory::Category;
 
 namespace {
-// The upper bits are the thread's, so that no serial of another thread lies between two of one.
+// The upper bits identify the thread, so that no other thread's serial lies between two of its own.
 std::uint64_t first_serial() noexcept {
   static std::atomic<std::uint64_t> threads{0};
   return threads.fetch_add(1, std::memory_order_relaxed) << 40;
@@ -25,7 +25,8 @@ void Storage::wait_for_last_user(Stream* stream) const {
   last_user_ = stream;
 }
 
-// If it is not, two threads have used the memory at a time: whoever comes next waits for all.
+// If it is not the last user, two threads have used the memory at once: the next user waits for
+// all.
 void Storage::require_last_user(Stream* stream) const noexcept {
   const Lock lock(*this);
   if (last_user_ != stream) last_user_ = memory::Block::many_users();
@@ -59,7 +60,7 @@ HostView Storage::view(std::size_t offset, std::size_t bytes) const {
   return HostView(runtime, stream, data() + offset, bytes);
 }
 
-// A device that refuses this has other worries than stale memory.
+// A device that refuses this has worse problems than stale memory.
 void Storage::poison() const noexcept {
   try {
     fill(kPoison);

@@ -10,7 +10,7 @@
 
 namespace ebb::detail {
 
-// Who asks for memory: an operator, or what else it is for, and the user's line.
+// Tag of an allocation: an operator or other purpose, and the user's line.
 inline memory::Tag tag(const char* what, CallSite site) noexcept {
   return {what, site.file, site.line};
 }
@@ -33,7 +33,7 @@ class Storage final : public Counted {
   }
 
   const Device& device() const noexcept { return device_; }
-  // On the device: the host reads and writes through what follows.
+  // On the device; the host reads and writes through the functions below.
   std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
   std::size_t bytes() const noexcept { return block_->requested_bytes(); }
   memory::Category category() const noexcept {
@@ -45,16 +45,16 @@ class Storage final : public Counted {
     set_category(category);
   }
 
-  // What `stream` is asked for with this memory from now on comes after all that was asked for
-  // before, of whatever stream. Followed by used_on() once it has been asked: another thread may
-  // have used the memory in between, whose stream could not wait for that.
+  // Makes later work of `stream` on this memory wait for all earlier work on it, on any stream.
+  // Call used_on() once the work has been queued: another thread may have used the memory in
+  // between, and `stream` has not waited for that.
   void use_on(Stream* stream) const {
     if (device_.runtime().has_streams()) wait_for_last_user(stream);
   }
   void used_on(Stream* stream) const noexcept {
     if (device_.runtime().has_streams()) require_last_user(stream);
   }
-  // Both, for what is asked for while one is alive.
+  // Calls use_on() now and used_on() at the end of its life.
   class Use {
    public:
     Use(const Storage& storage, Stream* stream) : storage_(storage), stream_(stream) {
@@ -68,12 +68,12 @@ class Storage final : public Counted {
     const Storage& storage_;
     Stream* const stream_;
   };
-  // Traffic with `bytes` from `offset` on, in the order of the calling thread's stream.
+  // Copies and fills `bytes` from `offset` on, in the order of the calling thread's stream.
   void copy_in(std::size_t offset, const void* from, std::size_t bytes) const;
   void copy_out(std::size_t offset, void* to, std::size_t bytes) const;
   void fill(unsigned char value) const;
   HostView view(std::size_t offset, std::size_t bytes) const;
-  // write(host memory) says what is to be there; not called on a simulated device.
+  // Calls write(host memory) to produce the bytes; not called on a simulated device.
   template <class Write>
   void write(std::size_t offset, std::size_t bytes, const Write& write) const {
     Runtime& runtime = device_.runtime();
@@ -82,8 +82,8 @@ class Storage final : public Counted {
     runtime.write(stream, data() + offset, bytes, write);
   }
 
-  // A kernel that was to update this memory has failed after its first write: nobody reads what is
-  // there, until all of it has been set. `by`: the operator, static text.
+  // Marks the memory as torn: a kernel that was to update it failed after its first write. Nobody
+  // may read it until all of it has been set. `by`: the operator, static text.
   void tear(const char* by) noexcept {
     tears_.fetch_add(1, std::memory_order_relaxed);
     if (!torn_by_.exchange(by, std::memory_order_relaxed))
@@ -94,48 +94,48 @@ class Storage final : public Counted {
       torn_.fetch_sub(1, std::memory_order_relaxed);
   }
   const char* torn_by() const noexcept { return torn_by_.load(std::memory_order_relaxed); }
-  // How often that has happened to any memory: who has looked at a time need not look again.
+  // Number of tears so far, of any memory. If unchanged, there is no need to check again.
   static std::uint64_t tears() noexcept { return tears_.load(std::memory_order_relaxed); }
-  // Whether any memory is like that now.
+  // Whether any memory is torn now.
   static bool any_torn() noexcept { return torn_.load(std::memory_order_relaxed) != 0; }
 
   // Counts updates in place, so that a backward pass notices when what it kept has changed.
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
 
-  // State is what Parameters hold, from step to step: updates in place of it are no part of a
-  // history, through whatever view.
+  // State is memory that Parameters hold from step to step. Updates of it, through whatever view,
+  // are not part of a history.
   void make_state() noexcept { is_state_ = true; }
   bool is_state() const noexcept { return is_state_; }
 
-  // The tape tells how an update in place of this memory came about: a handle without a history
+  // An update in place of this memory is on the tape. Reading it through a handle without a history
   // that is not detached would drop a gradient.
   void make_history() noexcept { has_history_ = true; }
   bool has_history() const noexcept { return has_history_; }
 
-  // Nobody refers to the memory any more, and it is written anew: what it was is forgotten.
+  // Forgets the past of memory that nobody refers to any more and that is written anew.
   void begin_anew() noexcept {
     is_state_ = has_history_ = false;
     mend();
   }
 
-  // Tells what was made before from what was made after a moment on one thread: serials of a thread
-  // grow, and those of other threads are not in between.
+  // Serial number, to tell memory made before a moment on a thread from memory made after it.
+  // Serials of one thread grow, and no other thread's lie between them.
   std::uint64_t serial() const noexcept { return serial_; }
   static std::uint64_t next_serial() noexcept;
 
-  // A gradient keeps this memory from keep() to unkeep(): a temporary is an activation meanwhile.
-  // Tapes of several threads may keep the same memory, one of them the first or the last to do so.
+  // Between keep() and unkeep() a gradient keeps this memory: a temporary counts as an activation.
+  // Tapes of several threads may keep the same memory and may be first or last.
   void keep() noexcept;
   void unkeep() noexcept;
-  // unkeep() where it is read a last time: it stays an activation.
+  // unkeep() for the last reader: the memory stays an activation.
   void leave() noexcept {
     const Lock lock(*this);
     --keepers_;
   }
 
  private:
-  // Whoever counts keepers changes the category too, before the next one counts.
+  // Guards keepers and category together, so that each count matches the category set for it.
   class Lock {
    public:
     explicit Lock(const Storage& storage) noexcept : locked_(storage.locked_) {
@@ -166,8 +166,8 @@ class Storage final : public Counted {
   bool is_state_ = false;
   bool has_history_ = false;
   std::atomic<const char*> torn_by_{nullptr};
-  mutable std::atomic_flag locked_;  // guards the category and what follows
-  mutable memory::User last_user_;   // a stream, or many
+  mutable std::atomic_flag locked_;  // guards category, last_user_, keepers_
+  mutable memory::User last_user_;   // one stream, or many
   std::uint32_t keepers_ = 0;
 };
 

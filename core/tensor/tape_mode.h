@@ -12,17 +12,19 @@ namespace detail {
 class EdgeCollector;
 class LaunchRow;
 
-// Values that an operator is not to write.
+// Values that an operator must not write.
 enum class Unwanted : std::uint8_t { nothing, nan, not_finite };
 
-// How the calling thread's eager operators run at the moment.
+// Mode of the calling thread's eager operators.
 struct TapeMode {
   bool records = true;                                      // false under NoGrad
   memory::Category category = memory::Category::temporary;  // of what operators allocate
-  EdgeCollector* collector = nullptr;    // while recompute runs its function unrecorded
-  Recorder* tracing = nullptr;           // the graph that all operators are recorded in, if any
-  Unwanted detects = Unwanted::nothing;  // of what operators write, in runs too: DetectNan
-  LaunchRow* row = nullptr;              // where updates wait to be run as one, if they do
+  EdgeCollector* collector = nullptr;    // set while recompute runs its function unrecorded
+  Recorder* tracing = nullptr;           // graph that records all operators, or null
+  Unwanted detects = Unwanted::nothing;  // values that operators must not write, in runs too:
+                                         // DetectNan
+  LaunchRow* row = nullptr;              // updates wait here to run as one step; null: they run at
+                                         // once
 };
 
 inline TapeMode& tape_mode() noexcept {
@@ -30,7 +32,7 @@ inline TapeMode& tape_mode() noexcept {
   return mode;
 }
 
-// The mode of what has no history.
+// The mode for results without a history.
 inline TapeMode without_history() noexcept {
   TapeMode mode = tape_mode();
   mode.records = false;

@@ -33,7 +33,7 @@ class Kept {
       storage_ = nullptr;
     }
   }
-  // Leaves the memory to the last that reads it: it counts as an activation until then.
+  // Leaves the memory to its last reader: it counts as an activation until then.
   void leave() noexcept {
     storage_->leave();
     storage_ = nullptr;
@@ -58,18 +58,18 @@ class TapeRecord final : public Node {
   TapeRecord(const OpDef& what, const Attributes& how, CallSite where) noexcept
       : Node(what, how, where, next_number()) {}
 
-  // Frees what it holds: a backward pass is done with it.
+  // Frees all that it holds, when a backward pass is done with it.
   void drop() noexcept;
 
   InlineVector<Input, 3> kept_inputs;   // by input
   InlineVector<Kept, 1> kept_outputs;   // by output
-  InlineVector<Kept, 1> kept_captures;  // what a recomputed function reads beside its inputs
+  InlineVector<Kept, 1> kept_captures;  // read by a recomputed function beside its inputs
 
   // Grows with every record and leaf made.
   static std::uint64_t next_number() noexcept;
 };
 
-// Of a node of the tape that is no leaf.
+// The record of a tape's node, which must not be a leaf.
 inline TapeRecord& record_of(Node& node) noexcept { return static_cast<TapeRecord&>(node); }
 inline const TapeRecord& record_of(const Node& node) noexcept {
   return static_cast<const TapeRecord&>(node);

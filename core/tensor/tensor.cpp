@@ -67,8 +67,8 @@ void Tensor::release() noexcept {
   if (impl_->Counted::release()) delete impl_;
 }
 
-// Nobody can read the gradient of a leaf without a handle. One with a history of its own
-// (create_graph) refers to the leaf's node: a cycle, ended here.
+// Nobody can read the gradient of a leaf without a handle. A gradient with a history (create_graph)
+// refers to the leaf's node: a cycle, which ends here.
 detail::TensorImpl::~TensorImpl() {
   if (!is_leaf) return;
   node->extra->unreachable = true;
@@ -131,7 +131,7 @@ std::string Tensor::to_string() const {
 }
 
 namespace {
-// The shape with its open dimension, where there is one, as so many values fill it.
+// The shape with its open dimension, if any, computed from the number of values.
 Shape fill_open(const Shape& shape, std::size_t count) {
   Shape filled = shape;
   std::int64_t others = 1;
@@ -155,7 +155,7 @@ Tensor Tensor::from_flags(const std::vector<bool>& values, const Shape& shape, c
   return copy_in(flags.get(), DType::boolean, values.size(), shape, device, site);
 }
 
-// Values of the host enter here, now: while a graph is traced they are constants of it.
+// Values of the host enter here and now: while a graph is traced they are constants of it.
 Tensor Tensor::copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                        const Device& device, CallSite site) {
   const Shape filled = fill_open(shape, count);

@@ -27,7 +27,7 @@ class Tensor;
 namespace detail {
 struct TensorImpl;
 
-// A C++ type that values are read as.
+// A C++ type in which the host reads values.
 struct HostType {
   enum Kind : std::uint8_t { floating, f16, bf16, integer, natural, boolean } kind;
   std::uint8_t bytes;
@@ -61,7 +61,7 @@ class Tensor {
   Tensor() noexcept = default;
   Tensor(const Tensor&) noexcept;
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
-  // Rebinds a name. What a function gives has none: x[0] = y, which would change nothing, does not
+  // Rebinds a name. A function's result has no name: x[0] = y would change nothing and does not
   // compile.
   Tensor& operator=(Tensor other) & noexcept {
     std::swap(impl_, other.impl_);
@@ -72,27 +72,28 @@ class Tensor {
     if (impl_) release();
   }
 
-  // From braces: from({1.f, 2.f}) is f32[2], from({1, 2, 3, 4}, {2, 2}) i32[2, 2]. One dimension of
-  // `shape` may be -1: what the values fill. Throws ShapeError for another number of values.
+  // Values in braces: from({1.f, 2.f}) is f32[2], from({1, 2, 3, 4}, {2, 2}) i32[2, 2]. One
+  // dimension of `shape` may be -1: it follows from the number of values. Throws ShapeError for
+  // values that do not fill the shape.
   template <class T>
   static Tensor from(std::initializer_list<T> values, Shape shape = {-1},
                      const Device& device = Device::cpu(), CallSite site = CallSite::here());
-  // From nested braces: from({{1, 2}, {3, 4}}) is i32[2, 2]. On the CPU. Throws ShapeError for rows
-  // of different lengths.
+  // Values in nested braces: from({{1, 2}, {3, 4}}) is i32[2, 2]. On the CPU. Throws ShapeError for
+  // rows of different lengths.
   template <class T>
   static Tensor from(std::initializer_list<std::initializer_list<T>> rows,
                      CallSite site = CallSite::here());
   template <class T>
   static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
                      CallSite site = CallSite::here());
-  // From a contiguous range (vector, array, span), copied. One dimension of `shape` may be -1: what
-  // the values fill; without a shape there is one axis. Integers that are no dtype become the next
-  // one that holds them: std::size_t i64, short i32. Throws ShapeError for another number of
-  // values, Error for an integer beyond i64.
+  // Values of a contiguous range (vector, array, span), copied. One dimension of `shape` may be -1;
+  // without a shape there is one axis. Integers without a dtype become the next larger one:
+  // std::size_t i64, short i32. Throws ShapeError for values that do not fill the shape, Error for
+  // an integer beyond i64.
   template <std::ranges::contiguous_range Range>
   static Tensor from(const Range& values, Shape shape = {-1}, const Device& device = Device::cpu(),
                      CallSite site = CallSite::here());
-  // A template, since braces of numbers are no flags.
+  // A template, so that braces of numbers do not match.
   template <std::same_as<bool> T>
   static Tensor from(const std::vector<T>& values, Shape shape = {-1},
                      const Device& device = Device::cpu(), CallSite site = CallSite::here()) {
@@ -116,9 +117,9 @@ class Tensor {
 
   bool defined() const noexcept { return impl_ != nullptr; }
   bool is_symbolic() const noexcept;
-  // These throw Error where the tensor holds nothing, as does what reads values below. Dimensions
-  // of a symbolic tensor may be open; asking for the size of one throws ShapeError, as do
-  // elements() and bytes() then: size(x, axis) gives it as a tensor.
+  // These throw Error if the tensor holds nothing, as do the functions below that read values.
+  // Dimensions of a symbolic tensor may be open. The size of an open one, elements() and bytes()
+  // throw ShapeError then; size(x, axis) gives it as a tensor.
   const Shape& shape(CallSite site = CallSite::caller()) const;
   DType dtype(CallSite site = CallSite::caller()) const;
   int rank(CallSite site = CallSite::caller()) const { return shape(site).rank(); }
@@ -130,14 +131,14 @@ class Tensor {
   // "f32[2, 3] on cpu".
   std::string to_string() const;
 
-  // select(x, 0, i): the part at i of the leading axis (negative: from the end), which disappears;
+  // select(x, 0, i): the part at i of the leading axis (negative: from the end), without that axis;
   // a copy, in both modes. Throws ShapeError.
   Tensor operator[](IndexAt i) const;
 
-  // One element, or the only one, as any arithmetic type, Float16 or BFloat16. Floating values and
-  // integers are rounded to a floating T, integers are an integral T that has them, bool is 0 or 1
-  // of every T. Throws ShapeError for an index out of range or of another rank; Error for floating
-  // values as an integral T, for what is not bool as bool, an integer that T does not have, and a
+  // One element, or the only one, as any arithmetic type, Float16 or BFloat16. A floating T rounds
+  // floating values and integers; an integral T takes integers in its range; bool becomes 0 or 1 of
+  // any T. Throws ShapeError for an index out of range or of another rank. Throws Error for
+  // floating values as an integral T, anything but bool as bool, an integer out of range, and a
   // symbolic tensor; SimulatedRead for a simulated one.
   template <class T>
   T item(std::initializer_list<std::int64_t> index = {}, CallSite site = CallSite::here()) const;
@@ -145,16 +146,16 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector(CallSite site = CallSite::here()) const;
 
-  // A copy on `device`, or this tensor where it is there already. To a simulated device only the
-  // shape goes. The gradient comes back to this tensor's device. Concrete tensors only: those of a
-  // graph are wherever a session runs them.
+  // A copy on `device`, or this tensor if it is there already. A simulated device gets the shape
+  // only. The gradient comes back to this tensor's device. Concrete tensors only: a graph's are
+  // wherever a session runs them.
   Tensor to(const Device& device, CallSite site = CallSite::here()) const;
-  // The same values in memory of its own, in both modes; the gradient passes: copy(x).
+  // copy(x): the same values in memory of its own, in both modes; the gradient passes.
   Tensor clone(CallSite site = CallSite::here()) const;
 
-  // The same tensor as a leaf whose gradient backward() accumulates. Concrete tensors only.
+  // A leaf with this tensor's memory, whose gradient backward() accumulates. Concrete tensors only.
   Tensor with_grad(CallSite site = CallSite::here()) const;
-  // The same memory without its history: gradients stop here. In both modes.
+  // A tensor with the same memory and no history: gradients stop here. In both modes.
   Tensor detach(CallSite site = CallSite::here()) const&;
   Tensor detach(CallSite site = CallSite::here()) &&;
   bool requires_grad() const noexcept;
@@ -171,8 +172,8 @@ class Tensor {
   detail::TensorImpl* impl() const noexcept { return impl_; }
 
  private:
-  // What the handle points to, and its spec, whose sizes are known. Throw Error, in the name of
-  // `what`, where that is nothing, or they are not.
+  // The implementation, and its spec with all sizes known. Throw Error in the name of `what` if the
+  // tensor holds nothing, ShapeError if a size is open.
   const detail::TensorImpl& held(const char* what, CallSite site) const;
   const Spec& known(const char* what, CallSite site) const;
   void release() noexcept;
@@ -180,23 +181,24 @@ class Tensor {
                            const Device& device, CallSite site);
   static Tensor copy_in(const void* values, DType dtype, std::size_t count, const Shape& shape,
                         const Device& device, CallSite site);
-  // What it holds, where it has values that convert to this type. Throws as item() does.
+  // The implementation, if it has values that convert to this type. Throws as item() does.
   const detail::TensorImpl& readable(detail::HostType type, const char* what, CallSite site) const;
   void read_element(void* value, detail::HostType type, std::initializer_list<std::int64_t> index,
                     CallSite site) const;
-  // The number of elements, before there is memory for them; then all of them.
+  // First call of to_vector(): the number of elements, before memory for them is allocated.
+  // read_all() then reads them.
   std::size_t count_to_read(detail::HostType type, CallSite site) const;
   void read_all(void* values, std::size_t count, detail::HostType type, CallSite site) const;
 
   detail::TensorImpl* impl_ = nullptr;
 };
 
-// The values in brackets, row by row, floating ones to 4 digits, and behind them dtype, shape and
-// device; a scalar as its number. Beyond 1000 elements of each axis only the first 3 and the last
-// 3, and only those are read. Without values (symbolic, simulated, nothing): to_string().
+// Prints values in brackets, row by row, floating ones to 4 digits, followed by dtype, shape and
+// device; a scalar as its number. With more than 1000 elements, only the first 3 and last 3 of each
+// axis are read and printed. Without values (symbolic, simulated, nothing): to_string().
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
-// "f32", "f32[2, 3]", "cuda:1"; and numbers of 16 bits, as the floats that they are.
+// "f32", "f32[2, 3]", "cuda:1"; numbers of 16 bits print as floats.
 std::ostream& operator<<(std::ostream& out, DType type);
 std::ostream& operator<<(std::ostream& out, const Spec& spec);
 std::ostream& operator<<(std::ostream& out, const Device& device);
@@ -205,11 +207,11 @@ std::ostream& operator<<(std::ostream& out, BFloat16 value);
 
 // d(sum of outputs)/d(input) for each input, in both modes and of any order: on concrete tensors
 // the gradients are computed, on symbolic ones nodes are added. An input that no output depends on
-// gets zeros. Leaves .grad() alone. Throws Error where an output is not a one-element tensor, and
-// NotDifferentiable where an operator on the way has no derivative.
+// gets zeros. Leaves .grad() alone. Throws Error if an output is not a one-element tensor, and
+// NotDifferentiable if an operator on the way has no derivative.
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options = {},
                   CallSite site = CallSite::here());
-// Of one input: a list of one.
+// Gradient of one input, as a list of one.
 Tensors gradients(const Tensor& output, const std::same_as<Tensor> auto& input,
                   BackwardOptions options = {}, CallSite site = CallSite::here()) {
   return gradients(output, Tensors{input}, options, site);
@@ -226,7 +228,7 @@ inline constexpr bool kIsCharacter =
     std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
     std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
 
-// What a tensor stores of values of type T.
+// The type in which a tensor stores values of type T.
 template <class T>
 constexpr auto stored_as() {
   if constexpr (requires { DTypeOf<T>::value; }) {

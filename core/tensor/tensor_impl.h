@@ -6,8 +6,8 @@
 
 namespace ebb::detail {
 
-// What a handle points to. Concrete: storage is set. Symbolic: recorder and node are. Neither: only
-// the shape is known (a gradient rule's stand-in for an input that was not kept).
+// Implementation behind a handle. Concrete: storage is set. Symbolic: recorder and node are set.
+// Neither: only the shape is known (a gradient rule's stand-in for an input that was not kept).
 struct TensorImpl final : Counted {
   static constexpr std::uint32_t kNewest = ~std::uint32_t{0};
 
@@ -15,15 +15,15 @@ struct TensorImpl final : Counted {
   Ref<Storage> storage;
   std::size_t offset = 0;    // bytes into storage
   Ref<Node> node;            // the record or node that made this; null: a constant
-  std::uint32_t output = 0;  // which of its outputs
-  // Concrete: the storage's version when the history was the tensor's own. Symbolic: the version of
-  // the memory (lineage.h) that this reads; the newest at the time, unless a gradient rule or a
-  // recomputed region reads what the forward pass has read.
+  std::uint32_t output = 0;  // output number of that node
+  // Concrete: the storage's version when this history was last true of it. Symbolic: the version of
+  // the memory (lineage.h) that this reads. That is the newest at the time of use, except in
+  // gradient rules and recomputed regions, which read the forward pass's version.
   std::uint32_t version = kNewest;
   bool is_leaf = false;       // made by with_grad(): the handle through which the gradient is read
   bool is_detached = false;   // a constant on purpose, whatever history its memory has
-  bool used_up = false;       // an operator had it as a temporary: its storage is gone
-  bool is_selection = false;  // made by an operator that selects, or a view of such a temporary
+  bool used_up = false;       // it was an operator's temporary: its storage is gone
+  bool is_selection = false;  // result of an operator that selects, or a view of such a temporary
   Ref<Recorder> recorder;
 
   TensorImpl() = default;
@@ -51,7 +51,7 @@ Tensor make_symbolic(const Spec& spec, Ref<Recorder> recorder, Ref<Node> node,
                      std::uint32_t output);
 Tensor shape_only(const Spec& spec);
 
-// Throws Error where an update of this memory has failed half-way and it has not been set since.
+// Throws Error if an update of this memory has failed half-way and it has not been set since.
 void require_whole(const Storage& storage, const char* what, CallSite site);
 
 inline bool is_shape_only(const TensorImpl& t) noexcept { return !t.storage && !t.recorder; }

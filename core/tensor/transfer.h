@@ -3,8 +3,8 @@
 
 namespace ebb::detail {
 
-// Brings the values of a concrete tensor, of whatever device, to memory of a device, in the order
-// of one of its streams. Nothing is copied to a simulated device.
+// Copies the values of a concrete tensor on any device to memory of `runtime`, in the order of
+// `stream`. Copies nothing to a simulated device.
 void transfer(const Tensor& from, Runtime& runtime, Stream* stream, void* to);
 
 }  // namespace ebb::detail

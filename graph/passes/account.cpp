@@ -29,7 +29,7 @@ memory::Plan account(const Form& form, const Schedule& schedule) {
   plan.nodes = form.steps.size();
   plan.updates_early = schedule.updates_early;
 
-  // A session holds all parameters of its graph, and of the other variables those that it touches.
+  // A session holds all parameters of its graph, and the other variables that this run touches.
   const auto& variables = form.graph->variables();
   const auto hold = [&](const VariableDeclaration& variable) {
     const std::size_t bytes = profile.rounded(variable.spec.bytes());

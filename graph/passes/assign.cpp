@@ -36,7 +36,7 @@ class Assigner {
       if (form_.memories[m].slot_of != kNone && is_used(m)) schedule_.lives[m].first = 0;
   }
 
-  // In the order in which they run, so that a chain of takeovers ends in one memory.
+  // In execution order, so that a chain of takeovers ends in one memory.
   void share_and_measure(bool share) {
     schedule_.destroyed.assign(form_.steps.size(), {});
     schedule_.workspace.assign(form_.steps.size(), 0);
@@ -88,14 +88,14 @@ class Assigner {
     Schedule::Life& life = schedule_.lives[value.memory];
     life.first = std::min(life.first, now);
     life.last = std::max(life.last, now);
-    // What the backward pass reads of the forward pass is an activation.
+    // Values of the forward pass that the backward pass reads are activations.
     Category& category = schedule_.categories[value.memory];
     if (user.category == Category::gradient && category == Category::temporary)
       category = Category::activation;
   }
 
-  // Whether nobody needs what an input reads after this step: it is all of a memory in the arena,
-  // and read by this input alone.
+  // Whether nobody needs an input after this step: it covers a whole memory of the arena and no
+  // other input reads it.
   bool is_last_read(const FormStep& step, std::size_t j, std::size_t now) const {
     const FormOperand& input = form_.inputs_of(step)[j];
     if (input.value.memory == kNone) return false;
@@ -112,8 +112,8 @@ class Assigner {
     return true;
   }
 
-  // Lets output 0 live in the memory of an input that has its size, element for element: a view
-  // that is but a part, or an input that is broadcast, gives nothing away.
+  // Lets output 0 live in the memory of an input of equal size. A partial view and a broadcast
+  // input do not qualify.
   void take_over(const FormStep& step, std::size_t now) {
     const OpDef& op = *step.node->op;
     if (op.takes_over.empty() || !op.updates.empty()) return;

@@ -7,7 +7,7 @@ namespace ebb::detail {
 
 namespace {
 
-// The first update of a version above `version`.
+// Index of the first update of a version above `version`.
 std::size_t first_above(const std::vector<Update>& updates, std::uint32_t version) {
   return static_cast<std::size_t>(
       std::upper_bound(updates.begin(), updates.end(), version,
@@ -28,7 +28,7 @@ void connect(Form& form) {
     for (std::size_t j = 0; j < inputs.size(); ++j) {
       if (inputs[j].value.memory == kNone) continue;
       const FormMemory& memory = form.memories[inputs[j].value.memory];
-      // An update reads the version before the one it makes, so both cases are one.
+      // An update reads the version before the one it makes, so reads and updates are one case.
       const std::size_t next = first_above(memory.updates, inputs[j].version);
       wait(next > 0 ? memory.updates[next - 1].step : memory.producer, s);
       if (next < memory.updates.size()) wait(s, memory.updates[next].step);

@@ -18,12 +18,12 @@ inline constexpr Index kNone = std::numeric_limits<Index>::max();
 struct FormNode {
   Node* node = nullptr;
   Index first_output = 0;  // into Form::specs and Form::values
-  bool runs = false;       // otherwise only its shape is wanted
-  bool is_input = false;   // simplify: its output 0 is its input 0, nothing runs
+  bool runs = false;       // if not, only its shape is wanted
+  bool is_input = false;   // simplify: output 0 is input 0, nothing runs
   IndexSet wanted = {};    // outputs whose values are read
 };
 
-// Its outputs that are left out: those that it can do without, and that nobody reads.
+// The outputs that are left out: the operator can skip them, and nobody reads them.
 inline IndexSet left_out(const FormNode& item) {
   const OpDef& op = *item.node->op;
   IndexSet found;
@@ -34,27 +34,27 @@ inline IndexSet left_out(const FormNode& item) {
   return found;
 }
 
-// An update in place in this run: of which memory it makes which version.
+// An update in place in this run, and the version it makes.
 struct Update {
   std::uint32_t version = 0;
   Index step = kNone;
 };
 
-// Something with an address. Versions are those of the graph (lineage.h); those that no update of
-// this run makes do not exist in it.
+// Something with an address. Versions are the graph's (lineage.h); a version whose update is not in
+// this run does not exist in it.
 struct FormMemory {
   enum Kind : std::uint8_t { arena, variable, captured, feed };
   Kind kind = arena;
   memory::Category category = memory::Category::temporary;
   Index index = 0;  // of the variable, captured tensor or feed
   std::size_t bytes = 0;
-  Index producer = kNone;  // the step that writes version 0
-  Index fetch = kNone;     // is this fetched tensor's memory
-  Index slot_of = kNone;   // is where this feed is copied to, before the first step
+  Index producer = kNone;  // step that writes version 0
+  Index fetch = kNone;     // fetched tensor that this memory is
+  Index slot_of = kNone;   // feed that is copied here before the first step
   std::vector<Update> updates = {};
 };
 
-// Where an output's value is.
+// Location of an output's value.
 struct FormValue {
   Index memory = kNone;  // kNone: nobody wants it
   std::size_t offset = 0;
@@ -64,10 +64,10 @@ struct FormValue {
 struct FormOperand {
   FormValue value = {};
   Index spec = 0;             // into Form::specs
-  std::uint32_t version = 0;  // of the memory: what an input reads, what an update writes over
+  std::uint32_t version = 0;  // version of the memory that an input reads or an update writes over
 };
 
-// One node that computes something.
+// A node that computes something.
 struct FormStep {
   const Node* node = nullptr;
   Index first_operand = 0;  // inputs, then outputs
@@ -77,34 +77,34 @@ struct FormStep {
 
 struct FormFetch {
   Node::Source source = {};
-  bool pinned = false;  // what a gradient read; otherwise the value at the end of the run
+  bool pinned = false;  // fetch the version that a gradient read; else the last value
   FormValue value = {};
   Index spec = 0;
-  CallSite site = {};  // of the node that was fetched
+  CallSite site = {};  // of the fetched node
 };
 
-// A graph cut down to some fetches, on its way from nodes to a Program. Each pass fills in what the
-// ones before it left open (passes.h); describe() prints what is there.
+// A graph reduced to some fetches, on its way from nodes to a Program. Each pass fills in the
+// members marked with its name (passes.h); describe() prints the form.
 struct Form {
-  const char* what = "run";  // the call that it is made for, as messages name it
+  const char* what = "run";  // name of the call in messages
   const GraphState* graph = nullptr;
   const Runtime* runtime = nullptr;
 
   std::vector<FormNode> nodes;        // prune: in the order of the program
-  std::vector<Index> of_position;     // prune: into nodes, by the node's number; kNone: not needed
+  std::vector<Index> of_position;     // prune: index into nodes, by node number; kNone: not needed
   std::vector<FormFetch> fetches;     // prune
-  std::vector<const Node*> feeds;     // infer: the placeholders in the order they are fed
+  std::vector<const Node*> feeds;     // infer: placeholders in the order of feeding
   std::vector<Spec> feed_specs;       // infer
-  std::vector<Spec> specs;            // infer: of every output
-  std::vector<FormValue> values;      // resolve: of every output
+  std::vector<Spec> specs;            // infer: by output
+  std::vector<FormValue> values;      // resolve: by output
   std::vector<FormMemory> memories;   // resolve
-  std::vector<FormStep> steps;        // resolve: in the order of the program
+  std::vector<FormStep> steps;        // resolve: in program order
   std::vector<FormOperand> operands;  // resolve
-  std::vector<Index> variables;       // resolve: those it touches
+  std::vector<Index> variables;       // resolve: touched by the run
   std::vector<Node*> captured;        // resolve
   std::vector<Ref<Node>> made;        // resolve: nodes that no user wrote
-  std::vector<Index> first_edge;      // connect: of each step, into edges; one more at the end
-  std::vector<Index> edges;           // connect: steps that wait for it
+  std::vector<Index> first_edge;      // connect: by step, into edges; one more at the end
+  std::vector<Index> edges;           // connect: steps that wait for the step
 
   Index index_of(const Node& node) const noexcept { return of_position[node.number]; }
   const FormNode& at(const Node& node) const noexcept { return nodes[index_of(node)]; }
@@ -119,19 +119,19 @@ struct Form {
   }
 };
 
-// One way to run a form: an order of its steps, and what that makes of its memory.
+// A candidate for running a form: an order of its steps, and the memory layout that follows.
 struct Schedule {
   struct Life {
     std::size_t first = std::numeric_limits<std::size_t>::max(), last = 0;  // in the order
   };
   bool updates_early = false;
-  std::vector<Index> order;                  // order: of the steps
+  std::vector<Index> order;                  // order: step numbers
   std::vector<Life> lives;                   // assign: by memory
-  std::vector<Index> owners;                 // assign: whose memory each has taken over, at last
+  std::vector<Index> owners;                 // assign: memory that each lives in after take-overs
   std::vector<memory::Category> categories;  // assign: by memory
   std::vector<IndexSet> destroyed;           // assign: inputs that a step uses up, by step
   std::vector<std::size_t> workspace;        // assign: bytes, by step
-  std::vector<BufferLife> buffers;           // assign: what needs a place in the arena
+  std::vector<BufferLife> buffers;           // assign: buffers to place in the arena
   std::vector<Index> buffer_of;              // assign: by memory; kNone: not in the arena
   std::vector<Index> workspace_buffer;       // assign: by step
   std::vector<memory::Category> buffer_categories;  // assign: by buffer

@@ -5,8 +5,8 @@ namespace ebb::detail {
 
 namespace {
 
-// The operator's own rule says what is wrong and where it was applied; this, whose run or plan it
-// is.
+// Applies a shape rule. Its error names the fault and the operator's line; this adds the line of
+// the run or plan.
 void infer(const char* what, Inference& inference) {
   try {
     inference.op.infer(inference);
@@ -16,7 +16,7 @@ void infer(const char* what, Inference& inference) {
   }
 }
 
-// What is fed, by placeholder, checked.
+// Checks the feeds and maps placeholders to them.
 std::unordered_map<const Node*, Index> take_feeds(Form& form, const FedShapes& shapes) {
   std::unordered_map<const Node*, Index> fed_as;
   for (const FedShape& fed : shapes) {

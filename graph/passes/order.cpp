@@ -14,7 +14,7 @@ std::span<const Index> waiting_for(const Form& form, Index step) {
           form.first_edge[step + 1] - form.first_edge[step]};
 }
 
-// Which step needs a version that something it also needs has written over: eager's error.
+// Throws eager's error: a step needs a version that another of its inputs has overwritten.
 [[noreturn]] void throw_circle(const Form& form, const std::vector<Index>& open) {
   for (Index s = 0; s < form.steps.size(); ++s) {
     if (open[s] == 0) continue;
@@ -38,10 +38,10 @@ std::span<const Index> waiting_for(const Form& form, Index step) {
   refuse(form.what, "the updates in place of this run wait for one another");
 }
 
-// Steps in an order that the edges allow; of those that could be next, the one whose key is least.
+// Orders the steps along the edges; among ready steps the least key goes first.
 template <class Key>
 std::vector<Index> sorted(const Form& form, Key key) {
-  std::vector<Index> open(form.steps.size(), 0);  // what each still waits for
+  std::vector<Index> open(form.steps.size(), 0);  // number of steps that each still waits for
   for (const Index to : form.edges) ++open[to];
   using Entry = std::pair<Index, Index>;  // key, step
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
@@ -71,8 +71,8 @@ bool updates_state(const Form& form, const FormStep& step) {
   return true;
 }
 
-// Which steps are to run as soon as they can: updates of state, and the scalars that they alone
-// would have to wait for (counts, rates, whether an accumulated update is due).
+// Steps to run as early as possible: updates of state, and the scalars made of scalars alone that
+// they wait for (counts, rates, whether an accumulated update is due).
 std::vector<bool> urgent_steps(const Form& form, const std::vector<Index>& order) {
   constexpr std::size_t kScalarBytes = 16;
   std::vector<bool> is_scalar(form.steps.size(), true), urgent(form.steps.size(), false);

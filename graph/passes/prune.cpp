@@ -7,8 +7,8 @@ namespace ebb::detail {
 
 namespace {
 
-// Goes through the program from its end: when a node's turn comes, all that reads it has had its
-// own, so that it is known whether it runs, and which of its outputs somebody reads.
+// Goes through the program from its end. When a node's turn comes, all its readers have had theirs,
+// so it is known whether it runs and which of its outputs are read.
 class Pruner {
  public:
   Pruner(Form& form, const GraphState& graph) : form_(form), graph_(graph) {
@@ -54,7 +54,7 @@ class Pruner {
     const Node& node = *form_.nodes[n].node;
     const bool runs = form_.nodes[n].runs;
     if (node.op->is_source) {
-      // The first captured tensor of the same memory.
+      // `root`: the first captured tensor of the same memory.
       if (node.root) reach(*node.root).runs |= runs;
       return;
     }
@@ -62,9 +62,10 @@ class Pruner {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Node::Source& source = node.inputs[i];
       FormNode& below = reach(*source.producer);
-      if (!runs) continue;  // of what does not run, only the shape is asked
+      if (!runs) continue;  // its inputs are needed for their shape only
       const bool only_shape = needs_only_shape(*node.op, i, unwanted);
-      // with_updates and its kind order themselves after inputs whose values they do not read.
+      // with_updates and similar operators order themselves after inputs whose values they do not
+      // read.
       if (!only_shape || node.op->stateful) below.runs = true;
       if (only_shape) continue;
       below.wanted.insert(source.output);

@@ -49,7 +49,7 @@ class Resolver {
     }
   }
 
-  // Read where it is, or, in a program that is captured, from a place of its own in the arena.
+  // A feed is read in place or, in a captured program, from a slot of its own in the arena.
   void feed(const FormNode& item, FormValue& value) {
     const Index index = feed_of(*item.node);
     const std::size_t bytes = form_.specs[item.first_output].bytes();
@@ -66,7 +66,7 @@ class Resolver {
     return feeds_.at(&node);
   }
 
-  // Tensors that share memory have one memory, that of the first of them.
+  // Captured tensors that share memory have one FormMemory, the first tensor's.
   void capture(Node& node, FormValue& value) {
     value.offset = node.extra->tensor.impl()->offset;
     if (node.root) {
@@ -121,7 +121,7 @@ class Resolver {
   }
 
   void add_update(Index memory, std::uint32_t version, Index step) {
-    if (memory == kNone) return;  // of an empty value
+    if (memory == kNone) return;  // an empty value
     auto& updates = form_.memories[memory].updates;
     if (updates.empty() || updates.back().step != step) updates.push_back({version, step});
   }
@@ -135,7 +135,7 @@ class Resolver {
         throw Error(message(step.node->op->name, overlaps_target(), step.node->site));
   }
 
-  // The size of an opaque output is the memory rule's to tell.
+  // Sets the size of an opaque output, which only the memory rule knows.
   void reserve(const FormNode& item, const FormStep& step) {
     const DeviceKernel& kernel = kernel_of(*item.node->op, *form_.runtime, item.node->site);
     for (Index k = 0; k < step.outputs; ++k) {
@@ -148,8 +148,8 @@ class Resolver {
     }
   }
 
-  // A fetched value that fills a memory of its own is computed straight into the caller's tensor;
-  // any other is copied at the end, one that an update writes over before that.
+  // A fetched value that fills a memory of its own is computed straight into the caller's tensor.
+  // Any other is copied at the end, or earlier if an update would overwrite it.
   void settle(Index f) {
     FormFetch& fetch = form_.fetches[f];
     fetch.spec = form_.output_of(fetch.source);
@@ -159,7 +159,7 @@ class Resolver {
     if (fetch.pinned && !memory.updates.empty() &&
         memory.updates.back().version > fetch.source.version)
       copy(fetch);
-    if (form_.runtime->profile().captures_programs) return;  // the caller's tensor is a new one
+    if (form_.runtime->profile().captures_programs) return;  // captures need fixed addresses
     FormMemory& fetched = form_.memories[fetch.value.memory];
     if (fetched.kind == FormMemory::arena && fetched.fetch == kNone && fetch.value.offset == 0 &&
         fetched.bytes == form_.specs[fetch.spec].bytes())

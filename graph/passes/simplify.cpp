@@ -2,7 +2,7 @@
 
 namespace ebb::detail {
 
-// Which outputs are in memory that this run updates in place.
+// Marks outputs in memory that this run updates in place.
 static std::vector<bool> written_outputs(const Form& form) {
   std::vector<bool> written(form.specs.size(), false);
   for (const FormNode& item : form.nodes) {
@@ -17,8 +17,8 @@ static std::vector<bool> written_outputs(const Form& form) {
   return written;
 }
 
-// A result that equals its input still has memory of its own as far as the program can see: it may
-// stand for it only while nothing is written to either.
+// To the program, a result that equals its input has memory of its own. The input may stand for it
+// only while nothing writes to either.
 void simplify(Form& form) {
   std::vector<bool> written = written_outputs(form);
   for (FormNode& item : form.nodes) {

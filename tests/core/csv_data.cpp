@@ -48,12 +48,12 @@ TEST_CASE("columns are chosen by name, in the order that was asked for, and seve
 
 TEST_CASE("targets are numbers of the dtype that was asked for, to the last bit") {
   const TemporaryFolder folder;
-  const std::string file = folder.file("f.csv", "x,y\n1,9007199254740993\n2,-4\n3,5.0\n");
+  const std::string file = folder.file("f.csv", "x,y\n1,+9007199254740993\n2,-4\n3,5.0\n");
   const DataSet wide = DataSet::csv(file, {.targets = {"y"}, .target_dtype = DType::i64});
   CHECK(wide.targets().to_vector<std::int64_t>() ==
         std::vector<std::int64_t>{9007199254740993, -4, 5});
   CHECK_ERROR(DataSet::csv(file, {.targets = {"y"}, .target_dtype = DType::i32}), FileError,
-              "f.csv:2: column 'y': '9007199254740993' is beyond the range of i32");
+              "f.csv:2: column 'y': '+9007199254740993' is beyond the range of i32");
   CHECK_ERROR(DataSet::csv(file, {.targets = {"y"}, .target_dtype = DType::f64}), Error,
               "targets of a CSV are f32, i32 or i64, not f64");
   const std::string huge = folder.file("h.csv", "x,y\n1,1e300\n");
