@@ -76,8 +76,8 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
 // Makes the slots before the backward pass, so that the first step has the same peak as all others.
 Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  const Tensor loss =
-      given;  // a function called when memory is short may give up the caller's handle
+  // A function called when memory is short may give up the caller's handle.
+  const Tensor loss = given;
   OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
@@ -88,8 +88,8 @@ Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, Ca
 
 Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  const Tensors gradients =
-      from;  // a function called when memory is short may give up the caller's
+  // A function called when memory is short may give up the caller's handle.
+  const Tensors gradients = from;
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
     fail("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +

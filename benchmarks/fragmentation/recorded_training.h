@@ -1,4 +1,4 @@
-// An eager training as ebb asked for its memory: recorded, to be asked for again without computing.
+// Allocations and frees recorded from an eager training, to be replayed without computing.
 #pragma once
 
 #include <array>
@@ -7,14 +7,13 @@
 
 namespace ebb::benchmarks {
 
-/// A models::Forecaster of two layers of 128 units on 64 features, dropout 0.2, with Adam. Ten
-/// epochs of 30 steps over 16, 32, ... 192 time steps; batches of 32, each epoch's last one of 20.
-/// Every loss is kept, detached. After each epoch four evaluations under NoGrad; after some a copy
-/// of all parameters in place of the one before.
+/// Recorded from a models::Forecaster of two layers of 128 units on 64 features, dropout 0.2, with
+/// Adam. Ten epochs of 30 steps over 16, 32, ... 192 time steps; batches of 32, each epoch's last
+/// one of 20. Keeps every loss, detached. Runs four evaluations under NoGrad after each epoch;
+/// after some, a copy of all parameters replaces the previous copy.
 ///
-/// Steps that ask for the same in the same order are one script. In it a number is an allocation of
-/// so many bytes; -k frees the block that is k places behind the newest of those alive.
-// clang-format off
+/// Steps with the same requests in the same order share one script. In a script a number n
+/// allocates n bytes; -k frees the k-th live block counted back from the newest, which is -0.
 inline constexpr std::array<std::string_view, 40> kRecordedScripts{{
     "131072 262144 2048 262144 262144 2048 512 4 ",
     "128 1441792 16 2883584 32768 32768 31719424 1048576 -0 -1 16384 128 -3 128 4 -1 4 128 -3 512 "
@@ -157,20 +156,22 @@ inline constexpr std::array<std::string_view, 40> kRecordedScripts{{
     "-4 -3 -2 -1 -0 -7 -6 -5 -4 -3 -2 -1 -0 ",
 }};
 
-/// The scripts as they followed each other.
+/// Indices into kRecordedScripts, in the order in which the training ran them.
 inline constexpr std::array<std::uint8_t, 315> kRecordedSteps{
-    0, 1, 2, 3, 4, 3, 5, 6, 7, 8, 9, 4, 10, 7, 11, 5, 7, 7, 5, 5, 8, 12, 9, 11, 4, 4, 10, 11, 11,
-    4, 13, 14, 0, 15, 11, 3, 10, 5, 10, 10, 4, 8, 16, 9, 7, 10, 16, 9, 4, 5, 17, 17, 16, 7, 10, 10,
-    12, 5, 9, 3, 6, 4, 18, 19, 20, 6, 5, 8, 9, 16, 16, 7, 6, 4, 5, 16, 12, 16, 10, 9, 12, 4, 6, 8,
-    16, 9, 11, 11, 16, 3, 5, 16, 17, 21, 22, 23, 5, 3, 12, 16, 5, 4, 11, 17, 6, 16, 4, 8, 8, 11, 7,
-    10, 17, 11, 16, 11, 5, 16, 5, 7, 17, 9, 11, 3, 24, 25, 26, 27, 10, 10, 12, 4, 9, 16, 10, 11,
-    11, 6, 8, 11, 16, 16, 6, 5, 3, 3, 3, 7, 3, 3, 8, 17, 9, 5, 12, 6, 28, 29, 20, 4, 8, 7, 6, 3,
-    10, 8, 17, 7, 9, 16, 9, 8, 16, 12, 16, 6, 3, 4, 12, 8, 8, 4, 10, 9, 10, 16, 4, 28, 30, 31, 5,
-    11, 10, 4, 9, 17, 3, 8, 16, 6, 5, 6, 3, 11, 10, 3, 3, 11, 6, 17, 3, 9, 5, 6, 3, 12, 4, 10, 18,
-    32, 20, 6, 6, 9, 17, 6, 8, 11, 11, 4, 6, 17, 17, 7, 11, 5, 11, 12, 4, 17, 17, 16, 12, 16, 16,
-    10, 4, 9, 10, 18, 33, 15, 11, 12, 11, 10, 3, 4, 6, 16, 7, 7, 4, 5, 8, 17, 6, 11, 16, 17, 7, 5,
-    6, 9, 4, 7, 9, 12, 9, 4, 34, 35, 15, 7, 16, 6, 10, 10, 7, 4, 17, 7, 8, 11, 8, 6, 6, 9, 11, 9,
-    17, 17, 8, 8, 3, 16, 17, 12, 12, 4, 4, 36, 37, 38, 39,
+    0,  1,  2,  3,  4,  3,  5,  6,  7,  8,  9,  4,  10, 7,  11, 5,  7,  7,  5,  5,  8,  12, 9,
+    11, 4,  4,  10, 11, 11, 4,  13, 14, 0,  15, 11, 3,  10, 5,  10, 10, 4,  8,  16, 9,  7,  10,
+    16, 9,  4,  5,  17, 17, 16, 7,  10, 10, 12, 5,  9,  3,  6,  4,  18, 19, 20, 6,  5,  8,  9,
+    16, 16, 7,  6,  4,  5,  16, 12, 16, 10, 9,  12, 4,  6,  8,  16, 9,  11, 11, 16, 3,  5,  16,
+    17, 21, 22, 23, 5,  3,  12, 16, 5,  4,  11, 17, 6,  16, 4,  8,  8,  11, 7,  10, 17, 11, 16,
+    11, 5,  16, 5,  7,  17, 9,  11, 3,  24, 25, 26, 27, 10, 10, 12, 4,  9,  16, 10, 11, 11, 6,
+    8,  11, 16, 16, 6,  5,  3,  3,  3,  7,  3,  3,  8,  17, 9,  5,  12, 6,  28, 29, 20, 4,  8,
+    7,  6,  3,  10, 8,  17, 7,  9,  16, 9,  8,  16, 12, 16, 6,  3,  4,  12, 8,  8,  4,  10, 9,
+    10, 16, 4,  28, 30, 31, 5,  11, 10, 4,  9,  17, 3,  8,  16, 6,  5,  6,  3,  11, 10, 3,  3,
+    11, 6,  17, 3,  9,  5,  6,  3,  12, 4,  10, 18, 32, 20, 6,  6,  9,  17, 6,  8,  11, 11, 4,
+    6,  17, 17, 7,  11, 5,  11, 12, 4,  17, 17, 16, 12, 16, 16, 10, 4,  9,  10, 18, 33, 15, 11,
+    12, 11, 10, 3,  4,  6,  16, 7,  7,  4,  5,  8,  17, 6,  11, 16, 17, 7,  5,  6,  9,  4,  7,
+    9,  12, 9,  4,  34, 35, 15, 7,  16, 6,  10, 10, 7,  4,  17, 7,  8,  11, 8,  6,  6,  9,  11,
+    9,  17, 17, 8,  8,  3,  16, 17, 12, 12, 4,  4,  36, 37, 38, 39,
 };
 // clang-format on
 
