@@ -94,7 +94,7 @@ consteval bool keeps_double() {
     if constexpr (kTakes<F, X...>)
       return !std::is_same_v<std::invoke_result_t<const F&, X...>, float>;
     else
-      return true;  // kInputs has said what is wrong
+      return true;  // kInputs has reported the error
   };
   if constexpr (kInputs<F> == 1)
     return is_kept(0.);
@@ -128,7 +128,7 @@ constexpr const char* name_of() noexcept {
   if constexpr (requires { F::name; })
     return F::name;
   else
-    return "";  // check_functor has said what is wrong
+    return "";  // check_functor has reported the error
 }
 
 template <class F>

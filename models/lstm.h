@@ -31,8 +31,8 @@ struct LstmCall {
 };
 
 struct LstmOutput {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step; both
-                    // directions side by side: [batch, time, 2 hidden]
+  Tensor sequence;  // last layer's output at each step, [batch, time, hidden]; with two
+                    // directions, side by side, [batch, time, 2 hidden]
   Tensor hidden;    // after the last step, as in LstmState
   Tensor cell;
 

@@ -398,7 +398,7 @@ Training measure(memory::Comparison& comparison, const Problem& problem, const O
     const Run run{problem, options, here, mark, prints_epochs && here == options.device};
     if (!run.predicts()) {
       memory::reset_peaks(here);  // the status line shows one
-      if (options.memory_limit)   // above what the device holds: the data, if it is the CPU
+      if (options.memory_limit)   // on top of the bytes held, on the CPU the data
         memory::set_limit(here, memory::stats(here).reserved.current + *options.memory_limit);
     }
     training = options.mode == Mode::graph ? train_as_graph(run) : train_eagerly(run);

@@ -46,7 +46,7 @@ struct WriteVariance {
     inverse[c] = static_cast<A>(1 / std::sqrt(totals[0] / terms + epsilon));
   }
 };
-// Writes the gradients of scale and shift, and each channel's means that dx subtracts.
+// Writes the gradients of scale and shift, and each channel's two means that dx needs.
 template <class T>
 struct WriteShares {
   T *d_scale, *d_shift;

@@ -86,7 +86,7 @@ struct Geometry {
 template <class T>
 struct Forward {
   using Type = T;
-  static constexpr bool kAlongDepth = false;  // the second factor's neighbours: along columns
+  static constexpr bool kAlongDepth = false;  // neighbouring threads load b along columns
   Geometry of;
   const T *x, *weights, *bias;
   T* y;

@@ -11,7 +11,7 @@ namespace ebb::cuda {
 
 // The input of a reduction and its layout. No more than three axes are reduced, or kept, since
 // after merging the two kinds alternate. A Fold has
-//   State: what is known of some elements, which needs no constructor
+//   State: summary of some elements, without a constructor
 //   none(): the state of no elements
 //   add(State&, T x, i): adds the i-th element of a result
 //   merge(State&, const State&): adds the elements of another state

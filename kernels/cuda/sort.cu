@@ -147,7 +147,7 @@ Status run(const KernelContext& context, const SortedRows<T>& work, const SortPl
     --left;
     status = launch(stream, merge_runs_kernel<T>, blocks_for(plan.rows * plan.size), kThreads, work,
                     from, target(), width, wanted());
-    status.refused = false;  // what came before is written
+    status.refused = false;  // earlier passes have written
     from = target();
   }
   return status;

@@ -53,7 +53,7 @@ struct Part {
   const ParameterGroup& group;
   Accumulated before;
   OptimizerStep step;
-  Tensors gradients = {};  // of the targets; not defined() for what the loss does not depend on
+  Tensors gradients = {};  // of the targets; undefined where the loss depends on none
   Tensor count, counted;   // samples before this micro-step, and with it
   Gate gate = {};
   Tensors sums = {};

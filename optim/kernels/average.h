@@ -7,7 +7,7 @@ namespace ebb::optim {
 
 struct AverageAttributes {
   std::int64_t bias_corrected = 1;
-  double clip_value = 0;  // as all updates have it
+  double clip_value = 0;  // every update rule has one
 };
 
 // Takes a value x into its average a. As an update, the average is the parameter, the value the

@@ -15,7 +15,7 @@ struct DenseSizes {
 };
 
 // A batched matmul. The longest batch axis becomes one product, launched once for each position in
-// the other axes. Others exist only if the two factors broadcast along different axes.
+// the other axes. There are other axes only if the two factors broadcast along different ones.
 class MatmulProduct {
  public:
   MatmulProduct(DType dtype, const MatmulLayout& layout) noexcept
