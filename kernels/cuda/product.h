@@ -7,7 +7,7 @@
 
 namespace ebb::cuda {
 
-// A product by an algorithm of a library. run() gets its own part of the workspace.
+// A product by an algorithm of a library. run() takes its own workspace from the operands.
 class LibraryProduct {
  public:
   // The library's numbers: algorithm, tile, and the number of parts that a sum is split into.

@@ -11,10 +11,10 @@
 
 namespace ebb::models {
 
-// Declares "l.input" [in, columns hidden], "l.recurrent" [hidden, columns hidden] and "l.bias" [4
-// hidden] of each layer l. With two directions, "l.reverse.input" and so on follow those of the
-// layer. The matrices start uniform within 1 / sqrt(hidden); bias(bound) gives the bias's
-// initializer. Throws as the models' constructors say.
+// Declares "l.input" [in, columns hidden], "l.recurrent" [hidden, columns hidden] and "l.bias"
+// [4 hidden] of each layer l. With two directions, each layer's "l.reverse.input" and so on follow.
+// The matrices start uniform within 1 / sqrt(hidden); bias(bound) gives the bias's initializer.
+// Throws as the models' constructors say.
 template <class Weights, class Options, class Bias>
 std::vector<Weights> declare_layers(const char* model, const Parameters& parameters,
                                     std::int64_t in, const Options& options, std::int64_t columns,
