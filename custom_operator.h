@@ -1,6 +1,6 @@
 // Operators of your own, outside the library.
 //
-// One that works element by element is a struct, from which both kernels are made:
+// An operator that works element by element is a struct, from which both kernels are made:
 //
 //   struct Swish {
 //     static constexpr const char* name = "swish";
@@ -14,16 +14,15 @@
 //   };
 //   Tensor swish(const Operand& x, double beta) { return custom_operator(Swish{beta}, x); }
 //
-// X is float (for f16 and bf16 as well) or double. A file that g++ or clang++ compiles has the
-// kernel for the CPU, one that nvcc compiles that for CUDA too: in CMake,
-// ebb_add_custom_operators(target swish.cpp) sees to it, where there is a toolkit. So the struct
-// and the function that applies it belong into such a file, and only the function's declaration
+// X is float (for f16 and bf16 as well) or double. A file compiled by g++ or clang++ contains the
+// CPU kernel; one compiled by nvcc contains the CUDA kernel too. In CMake,
+// ebb_add_custom_operators(target swish.cpp) chooses nvcc where there is a toolkit. So put the
+// struct and the function that applies it into such a file, and only the function's declaration
 // into a header.
 //
-// Any other operator is an OpDef, with kernels of your own (core/tensor/op_def.h), which
-// apply_one() applies. In a file that nvcc compiles, cuda::stream_of(context) is the stream that
-// its kernel for CUDA puts its work into, and cuda::launch() does so. docs/extending.md has an
-// example of either.
+// Any other operator is an OpDef with kernels of your own (core/tensor/op_def.h), applied by
+// apply_one(). In a file that nvcc compiles, cuda::stream_of(context) is the stream that its CUDA
+// kernel works on, and cuda::launch() launches into it. docs/extending.md has an example of either.
 #pragma once
 #include <cmath>
 #include <concepts>
@@ -39,7 +38,7 @@
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
 
-// Whether this file makes kernels for CUDA.
+// 1 where this file makes kernels for CUDA.
 #if !defined(EBB_CUDA_KERNELS)
 #if defined(__CUDACC__)
 #define EBB_CUDA_KERNELS 1
@@ -54,12 +53,13 @@
 namespace ebb {
 
 // The derivatives of a functor by its first input, second input and so on: functors of the same
-// inputs. One with parameters is made from the functor: it holds it as its only member, or has a
-// constructor that takes it. They may have derivatives in turn.
+// inputs. A derivative with parameters is made from the functor: it holds it as its only member, or
+// has a constructor that takes it. Derivatives may have derivatives in turn.
 template <class... Functors>
 struct Derivatives {};
 
-// One functor makes two operators, one in files that nvcc compiles and one in all others.
+// Separate namespaces, since one functor makes different operators in files compiled by nvcc and in
+// all others.
 #if EBB_CUDA_KERNELS
 inline namespace with_cuda {
 #else
@@ -87,14 +87,14 @@ consteval int count_inputs() {
 template <class F>
 inline constexpr int kInputs = count_inputs<F>();
 
-// Whether f64 stays f64: what takes and gives float alone would lose it without a word.
+// Whether f64 stays f64: a functor of float alone would lose precision silently.
 template <class F>
 consteval bool keeps_double() {
   const auto is_kept = []<class... X>(X...) {
     if constexpr (kTakes<F, X...>)
       return !std::is_same_v<std::invoke_result_t<const F&, X...>, float>;
     else
-      return true;  // kInputs has said what is wrong
+      return true;  // kInputs has reported the error
   };
   if constexpr (kInputs<F> == 1)
     return is_kept(0.);
@@ -104,7 +104,7 @@ consteval bool keeps_double() {
     return is_kept(0., 0., 0.);
 }
 
-// Whether an operator can hold the functor's parameters, as its attributes.
+// Whether the functor fits into an operator's attributes.
 template <class F>
 inline constexpr bool kCanBeHeld = std::is_trivially_copyable_v<F> &&
                                    sizeof(F) <= Attributes::kCapacity;
@@ -128,7 +128,7 @@ constexpr const char* name_of() noexcept {
   if constexpr (requires { F::name; })
     return F::name;
   else
-    return "";  // check_functor has said what is wrong
+    return "";  // check_functor has reported the error
 }
 
 template <class F>
@@ -151,7 +151,7 @@ void loop_over(const Attributes& attributes, const T* const* in, T* out, std::in
                std::integer_sequence<int, K...>) noexcept {
   const F f = functor_of<F>(attributes);
   const T* const x[] = {in[K]...};
-  // In place or apart, never shifted: iterations do not depend on each other.
+  // Input and output are equal or disjoint, never shifted, so iterations are independent.
 #if defined(__CUDACC__)
 #elif defined(__clang__)
 #pragma clang loop vectorize(assume_safety)
@@ -170,12 +170,13 @@ template <class F>
 Status run_on_cpu(const KernelContext& context) {
   return cpu::pointwise(context, {pointwise_loop<F, float>, pointwise_loop<F, double>});
 }
-// Whether inputs of the functor may have different shapes. One has none to differ from, and where a
-// functor of one input is chained, dy has the shape of x: kernels for CUDA are then half as many.
+// Whether inputs of the functor may have different shapes. Not with one input; nor in the gradient
+// of such a functor, where dy has the shape of x. That halves the CUDA kernels there.
 template <class F>
 inline constexpr bool kBroadcasts = kInputs<F> > 1;
 
-// Without nvcc: what memory it takes there, which is all that a simulated device asks.
+// The kernel for CUDA. Without nvcc only its memory rule, which is all that a simulated device
+// needs.
 template <class F>
 constexpr DeviceKernel kernel_for_cuda() noexcept {
 #if EBB_CUDA_KERNELS
@@ -191,7 +192,7 @@ constexpr DeviceKernel kernel_for_cuda() noexcept {
 #endif
 }
 
-// dy times a derivative: what a gradient computes in one pass.
+// dy times a derivative, so that a gradient is one pass.
 template <class D>
 struct Chained : D {
   static constexpr int inputs = 1 + kInputs<D>;
@@ -244,24 +245,25 @@ inline constexpr OpDef chained_op = make_chained<D>();
 
 }  // namespace custom
 
-// The operator that a functor makes.
+// The operator made from a functor.
 template <class F>
 inline constexpr OpDef custom_op = custom::make_pointwise<F>();
 
-// The functor applied element by element to tensors of one floating dtype that broadcast by NumPy's
+// Applies the functor element by element to tensors of one floating dtype that broadcast by NumPy's
 // rules; the result has their dtype. f16 and bf16 are computed in float. Its kernels take no memory
-// but the result's, and work in place of an input that nobody needs. In both modes.
+// but the result's, and work in place of an input that nobody else needs. Works in both modes.
 //
-// Its gradient is what `Derivatives` says, one pass over the inputs for each of them, which it
-// keeps; or a static function of public operators, with what it reads again:
+// The gradient comes from `Derivatives`: one pass over the inputs for each of them, all of which
+// are kept. Or write it as a static function of public operators, and name what it reads again:
 //
 //   static Tensors gradient(const GradientContext& g) {
 //     return {g.take_dy() * (1 - square(g.y()))};
 //   }
 //   static constexpr Keeps keeps = output(0);
 //
-// With neither it is not differentiable. Throws ShapeError for shapes that do not broadcast and for
-// other dtypes, Error for numbers in place of tensors, and on a GPU where nvcc has not compiled it.
+// With neither, the operator is not differentiable. Throws ShapeError for shapes that do not
+// broadcast and for other dtypes, Error for numbers in place of tensors, and on a GPU where nvcc
+// has not compiled it.
 template <class F>
 Tensor custom_operator(const F& functor, const Operand& x) {
   static_assert(custom::kInputs<F> == 1, "this functor has another number of inputs");
@@ -302,7 +304,7 @@ Tensors compose_chained(std::span<const Tensor> inputs, const Attributes& attrib
   (std::make_integer_sequence<int, kInputs<D>>());
 }
 
-// dy D(x..), summed over what x[k] has been broadcast along.
+// dy D(x..), summed over the axes that x[k] was broadcast along.
 template <class D, int... K>
 Tensor gradient_by(const GradientContext& g, int k, bool is_last, const Attributes& attributes,
                    std::integer_sequence<int, K...>) {

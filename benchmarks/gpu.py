@@ -32,7 +32,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, help="runs of each worker")
     parser.add_argument("--seconds", type=float, help="a run's length")
     parsed = parser.parse_args()
-    # There the programs are tried, and nothing that is worth the wait is measured.
+    # A trial of the programs: nothing measured there is worth a wait.
     trial = parsed.device == "cpu" or "EBB_CUDA_PART" in os.environ
     parsed.models = parsed.models or [m for m in inputs.MODELS if m.endswith("-tiny") == trial]
     parsed.rounds = parsed.rounds or (2 if trial else 7)
@@ -52,7 +52,7 @@ def peer_device(device):
 
 
 def precisions(wanted, build, device):
-    """Those to be measured, and those left out with the reason."""
+    """The precisions to measure, and the reasons of the ones left out."""
     command = ebb(build, "--precisions")
     known = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     left_out = {p: "ebb has none yet" for p in wanted if p not in known}
@@ -71,7 +71,7 @@ def driver():
 
 
 def names(device):
-    """Of the devices that ebb and PyTorch are on."""
+    """Names of the devices of ebb and PyTorch."""
     if not device.startswith("cuda"):
         return "the CPU", "the CPU"
     gpu = torch.cuda.get_device_name(device) if torch.cuda.is_available() else "the CPU"
@@ -105,7 +105,7 @@ def main():
     name = ours.removeprefix("the ").removeprefix("an ").lower().replace(" ", "-")
 
     def say(block):
-        """Prints it, and writes all there is so far: a later model may take too long."""
+        """Prints the text, and writes all results so far: a later model may take too long."""
         text.append(block)
         print(block, end="\n\n", flush=True)
         return record.write(options.out, name, figures, "\n\n".join(text))

@@ -1,4 +1,4 @@
-"""What is written of a run of benchmarks: dated files."""
+"""Writes the results of a run of benchmarks into dated files."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def commit():
 
 
 def write(folder, name, figures, text):
-    """Whole files each time; returns what they are called without .json and .md."""
+    """Writes whole files each time. Returns their name without .json and .md."""
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"{figures['date']}-{name}")
     table = f"# {figures['date']}, {name}\n\n```\n{text}\n```\n"

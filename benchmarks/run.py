@@ -51,7 +51,7 @@ def cpu_name():
 
 
 def tables(build, name):
-    """What a program that makes its own tables prints, and its figures."""
+    """Returns the tables that a program prints by itself, and its figures."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figures.json")
         program = os.path.join(build, "benchmarks", "benchmark_" + name)

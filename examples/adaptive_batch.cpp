@@ -1,8 +1,8 @@
 // How do I use what is free, and make room when others need it?
 //
-// One watch tells early, in time to give up what is dispensable; another, before anybody is
-// refused, that the micro-batch is to be fitted anew to what is free: the plan says what each
-// takes. The accumulator keeps the batch that an update stands for the same all along.
+// Set two watches. The early one gives up dispensable memory. The later one, still before any
+// request is refused, picks a new micro-batch that fits the free memory: the plan says what each
+// size takes. The accumulator keeps the batch per update the same throughout.
 #include <algorithm>
 #include <cstdio>
 #include <utility>

@@ -1,7 +1,8 @@
 // How do I free the GPU between epochs and go on exactly where I was?
 //
-// Close the session: all it held goes back to the device. save and restore carry what the training
-// is, also in the middle of an epoch: values, moments, counts, random state, the loader's position.
+// Close the session: everything it held goes back to the device. save and restore carry the whole
+// state of a training, also in the middle of an epoch: values, moments, counts, random state and
+// the loader's position.
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,7 +24,7 @@ struct Model {
   Tensor train = optim::Adam({.learning_rate = 1e-3}).minimize(loss, params);
 };
 
-// Trains for so many steps, in as many epochs as it takes.
+// Trains for `steps` steps, in as many epochs as they take.
 void train(const Model& model, Session& session, DataLoader& batches, std::size_t steps,
            std::vector<float>& losses) {
   for (const std::size_t end = losses.size() + steps; losses.size() < end;)

@@ -1,4 +1,4 @@
-// Trains one model as a graph and eagerly, and lays the memory of the two side by side.
+// Trains one model as a graph and eagerly, and compares their memory.
 #include "ebb/examples/common/report.h"
 
 int main(int argc, char** argv) {

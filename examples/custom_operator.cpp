@@ -1,4 +1,4 @@
-// An operator of one's own, as a functor in a file of its own (custom_operator/mish.cpp).
+// An operator of your own, as a functor in a file of its own (custom_operator/mish.cpp).
 //
 // ebb makes the kernels. Here it is the activation of a classifier of handwritten digits, in both
 // modes, with its gradient checked.

@@ -1,7 +1,7 @@
 // Tells handwritten digits apart with a convolutional network, as a graph.
 //
-// Running statistics, dropout and the rate's schedule are nodes like any other: one fetch is one
-// step, and what it takes is known before the first.
+// Running statistics, dropout and the learning-rate schedule are nodes like any other: one fetch is
+// one step, and its memory is known before the first.
 #include <cstdio>
 
 #include "ebb/ebb.h"

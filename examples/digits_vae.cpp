@@ -1,7 +1,7 @@
 // Learns to draw digits with a variational autoencoder, eagerly.
 //
-// Kingma and Welling, "Auto-encoding variational Bayes", ICLR 2014. What a step computes is freed
-// with it: between steps there are parameters and moments alone.
+// Kingma and Welling, "Auto-encoding variational Bayes", ICLR 2014. Everything that a step computes
+// is freed with it: between steps only parameters and moments are alive.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -11,7 +11,7 @@ using namespace ebb;
 
 constexpr std::int64_t kBatch = 32, kLatent = 8, kEpochs = 150;
 
-// How many nats each image takes where its pixels are independent bits: [batch].
+// Nats that each image takes if its pixels are independent bits: [batch].
 Tensor nats(const Tensor& logits, const Tensor& pixels) {
   return sum(binary_cross_entropy_with_logits(logits, pixels, {.reduction = LossReduction::none}),
              1);
@@ -23,7 +23,7 @@ struct Autoencoder {
       : encoder(p.scope("encoder"), {64, 128, 2 * kLatent}),
         decoder(p.scope("decoder"), {kLatent, 128, 64}) {}
 
-  // How many each image takes at most, which is -ELBO.
+  // Upper bound of the nats that each image takes, -ELBO: [batch].
   Tensor bound(const Tensor& pixels) const {
     const Tensors code = chunk(encoder(pixels), 2, 1);
     const Tensor center = code[0], log_variance = code[1];
@@ -63,7 +63,7 @@ void print(const Tensor& ink, std::int64_t images) {
 }
 
 void run(const examples::Arguments& told) {
-  // Of a pixel's 16 points at least half are inked, or they are not.
+  // A pixel is 1 if at least half of its 16 points are inked.
   const DataSet digits = DataSet::csv(EBB_EXAMPLES_DATA "/digits.csv", {.label = "digit"});
   const DataSet bits = digits.mapped([](const Tensors& fields) -> Tensors {
     return {cast(greater_equal(fields[0], 8), DType::f32)};
@@ -75,7 +75,7 @@ void run(const examples::Arguments& told) {
 
   const NoGrad no_grad;
   const Tensor seen = training.inputs(), unseen = held_out.inputs().to(told.device);
-  // Each pixel by itself, as often inked as in the training part.
+  // The baseline: independent pixels, each inked as often as in the training part.
   const Tensor inked = (sum(seen, 0) + 1) / static_cast<double>(training.size() + 2);
   const Tensor logits = broadcast_to(log(inked / (1 - inked)), held_out.inputs().shape());
   const auto average = [](const Tensor& x) { return static_cast<double>(mean(x).item<float>()); };

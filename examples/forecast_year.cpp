@@ -1,7 +1,7 @@
-// Forecasts twelve months at once, as a graph, and holds that against what costs nothing.
+// Forecasts twelve months at once, as a graph, and compares that with two free baselines.
 //
-// The window is one solar cycle: its first year is what a forecaster says who repeats the cycle,
-// its last month what one says who expects no change.
+// The window is one solar cycle. Its first year is the forecast that the cycle repeats, its last
+// month the forecast that nothing changes.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -16,7 +16,8 @@ struct Forecaster {
   models::Dense out;
   explicit Forecaster(const Parameters& p)
       : lstm(p.scope("lstm"), 1, {.hidden = 32}), out(p.scope("out"), 32, kMonths) {}
-  // past [batch, kCycle, 1] to the months that follow [batch, kMonths]: their change from the last.
+  // past [batch, kCycle, 1] to the months that follow, [batch, kMonths]. Learns their change from
+  // the last value.
   Tensor operator()(const Tensor& past, Phase phase) const {
     const Tensor seen = last_step(lstm(past).sequence);
     return out(dropout(seen, 0.1, phase)) + last_step(past);

@@ -1,7 +1,7 @@
 // When is the memory of an eager program free?
 //
 // When the last handle to a tensor goes, at that point of the program: nothing collects later. The
-// backward pass frees what was kept for it as it goes, and a loss that is kept holds itself alone.
+// backward pass frees the tape as it goes, and a loss that is kept then holds only itself.
 #include <cstdio>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // How do I train with a batch that does not fit?
 //
-// Accumulate its gradient from parts: the update is the same, the peak that of a part, as both say.
+// Accumulate its gradient from parts. The update is the same; the peak, predicted and measured, is
+// only as high as for one part.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

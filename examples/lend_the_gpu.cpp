@@ -1,7 +1,7 @@
 // How do I lend the device to another program for a while, and go on where I was?
 //
-// suspend() moves the session's values to the host, or to a file, and gives everything back; after
-// resume() prepared steps are valid, and the losses those of a session that nobody interrupted.
+// suspend() moves the session's values to the host, or to a file, and gives everything back. After
+// resume() prepared steps are still valid, and the losses are the same as without interruption.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -27,7 +27,7 @@ void show(const char* moment, const Device& device) {
               memory::figure(memory::available(device)).c_str());
 }
 
-// A step of an eager program, which takes some 22 MiB.
+// A step of another, eager program, which takes some 22 MiB.
 void guest(const Device& device) {
   try {
     const Parameters params(device, Seed{8});
@@ -41,7 +41,7 @@ void guest(const Device& device) {
   memory::release_cached(device);
 }
 
-// Losses of ten steps, of which the device may be lent in the middle.
+// Losses of ten steps; lend() is called in the middle.
 template <class Lend>
 Tensor train(const Model& model, const Device& device, const Lend& lend) {
   Session session(model.graph, {.device = device, .seed = Seed{1}});

@@ -1,7 +1,7 @@
 // How do I bound what a program takes, or one session of it?
 //
-// In bytes or as a fraction, of the device or of a session, at any time. Nothing is reserved ahead
-// unless that is asked for.
+// Set a limit in bytes or as a fraction, on the device or on a session, at any time. Nothing is
+// reserved ahead unless you ask for it.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -15,7 +15,7 @@ void show(const char* moment, const memory::Stats& now) {
               memory::figure(now.reserved.current).c_str());
 }
 
-// Calls something that takes memory, and says how that ended.
+// Calls something that takes memory, and prints how that ended.
 template <class Action>
 void try_to(const char* what, const Action& action) {
   try {

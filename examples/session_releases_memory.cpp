@@ -1,7 +1,7 @@
 // Does closing a session give its memory back while the process lives?
 //
 // Yes, every byte. Dropping the graph does not: it describes the program, the session holds the
-// memory. What was fetched belongs to the caller, and what is cached goes back when asked for.
+// memory. Fetched tensors belong to the caller, and cached memory goes back when asked for.
 #include <cstdio>
 
 #include "ebb/ebb.h"

@@ -1,8 +1,8 @@
 // What is left when a training step runs out of memory?
 //
-// Everything that was there before. What the step had allocated is free; parameters, moments and
-// counts are bit for bit what they were; dropout draws from where it drew. A smaller step runs at
-// once, and has the loss that it would have had.
+// Everything from before it. The step's own memory is free again; parameters, moments and counts
+// are bit for bit the same; dropout draws the same numbers again. A smaller step runs at once, and
+// has the loss that it would have had.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -17,7 +17,7 @@ struct Training {
   models::Dense out{params.scope("out"), 1024, 10};
   optim::Adam adam{{.learning_rate = 1e-4}};
 
-  // attempt() knows where the step began: where it throws, it has not been tried.
+  // attempt() marks where the step begins: if it throws, the step has left no trace.
   float step(std::int64_t rows) {
     return attempt([&] {
       const Tensor x = Tensor::full({rows, 256}, 0.5, DType::f32, params.device());
@@ -30,7 +30,7 @@ struct Training {
 };
 
 int run(const Device& device) {
-  float expected = 0;  // of a training in which nothing is refused
+  float expected = 0;  // loss of a training without any refusal
   {
     set_seed(Seed{1});
     Training training{Parameters(device, Seed{7})};

@@ -1,7 +1,7 @@
 // Learns to write like a book with an LSTM, eagerly, by truncated backpropagation through time.
 //
-// The text runs in parallel columns. Each step goes on with the state that the one before left
-// behind, whose history detach() lets go of: memory stays what one step takes.
+// The text runs in parallel columns. Each step continues with the state of the step before.
+// detach() drops that state's history, so memory stays at what one step takes.
 #include <algorithm>
 #include <cstdio>
 
@@ -21,8 +21,8 @@ struct Writer {
       : embedding(p.scope("embedding"), classes, 48),
         lstm(p.scope("lstm"), 48, {.hidden = kHidden}),
         out(p.scope("out"), kHidden, classes) {}
-  // Codes [batch, time] to the scores of what follows each, [batch, time, classes]. The state goes
-  // on.
+  // Codes [batch, time] to the scores of each next character, [batch, time, classes]. Advances the
+  // state.
   Tensor operator()(const Tensor& codes, models::LstmState& state, Phase phase) const {
     const models::LstmOutput output = lstm(embedding(codes), phase, state);
     state = {output.hidden.detach(), output.cell.detach()};
@@ -34,7 +34,7 @@ Tensor steps(const Tensor& columns, std::int64_t begin, std::int64_t end) {
   return slice(columns, begin, end, {.axis = 1});
 }
 
-// Nats a character.
+// Cross entropy in nats per character.
 double evaluate(const Writer& writer, const Tensor& codes) {
   const NoGrad no_grad;
   models::LstmState state;

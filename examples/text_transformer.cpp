@@ -1,6 +1,6 @@
 // Learns to write like a book with a decoder-only transformer, as a graph.
 //
-// Attention takes memory for a number per query, not for each pair, as the plan says beforehand.
+// Attention keeps one number per query, not one per pair, as the plan shows beforehand.
 #include "ebb/ebb.h"
 #include "ebb/examples/common/harness.h"
 #include "ebb/examples/common/text.h"
@@ -9,7 +9,8 @@ using namespace ebb;
 
 constexpr std::int64_t kBatch = 16, kLength = 64, kWidth = 64, kHeads = 4, kSteps = 1500;
 
-// Normalised first, as in Radford et al., "Language models are unsupervised multitask learners".
+// A block with the norm before each part, as in Radford et al., "Language models are unsupervised
+// multitask learners".
 struct Block {
   models::LayerNorm before_attention, before_mlp;
   models::MultiHeadAttention attention;
@@ -25,8 +26,8 @@ struct Block {
   }
 };
 
-// Where characters stand is told by what a score loses with the distance, in each head at a rate of
-// its own: Press, Smith and Lewis, "Train short, test long", ICLR 2022, with steeper slopes.
+// Attention bias that encodes position: scores fall linearly with distance, in each head at its own
+// slope. Press, Smith and Lewis, "Train short, test long", ICLR 2022, with steeper slopes.
 Tensor distances(Graph& graph) {
   const Tensor at = arange(graph, 0, kLength, {.dtype = DType::f32});
   const Tensor slopes = exp(-0.9 * arange(graph, 0, kHeads, {.dtype = DType::f32}));
@@ -46,7 +47,7 @@ struct Writer {
         second(p.scope("second")),
         norm(p.scope("norm"), kWidth),
         out(p.scope("out"), kWidth, classes) {}
-  // Codes [batch, kLength] to the scores of what follows each, [batch, kLength, classes].
+  // Codes [batch, kLength] to the scores of each next character, [batch, kLength, classes].
   Tensor operator()(const Tensor& codes, Phase phase) const {
     return out(norm(second(first(embedding(codes), bias, phase), bias, phase)));
   }

@@ -1,7 +1,7 @@
 // Do two sessions get into each other's way?
 //
-// No. Each has a pool of its own, with a limit of its own, and gives it back by itself: here one
-// trains, the other evaluates what the first has learnt, and goes on when the first is closed.
+// No. Each has its own pool with its own limit, and gives it back by itself. Here one trains; the
+// other evaluates what the first has learnt, and goes on when the first is closed.
 #include <cstdio>
 
 #include "ebb/ebb.h"
@@ -27,7 +27,7 @@ int run(const Device& device) {
   const Tensor loss = softmax_cross_entropy(model(x), y);
   const Tensor train = optim::Adam({.learning_rate = 1e-4}).minimize(loss, params);
 
-  // What each will need is known beforehand.
+  // The plans tell both sessions' needs beforehand.
   const std::size_t to_train =
       graph.plan({train}, {{x, {512, 784}}, {y, {512}}}, device).reserved_bytes;
   const std::size_t to_evaluate =

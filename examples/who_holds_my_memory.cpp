@@ -1,7 +1,7 @@
 // What is still holding memory, and why is more reserved than I use?
 //
-// Every block knows the operator and the source line that asked for it, and what is reserved beyond
-// the requests has one of four names.
+// Every block knows the operator and the source line that asked for it. Reserved memory beyond the
+// requests is split into four named causes.
 #include <cstdio>
 #include <vector>
 

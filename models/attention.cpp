@@ -22,7 +22,7 @@ std::int64_t checked_heads(std::int64_t features, std::int64_t heads) {
 Tensor split_heads(Tensor x, std::int64_t heads) {
   const std::int64_t batch = x.shape().dim(0), length = x.shape().dim(1),
                      features = x.shape().dim(2);
-  // A reshape can leave one size open.
+  // Two open sizes rule out a reshape, which can leave only one open.
   if (batch == kOpen && length == kOpen)
     return stack(chunk(std::move(x), static_cast<int>(heads), 2), 1);
   return permute(reshape(std::move(x), {batch, length, heads, features / heads}), {0, 2, 1, 3});

@@ -13,7 +13,7 @@ struct MultiHeadAttentionOptions {
 
 // Attention of several heads side by side (Vaswani et al. 2017): Dense layers "query", "key" and
 // "value" [features, features], scaled_dot_product_attention for each head, and a Dense layer
-// "output" of what the heads give.
+// "output" of the heads' results.
 class MultiHeadAttention {
  public:
   // Throws Error for a size below 1, features that the heads do not divide, or names that
@@ -27,11 +27,11 @@ class MultiHeadAttention {
                            MultiHeadAttentionOptions{.heads = static_cast<std::int64_t>(heads)},
                            site) {}
 
-  // Of x [batch, length, features] to itself; [batch, length, features], of the parameters' dtype.
-  // The mask broadcasts to [batch, heads, length, keys]. Throws ShapeError.
+  // Attention of x [batch, length, features] to itself. Returns [batch, length, features], of the
+  // parameters' dtype. The mask broadcasts to [batch, heads, length, keys]. Throws ShapeError.
   Tensor operator()(const Tensor& x, const AttentionOptions& options = {},
                     CallSite site = CallSite::here()) const;
-  // To a memory [batch, keys, features], whose keys and values it takes.
+  // Attention of x to a memory [batch, keys, features], which gives keys and values.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionOptions& options = {},
                     CallSite site = CallSite::here()) const;
 

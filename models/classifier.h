@@ -12,8 +12,8 @@ struct ClassifierOptions {
 // An Mlp that gives each class a score; its loss is softmax_cross_entropy.
 class Classifier {
  public:
-  // `in` features, `classes` scores. Parameters are those of Mlp. Throws as Mlp, and for layers <
-  // 0.
+  // Takes `in` features, gives `classes` scores. Has the parameters of Mlp. Throws as Mlp, and for
+  // layers < 0.
   Classifier(const Parameters& parameters, std::int64_t in, std::int64_t classes,
              const ClassifierOptions& options = {}, CallSite site = CallSite::here());
 

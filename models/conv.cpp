@@ -73,7 +73,7 @@ ConvTranspose2d::ConvTranspose2d(const Parameters& parameters, std::int64_t in, 
   const Shape shape{in, out / options.groups, options.kernel.height, options.kernel.width};
   require_countable("conv_transpose2d", shape);
   const std::int64_t taps = shape[2] * shape[3];
-  // A stride spreads what the taps give over that many elements.
+  // With a stride, each output element gets contributions from only 1 / stride of the taps.
   std::int64_t fan_in = in / options.groups * taps;
   for (const std::int64_t stride : {options.stride.height, options.stride.width})
     fan_in = std::max<std::int64_t>(1, fan_in / std::max<std::int64_t>(1, stride));

@@ -18,8 +18,8 @@ struct Conv2dOptions {
 };
 
 // activation(conv2d(x, w) + b). Parameters "weight" [out, in / groups, kernel height, kernel width]
-// and "bias" [out], unless the options leave that out, which start as Dense's do: what goes into an
-// element is in / groups times the kernel's, what an element goes into out / groups times that.
+// and, unless the options leave it out, "bias" [out]. They start as Dense's do, with fan-in in /
+// groups and fan-out out / groups, each times the kernel's area.
 class Conv2d {
  public:
   // Throws Error for a size below 1, channels that do not make so many groups, or names that
@@ -52,9 +52,9 @@ struct ConvTranspose2dOptions {
 };
 
 // activation(conv_transpose2d(x, w) + b). Parameters "weight" [in, out / groups, kernel height,
-// kernel width] and "bias" [out], unless the options leave that out, which start as Dense's do:
-// what an element goes into is out / groups times the kernel's, what goes into an element in /
-// groups times the kernel's over the strides.
+// kernel width] and, unless the options leave it out, "bias" [out]. They start as Dense's do, with
+// fan-out out / groups times the kernel's area and fan-in in / groups times the area over the
+// strides.
 class ConvTranspose2d {
  public:
   // Throws Error as Conv2d does.

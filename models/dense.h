@@ -9,10 +9,10 @@ struct DenseOptions {
   bool bias = true;
 };
 
-// A fully connected layer, activation(x w + b). Parameters "weight" [in, out], which starts normal
-// with deviation sqrt(2 / in) before a relu and its kin (He et al. 2015), otherwise uniform within
-// sqrt(6 / (in + out)) (Glorot & Bengio 2010), and "bias" [out], zero, unless the options leave
-// that out.
+// A fully connected layer, activation(x w + b). Parameter "weight" [in, out] starts normal with
+// deviation sqrt(2 / in) before a relu and its kin (He et al. 2015), otherwise uniform within
+// sqrt(6 / (in + out)) (Glorot & Bengio 2010). Parameter "bias" [out], unless the options leave it
+// out, starts at zero.
 class Dense {
  public:
   // Throws Error for a size below 1, or names that `parameters` has already.

@@ -4,7 +4,7 @@
 
 namespace ebb::models {
 
-// A row of a table for each index. Parameter "weight" [rows, features], which starts normal with
+// Looks up a row of a table for each index. Parameter "weight" [rows, features] starts normal with
 // deviation 1.
 class Embedding {
  public:

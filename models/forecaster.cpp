@@ -17,7 +17,8 @@ Forecaster::Forecaster(const ebb::detail::Declaring&, const Parameters& paramete
 
 Tensor Forecaster::operator()(const Tensor& x, Phase phase, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  // Not the last step of the sequence, whose gradient would be zeros but for that step.
+  // Takes the final state, not the last step of the sequence: that one's gradient would be a whole
+  // sequence of zeros but for one step.
   const Tensor hidden = lstm_(x, phase).hidden;  // [layers, batch, hidden]
   return head_(select(hidden, 0, -1));
 }

@@ -4,8 +4,8 @@
 
 namespace ebb::models {
 
-// Predicts one number from a window of a series: an Lstm ("lstm") and a Dense head ("head") on what
-// its last layer holds after the last step.
+// Predicts one number from a window of a series: an Lstm ("lstm"), and a Dense head ("head") on its
+// last layer's state after the last step.
 class Forecaster {
  public:
   // `in` features per step. Throws as Lstm.
@@ -17,7 +17,7 @@ class Forecaster {
                     CallSite site = CallSite::here()) const;
 
  private:
-  // While an entry of the constructor's lives.
+  // Runs while the public constructor's Declaring lives.
   Forecaster(const ebb::detail::Declaring& entry, const Parameters& parameters, std::int64_t in,
              const LstmOptions& options);
   Lstm lstm_;

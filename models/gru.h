@@ -14,28 +14,28 @@ struct GruOptions {
   bool bidirectional = false;  // each layer goes over its sequences backwards as well
 };
 
-// How a stack goes over its sequences.
+// Options of one pass over sequences.
 struct GruCall {
   Phase phase = Phase::inference;
   // The state before the first step, [layers, batch, hidden], or [2 layers, batch, hidden] with a
   // layer's two directions side by side; zeros where it holds nothing.
   Tensor hidden = {};
-  // How many steps of each sequence count, [batch] of integers; all where it holds nothing. As in
+  // Steps of each sequence that count, [batch] of integers; all if undefined. As in
   // LstmPassOptions; backwards, a sequence begins with its own last step.
   Tensor lengths = {};
 };
 
 struct GruOutput {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step; both
-                    // directions side by side: [batch, time, 2 hidden]
+  Tensor sequence;  // last layer's output at each step, [batch, time, hidden]; with two
+                    // directions, side by side, [batch, time, 2 hidden]
   Tensor hidden;    // after the last step, as in GruCall
 };
 
 // A stack of GRU layers (formulas at ebb::gru). Layer l has parameters "l.input" [in, 3 hidden] and
-// "l.recurrent" [hidden, 3 hidden], gates in the order r, z, n, and "l.bias" [4 hidden], which has
-// behind those of the gates the one that r multiplies. All start uniform within 1 / sqrt(hidden).
-// The backward direction has "l.reverse.input" and so on (Schuster & Paliwal 1997); what both give,
-// side by side, is the next layer's input.
+// "l.recurrent" [hidden, 3 hidden], gates in the order r, z, n, and "l.bias" [4 hidden]: the biases
+// of the gates, then the recurrent bias that r multiplies. All start uniform within 1 /
+// sqrt(hidden). The backward direction has "l.reverse.input" and so on (Schuster & Paliwal 1997);
+// the outputs of both directions, side by side, are the next layer's input.
 class Gru {
  public:
   // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
@@ -56,7 +56,7 @@ class Gru {
  private:
   GruOutput in_both_ways(const Tensor& x, const GruCall& call) const;
 
-  std::vector<GruWeights> layers_;  // with two directions one behind the other
+  std::vector<GruWeights> layers_;  // with two directions: forward, backward, layer by layer
   double dropout_;
   bool is_bidirectional_;
 };

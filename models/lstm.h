@@ -14,25 +14,25 @@ struct LstmOptions {
   bool bidirectional = false;  // each layer goes over its sequences backwards as well
 };
 
-// What a sequence starts with, and what it leaves behind: both [layers, batch, hidden], or
-// [2 layers, batch, hidden] with a layer's two directions side by side.
+// The state at the start or the end of a sequence: both tensors [layers, batch, hidden], or [2
+// layers, batch, hidden] with a layer's two directions side by side.
 struct LstmState {
   Tensor hidden;
   Tensor cell;
 };
 
-// How a stack goes over its sequences.
+// Options of one pass over sequences.
 struct LstmCall {
   Phase phase = Phase::inference;
-  LstmState initial = {};  // zeros where it holds nothing
-  // How many steps of each sequence count, [batch] of integers; all where it holds nothing. As in
+  LstmState initial = {};  // zeros if undefined
+  // Steps of each sequence that count, [batch] of integers; all if undefined. As in
   // LstmPassOptions; backwards, a sequence begins with its own last step.
   Tensor lengths = {};
 };
 
 struct LstmOutput {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step; both
-                    // directions side by side: [batch, time, 2 hidden]
+  Tensor sequence;  // last layer's output at each step, [batch, time, hidden]; with two
+                    // directions, side by side, [batch, time, 2 hidden]
   Tensor hidden;    // after the last step, as in LstmState
   Tensor cell;
 
@@ -43,8 +43,8 @@ struct LstmOutput {
 // "l.recurrent" [hidden, 4 hidden] and "l.bias" [4 hidden], gates in the order i, f, g, o. All
 // start uniform within 1 / sqrt(hidden), the forget gate's bias 1 above that, so that a fresh cell
 // remembers (Jozefowicz, Zaremba & Sutskever, ICML 2015). The backward direction has
-// "l.reverse.input" and so on (Schuster & Paliwal 1997); what both give, side by side, is the next
-// layer's input.
+// "l.reverse.input" and so on (Schuster & Paliwal 1997); the outputs of both directions, side by
+// side, are the next layer's input.
 class Lstm {
  public:
   // Throws Error for a size below 1, a dropout outside [0, 1), or names that are there already.
@@ -65,7 +65,7 @@ class Lstm {
  private:
   LstmOutput in_both_ways(const Tensor& x, const LstmCall& call) const;
 
-  std::vector<LstmWeights> layers_;  // with two directions one behind the other
+  std::vector<LstmWeights> layers_;  // with two directions: forward, backward, layer by layer
   double dropout_;
   bool is_bidirectional_;
 };

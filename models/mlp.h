@@ -9,8 +9,8 @@ struct MlpOptions {
   Activation activation = Activation::relu;  // after every layer but the last
 };
 
-// Fully connected layers one after the other. Those of {64, 128, 10} are named "0" (64 to 128) and
-// "1" (128 to 10), with Dense's parameters in each.
+// Fully connected layers one after the other. The layers of {64, 128, 10} are named "0" (64 to 128)
+// and "1" (128 to 10), with Dense's parameters in each.
 class Mlp {
  public:
   // Throws Error for fewer than two sizes, and as Dense.

@@ -6,10 +6,10 @@
 
 namespace ebb::models {
 
-// Normalisations with a scale and a shift that are learned (core/ops/norm.h): parameters "scale",
-// which starts at 1, and "shift", at 0.
+// Normalisations with a learned scale and shift (core/ops/norm.h): parameter "scale" starts at 1,
+// "shift" at 0.
 
-// Over the last axes, which are `sizes`.
+// Normalises over the last axes, which have `sizes`.
 class LayerNorm {
  public:
   // Throws Error for no sizes or one below 1, for an epsilon below 0 when it is called, and for
@@ -29,7 +29,7 @@ class LayerNorm {
   LayerNormOptions options_;
 };
 
-// Over each of `groups` groups of the channels, axis 1, and all behind them.
+// Normalises over each of `groups` groups of the channels (axis 1) together with all later axes.
 class GroupNorm {
  public:
   // Throws Error where `channels` is no multiple of `groups`, and as LayerNorm.
@@ -47,21 +47,21 @@ class GroupNorm {
 
 struct BatchNormLayerOptions {
   int axis = 1;           // the channels
-  double momentum = 0.1;  // the part of a batch in the running statistics, as PyTorch has it
+  double momentum = 0.1;  // weight of a batch in the running statistics, as in PyTorch
   double epsilon = 1e-5;
 };
 
-// Over all but the channels, and what batches had on average: untrained state "running_mean", which
-// starts at 0, and "running_variance", at 1, f64 for f64, else f32.
+// Normalises over all axes but the channels. Keeps running averages as untrained state:
+// "running_mean", which starts at 0, and "running_variance", at 1; f64 for f64, else f32.
 class BatchNorm {
  public:
   // Throws as LayerNorm.
   BatchNorm(const Parameters& parameters, std::int64_t channels,
             const BatchNormLayerOptions& options = {}, CallSite site = CallSite::here());
 
-  // x [batch, channels, ..] or with another axis. In Phase::training by this batch's statistics,
-  // which enter the running ones: in a session in each run that reads the result. In inference by
-  // the running ones. Throws ShapeError.
+  // x [batch, channels, ..] or with another axis. In Phase::training uses this batch's statistics
+  // and adds them to the running ones; a session does so in each run that reads the result. In
+  // inference uses the running ones. Throws ShapeError.
   Tensor operator()(const Tensor& x, Phase phase = Phase::inference,
                     CallSite site = CallSite::here()) const;
 

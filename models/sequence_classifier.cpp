@@ -26,10 +26,10 @@ std::optional<Embedding> embedding_of(const Parameters& parameters, std::int64_t
   return Embedding(parameters.scope("embedding"), vocabulary, features);
 }
 
-// The mean over the steps of [batch, time, features] that count; behind them there are zeros.
+// The mean over the steps of [batch, time, features] that count; the steps behind them are zeros.
 Tensor mean_of_steps(const Tensor& sequence, const Tensor& lengths) {
   if (!lengths.defined()) return mean(sequence, 1);
-  // Neither a sum nor a count of 16 bits would hold many steps.
+  // In f32: neither a sum nor a count of 16 bits would hold many steps.
   const DType dtype = sequence.dtype(), wide = is_half(dtype) ? DType::f32 : dtype;
   const Tensor counts = unsqueeze(cast(maximum(lengths, 1), wide), 1);
   return cast(sum(cast(sequence, wide), 1) / counts, dtype);
@@ -37,15 +37,15 @@ Tensor mean_of_steps(const Tensor& sequence, const Tensor& lengths) {
 
 Tensor max_of_steps(const Tensor& sequence, const Tensor& lengths) {
   if (!lengths.defined()) return max(sequence, 1);
-  // The number of each step, from 1, in [batch, time]; sizes may be open.
+  // Numbers the steps from 1, [batch, time]; sizes may be open.
   const Tensor ones = cast(ones_like(select(sequence, 2, 0)), DType::i64);
   const Tensor length = unsqueeze(cast(lengths, DType::i64), 1);
-  // What a length below 0 makes NaN stays that.
+  // A length below 0 masks nothing, so its NaN steps stay NaN.
   const Tensor is_behind = (cumsum(ones, 1) > length) & (length >= 0);
   return max(masked_fill(sequence, unsqueeze(is_behind, 2), -1), 1);
 }
 
-// What the directions of the last layer hold, side by side.
+// The final states of the last layer's directions, side by side.
 Tensor last_states(const Tensor& hidden, std::int64_t directions) {
   if (directions == 1) return select(hidden, 0, -1);
   return concat({select(hidden, 0, -2), select(hidden, 0, -1)}, 1);

@@ -7,29 +7,29 @@
 
 namespace ebb::models {
 
-// What becomes of a sequence's steps.
+// Reduces a sequence's steps to one vector.
 enum class Pooling {
-  last,  // what the last layer holds after the last step, backwards after the first
+  last,  // state of the last layer after the last step; backwards, after the first
   mean,  // the mean over the steps
-  max    // the largest of each feature over the steps; -1, below which none is, where a length is 0
+  max    // largest of each feature over the steps; for a length of 0 -1, the least possible
 };
 
 struct SequenceClassifierOptions {
-  // Sequences are codes below this, for each of which an Embedding has `in` features; 0: they are
-  // features themselves.
+  // If above 0, sequences are codes below it, and an Embedding has `in` features for each. 0:
+  // sequences are features themselves.
   std::int64_t vocabulary = 0;
   LstmOptions lstm = {};
   Pooling pooling = Pooling::last;
-  double dropout = 0;  // of what the steps have become, in Phase::training
+  double dropout = 0;  // of the pooled vector, in Phase::training
 };
 
 struct SequenceClassifierCall {
   Phase phase = Phase::inference;
-  Tensor lengths = {};  // of each sequence, as in LstmCall; all steps where it holds nothing
+  Tensor lengths = {};  // steps of each sequence, as in LstmCall; all if undefined
 };
 
-// Gives each class a score for a whole sequence: an Embedding ("embedding") where there are codes,
-// an Lstm ("lstm"), its steps pooled, and a Dense head ("head"). Its loss is softmax_cross_entropy.
+// Scores each class for a whole sequence: an Embedding ("embedding") where there are codes, an Lstm
+// ("lstm"), pooling over its steps, and a Dense head ("head"). Its loss is softmax_cross_entropy.
 class SequenceClassifier {
  public:
   // `in` features per step. Throws as Embedding, Lstm and Dense, and Error for a dropout outside
@@ -39,13 +39,13 @@ class SequenceClassifier {
                      CallSite site = CallSite::here());
 
   // x [batch, time, in], or codes [batch, time] of integers, to scores [batch, classes]. Steps
-  // behind a sequence's length change nothing; a length that cannot be makes its scores NaN. Throws
+  // behind a sequence's length change nothing; an impossible length makes its scores NaN. Throws
   // ShapeError, also for Pooling::max of an x without steps.
   Tensor operator()(const Tensor& x, const SequenceClassifierCall& call = {},
                     CallSite site = CallSite::here()) const;
 
  private:
-  // While an entry of the constructor's lives.
+  // Runs while the public constructor's Declaring lives.
   SequenceClassifier(const ebb::detail::Declaring&, const Parameters& parameters, std::int64_t in,
                      std::int64_t classes, const SequenceClassifierOptions& options);
 

@@ -18,7 +18,7 @@ Row row(const Parameters::Entry& entry, const char* trained) {
           memory::exact_figure(entry.tensor.bytes())};
 }
 
-// All but the last, which ends the line on the right, begin on the left.
+// Aligns all columns on the left but the last, which is on the right.
 std::string table(const std::vector<Row>& rows) {
   std::array<std::size_t, 5> widths{};
   for (const Row& row : rows)

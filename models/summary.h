@@ -6,14 +6,14 @@
 
 namespace ebb {
 
-// What a model is made of, for people: a line for each parameter below this handle, and for each
-// state, with its name, shape, dtype, whether it is trained ("frozen": not for now, "state": never)
-// and bytes; then how many numbers and bytes that is in all, and what optimizers keep beside them.
-// In both modes; ends in a line break.
+// A table of a model's contents, for people: a line for each parameter and state below this handle,
+// with its name, shape, dtype, whether it is trained ("frozen": not for now, "state": never) and
+// bytes; then the totals of numbers and bytes, and the total of the optimizers' slots. Works in
+// both modes; ends in a line break.
 //
 //   std::cout << summary(params);
 std::string summary(const Parameters& parameters);
-// The same without the last line break.
+// Writes summary(parameters) without the last line break.
 std::ostream& operator<<(std::ostream& out, const Parameters& parameters);
 
 }  // namespace ebb

@@ -8,15 +8,16 @@
 namespace ebb::optim {
 
 struct AccumulatorOptions {
-  std::int64_t samples = 1;             // of the batch that one update stands for
-  std::optional<DType> sum_dtype = {};  // of the sums, as state_dtype is; else state_dtype_of()
+  std::int64_t samples = 1;             // samples that one update stands for
+  std::optional<DType> sum_dtype = {};  // of the sums; else as state_dtype_of() says
 };
 
-// Accumulates the gradients of micro-batches and updates once per `samples` samples, as the whole
-// batch would have: to float rounding, for losses that are means over samples, dropout excepted.
-// With any rule. Sums and count are slots in Parameters ("hidden.weight/adam.accumulated",
-// "adam/samples") that belong to scope, rule and name as the optimizer's own do, and whether an
-// update is due is decided on the device: each micro-step is the same program.
+// Accumulates the gradients of micro-batches and updates once per `samples` samples. The update
+// equals the whole batch's up to float rounding, for losses that are means over samples and without
+// dropout. Works with any rule. Sums and count are slots in Parameters
+// ("hidden.weight/adam.accumulated", "adam/samples") and belong to scope, rule and name, as the
+// optimizer's own slots do. The device decides whether an update is due, so each micro-step is the
+// same program.
 //
 //   optim::Accumulator accumulate(optim::Adam(), {.samples = 512});
 //   Tensor micro_step = accumulate.minimize(loss, params, rows(y));
@@ -26,20 +27,19 @@ class Accumulator {
   explicit Accumulator(const Optimizer& optimizer, const AccumulatorOptions& options = {},
                        CallSite site = CallSite::here());
 
-  // Adds `samples` times the gradient of `loss`, the mean over that many samples (i64[], which is
-  // rows() of a batch), to the sums. Where the count reaches the option's, the parameters are
-  // updated with sums / count, and sums and count start again at zero: all parameters of which this
-  // accumulator has a sum, whichever micro-step completes the group (in a graph all of its
-  // micro-steps must depend on the same ones). What one that is frozen then has accumulated is
-  // dropped with its group. Otherwise like Optimizer::minimize, whose result
-  // this returns.
+  // Adds `samples` times the gradient of `loss` to the sums. `samples` (i64[], rows() of a batch)
+  // is the number of samples that the loss is the mean of. Once the count reaches the option's,
+  // updates with sums / count every parameter that this accumulator has a sum for, and starts sums
+  // and count again at zero. Any micro-step may complete the group, so in a graph all micro-steps
+  // must depend on the same parameters. The sum of a parameter that is frozen at that moment is
+  // dropped with its group. Otherwise like Optimizer::minimize, whose result this returns.
   Tensor minimize(const Tensor& loss, const Parameters& parameters, const Tensor& samples,
                   CallSite site = CallSite::here()) const;
 
-  // Updates the parameters with what has been accumulated of an incomplete group, if anything.
-  // Returns the number of its samples, i64[]: eager, it has happened; in a graph, a run that
-  // fetches the result makes it happen. Throws Error where nothing has ever been accumulated, or
-  // all that has is frozen; OutOfMemory.
+  // Updates the parameters with the sums of an incomplete group, if there is one. Returns its
+  // number of samples, i64[]: in eager the update has happened; in a graph, a run that fetches the
+  // result makes it. Throws Error where nothing has ever been accumulated, or only for parameters
+  // that are frozen; OutOfMemory.
   Tensor flush(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
  private:
@@ -47,7 +47,8 @@ class Accumulator {
   AccumulatorOptions options_;
 };
 
-// What it applies to a sum, a gradient and its number of samples: sum += samples gradient.
+// The accumulator's operator on a sum, a gradient and its number of samples: sum += samples
+// gradient.
 extern const OpDef accumulate_op;
 
 }  // namespace ebb::optim

@@ -13,7 +13,7 @@ struct AdagradOptions {
   double initial_sum = 0;                 // of squares, before the first step
   double epsilon = 1e-10;                 // added to the root
   double weight_decay = 0;                // times the parameter, added to the gradient
-  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  DecayOnly decay_only = {};              // parameters that decay; all if empty
   Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the sums; else as state_dtype_of()
@@ -33,7 +33,7 @@ class Adagrad : public Optimizer {
       : Adagrad(AdagradOptions{.learning_rate = rate}, site) {}
 };
 
-// What it applies to a parameter, its sum and its gradient (optim/kernels/adagrad.h).
+// The rule's operator on a parameter, its sum and its gradient (optim/kernels/adagrad.h).
 extern const OpDef adagrad_update_op;
 
 }  // namespace ebb::optim

@@ -13,7 +13,7 @@ struct AdamOptions {
   double beta2 = 0.999;                   // decay of the second moment, in [0, 1)
   double epsilon = 1e-8;                  // added to the root of the corrected second moment
   double weight_decay = 0;                // times the parameter, added to the gradient
-  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  DecayOnly decay_only = {};              // parameters that decay; all if empty
   Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the moments; else as state_dtype_of()
@@ -22,9 +22,9 @@ struct AdamOptions {
 // Adam (Kingma & Ba, ICLR 2015), as PyTorch's torch.optim.Adam computes it:
 //   g += weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= rate (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
-// Two slots per parameter, "adam.first_moment" and "adam.second_moment". Arithmetic is in the wider
-// dtype of parameter and moments. Moments are f32 or f64, and f32 beside parameters of f16 and
-// bf16, which alone are rounded.
+// Two slots per parameter, "adam.first_moment" and "adam.second_moment". Computes in the wider
+// dtype of parameter and moments. Moments are f32 or f64; beside f16 and bf16 parameters they are
+// f32, and only the parameters are rounded.
 class Adam : public Optimizer {
  public:
   // Throws Error for an option out of range.
@@ -40,7 +40,7 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 1e-2;  // times rate and parameter, taken from the parameter
-  DecayOnly decay_only = {};   // which parameters, is_matrix for one; all, where none is given
+  DecayOnly decay_only = {};   // parameters that decay, say is_matrix; all if empty
   Clip clip = {};              // of gradients
   std::string name = {};
   std::optional<DType> state_dtype = {};
@@ -58,7 +58,8 @@ class AdamW : public Optimizer {
       : AdamW(AdamWOptions{.learning_rate = rate}, site) {}
 };
 
-// What both apply to a parameter, its two moments and its gradient (optim/kernels/adam.h).
+// The operator of both rules on a parameter, its two moments and its gradient
+// (optim/kernels/adam.h).
 extern const OpDef adam_update_op;
 
 }  // namespace ebb::optim

@@ -16,12 +16,12 @@ using ebb::detail::LaunchRow;
 
 namespace {
 
-// What is averaged is no part of anything's history.
+// Averaging is not recorded for gradients.
 ebb::detail::TapeModeScope no_history() noexcept {
   return ebb::detail::TapeModeScope(ebb::detail::without_history());
 }
 
-// The count, once all of this has happened.
+// The count, as a value that exists only after all `updates` have happened.
 Tensor after(const Tensor& count, std::span<const Tensor> updates) {
   return count.is_symbolic() ? with_all_updates(count, updates) : count;
 }

@@ -31,7 +31,7 @@ Tensor square_sum(const Tensor& gradient) {
   return cast(sum(square(cast(gradient, state_dtype_of(gradient.dtype())))), DType::f64);
 }
 
-// `limit` is no norm that an f32 cannot hold: the quotient is double.
+// Divides in double: an f32 may not hold the norm.
 Tensor scaled(const Tensor& gradient, const Tensor& norm, double limit) {
   const DType computed = state_dtype_of(gradient.dtype());
   const Tensor scale = cast(limit / maximum(norm, limit), computed);
@@ -48,7 +48,7 @@ Tensor norm_of(const Tensors& gradients) {
   return sqrt(total);
 }
 
-// f of those that are defined.
+// f of each defined gradient; the others stay undefined.
 template <class F>
 Tensors each(const Tensors& gradients, const F& f) {
   Tensors results;

@@ -12,7 +12,8 @@ namespace ebb::optim {
 
 Tensor minimize(const Tensor& given, const std::vector<ParameterGroup>& groups, CallSite site) {
   const ebb::detail::CallScope at(site);
-  const Tensor loss = given;  // what is called when memory is short may give the caller's up
+  // A function called when memory is short may give up the caller's handle.
+  const Tensor loss = given;
   if (groups.empty()) fail("minimize", "takes one group of parameters or more");
   std::deque<OptimizerStep> steps;
   Tensors inputs;

@@ -6,7 +6,7 @@
 
 namespace ebb::optim {
 
-// A part of the parameters with an optimizer of its own: another rule, other options.
+// Some of the parameters, with an optimizer of their own: another rule, other options.
 struct ParameterGroup {
   Parameters parameters;
   Optimizer optimizer;
@@ -17,11 +17,11 @@ struct ParameterGroup {
 //   optim::minimize(loss, {{params.scope("encoder"), optim::Sgd({.learning_rate = 1e-3})},
 //                          {params.scope("head"), optim::AdamW()}});
 //
-// makes the steps that one backward() and a step() of each would make. Slots are those of each
-// optimizer on its part; what is in no group is a constant; each clips its own part. Everything is
-// allocated before the first byte is written. A group that is frozen, or as far as the loss depends
-// on it, is passed over. Throws Error for no group, where all are frozen, where the loss depends on
-// nothing in one of them, or for a parameter in two of them; and as Optimizer::minimize.
+// makes the steps that one backward() and a step() of each would make. Each optimizer keeps its own
+// slots and clips its own part; parameters in no group are constants. Everything is allocated
+// before the first byte is written. Skips a group whose parameters below the loss are all frozen.
+// Throws Error for no group, where all are frozen, where the loss depends on nothing in one of
+// them, or for a parameter in two of them; and as Optimizer::minimize.
 Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups,
                 CallSite site = CallSite::here());
 
@@ -33,8 +33,8 @@ Tensor minimize(const Tensor& loss, const std::vector<ParameterGroup>& groups,
 //       {.samples = 512});
 //   Tensor micro_step = accumulate.minimize(loss, rows(y));
 //
-// Sums, counts and slots are those of an Accumulator of each optimizer on its part: one set of
-// gradients, and two numbers for each group.
+// Keeps the sums, counts and slots that an Accumulator of each optimizer would keep on its part:
+// one set of gradients, and two numbers for each group.
 class GroupAccumulator {
  public:
   // Throws Error for no group, and for an option out of range.
@@ -42,11 +42,12 @@ class GroupAccumulator {
                             const AccumulatorOptions& options = {},
                             CallSite site = CallSite::here());
 
-  // Accumulator::minimize with the groups as minimize() above takes them. A group that is frozen
-  // counts samples with the others; what it has accumulated before is dropped with their batch.
+  // Accumulator::minimize, with the groups of minimize() above. A frozen group counts samples with
+  // the others; its earlier sums are dropped when their batch is complete.
   Tensor minimize(const Tensor& loss, const Tensor& samples,
                   CallSite site = CallSite::here()) const;
-  // Accumulator::flush of all groups; returns the count of samples of the first that is trained.
+  // Accumulator::flush of all groups. Returns the count of samples of the first group that is
+  // trained.
   Tensor flush(CallSite site = CallSite::here()) const;
 
  private:

@@ -38,7 +38,7 @@ void require_at_least(const char* name, const char* option, std::int64_t value,
                                   std::to_string(least));
 }
 
-// A schedule that is over after so many steps.
+// A schedule that ends after options.steps steps.
 template <class Options>
 LearningRate ending(const char* name, ScheduleAttributes::Kind kind, double peak, double shape,
                     const Options& options, CallSite site) {

@@ -8,15 +8,15 @@
 namespace ebb::optim {
 
 // The learning rate of an optimizer: a number, a schedule (the functions below), or a tensor that
-// the user assigns between steps. Schedules are computed on the device from the optimizer's count
-// of steps, so neither mode rebuilds anything when the rate changes, and a checkpoint, which has
-// the count, resumes them.
+// the user assigns between steps. The device computes schedules from the optimizer's count of
+// steps: neither mode rebuilds anything when the rate changes, and a checkpoint resumes the
+// schedule, since it has the count.
 class LearningRate {
  public:
-  // The same in every step. Throws Error unless finite and >= 0.
+  // A constant rate. Throws Error unless finite and >= 0.
   LearningRate(double rate,  // NOLINT: implicit, `.learning_rate = 1e-3`
                CallSite site = CallSite::here());
-  // The value `rate` has when a step is made: f64[], on the device of the parameters, or of their
+  // The value that `rate` has when a step is made: f64[], on the parameters' device or in their
   // graph; not copied. Throws Error for another shape or dtype.
   LearningRate(Tensor rate, CallSite site = CallSite::here());  // NOLINT
 
@@ -28,12 +28,12 @@ class LearningRate {
   explicit LearningRate(const ScheduleAttributes& schedule) noexcept : schedule_(schedule) {}
 
   ScheduleAttributes schedule_;
-  Tensor tensor_;  // not defined: the schedule counts
+  Tensor tensor_;  // undefined: the schedule is used
 };
 
 struct DecayOptions {
   std::int64_t warm_up = 0;    // steps
-  std::int64_t steps = 1'000;  // all of them, those of the warm-up included
+  std::int64_t steps = 1'000;  // of the whole schedule, warm-up included
   double end = 0;              // the rate after the last step
 };
 
@@ -45,7 +45,7 @@ struct DecayOptions {
 LearningRate cosine(double peak, const DecayOptions& options = {},
                     CallSite site = CallSite::here());
 
-// Linear warm-up as cosine()'s, then down in a line, or along a power of it:
+// Linear warm-up as cosine()'s, then down in a line, or as a power of the remaining part:
 //   end + (peak - end) (1 - (n - warm_up) / (steps - warm_up))^power         while n <= steps
 // Throw Error as cosine() does, and unless the power is finite and above 0.
 LearningRate linear_decay(double peak, const DecayOptions& options = {},
@@ -59,9 +59,10 @@ struct GeometricOptions {
   std::int64_t warm_up = 0;  // steps
 };
 
-// Linear warm-up as cosine()'s, then smaller by a factor every so many steps: by a part of it in
-// each step, or at once, as torch.optim.lr_scheduler.StepLR. In step n, with k = n - max(warm_up,
-// 1) (so that the last step of the warm-up, or the first of all, has the rate `base`):
+// Linear warm-up as cosine()'s, then smaller by `factor` every `every` steps: gradually
+// (exponential), or at once as torch.optim.lr_scheduler.StepLR. In step n, with k = n -
+// max(warm_up, 1), so that the last step of the warm-up, or else the first step, has the rate
+// `base`:
 //   exponential_decay   base factor^(k / every)
 //   step_decay          base factor^floor(k / every)
 // Throw Error unless base is finite and >= 0, factor finite and above 0, every >= 1, warm_up >= 0.
@@ -74,7 +75,7 @@ LearningRate step_decay(double base, const GeometricOptions& options = {},
 // rate is finite and >= 0, and steps >= 0.
 LearningRate linear_warm_up(double rate, std::int64_t steps, CallSite site = CallSite::here());
 
-// The rate of a schedule, from the count of steps. Updates nothing.
+// Computes a schedule's rate from the count of steps. Updates nothing.
 extern const OpDef schedule_op;
 
 }  // namespace ebb::optim

@@ -12,7 +12,7 @@ struct LionOptions {
   double beta1 = 0.9;                     // of the momentum in a step's direction, in [0, 1)
   double beta2 = 0.99;                    // decay of the momentum, in [0, 1)
   double weight_decay = 0;                // times rate and parameter, taken from the parameter
-  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  DecayOnly decay_only = {};              // parameters that decay; all if empty
   Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the momentum; else as state_dtype_of()
@@ -31,7 +31,7 @@ class Lion : public Optimizer {
       : Lion(LionOptions{.learning_rate = rate}, site) {}
 };
 
-// What it applies to a parameter, its momentum and its gradient (optim/kernels/lion.h).
+// The rule's operator on a parameter, its momentum and its gradient (optim/kernels/lion.h).
 extern const OpDef lion_update_op;
 
 }  // namespace ebb::optim

@@ -15,13 +15,13 @@ namespace ebb::optim {
 
 namespace {
 
-// What slots are named by must leave their names readable: "hidden.weight/head.adam:slow.velocity".
+// Refuses names that would make slot names like "hidden.weight/head.adam:slow.velocity" ambiguous.
 void require_plain(const char* what, const std::string& name) {
   if (name.find_first_of("/.:") != std::string::npos)
     fail("optimizer", "\"" + name + "\" cannot name " + what + ": it has a '/', '.' or ':'");
 }
 
-// Throws unless `gradient` is one of this parameter.
+// Throws unless `gradient` has the parameter's dtype, shape and device.
 void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
   const Tensor& parameter = entry.tensor;
   const bool fits = gradient.dtype() == parameter.dtype() &&
@@ -33,7 +33,7 @@ void check_gradient_of(const Parameters::Entry& entry, const Tensor& gradient) {
                       parameter.to_string());
 }
 
-// Throws where a backward pass that failed left a parameter's own gradient behind.
+// Throws where a backward pass that failed has left a partial .grad() behind.
 void refuse_partial(const char* what, const Parameters::Entry& entry) {
   if (ebb::detail::has_partial_gradient(entry.tensor))
     fail(what,
@@ -42,7 +42,7 @@ void refuse_partial(const char* what, const Parameters::Entry& entry) {
              "the passes that were to be accumulated");
 }
 
-// Whether it is the .grad() of this parameter, or a view of it.
+// Whether `gradient` is the .grad() of this parameter, or a view of it.
 bool is_own_gradient(const Parameters::Entry& entry, const Tensor& gradient) {
   if (entry.tensor.is_symbolic() || !entry.tensor.grad().defined()) return false;
   return entry.tensor.grad().impl()->storage == gradient.impl()->storage;
@@ -73,10 +73,11 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rat
     fail("clip", "takes one of value, norm and global_norm");
 }
 
-// The slots come before the backward pass, so that the first step's peak is that of all others.
+// Makes the slots before the backward pass, so that the first step has the same peak as all others.
 Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  const Tensor loss = given;  // what is called when memory is short may give the caller's up
+  // A function called when memory is short may give up the caller's handle.
+  const Tensor loss = given;
   OptimizerStep step(*this, parameters, parameters_below(loss, parameters, "minimize"));
   const Tensors gradients = step.gradients_of(loss);
   step.prepare({}, [&](std::size_t i) { return gradients[i]; });
@@ -87,7 +88,8 @@ Tensor Optimizer::minimize(const Tensor& given, const Parameters& parameters, Ca
 
 Tensor Optimizer::apply(const Tensors& from, const Parameters& parameters, CallSite site) const {
   const ebb::detail::CallScope at(site);
-  const Tensors gradients = from;  // what is called when memory is short may give the caller's up
+  // A function called when memory is short may give up the caller's handle.
+  const Tensors gradients = from;
   const std::vector<Parameters::Entry>& entries = parameters.entries();
   if (gradients.size() != entries.size())
     fail("apply", "takes a gradient for each of the " + std::to_string(entries.size()) +

@@ -10,44 +10,45 @@
 namespace ebb::optim {
 
 // Makes steps: an update rule with a learning rate. Holds options only: moments and the count of
-// steps are slots in Parameters, on the device, made at the first step. They belong to the handle
+// steps are slots in Parameters, on the device, made at the first step. Slots belong to the handle
 // that a step is given (the set or a scope of it), the rule and the optimizer's name: two
-// optimizers equal in all three are the same one, all others have slots of their own. Sgd, Adam,
-// AdamW, Rmsprop, Adagrad and Lion are optimizers with their rules.
+// optimizers equal in all three share their slots, all others have their own. Sgd, Adam, AdamW,
+// Rmsprop, Adagrad and Lion are optimizers with their rules.
 //
-// A step allocates everything, of device and host, before it writes a byte: when it throws
-// (std::bad_alloc too), parameters, slots and counts are what they were, what it allocated is free,
-// and it has drawn nothing at random. For a whole step, of which this is the last line, see
+// A step allocates everything, on device and host, before it writes a byte. When it throws
+// (std::bad_alloc too), parameters, slots and counts are unchanged, its memory is free again, and
+// it has drawn no random numbers. For a whole training step, of which this is the last line, see
 // attempt().
 class Optimizer {
  public:
-  // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':', and for limits
-  // to clip to that are not finite and >= 0, or more than one of them.
+  // Throws Error where the names of rule, slots or optimizer have a '/', '.' or ':', for clipping
+  // limits that are not finite and >= 0, and for more than one limit.
   Optimizer(std::shared_ptr<const Rule> rule, LearningRate learning_rate, std::string name = {},
             const Clip& clip = {}, CallSite site = CallSite::here());
 
   // Differentiates `loss` (one element) with respect to the parameters below this handle and
-  // updates those it depends on; all others are constants. Leaves .grad() alone. Eager: the step is
-  // made now and the loss's tape freed; returns the loss without history. In a graph: returns the
-  // loss as a node that takes the updates along, so that a run that fetches it makes the step.
-  // Throws Error where the loss depends on no parameter, or where one of the two belongs to a graph
-  // that the other does not; OutOfMemory.
+  // updates the ones it depends on; all others are constants. Leaves .grad() alone. Eager: makes
+  // the step now, frees the loss's tape and returns the loss without history. In a graph: returns
+  // the loss as a node that takes the updates along, so that a run that fetches it makes the step.
+  // Throws Error where the loss depends on no parameter, or where loss and parameters do not belong
+  // to one graph or both to none; OutOfMemory.
   Tensor minimize(const Tensor& loss, const Parameters& parameters,
                   CallSite site = CallSite::here()) const;
 
-  // The update with gradients of one's own: clipped, averaged over machines, of several losses. One
-  // for each of parameters.entries(), of its shape and dtype; where one is not defined(), that
-  // parameter and its slots stay. Eager: the step is made now. In a graph: a run that fetches the
+  // Updates with gradients of your own: clipped, averaged over machines, of several losses. Takes
+  // one for each of parameters.entries(), of its shape and dtype; where one is not defined(), that
+  // parameter and its slots stay. Eager: makes the step now. In a graph: a run that fetches the
   // result makes it. Returns the count of steps, i64[] (eager: the slot itself, which goes on
   // counting). Throws Error for another number of gradients, none that is defined, one that does
-  // not fit its parameter, or a parameter's own .grad() after a backward() that failed half-way
-  // (what was computed from that, clipped out of place for one, nobody can tell); OutOfMemory.
+  // not fit its parameter, or a parameter's own .grad() after a backward() that failed half-way;
+  // OutOfMemory. A gradient that was computed from such a .grad(), say clipped out of place, cannot
+  // be told.
   Tensor apply(const Tensors& gradients, const Parameters& parameters,
                CallSite site = CallSite::here()) const;
 
   // Eager: updates every parameter below this handle that has a .grad(), which stays. Throws Error
-  // where none has, where one is of a backward() that failed half-way, and for a graph's parameters
-  // (use minimize); OutOfMemory.
+  // where none has one, where one is from a backward() that failed half-way, and for a graph's
+  // parameters (use minimize); OutOfMemory.
   void step(const Parameters& parameters, CallSite site = CallSite::here()) const;
 
   const Rule& rule() const noexcept { return *rule_; }

@@ -15,7 +15,7 @@ struct RmspropOptions {
   bool centered =
       false;  // divides by the standard deviation, not by the root of the mean of squares
   double weight_decay = 0;                // times the parameter, added to the gradient
-  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  DecayOnly decay_only = {};              // parameters that decay; all if empty
   Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the slots; else as state_dtype_of()
@@ -24,10 +24,9 @@ struct RmspropOptions {
 // RMSprop (Tieleman & Hinton, 2012; centered Graves, 2013), as torch.optim.RMSprop computes it:
 //   g += weight_decay p;  v = decay v + (1 - decay) g^2;  a = decay a + (1 - decay) g
 //   u = g / (sqrt(v - a^2) + epsilon);  b = momentum b + u;  p -= rate b
-// Not centered, a is 0; without momentum, b is u. A slot per parameter for each of them that there
-// is: "rmsprop.square_mean" (v), "rmsprop.mean" (a), "rmsprop.velocity" (b), f32 or f64, and f32
-// beside f16 and bf16. Where rounding makes v - a^2 negative, which PyTorch answers with NaN, it is
-// 0.
+// If not centered, a is 0; without momentum, b is u. Slots per parameter, as far as they are used:
+// "rmsprop.square_mean" (v), "rmsprop.mean" (a), "rmsprop.velocity" (b), f32 or f64, and f32 beside
+// f16 and bf16. Where rounding makes v - a^2 negative, which is NaN in PyTorch, it is taken as 0.
 class Rmsprop : public Optimizer {
  public:
   // Throws Error for an option out of range.
@@ -37,7 +36,7 @@ class Rmsprop : public Optimizer {
       : Rmsprop(RmspropOptions{.learning_rate = rate}, site) {}
 };
 
-// What it applies to a parameter, its slots and its gradient (optim/kernels/rmsprop.h).
+// The rule's operators on a parameter, its slots and its gradient (optim/kernels/rmsprop.h).
 extern const OpDef rmsprop_update_op, rmsprop_centered_update_op, rmsprop_momentum_update_op,
     rmsprop_centered_momentum_update_op;
 

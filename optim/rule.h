@@ -6,34 +6,33 @@
 
 namespace ebb::optim {
 
-// The dtype of moments and of accumulated gradients unless one is chosen, and the one that a rule
-// computes in: the parameter's, but f32 beside f16 and bf16, in which what is added little by
-// little would be lost.
+// The dtype of moments and accumulated gradients unless one is chosen; a rule computes in it too.
+// It is the parameter's, but f32 beside f16 and bf16, in which small additions would be lost.
 constexpr DType state_dtype_of(DType parameter) noexcept {
   return is_half(parameter) ? DType::f32 : parameter;
 }
 
-// One parameter in one step, as an update rule sees it: all of state_dtype_of() the parameter where
-// nothing else is said, so that no rule computes in 16 bits. Nothing here has a history.
+// One parameter in one step, as an update rule sees it. Tensors have state_dtype_of() the parameter
+// unless said otherwise, so that no rule computes in 16 bits. None has a history.
 struct RuleInput {
   Tensor parameter;
   Tensor gradient;                // of the parameter's shape
-  std::span<const Tensor> slots;  // of its shape and their own dtype, in the order of Rule::slots()
+  std::span<const Tensor> slots;  // of that shape, own dtype, in the order of Rule::slots()
   Tensor step;                    // f64[]: steps made, this one included; 1 in the first
   Tensor rate;                    // the learning rate, a scalar
   std::string_view name = {};     // of the parameter
 };
 
-// What they become, in the dtypes they were given in: the optimizer rounds a parameter of 16 bits.
-// One that is not defined() stays what it is.
+// The new values, in the dtypes of RuleInput; the optimizer rounds a parameter of 16 bits. An
+// undefined tensor leaves the old value.
 struct RuleResult {
   Tensor parameter;
   Tensors slots;  // as many as there are
 };
 
-// What tells one optimizer from another: the state it keeps beside each parameter, and how a step
-// changes both. Written once for both modes, in the operators of ebb; holds options only. Pass it
-// to Optimizer (the operators are in core/ops/pointwise.h and its kin, or all of them in ebb.h):
+// An update rule: the state that an optimizer keeps beside each parameter, and how a step changes
+// both. Written once for both modes, in the operators of ebb; holds options only. Pass it to
+// Optimizer (the operators are in core/ops/pointwise.h and its kin, or all of them in ebb.h):
 //
 //   struct Momentum final : optim::Rule {
 //     const char* name() const noexcept override { return "momentum"; }
@@ -46,9 +45,9 @@ struct RuleResult {
 //   };
 //   optim::Optimizer optimizer(std::make_shared<Momentum>(), 1e-2);
 //
-// The optimizer computes the new values of all parameters before it writes the first, so that what
-// throws here changes nothing; in eager they live side by side until then. In an Accumulator every
-// micro-step computes them from the mean gradient so far, and they are written where an update is
+// The optimizer computes the new values of all parameters before it writes the first, so a rule
+// that throws changes nothing; in eager all new values are alive until then. In an Accumulator
+// every micro-step computes them from the mean gradient so far; they are written when an update is
 // due. The rules that come with ebb are one operator each, in place.
 class Rule {
  public:

@@ -12,7 +12,7 @@ struct SgdOptions {
   double momentum = 0;                    // in [0, 1)
   bool nesterov = false;                  // needs momentum
   double weight_decay = 0;                // times the parameter, added to the gradient
-  DecayOnly decay_only = {};              // which parameters; all, where none is given
+  DecayOnly decay_only = {};              // parameters that decay; all if empty
   Clip clip = {};                         // of gradients
   std::string name = {};                  // tells apart optimizers of one rule on one scope
   std::optional<DType> state_dtype = {};  // of the velocity; else as state_dtype_of()
@@ -31,8 +31,7 @@ class Sgd : public Optimizer {
       : Sgd(SgdOptions{.learning_rate = rate}, site) {}
 };
 
-// What it applies to a parameter, its velocity and its gradient, and without a velocity
-// (optim/kernels/sgd.h).
+// The rule's operators on a parameter, (its velocity) and its gradient (optim/kernels/sgd.h).
 extern const OpDef sgd_momentum_update_op, sgd_update_op;
 
 }  // namespace ebb::optim

@@ -5,14 +5,15 @@
 
 namespace ebb::optim {
 
-// Which parameters a weight decay is for, by name, shape or dtype; all, where it is empty. Asked
-// in every step, before anything is written.
+// Chooses the parameters that weight decay applies to, by name, shape or dtype; empty means all.
+// Called in every step, before anything is written.
 //
 //   optim::AdamW({.weight_decay = 0.1, .decay_only = optim::is_matrix})
 //   optim::AdamW({.decay_only = [](auto& p) { return !p.name.ends_with("bias"); }})
 using DecayOnly = std::function<bool(const Parameters::Entry&)>;
 
-// Those of two axes or more: weights, but neither biases nor the gains of a normalisation.
+// Whether a parameter has two axes or more: true for weights, false for biases and gains of
+// normalisations.
 bool is_matrix(const Parameters::Entry& parameter);
 
 }  // namespace ebb::optim

@@ -1,4 +1,4 @@
-// Who is measured: ebb's allocator, the best that one range can do, and malloc.
+// The contestants: ebb's allocator, best fit in one range, and malloc.
 #pragma once
 
 #include <malloc.h>
@@ -16,7 +16,7 @@
 
 namespace ebb::benchmarks {
 
-/// On addresses without memory, which ebb's figures do not depend on.
+/// ebb's allocator, on addresses without memory: its figures do not depend on memory.
 class Ebb {
  public:
   using Handle = memory::Block*;
@@ -34,9 +34,9 @@ class Ebb {
       std::make_unique<memory::SimulatedSource>(kCapacity, profile_.page_bytes), profile_};
 };
 
-/// The reference: one range, the smallest gap that is large enough, of these the lowest, free
-/// neighbours merged at once. On a miss the end moves by just what is missing, in pages; nothing is
-/// ever given back. Rounds as ebb does.
+/// The reference: best fit in one range. Takes the smallest gap that is large enough, and of equal
+/// ones the lowest; merges free neighbours at once. On a miss the range grows by just the missing
+/// bytes, in pages; nothing is ever given back. Rounds as ebb does.
 class BestFit {
  public:
   using Handle = std::pair<std::size_t, std::size_t>;  // offset and bytes
@@ -102,8 +102,8 @@ class BestFit {
   std::size_t end_ = 0;
 };
 
-/// What this process got resident since this was made. Every page of a block is touched. In a
-/// process that has used little of malloc before.
+/// Memory of this process that has become resident since construction. Touches every page of a
+/// block. For a process that has used little of malloc before.
 class Malloc {
  public:
   using Handle = void*;
@@ -117,7 +117,7 @@ class Malloc {
     return const_cast<char*>(base);
   }
   void free(Handle block) { std::free(block); }
-  /// The kernel then counts the most anew.
+  /// Resets the kernel's peak of resident memory.
   void start_repetition() {
     std::FILE* file = std::fopen("/proc/self/clear_refs", "w");
     if (!file || std::fputs("5", file) < 0 || std::fclose(file) != 0) std::abort();

@@ -1,5 +1,6 @@
-// Fragmentation: how much an allocator holds for the same requests, beside what was alive at most;
-// whether that stays when the requests come again; and what it gives back while a few blocks live.
+// Fragmentation: how much an allocator holds for the same requests, compared with the most that was
+// alive; whether that stays when the requests are repeated; and what it gives back while a few
+// blocks live.
 //
 //   benchmark_fragmentation [--workload NAME...] [--json FILE]
 #include <sys/prctl.h>
@@ -26,17 +27,18 @@ using namespace ebb::benchmarks;
 
 constexpr std::size_t kRepetitions = 4, kSurvivors = 10;
 
-// Plain data: it crosses the border of a process.
+// Figures of one allocator on one workload. Plain data, since a child process sends it.
 struct Figures {
   std::array<std::size_t, kRepetitions> peak{}, at_end{};  // bytes reserved, by repetition
   std::size_t before_release = 0, after_release = 0;       // with the survivors alive
 };
 
-// What is alive, whoever serves it, in blocks rounded to 512 bytes as ebb's figures are.
+// The workload's own need, whichever allocator serves it, in blocks rounded to 512 bytes as in
+// ebb's figures.
 struct Demand {
   std::size_t peak_bytes = 0;
-  std::size_t peak_event = 0;            // the first that reaches it
-  std::vector<std::uint32_t> survivors;  // of those alive then, evenly
+  std::size_t peak_event = 0;            // first event that reaches the peak
+  std::vector<std::uint32_t> survivors;  // an even choice of the blocks alive then
   std::size_t survivor_bytes = 0;
 };
 
@@ -106,7 +108,7 @@ Figures measure(const Workload& workload, const Demand& demand) {
   return figures;
 }
 
-// Malloc's in a process of its own, whose resident memory is then all its doing.
+// Measures malloc in a process of its own, so that all resident memory is malloc's.
 Figures measure_malloc(const Workload& workload, const Demand& demand) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) throw std::runtime_error("no pipe");

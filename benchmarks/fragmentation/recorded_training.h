@@ -1,4 +1,4 @@
-// An eager training as ebb asked for its memory: recorded, to be asked for again without computing.
+// Allocations and frees recorded from an eager training, to be replayed without computing.
 #pragma once
 
 #include <array>
@@ -7,13 +7,13 @@
 
 namespace ebb::benchmarks {
 
-/// A models::Forecaster of two layers of 128 units on 64 features, dropout 0.2, with Adam. Ten
-/// epochs of 30 steps over 16, 32, ... 192 time steps; batches of 32, each epoch's last one of 20.
-/// Every loss is kept, detached. After each epoch four evaluations under NoGrad; after some a copy
-/// of all parameters in place of the one before.
+/// Recorded from a models::Forecaster of two layers of 128 units on 64 features, dropout 0.2, with
+/// Adam. Ten epochs of 30 steps over 16, 32, ... 192 time steps; batches of 32, each epoch's last
+/// one of 20. Keeps every loss, detached. Runs four evaluations under NoGrad after each epoch;
+/// after some, a copy of all parameters replaces the previous copy.
 ///
-/// Steps that ask for the same in the same order are one script. In it a number is an allocation of
-/// so many bytes; -k frees the block that is k places behind the newest of those alive.
+/// Steps with the same requests in the same order share one script. In a script a number n
+/// allocates n bytes; -k frees the k-th live block counted back from the newest, which is -0.
 // clang-format off
 inline constexpr std::array<std::string_view, 40> kRecordedScripts{{
     "131072 262144 2048 262144 262144 2048 512 4 ",
@@ -157,7 +157,7 @@ inline constexpr std::array<std::string_view, 40> kRecordedScripts{{
     "-4 -3 -2 -1 -0 -7 -6 -5 -4 -3 -2 -1 -0 ",
 }};
 
-/// The scripts as they followed each other.
+/// Indices into kRecordedScripts, in the order in which the training ran them.
 inline constexpr std::array<std::uint8_t, 315> kRecordedSteps{
     0, 1, 2, 3, 4, 3, 5, 6, 7, 8, 9, 4, 10, 7, 11, 5, 7, 7, 5, 5, 8, 12, 9, 11, 4, 4, 10, 11, 11,
     4, 13, 14, 0, 15, 11, 3, 10, 5, 10, 10, 4, 8, 16, 9, 7, 10, 16, 9, 4, 5, 17, 17, 16, 7, 10, 10,

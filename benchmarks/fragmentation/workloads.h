@@ -1,5 +1,4 @@
-// Programs of allocations and frees, the same in every run: what is asked of an allocator, without
-// any computing.
+// Sequences of allocations and frees, the same in every run, without any computing.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,7 +18,7 @@
 
 namespace ebb::benchmarks {
 
-/// Memory that is not malloc's, which is one of those measured.
+/// Allocates from mmap: malloc is one of the allocators measured.
 template <class T>
 struct PageAllocator {
   using value_type = T;
@@ -43,7 +42,7 @@ struct Event {
   std::size_t bytes;    ///< 0: the block is freed
 };
 
-/// Begins and ends with nothing alive.
+/// A sequence of events that begins and ends with nothing alive.
 struct Workload {
   std::string name, what;
   PageVector<Event> events;
@@ -67,7 +66,8 @@ class Random {
   std::size_t between(std::size_t least, std::size_t most) {
     return least + below(most - least + 1);
   }
-  /// As many between 1 and 2 KiB as between 1 and 2 MiB: how sizes of tensors are spread.
+  /// A size drawn uniformly in its logarithm, as sizes of tensors spread: as many between 1 and 2
+  /// KiB as between 1 and 2 MiB.
   std::size_t over_magnitudes(std::size_t least, std::size_t most) {
     const double magnitude = static_cast<double>(engine_() >> 11) * 0x1p-53;
     const double ratio = static_cast<double>(most) / static_cast<double>(least);
@@ -80,8 +80,8 @@ class Random {
 
 inline constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
-/// Blocks of random sizes that live for random times. How much is alive swings between half of
-/// `most_alive` and all of it, so that gaps of all kinds come to be.
+/// Blocks of random sizes that live for random times. The bytes alive swing between half of
+/// `most_alive` and all of it, which leaves gaps of all kinds.
 template <class Size>
 Workload random_lives(std::string name, std::string what, std::size_t most_alive,
                       std::size_t blocks, Size&& size) {
@@ -112,8 +112,8 @@ Workload random_lives(std::string name, std::string what, std::size_t most_alive
   return workload;
 }
 
-/// An eager training program: two LSTM layers and one number at the end, with the lifetimes that a
-/// tape gives their tensors. Batch 32, Adam.
+/// An eager training program: two LSTM layers and one output number, with the lifetimes that a tape
+/// gives their tensors. Batch 32, Adam.
 class LstmTraining {
  public:
   explicit LstmTraining(Workload& workload) : workload_(workload) {
@@ -164,7 +164,7 @@ class LstmTraining {
  private:
   static constexpr std::size_t kBatch = 32, kInput = 64, kFloat = 4, kWidths[2] = {256, 128};
 
-  // Of each layer: for its input, for its state, bias.
+  // Bytes of each layer's input weights, recurrent weights and bias.
   static std::vector<std::size_t> parameter_bytes() {
     std::vector<std::size_t> all;
     for (std::size_t inputs = kInput; const std::size_t width : kWidths) {
@@ -218,7 +218,8 @@ inline Workload recorded_training() {
   return workload;
 }
 
-/// What one block in fifty keeps apart when all others of its time are gone.
+/// Small blocks of which one in fifty stays and keeps the free ones around it apart; then large
+/// blocks.
 inline Workload pinned() {
   Workload workload{"pinned", "small blocks of which 1 in 50 stays, then 4 to 24 MiB", {}};
   Random random(4);

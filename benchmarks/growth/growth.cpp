@@ -32,8 +32,8 @@ namespace {
 
 using namespace ebb;
 
-// Seconds of this thread's processor time between one call and the next: what other programs do
-// meanwhile does not count. Nothing here is large enough to be shared among threads.
+// Returns the seconds of this thread's processor time since the last call, so that other programs
+// do not count. Nothing here is large enough to be shared among threads.
 class Lap {
  public:
   double operator()() {
@@ -55,8 +55,8 @@ using Row = std::vector<double>;  // seconds, by column
 struct Series {
   std::string name, what;
   std::vector<std::string> columns;
-  std::int64_t nodes;  // of the program, for each of what is counted
-  std::int64_t most;   // of what is counted
+  std::int64_t nodes;  // nodes of the program per unit of its size
+  std::int64_t most;   // largest size
   std::function<Row(std::int64_t)> measure;
 };
 
@@ -67,7 +67,7 @@ const Tensor& four() {
   return value;
 }
 
-// The first run plans.
+// Times the first run, which plans, and a warm one.
 void first_and_warm(Row& row, Session& session, const Tensors& fetches, const Feeds& feeds) {
   Lap lap;
   session.run(fetches, feeds);
@@ -93,7 +93,7 @@ Row chain(std::int64_t n) {
   return row;
 }
 
-// One tensor with n readers, whose gradient has as many terms.
+// One tensor with n readers, so its gradient is a sum of n terms.
 Row readers(std::int64_t n) {
   Row row;
   Lap lap;
@@ -267,7 +267,7 @@ std::vector<Series> all_series() {
   };
 }
 
-// The least of several measurements, of which each costs less than a second.
+// The minimum of several measurements: two, or up to ten while they take less than a second.
 Row least(const Series& series, std::int64_t n) {
   Row best(series.columns.size(), std::numeric_limits<double>::infinity());
   double spent = 0;
@@ -280,8 +280,7 @@ Row least(const Series& series, std::int64_t n) {
   return best;
 }
 
-// The slope of the line through (log size, log seconds) with the least squares, over the rows from
-// `first` on.
+// Slope of the least-squares line through (log size, log seconds), from row `first` on.
 double exponent(const std::vector<std::int64_t>& sizes, const std::vector<Row>& rows,
                 std::size_t column, std::size_t first) {
   double sx = 0, sy = 0, sxx = 0, sxy = 0;
@@ -330,7 +329,7 @@ nlohmann::ordered_json run(const Series& series, std::int64_t most_nodes) {
   return figures;
 }
 
-// What a node of a graph takes, its list entry and all that malloc adds included.
+// Bytes that a node of a graph takes, including its list entry and malloc's overhead.
 double bytes_a_node() {
   constexpr std::int64_t kNodes = 100'000;
   Graph graph;
@@ -354,8 +353,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", json, "file for the figures");
   CLI11_PARSE(app, argc, argv);
 
-  // Memory that was freed is used again, without the kernel taking its pages back in between: their
-  // clearing costs more than the rest, and is no law of ours.
+  // Keeps freed memory in the process. Otherwise the kernel takes its pages back and clears them
+  // again, which costs more than all the rest and is not measured here.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   mallopt(M_TOP_PAD, 1 << 28);

@@ -1,7 +1,7 @@
-// What a free and an allocation together cost, beside malloc and beside a mutex alone in the same
+// Cost of one free and one allocation together, beside malloc and beside a bare mutex in the same
 // run; and how long another thread waits for them while memory goes back to the device.
 //
-// "items_per_second" counts pairs, of all threads together. Threads share one allocator, as eager
+// "items_per_second" counts pairs of all threads together. Threads share one allocator, as eager
 // threads of a device do.
 
 #include <benchmark/benchmark.h>
@@ -36,7 +36,7 @@ struct Ebb {
   }
 };
 
-// The same with everything written down, as while a memory::Recording lives.
+// ebb's allocator with every event logged, as while a memory::Recording lives.
 struct Recorded : Ebb {
   Recorded() { allocator.set_recorder(std::make_shared<EventLog>(1'000'000)); }
 };
@@ -46,10 +46,10 @@ struct Malloc {
   Handle allocate(std::size_t bytes) { return std::malloc(bytes); }
   void free(Handle block) { std::free(block); }
   static void* data(Handle block) { return block; }
-  void give_back(Handle block) { std::free(block); }  // so large a block goes back at once
+  void give_back(Handle block) { std::free(block); }  // large: goes back to the kernel at once
 };
 
-// What any allocator with one lock takes at least: the lock, once for each half of a pair.
+// Lower bound for any allocator with one lock: takes the lock once for each half of a pair.
 struct StandardMutex {
   using Handle = std::size_t;
   std::mutex mutex;
@@ -68,7 +68,7 @@ struct StandardMutex {
 constexpr std::array<std::size_t, 8> kMixed = {512,     4096,    65536,   3 << 20,
                                                1 << 10, 4 << 20, 1 << 18, 40 << 10};
 
-// One block freed and asked for again at once.
+// Frees one block and allocates it again at once.
 template <class Allocator>
 void same(benchmark::State& state) {
   Allocator allocator;
@@ -95,7 +95,7 @@ void last_in_first_out(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(live.size()));
 }
 
-// A stream of batches: the oldest block goes when a new one comes.
+// A stream of batches: each new block replaces the oldest.
 template <class Allocator>
 void first_in_first_out(benchmark::State& state) {
   Allocator allocator;
@@ -111,8 +111,8 @@ void first_in_first_out(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// Keeps this thread on one processor until the end of its scope. Left to itself a busy machine runs
-// threads that wait for each other on the same one, in turns, and they never meet.
+// Pins this thread to one processor until the end of its scope. On a busy machine, threads that
+// wait for each other otherwise run in turns on one processor and never meet.
 class OnProcessor {
  public:
   explicit OnProcessor(int index) {
@@ -134,7 +134,7 @@ class OnProcessor {
   cpu_set_t before_;
 };
 
-// Every thread with a block of its own, all in one allocator.
+// Every thread frees and allocates a block of its own, all in one allocator.
 template <class Allocator>
 void contended(benchmark::State& state) {
   static std::unique_ptr<Allocator> shared;
@@ -149,11 +149,11 @@ void contended(benchmark::State& state) {
   if (state.thread_index() == 0) shared.reset();
 }
 
-// While one thread takes 512 MiB, touches all of it and gives it back, over and over, another one
-// allocates and frees 4 KiB. Of its pairs only those count that met a giving back. The time is that
-// of one giving back. One long wait keeps all the short ones from being tried, so beside "p99.9_us"
-// and "most_us" stands the share of the time that went into waits of more than 10 us. What the
-// machine's other programs took is in all of them.
+// One thread allocates 512 MiB, touches all of it and gives it back, over and over. Another
+// allocates and frees 4 KiB; only its pairs that overlap a giving back count. The time is of one
+// giving back. A long wait keeps many short ones from being tried, so beside "p99.9_us" and
+// "most_us" there is the share of the time spent in waits of more than 10 us. Time taken by the
+// machine's other programs is in all of them.
 template <class Allocator>
 void stall(benchmark::State& state) {
   using Clock = std::chrono::steady_clock;

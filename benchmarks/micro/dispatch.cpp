@@ -1,6 +1,6 @@
-// What an operator costs beside its arithmetic: eager with and without the tape, and as a node of a
-// prepared step. Tensors are so small that kernels cost next to nothing; "kernels_alone" says how
-// much, so that it can be taken off.
+// Cost of an operator beside its arithmetic: eager with and without the tape, and as a node of a
+// prepared step. Tensors are so small that kernels cost next to nothing; "kernels_alone" measures
+// their cost, so that it can be subtracted.
 #include <benchmark/benchmark.h>
 #include <cstdlib>
 
@@ -34,7 +34,7 @@ struct Tanh {
   Tensor operator()(const Tensor& a, const Tensor&) const { return tanh(a); }
 };
 
-// One operator on four floats: its result allocated and freed, and with it the record.
+// One operator on four floats. Allocates and frees its result, and with it the tape record.
 template <class Op>
 void taped(benchmark::State& state) {
   const Tensor a = Tensor::from({1.f, 2.f, 3.f, 4.f}).with_grad();
@@ -60,7 +60,7 @@ BENCHMARK_TEMPLATE(untaped, Add);
 BENCHMARK_TEMPLATE(untaped, Multiply);
 BENCHMARK_TEMPLATE(untaped, Tanh);
 
-// "ns" is for each of the n operators of a chain, forward and backward together.
+// Counter "ns": nanoseconds per operator of a chain of n, forward and backward together.
 void per_operator(benchmark::State& state) {
   state.counters["ns"] = benchmark::Counter(
       static_cast<double>(state.range(0)) * 1e-9,
@@ -83,7 +83,7 @@ BENCHMARK_TEMPLATE(chain, Add)->Arg(1'000);
 BENCHMARK_TEMPLATE(chain, Multiply)->Arg(1'000);
 BENCHMARK_TEMPLATE(chain, Tanh)->Arg(1'000);
 
-// A prepared step of n additions to one float, its result fetched.
+// A prepared step of n additions to one float, whose result is fetched.
 void prepared(benchmark::State& state) {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {1});
@@ -98,7 +98,7 @@ void prepared(benchmark::State& state) {
   }
 }
 
-// The kernels of the same additions, called by nothing but a loop.
+// The kernels of the same additions, called from a plain loop.
 void kernels_alone(benchmark::State& state) {
   flush_denormals_on_this_thread();
   const Spec spec{DType::f32, {1}};
@@ -121,7 +121,7 @@ void kernels_alone(benchmark::State& state) {
 BENCHMARK(prepared)->Arg(1)->Arg(10)->Arg(100)->Arg(1'000);
 BENCHMARK(kernels_alone)->Arg(1)->Arg(10)->Arg(100)->Arg(1'000);
 
-// A whole step of a network so small that only the mode's own cost counts: dense 8-16-4 on four
+// A whole step of a network so small that only the mode's overhead counts: dense 8-16-4 on four
 // rows, with Adam.
 struct Tiny {
   const Tensor x = Tensor::full({4, 8}, 0.1);

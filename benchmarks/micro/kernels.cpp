@@ -1,5 +1,5 @@
-// The CPU kernels alone: products, pointwise, a whole LSTM, Adam. Threads are the last argument of
-// each. GFLOP/s and GB/s are counters; bytes are those that must move.
+// The CPU kernels alone: products, pointwise, a whole LSTM, Adam. The last argument of each is the
+// number of threads. GFLOP/s and GB/s are counters; bytes are the least that must move.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-// A kernel with memory for all it takes, filled with small numbers.
+// A kernel and all memory it needs, filled with small numbers.
 class Call {
  public:
   Call(Kernel kernel, MemoryRule rule, Attributes attributes, std::vector<Spec> inputs,
@@ -53,7 +53,7 @@ class Call {
                                    .attributes = &attributes_,
                                    .workspace = workspace_,
                                    .destroyed = &destroyed_});
-    if (!status.ok()) std::abort();  // what refuses to run has no time
+    if (!status.ok()) std::abort();  // a kernel that refuses must not be timed
   }
   Buffer& input(std::size_t i) { return inputs_[i]; }
   Buffer& output(std::size_t i) { return outputs_[i]; }
@@ -230,8 +230,8 @@ BENCHMARK(adam)
     ->Args({669'706, 2})
     ->UseRealTime();
 
-// Forward with a reserve, and backward without the gradient of x, which uses the reserve up, as in
-// a training step.
+// Forward with a reserve, then backward without the gradient of x, which consumes the reserve, as
+// in a training step.
 void lstm(benchmark::State& state) {
   const std::int64_t batch = state.range(0), time = state.range(1), in = state.range(2),
                      hidden = state.range(3);

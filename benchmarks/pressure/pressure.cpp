@@ -1,6 +1,6 @@
-// Asks for more memory than there is, again and again, in pieces of many sizes, and trains on. Each
-// time it has to end in OutOfMemory, with every value kept; the training has to lose nothing by it.
-// Meant for a process that may have little: `under_limit.sh 256M benchmark_pressure`.
+// Asks for more memory than there is, again and again, in pieces of many sizes, while a model
+// trains. Each time it must end in OutOfMemory with every value kept, and the training must not
+// notice. Meant for a process with a small limit: `under_limit.sh 256M benchmark_pressure`.
 //
 //   benchmark_pressure [--rounds N] [--at-most BYTES]
 #include <CLI/CLI.hpp>
@@ -28,7 +28,7 @@ std::size_t resident_bytes() {
   return pages * 4096;
 }
 
-// A model that trains a step at a time; its losses depend on nothing else.
+// A model that trains a step at a time. Its losses depend on nothing outside it.
 class Training {
  public:
   float step() {
@@ -44,7 +44,8 @@ class Training {
   Tensor x_ = Tensor::full({128, 64}, 0.5), y_ = Tensor::full({128, 1}, 2);
 };
 
-// Fills the device with tensors of one size; whether it ended in OutOfMemory before `at_most`.
+// Fills the device with tensors of one size. Returns whether it ended in OutOfMemory before
+// `at_most`.
 bool fill(std::vector<Tensor>& held, std::int64_t floats, std::size_t at_most) {
   while (held.size() * static_cast<std::size_t>(floats) * 4 < at_most) {
     try {
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "times that each size is tried")->check(CLI::PositiveNumber);
   app.add_option("--at-most", at_most, "stops there: nothing was refused, exit code 1");
   CLI11_PARSE(app, argc, argv);
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was said is seen though the process be killed
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // output survives if the process is killed
   try {
     const int code = run(rounds, memory::parse_bytes(at_most));
     if (code != 0) std::fprintf(stderr, "benchmark_pressure: failed\n");

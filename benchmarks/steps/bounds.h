@@ -1,4 +1,4 @@
-// What bounds a training step: arithmetic, bytes and launches, each alone.
+// Lower bounds of a training step: arithmetic, bytes and launches, each measured alone.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,16 @@
 
 namespace ebb::benchmarks {
 
-// The matrix products of a model, on operands that are there already. They are random: a GPU takes
-// less power, and runs faster, on equal numbers.
+// The matrix products of a model, on operands made beforehand. Their values are random: on equal
+// numbers a GPU takes less power and runs faster.
 class Products final : public Worker {
  public:
   Products(const Model& model, const Device& device, DType dtype) : products_(model.products) {
     for (const Shape& shape : model.operands)
       operands_.push_back(uniform(shape, {.low = -1, .high = 1, .dtype = dtype, .device = device}));
   }
-  // Each result's memory comes from the cache, warm after the first step, for a few dozen ns.
+  // Each result's memory comes from the cache, which is warm after the first step; it costs a few
+  // dozen ns.
   Tensor step() override {
     const NoGrad no_grad;
     Tensor last;
@@ -39,8 +40,8 @@ class Products final : public Worker {
   std::vector<Tensor> operands_;
 };
 
-// The host's memory read and written as Adam has to: of four arrays of a model's parameters, three
-// back.
+// Host memory traffic of Adam: reads four arrays of the size of a model's parameters and writes
+// three.
 class Bandwidth final : public Worker {
  public:
   explicit Bandwidth(const Model& model) {
@@ -70,7 +71,7 @@ class Bandwidth final : public Worker {
   std::array<std::vector<float>, 4> arrays_;
 };
 
-// A device's memory copied: each of so many floats is read once and written once.
+// A copy within device memory: each of so many floats is read once and written once.
 class DeviceCopy final : public Worker {
  public:
   DeviceCopy(std::int64_t elements, const Device& device)

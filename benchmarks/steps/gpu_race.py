@@ -10,8 +10,8 @@ from steps import inputs, worker
 EBB = {"ebb graph": "graph", "ebb eager": "eager"}
 PEER = {"PyTorch eager": "fused", "PyTorch graphs": "graph", "PyTorch compiled": "compile"}
 REFERENCE = "PyTorch eager"  # whose losses the others have to have
-# Of a parameter: it, its moments and its gradient read, the first three written. With bf16 the
-# moments are floats in ebb, and bf16 in PyTorch, which is the least there can be.
+# Bytes of an update per parameter: reads it, its two moments and its gradient, writes the first
+# three. With bf16 the moments are f32 in ebb and bf16 in PyTorch; the lower figure counts.
 ADAM_BYTES = {"f32": 28, "tf32": 28, "bf16": 14}
 DTYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 
@@ -116,7 +116,7 @@ def race(model, setting, weights, machine):
     workers, lost = worker.start(commands(inputs.MODELS[model].kind, setting, weights), optional)
     try:
         operations = workers["ebb graph"].ask("operations")
-        # Kernels, as PyTorch's profiler sees them; ebb counts none: operators, the least there can be.
+        # PyTorch: kernels that its profiler sees. ebb: operators, a lower bound.
         launches = {"ebb eager": workers["ebb graph"].ask("operators")}
         checked, lost_in_steps = check_losses(
             workers, optional, worker.SAME_LOSS[setting.precision]

@@ -72,7 +72,7 @@ MODELS = {
     "mlp-large": Mlp(sizes=(784, 4096, 4096, 10), batch=4096),
     "lstm": Lstm(features=64, hidden=256, layers=1, time=64, batch=32),
     "lstm-large": Lstm(features=64, hidden=1024, layers=2, time=128, batch=128),
-    # For trying the programs.
+    # Tiny models for a trial of the programs.
     "mlp-tiny": Mlp(sizes=(16, 32, 10), batch=8),
     "lstm-tiny": Lstm(features=4, hidden=8, layers=2, time=6, batch=4),
 }

@@ -1,5 +1,5 @@
-// The models that are measured: built as a file of weights and batches says, with the matrix
-// products of their training steps.
+// The models that are measured, built from a file of weights and batches, with the matrix products
+// of their training steps.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace ebb::benchmarks {
 
-// Weights under the names of the models; "x" and "y" are several batches, along an axis before
-// those of a batch.
+// A file with weights under the names of the models. "x" and "y" hold several batches, stacked
+// along a new first axis.
 class InputFile {
  public:
   explicit InputFile(const std::string& path) : path_(path), file_(path) {}
@@ -27,7 +27,7 @@ class InputFile {
   const std::string& path() const noexcept { return path_; }
   bool has(const std::string& name) const { return file_.find(name) != nullptr; }
   const Shape& shape(const std::string& name) const { return find(name).spec.shape; }
-  // Of the weights, and of the batches but for classes.
+  // Dtype of the weights, and of the batches except class indices.
   DType dtype() const { return find("x").spec.dtype; }
   std::vector<Tensor> batches(const std::string& name, const Device& device) const {
     const safetensors::File::Entry& entry = find(name);
@@ -66,7 +66,7 @@ class InputFile {
   safetensors::File file_;
 };
 
-// A matrix product of a step, of two of the model's operands, which products share as in a step.
+// A matrix product of a step: two of the model's operands, which products share as in a step.
 struct Product {
   std::size_t a, b;
   MatmulOptions options = {};
@@ -86,14 +86,14 @@ struct Model {
     operands.push_back({rows, columns});
     return operands.size() - 1;
   }
-  // The products of a layer that takes x, and gives its gradient where that is wanted.
+  // The products of a layer on x: forward, weight gradient and, if wanted, the gradient of x.
   void add_layer(std::size_t x, std::int64_t out, bool gradient_of_x) {
     const std::size_t w = operand(operands[x][1], out), dy = operand(operands[x][0], out);
     products.push_back({x, w, kPlain});
     products.push_back({x, dy, kWeightGradient});
     if (gradient_of_x) products.push_back({dy, w, kDataGradient});
   }
-  // In floating point, of all products.
+  // Floating-point operations of all products.
   double operations() const {
     double sum = 0;
     for (const auto& [a, b, options, times] : products) {
@@ -120,7 +120,8 @@ inline Model make_mlp(const InputFile& input) {
   return model;
 }
 
-// The mean squared error of a number from the last step, for x [batch, time, in].
+// The mean squared error of one number per sequence, made from its last step, for x [batch, time,
+// in].
 inline Model make_lstm(const InputFile& input) {
   const Shape& x = input.shape("x");
   const std::int64_t batch = x[1], time = x[2], in = x[3];
@@ -146,7 +147,7 @@ inline Model make_lstm(const InputFile& input) {
   return model;
 }
 
-// A product as fast as any, of square matrices: what the machine can do.
+// A product of square matrices, as fast as any: the machine's rate.
 inline Model make_square(std::int64_t side) {
   Model model;
   model.products.push_back({model.operand(side, side), model.operand(side, side)});

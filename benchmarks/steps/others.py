@@ -1,11 +1,11 @@
-"""What other programs take of the processors that this one may use, from Linux's /proc."""
+"""Measures how busy other programs keep this process's processors, from Linux's /proc."""
 
 import os
 import time
 
 
 def ticks_of_processors():
-    """Busy, and stolen from a virtual machine; waiting does not count."""
+    """Time busy, or stolen from a virtual machine; waiting does not count."""
     mine = {f"cpu{i}" for i in os.sched_getaffinity(0)}
     busy = 0
     with open("/proc/stat") as file:
@@ -24,7 +24,7 @@ def ticks_of(process):
 
 
 class Others:
-    """Counts from where it is made: the share of one processor that others took since."""
+    """The share of one processor that others took since construction."""
 
     def __init__(self, processes):
         self.processes = [*processes, os.getpid()]

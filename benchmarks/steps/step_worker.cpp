@@ -1,14 +1,15 @@
-// Whole training steps, on request: what benchmarks/run.py and gpu.py start, beside PyTorch's
-// torch_worker.py. Reads commands from the standard input, a line each, and answers with a line:
-//   run N       makes N steps and waits for the last; the seconds that took
-//   losses N    of N steps more
+// Whole training steps, on request. benchmarks/run.py and gpu.py start it, beside PyTorch's
+// torch_worker.py. Reads commands from the standard input, a line each, and answers each with a
+// line:
+//   run N       makes N steps and waits for the last; answers the seconds that took
+//   losses N    makes N more steps and answers their losses
 //   memory      makes one more step; {"peak_bytes": ..., "held_bytes": ..., "step_bytes": ...}
-//   operations  in floating point, of the matrix products of a step
-//   operators   of a step (in graph mode), updates counted as one
-// Beside the two modes it offers the parts of what bounds a step, each with "run" alone:
-//   products  the matrix products of a step, on operands that are there already
-//   fastest   one large product instead, for the rate that the machine is capable of
-//   stream    the host's memory read and written as Adam has to: of four arrays, three back
+//   operations  floating-point operations in the matrix products of a step
+//   operators   number of operators in a step (graph mode), all updates counted as one
+// Beside the two modes it offers the parts that bound a step, each with "run" alone:
+//   products  the matrix products of a step, on operands made beforehand
+//   fastest   one large product instead, for the machine's rate
+//   stream    Adam's traffic in host memory: reads four arrays and writes three
 //   copy      a copy in the device's memory
 //   launch    an operator on four floats
 #include <CLI/CLI.hpp>

@@ -59,8 +59,8 @@ class Forecaster(torch.nn.Module):
         self.head = dense(weights, "head")
 
     def forward(self, x):
-        # What the last layer holds after the last step: of the sequence, whose last step is the
-        # same, most of the gradient would be zeros.
+        # The final state of the last layer. The last step of the sequence is the same, but its
+        # gradient would be a whole sequence of mostly zeros.
         return self.head(self.lstm(x)[1][0][-1])
 
 
@@ -96,7 +96,7 @@ class Worker:
 
 
 class Training(Worker):
-    """Eager, with one of the ways PyTorch itself makes an Adam step."""
+    """Eager mode, with one of PyTorch's own implementations of Adam."""
 
     def __init__(self, kind, weights, device, **adam):
         super().__init__(device)
@@ -222,7 +222,7 @@ class CompiledTraining(Training):
 
 
 class Operator(Worker):
-    """One operator, again and again: what bounds a step."""
+    """One operator again and again, a lower bound of a step."""
 
     def __init__(self, operator, device):
         super().__init__(device)

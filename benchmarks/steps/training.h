@@ -28,8 +28,8 @@ class Training : public Worker {
     return train(xs_[i], ys_[i]);
   }
 
-  // Of one more step. The batches, which are the caller's in both frameworks, are left out of all
-  // but what is reserved.
+  // Memory of one more step. The batches, which belong to the caller in both frameworks, count only
+  // in the reserved bytes.
   nlohmann::ordered_json memory() {
     memory::reset_peaks(device_);
     value_of(step());
@@ -94,8 +94,8 @@ class GraphTraining final : public Training {
     step_.emplace(session_->prepare(train_, {x_, y_}));
   }
 
-  // Operators of a step, the updates of all parameters counted as one: each is launched once at
-  // least where steps are not captured.
+  // Operators of a step, the updates of all parameters counted as one. Without capture each is
+  // launched at least once.
   std::size_t operators() const {
     const memory::Plan plan =
         graph_.plan({train_}, {{x_, first_x().shape()}, {y_, first_y().shape()}}, device());

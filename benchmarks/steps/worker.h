@@ -5,21 +5,21 @@
 
 namespace ebb::benchmarks {
 
-// Of f32 or bf16.
+// One element of an f32 or bf16 tensor.
 inline float value_of(const Tensor& x, std::initializer_list<std::int64_t> index = {}) {
   return x.dtype() == DType::bf16 ? static_cast<float>(x.item<BFloat16>(index))
                                   : x.item<float>(index);
 }
 
-// Makes steps, of whatever is measured.
+// Makes steps of the thing that is measured.
 class Worker {
  public:
   Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   virtual ~Worker() = default;
-  // The result, which may be still to come: reading it waits for all that was asked for until then.
-  // Undefined where there is nothing to wait for.
+  // Starts a step. The returned tensor may be still to come: reading it waits for all steps started
+  // before. Undefined where there is nothing to wait for.
   virtual Tensor step() = 0;
 };
 

@@ -108,7 +108,8 @@ def hear_all(workers, optional=()):
 
 
 def start(commands, optional=()):
-    """Starts one for each name and command, all at once: the workers, and who did not, with why."""
+    """Starts a worker for each name and command, all at once. Returns the workers, and why
+    the others did not start."""
     workers = {}
     try:
         for name, command in commands.items():
@@ -127,7 +128,7 @@ def first_losses(workers, optional=()):
 
 
 def difference(losses, expected):
-    """The largest, relative. Not a number is different."""
+    """The largest relative difference; NaN counts as different."""
     differences = [abs(a - b) / abs(b) for a, b in zip(losses, expected, strict=True)]
     return max(d if d == d else float("inf") for d in differences)
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMost = 1'000'000;  // no product of two options and a size wraps
+constexpr std::int64_t kMost = 1'000'000;  // so that no product of two options and a size overflows
 
 // Arguments that no program can run with: exit code 2.
 class BadArguments : public ebb::Error {
@@ -36,11 +36,11 @@ int fail(const std::string& program, const std::string& why, int code) {
   return code;
 }
 
-// The exit code of a main whose body returns it.
+// Runs the body and turns errors into the exit code of main.
 int run_main(const std::string& program, const std::function<int()>& body) {
   try {
     const int code = body();
-    // On a full disk or a closed pipe nobody can read what the program did.
+    // A full disk or a closed pipe loses the output: report it.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       return fail(program, "the standard output could not be written", 1);
     return code;
@@ -56,7 +56,7 @@ int run_main(const std::string& program, const std::function<int()>& body) {
   }
 }
 
-// Prints help and returns false where that was asked for. Throws BadArguments.
+// Parses the arguments. Prints help and returns false if asked for it. Throws BadArguments.
 bool parse(CLI::App& app, int argc, const char* const* argv) {
   app.get_formatter()->column_width(24);
   try {
@@ -73,7 +73,7 @@ bool parse(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
-// CLI11's own checks have messages, and add words to the help, that are not for people.
+// A validator with a message for people, and without CLI11's additions to the help.
 CLI::Validator takes(const std::string& what, const std::function<bool(std::string&)>& reads) {
   return CLI::Validator(
       [what, reads](std::string& text) {
@@ -119,7 +119,8 @@ void check_input(const std::string& option, const std::string& file) {
 
 void add_files(CLI::App& app, Arguments& arguments, const char* save, const char* resume) {
   const auto add = [&](const char* option, std::string& file, const char* help) {
-    // A script's variable that is not set would lose the run, or begin it anew.
+    // Refuses "", which a script passes when its variable is not set: it would lose the run or
+    // start it anew.
     app.add_option(option, file, help)
         ->check(takes("a file's name", [](const std::string& text) { return !text.empty(); }))
         ->type_name("FILE");
@@ -183,7 +184,7 @@ int run_small(int argc, const char* const* argv, const char* purpose, bool train
   });
 }
 
-// The model decides the other defaults: it is looked for before the arguments are parsed.
+// The model of --model, found before the arguments are parsed: it decides the other defaults.
 std::string chosen_model(int argc, const char* const* argv) {
   std::string model = "lstm";
   for (int i = 1; i < argc; ++i) {
@@ -255,7 +256,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Pr
     throw BadArguments("--accumulate " + std::to_string(options.accumulate) +
                        " does not divide --batch " + std::to_string(options.batch));
   try {
-    // After everything else: to look for a GPU takes memory of it.
+    // Last, since looking for a GPU takes some of its memory.
     options.device = device->count() ? ebb::Device::parse(device_name) : ebb::Device::best();
   } catch (const ebb::Error& error) {
     throw BadArguments(std::string("--device: ") + error.what());

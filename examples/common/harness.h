@@ -1,4 +1,4 @@
-// The harness of the programs: arguments, exit codes, and the peak they predict and reach.
+// The programs' harness: arguments, exit codes, and the predicted and measured peak.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Arguments {
 };
 
 // The main of a small program: runs body(device) on the CPU, or on the device that an argument
-// names. The exit code is the body's, or with one line on the standard error 1 (ran and failed, or
-// its output could not be written) or 2 (bad arguments). On a simulated device the program ends
-// well where it first reads a value.
+// names. Returns the body's exit code. On an error prints one line on the standard error and
+// returns 1 (failed, or its output could not be written) or 2 (bad arguments). On a simulated
+// device the program ends successfully where it first reads a value.
 int run_example(int argc, const char* const* argv, const char* purpose,
                 const std::function<int(const ebb::Device&)>& body);
 template <class Body>
@@ -33,15 +33,17 @@ int run_example(int argc, const char* const* argv, const char* purpose, const Bo
   return run_example(argc, argv, purpose, std::function<int(const ebb::Device&)>(returns_0));
 }
 
-// The main of a program that trains: --save and --resume besides, which need a device with values.
+// The main of a program that trains: also takes --save and --resume, which need a device with
+// values.
 int train_example(int argc, const char* const* argv, const char* purpose,
                   const std::function<void(const Arguments&)>& body);
 
-// Prints the most bytes allocated at once, as predicted and, where there was a run, as measured.
+// Prints the peak of allocated bytes, as predicted and, where there was a run, as measured.
 void print_peak(std::size_t predicted, std::optional<std::size_t> measured = {});
 
-// Returns train(arguments), and prints its peak above what the device held. The prediction is of
-// another run, on the device's twin; a simulated device is its own.
+// Returns train(arguments), and prints its peak above the bytes that the device held before. The
+// prediction comes from another run, on the device's twin. A simulated device has one run, whose
+// peak is the prediction.
 template <class Train>
 auto run_predicted(const Arguments& arguments, const Train& train) {
   const ebb::Device& device = arguments.device;
@@ -72,7 +74,7 @@ struct Options : Arguments {
   std::optional<std::size_t> memory_limit = {};
   std::int64_t hidden = 0;
   std::int64_t layers = 1;
-  std::int64_t length = 48;  // values of the series that the LSTM sees
+  std::int64_t length = 48;  // values of the series in each LSTM window
   std::uint64_t seed = 7;
   std::string data = {};
   std::string json = {};  // file for the figures; "": none

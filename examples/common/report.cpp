@@ -25,7 +25,7 @@ using Trainings = std::array<Training, kModes.size()>;
 
 Json to_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-// The object of DESIGN's schema, which all programs write.
+// One JSON object with the schema that all programs share.
 Json to_json(const Options& options, const Training& training,
              const memory::Measurement& measurement) {
   Json epochs = Json::array(), by_category = Json::object();
@@ -107,7 +107,7 @@ void print_quality(const Problem& problem, const Trainings& trainings,
     std::printf("The losses of both modes differ by at most %.1g of their value.\n", worst);
 }
 
-// The peaks of a step without and with accumulation, and the change.
+// Prints the peaks of a step without and with accumulation, and the change.
 void print_accumulation(const Options& options, const memory::Comparison& without,
                         const memory::Comparison& with) {
   const bool simulated = without.device().is_simulated();

@@ -15,13 +15,13 @@ namespace examples {
 
 namespace {
 
-constexpr std::size_t kOrder = 5;  // the best one on the text that ships
+constexpr std::size_t kOrder = 5;  // the best order on the bundled text
 
 struct Followers {
   std::unordered_map<std::int32_t, double> counts;
   double total = 0;
 };
-// By the characters before, as a string of their codes.
+// Followers by context, the preceding characters as a string of their codes.
 using Counts = std::unordered_map<std::string, Followers>;
 
 std::string key(std::span<const std::int32_t> codes) {
@@ -30,7 +30,7 @@ std::string key(std::span<const std::int32_t> codes) {
   return key;
 }
 
-// Draws a code by its scores, at a temperature below 1: what is likely becomes likelier.
+// Draws a code by its scores, at a temperature below 1, which makes likely codes likelier.
 std::int32_t draw(const std::vector<float>& scores, std::mt19937& generator) {
   constexpr double kTemperature = 0.7;
   const auto most = static_cast<double>(*std::ranges::max_element(scores));
@@ -42,7 +42,7 @@ std::int32_t draw(const std::vector<float>& scores, std::mt19937& generator) {
   return static_cast<std::int32_t>(std::ranges::upper_bound(sums, at) - sums.begin());
 }
 
-// Windows that begin where `begin` says.
+// Windows of `length` codes; sample i begins at begin(i).
 ebb::SampleReader read_windows(std::span<const std::int32_t> codes, std::int64_t length,
                                std::int64_t count,
                                const std::function<std::int64_t(std::int64_t sample)>& begin) {

@@ -68,8 +68,8 @@ Problem classification(const Options& options) {
           .summarize = [](double mean) { return mean; }};
 }
 
-// The root mean square error of one-step forecasts of series[boundary ...], each from all values
-// before it.
+// Root mean square error of one-step forecasts of series[boundary ...], each from all values before
+// it.
 template <class Forecast>
 double error_of(std::span<const double> series, std::size_t boundary, const Forecast& forecast) {
   double sum = 0;
@@ -80,17 +80,19 @@ double error_of(std::span<const double> series, std::size_t boundary, const Fore
   return std::sqrt(sum / static_cast<double>(series.size() - boundary));
 }
 
-// Forecasts by a constant and `order` coefficients, fitted to series[order ... boundary) by least
-// squares. Nothing where the fit has no unique solution.
+// Error of forecasts by a constant and `order` coefficients, fitted to series[order ... boundary)
+// by least squares. Nothing where the fit has no unique solution.
 std::optional<double> autoregression_error(std::span<const double> series, std::size_t boundary,
                                            std::size_t order) {
   const std::size_t n = order + 1;
   if (boundary <= order + n) return {};
-  // Factor i of the forecast: the constant's, then the values before the target, latest first.
+  // Regressor i of the forecast: 1 for the constant, then the values before the target, latest
+  // first.
   const auto factor = [&](std::size_t target, std::size_t i) {
     return i == 0 ? 1.0 : series[target - i];
   };
-  // The normal equations, n rows of n + 1 columns; Gauss needs no pivots, since they are positive.
+  // The normal equations, n rows of n + 1 columns. They are positive definite, so Gauss needs no
+  // pivots.
   std::vector<std::vector<double>> rows(n, std::vector<double>(n + 1));
   for (std::size_t target = order; target < boundary; ++target)
     for (std::size_t i = 0; i < n; ++i) {
@@ -168,7 +170,7 @@ class Updates {
     return accumulates_ ? accumulator_.minimize(loss, params, rows(target))
                         : adam_.minimize(loss, params);
   }
-  // Whether an epoch ends with micro-batches that fill no batch, for which there is flush().
+  // Whether an epoch ends with micro-batches that fill no batch, so that it needs flush().
   bool leaves_rest() const noexcept { return leaves_rest_; }
   Tensor flush(const Parameters& params) const { return accumulator_.flush(params); }
 
@@ -184,7 +186,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A line on the standard output that tells how a training goes, written over and over.
+// A line on the standard output that shows a training's progress, overwritten in place.
 class StatusLine {
  public:
   explicit StatusLine(bool shows) : shows_(shows) {}
@@ -214,11 +216,11 @@ class StatusLine {
 
  private:
   const bool shows_;
-  std::int64_t steps_ = 0;                 // since the line was written
-  Clock::time_point then_ = Clock::now();  // when that was
+  std::int64_t steps_ = 0;                 // since the line was last written
+  Clock::time_point then_ = Clock::now();  // time of that write
 };
 
-// One training: where it runs and what is shown of it.
+// One training: the device it runs on and the output it shows.
 struct Run {
   const Problem& problem;
   const Options& options;
@@ -233,13 +235,13 @@ struct Run {
 // The calls in which the modes differ.
 struct Steps {
   std::function<Tensor(const Tensor& x, const Tensor& y)> train;  // a micro-batch to its loss
-  std::function<void()> flush;                                    // null where nothing is left
+  std::function<void()> flush;  // null if no micro-batches are left over
   std::function<Tensor(const Tensor& x)> predict;
   std::function<void(const std::string& file, const DataLoader& batches)> save;
   std::function<void(const std::string& file, DataLoader& batches)> load;
 };
 
-// A mean over rows; of none, nothing.
+// A mean over rows; none if there were no rows.
 struct Mean {
   double sum = 0;
   std::int64_t rows = 0;
@@ -307,7 +309,7 @@ Training train_epochs(const Run& run, const Steps& steps) {
   return training;
 }
 
-// Batches of any size, of samples like these.
+// Shape of a batch of so many such samples.
 Shape batch_of(const Tensor& samples, std::int64_t rows) {
   Shape shape = samples.shape();
   shape.set(0, rows);
@@ -396,7 +398,7 @@ Training measure(memory::Comparison& comparison, const Problem& problem, const O
     const Run run{problem, options, here, mark, prints_epochs && here == options.device};
     if (!run.predicts()) {
       memory::reset_peaks(here);  // the status line shows one
-      if (options.memory_limit)   // above what the device holds: the data, if it is the CPU
+      if (options.memory_limit)   // on top of the bytes held, on the CPU the data
         memory::set_limit(here, memory::stats(here).reserved.current + *options.memory_limit);
     }
     training = options.mode == Mode::graph ? train_as_graph(run) : train_eagerly(run);

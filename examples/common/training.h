@@ -1,4 +1,4 @@
-// The problems that the bundled models learn, and how they are trained in either mode.
+// The problems that the bundled models learn, and their training in either mode.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace examples {
 // x to scores, on concrete and symbolic tensors alike.
 using Model = std::function<ebb::Tensor(const ebb::Tensor& x, ebb::Phase phase)>;
 
-// A forecast that takes no model, for comparison.
+// A forecast without a model, for comparison.
 struct Baseline {
   std::string name;
   double metric = 0;
@@ -31,7 +31,7 @@ struct Problem {
   std::function<Model(const ebb::Parameters& parameters)> build;
   // The mean over the rows, a scalar.
   std::function<ebb::Tensor(const ebb::Tensor& scores, const ebb::Tensor& target)> loss;
-  // A figure of one batch, of which the metric is made: mean over all rows, then summarized.
+  // A figure of one batch: the metric is summarize(mean over all rows).
   std::function<double(const ebb::Tensor& scores, const ebb::Tensor& target)> score;
   std::function<double(double mean)> summarize;
   std::vector<Baseline> baselines = {};
@@ -62,12 +62,12 @@ struct Training {
   std::optional<SessionFigures> session;  // in graph mode
 };
 
-// The moment that both modes mark behind the last epoch.
+// Name of the moment that both modes mark after the last epoch.
 inline constexpr const char* kTrained = "after training";
 
-// Trains in the mode of the options, for the comparison: on the twin of its device, then on the
-// device. Returns the training of the second (on a simulated device, the only) run. A limit of the
-// options is the device's from then on.
+// Trains in the mode of the options, for the comparison: first on the twin of its device, then on
+// the device. Returns the training of the second run; on a simulated device there is only one. A
+// memory limit of the options applies to the device from then on.
 Training measure(ebb::memory::Comparison& comparison, const Problem& problem,
                  const Options& options, bool prints_epochs = false);
 

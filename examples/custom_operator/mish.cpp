@@ -1,11 +1,12 @@
-// Compiled by nvcc where there is a CUDA toolkit, which gives it kernels for GPUs as well.
+// Compiled by nvcc where there is a CUDA toolkit, which adds kernels for GPUs.
 #include "ebb/examples/custom_operator/mish.h"
 
 #include "ebb/custom_operator.h"
 
 namespace {
 
-// Its derivative. This one says no further, so mish has gradients of the first order.
+// The derivative of mish. It has no derivative itself, so mish has gradients of the first order
+// only.
 struct MishSlope {
   static constexpr const char* name = "mish_slope";
   template <class X>

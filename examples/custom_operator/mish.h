@@ -1,4 +1,4 @@
-// An activation function that ebb does not have. Who applies it needs no more than this.
+// An activation function that ebb does not have. Callers need only this header.
 #pragma once
 #include "ebb/core/tensor/operand.h"
 

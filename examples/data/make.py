@@ -41,7 +41,7 @@ def sunspots():
 def alice(source):
     data = pathlib.Path(source).read_bytes()
     assert hashlib.sha256(data).hexdigest() == "7467306ee0feed4971260f3c87421154a05be571d944e9cb021a5713700c38f0"
-    # The ends of lines, and that of the file, are those of DOS.
+    # The source has line ends and the end of file of DOS.
     text = data.decode("ascii").rstrip("\x1a").replace("\r\n", "\n").strip("\n") + "\n"
     (HERE / "alice.txt").write_text(text, newline="\n")
     print(f"alice.txt: {len(text)} characters")

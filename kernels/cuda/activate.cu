@@ -9,7 +9,8 @@
 namespace ebb::cuda {
 namespace {
 
-// Threads next to each other have columns next to each other; each keeps its bias for many rows.
+// Neighbouring threads take neighbouring columns; each thread keeps its column's bias for many
+// rows.
 constexpr int kColumns = kWarp, kRows = kThreads / kWarp;
 
 template <class F, class T>

@@ -5,8 +5,8 @@
 
 namespace ebb::cuda {
 
-// Division of a number below 2^63 by one that is known at launch, without a division (walk.h has
-// that of 32 bits): these take registers that kernels of many sums do not have.
+// Divides a number below 2^63 by a divisor known at launch, without a division instruction: 64-bit
+// divisions take registers that kernels of many sums do not have. walk.h has the same for 32 bits.
 class AnyDivider {
  public:
   AnyDivider() = default;
@@ -17,7 +17,7 @@ class AnyDivider {
     __extension__ typedef unsigned __int128 Wide;
     multiplier_ = static_cast<std::uint64_t>((Wide{rest} << 64) / divisor_ + 1);
   }
-  // n becomes what is left over.
+  // Returns the quotient; n becomes the remainder.
   __device__ std::int64_t divide(std::int64_t& n) const {
     const auto number = static_cast<std::uint64_t>(n);
     const std::uint64_t quotient = (__umul64hi(number, multiplier_) + number) >> shift_;

@@ -9,8 +9,8 @@
 #include "ebb/kernels/cuda/group.h"
 #include "ebb/kernels/cuda/tile_product.h"
 
-// A block has a tile of a result and goes through the tiles of the scores that it depends on. Where
-// a result is wider than a tile, the scores are made again for each of its tiles.
+// A block computes a tile of a result and goes through the tiles of the scores that it depends on.
+// Where a result is wider than a tile, the scores are computed again for each of its tiles.
 namespace ebb::cuda {
 namespace {
 
@@ -19,15 +19,15 @@ constexpr int kBlock = kTileThreads * kTileThreads, kDepth = 8;
 template <class A>
 using Sums = A[kTileEach][kTileEach];
 
-// What a block has in shared memory, within the 48 KiB that every kernel may have.
+// Shared memory of a block, within the 48 KiB that every kernel may have.
 template <class A>
 struct Shared {
   TileFactors<A, kDepth> factors;
-  A tile[kTileSide][kTilePitch];  // of the scores, or what is made of them: queries by keys
+  A tile[kTileSide][kTilePitch];  // scores, or values made from them: queries by keys
   A largest[kTileSide], sums[kTileSide], shrunk[kTileSide];
 };
 
-// MaskLayout, without divisions.
+// MaskLayout without divisions.
 struct MaskPlace {
   std::int64_t row = 0, column = 0;
   AnyDivider by_size[kMaxRank];
@@ -58,12 +58,12 @@ struct Attention {
   using A = Accumulate<T>;
   AttentionLayout of;
   const T *q, *k, *v;
-  const T* added;  // the mask, of one of two kinds
+  const T* added;  // additive mask; counts: boolean mask. At most one
   const unsigned char* counts;
   MaskPlace mask;
   A scale;
   bool causal;
-  // Forward writes, backward reads.
+  // Written by forward, read by backward.
   T* y;
   A* lse;
   // Backward.
@@ -71,7 +71,8 @@ struct Attention {
   const A* dots;
   T* gradient;
 
-  // sums += the products of rows of two matrices of `depth` columns, from row and line on.
+  // sums += products of rows of a, from `row` on, with rows of b, from `line` on. Both have `depth`
+  // columns.
   __device__ void add_rows(Shared<A>& shared, const T* a, std::int64_t row, std::int64_t rows,
                            const T* b, std::int64_t line, std::int64_t lines, std::int64_t depth,
                            Sums<A>& sums) const {
@@ -89,8 +90,8 @@ struct Attention {
     }
   }
 
-  // sums += the shared tile, or its transpose, times the rows of b from `row` on, of which there
-  // are `rows` of `width` columns, in the columns from `column` on.
+  // sums += the shared tile, or its transpose, times rows of b. b has `rows` rows of `width`
+  // columns; its part begins at `row` and `column`.
   template <bool kTransposed>
   __device__ void add_tile(Shared<A>& shared, const T* b, std::int64_t row, std::int64_t rows,
                            std::int64_t width, std::int64_t column, Sums<A>& sums) const {
@@ -112,7 +113,8 @@ struct Attention {
     }
   }
 
-  // The products of a tile of queries and keys, into the shared tile. The barrier is the caller's.
+  // Writes the products of a tile of queries and keys into the shared tile. The caller adds the
+  // barrier.
   __device__ void products(Shared<A>& shared, std::int64_t batch, std::int64_t query,
                            std::int64_t key) const {
     Sums<A> sums = {};
@@ -120,8 +122,8 @@ struct Attention {
              k + batch * of.keys * of.depth, key, of.keys, of.depth, sums);
     for_sums(sums, [&](int i, int j, A sum) { shared.tile[i][j] = sum; });
   }
-  // The score of a query and a key, of their product; `masked` is where the mask of the batch
-  // begins. Keys that do not count, and those beyond the matrix, have none.
+  // The score of a query and a key, from their product. `masked` is where the mask of this batch
+  // begins. -infinity for keys that are masked or lie beyond the matrix.
   __device__ A score(A product, std::int64_t masked, std::int64_t query, std::int64_t key) const {
     constexpr A kNone = -std::numeric_limits<A>::infinity();
     if (query >= of.length || key >= of.keys || (causal && key > query)) return kNone;
@@ -132,14 +134,14 @@ struct Attention {
   }
 };
 
-// y and lse of a tile of queries and a tile of y's columns.
+// Computes y and lse for a tile of queries and a tile of y's columns.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     attention_kernel(const Attention<T> a, const ProductTiles tiles) {
   using std::exp, std::log;
   using A = Accumulate<T>;
   constexpr A kLowest = -std::numeric_limits<A>::infinity();
-  constexpr int kParts = kBlock / kTileSide;  // threads of a row
+  constexpr int kParts = kBlock / kTileSide;  // threads per row
   __shared__ Shared<A> shared;
   const AttentionLayout& of = a.of;
   const int row = static_cast<int>(threadIdx.x) / kParts,
@@ -212,7 +214,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// Which gradient a block has a tile of.
+// The gradient that a block computes a tile of.
 enum class Of { q, k, v };
 
 // p = exp(scores - lse), dv = p^T dy, ds = p (dy v^T - dots) scale, dq = ds k, dk = ds^T q.
@@ -230,7 +232,8 @@ __global__ void __launch_bounds__(kBlock)
     const T* const dy = a.dy + batch * of.length * of.width;
     const T* const v = a.v + batch * of.keys * of.width;
     const std::int64_t masked = a.mask.offset(batch);
-    // Queries see the keys up to theirs, keys are seen by the queries from theirs on.
+    // With a causal mask a query sees the keys up to its own position, so a key is seen by the
+    // queries from its position on.
     const std::int64_t begin = kOf != Of::q && a.causal ? row : 0;
     const std::int64_t all = kOf == Of::q ? of.keys : of.length;
     const std::int64_t end =
@@ -248,7 +251,7 @@ __global__ void __launch_bounds__(kBlock)
       if (kOf != Of::v) {
         Sums<A> d = {};
         a.add_rows(shared, dy, query, of.length, v, key, of.keys, of.width, d);
-        __syncthreads();  // there may have been no columns to add
+        __syncthreads();  // needed even if there were no columns to add
         for (int i = 0; i < kTileEach; ++i) {
           const std::int64_t at = query + static_cast<int>(threadIdx.x) / kTileThreads +
                                   static_cast<std::int64_t>(i) * kTileThreads;
@@ -274,7 +277,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// dots = sum(dy y) of each query.
+// dots = sum(dy y) for each query.
 template <class T>
 struct Dots {
   const T *dy, *y;

@@ -46,7 +46,7 @@ struct WriteVariance {
     inverse[c] = static_cast<A>(1 / std::sqrt(totals[0] / terms + epsilon));
   }
 };
-// The gradients of scale and shift, and their shares of an element.
+// Writes the gradients of scale and shift, and each channel's two means that dx needs.
 template <class T>
 struct WriteShares {
   T *d_scale, *d_shift;
@@ -62,7 +62,7 @@ struct WriteShares {
   }
 };
 
-// Numbers by channel; an inverse of null is that of the variance.
+// Statistics and parameters by channel. If inverse is null, computes it from the variance.
 template <class T>
 struct Channels {
   using A = Accumulate<T>;

@@ -7,14 +7,14 @@
 
 namespace ebb::cuda {
 
-// What a functor is given: an array, or a number, in what it computes in.
+// An input of a functor: an array or a number, in the type that is computed in.
 template <class T>
 struct Operand {
   using A = Accumulate<T>;
 
-  const T* data = nullptr;  // null: the number
+  const T* data = nullptr;  // null: `number` is used
   A number = {};
-  bool one = false;  // one element stands for a whole row of the output
+  bool one = false;  // one element serves a whole row of the output
 
   static Operand of(double number) noexcept { return {nullptr, static_cast<A>(number), true}; }
 
@@ -30,7 +30,7 @@ struct Operand {
   }
 };
 
-// A single row.
+// Offsets in a single row.
 template <int kInputs>
 struct FlatWalk {
   bool one[kInputs];
@@ -40,7 +40,7 @@ struct FlatWalk {
   }
 };
 
-// out[i] = f(a[..], b[..]), where the walk says.
+// out[i] = f(a[..], b[..]), with the offsets of the walk.
 template <class F, class T, class Offsets>
 struct Zip {
   Operand<T> a, b;
@@ -68,15 +68,15 @@ Status zip_each(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>&
   return for_each<N>(stream, Zip<F, T, Offsets>{a, b, out, walk, f}, count, packed);
 }
 
-// out[i] = f(a[i], b[i]) for count elements; a or b may be one that stands for all.
+// out[i] = f(a[i], b[i]) for count elements; a or b may be a single element for all.
 template <class F, class T>
 Status zip_flat(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
                 std::int64_t count) noexcept {
   return zip_each(f, stream, a, b, out, count, FlatWalk<2>{{a.one, b.one}}, true);
 }
 
-// Calls f(offsets, rows_take_packs) with what tells a kernel where the elements of a row are, or of
-// rows; packs are of N.
+// Calls f(offsets, rows_take_packs) with a FlatWalk for a single row, else a Walk. Rows take packs
+// if their length is a multiple of N.
 template <int N, int kInputs, class F>
 Status with_offsets(const BroadcastWalk<kInputs>& walk, std::int64_t count, const F& f) noexcept {
   if (walk.rows() == 1) {

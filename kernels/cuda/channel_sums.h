@@ -8,16 +8,16 @@
 
 namespace ebb::cuda {
 
-// a / b and a % b, of numbers that are mostly short.
+// a / b, faster for the common case that both fit 32 bits.
 __device__ inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   if (b == 1) return a;
   if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
   return a / b;
 }
 
-// The sums of a part: partial[(part * sums + k) * channels + c]. A block sums up to 32 neighbouring
-// channels, or with an inner axis one; a thread takes each term that has its place among the
-// block's, in runs of 8 that are added up in double.
+// Writes the sums of each part: partial[(part * sums + k) * channels + c]. A block sums up to 32
+// neighbouring channels, or one channel if there is an inner axis. Its threads share the terms
+// evenly and add runs of 8 terms up in double.
 template <class Term>
 __global__ void channel_sums_kernel(NormView view, SumPlan plan, double* partial, Term term) {
   using A = typename Term::A;
@@ -62,7 +62,7 @@ __global__ void channel_sums_kernel(NormView view, SumPlan plan, double* partial
   }
 }
 
-// finish(c, the sums of all parts), a warp for each channel.
+// Calls finish(c, the sums over all parts), with a warp for each channel.
 template <int kSums, class Finish>
 __global__ void finish_channels_kernel(std::int64_t channels, std::int64_t parts,
                                        const double* partial, Finish finish) {
@@ -93,13 +93,13 @@ Status sum_channels(cudaStream_t stream, const NormView& view, double* partial, 
                 plan.parts, partial, finish);
 }
 
-// For the gradients of shift and scale: dy, and dy (x - mean) / sqrt(..).
+// Terms for the gradients of shift and scale: dy, and dy (x - mean) / sqrt(..).
 template <class T>
 struct GradientTerm {
   using A = Accumulate<T>;
   static constexpr int kSums = 2;
   const T *dy, *x;
-  const A *mean, *inverse;  // a mean of null is 0
+  const A *mean, *inverse;  // null mean: 0
   std::int64_t groups, per_group;
   bool products;
 

@@ -13,13 +13,13 @@ namespace {
 constexpr std::int64_t kChunk = 4096;  // elements that a block works on at a time
 static_assert(optim::kClipNumbers == 2 * kThreads);
 
-// Some gradients; all arguments of a kernel have 4 KiB.
+// As many gradients as fit a kernel's arguments, which have 4 KiB in all.
 struct Gradients {
   static constexpr int kRows = 128;
 
   const void* arrays[kRows];
   std::int64_t elements[kRows];
-  std::int64_t first_chunk[kRows + 1] = {};  // of each, then how many there are
+  std::int64_t first_chunk[kRows + 1] = {};  // of each gradient; the last is the number of chunks
   DType types[kRows];
   int rows = 0;
 
@@ -30,7 +30,7 @@ struct Gradients {
     first_chunk[rows + 1] = first_chunk[rows] + divide_up(elements[rows], kChunk);
     ++rows;
   }
-  // The last that does not begin after the chunk.
+  // The gradient that the chunk belongs to: the last that does not begin after it.
   __device__ int row_of(std::int64_t chunk) const {
     int low = 0, high = rows;
     while (high - low > 1) {
@@ -66,7 +66,7 @@ __device__ double square_sum_of(DType type, const void* array, std::int64_t begi
   }
 }
 
-// A sum for each block. `ready` may be null: not gated.
+// Writes or adds a sum of squares for each block. A null `ready` means not gated.
 __global__ void square_sums_kernel(Gradients gradients, double* work, const bool* ready,
                                    bool is_first) {
   __shared__ double scratch[kWarp];
@@ -84,7 +84,7 @@ __global__ void square_sums_kernel(Gradients gradients, double* work, const bool
   if (threadIdx.x == 0) work[blockIdx.x] = is_first ? sum : work[blockIdx.x] + sum;
 }
 
-// Of so many sums.
+// Adds `sums` numbers up and writes scale and norm.
 __global__ void clip_scale_kernel(double* work, int sums, double limit, const bool* ready,
                                   const std::int64_t* count) {
   __shared__ double scratch[kWarp];
@@ -110,7 +110,8 @@ Status clip_scale(const KernelContext& context) {
   const std::span<const Buffer> gradients = context.inputs.subspan(gated ? 3 : 1);
   std::int64_t chunks = 0;
   for (const Buffer& gradient : gradients) chunks += divide_up(gradient.elements(), kChunk);
-  // As many blocks in each launch, so that all sums are there: one without a chunk has 0.
+  // Every launch has the same number of blocks, so that every sum is written: a block without a
+  // chunk writes 0.
   const int sums = static_cast<int>(std::clamp<std::int64_t>(chunks, 1, optim::kClipNumbers));
   Gradients some;
   bool is_first = true;

@@ -4,14 +4,14 @@
 
 namespace ebb::cuda {
 
-// out[j] = the sum over rows of in[rows, columns], in an order fixed by the shape: runs of 8 rows
-// in the type that elements are computed in, added up in double. workspace of column_sum_bytes
+// out[j] = sum over rows of in[rows, columns], in an order fixed by the shape: runs of 8 rows in
+// the type that elements are computed in, added up in double. The workspace has column_sum_bytes
 // (plans/reduce_plan.h), aligned to 8 bytes.
 template <class T>
 Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, std::int64_t columns,
                   void* workspace) noexcept;
 
-// out[j] = the sum over parts of partial[parts, results] / divisor, with one kernel.
+// out[j] = sum over parts of partial[parts, results] / divisor, with one kernel.
 template <class T>
 Status add_parts(cudaStream_t stream, const double* partial, T* out, std::int64_t parts,
                  std::int64_t results, double divisor) noexcept;

@@ -8,7 +8,7 @@
 namespace ebb::cuda {
 namespace {
 
-// Of a bool 0 or 1 is stored.
+// A bool, stored as 0 or 1.
 using Flag = std::uint8_t;
 
 template <class A>
@@ -39,7 +39,7 @@ __device__ bool compared(Comparison operation, A x, A y) {
   }
 }
 
-// out[i] = a[..] operation b[..], where the walk says.
+// out[i] = a[..] operation b[..], with the offsets of the walk.
 template <class T, class Offsets>
 struct Compare {
   Operand<T> a, b;

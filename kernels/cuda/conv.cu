@@ -7,17 +7,17 @@
 #include "ebb/kernels/cuda/plans/conv_plan.h"
 #include "ebb/kernels/cuda/tile_product.h"
 
-// All three are products of matrices one of which is pixels read through the geometry of the
-// convolution, as the tiles are loaded ("implicit gemm").
+// All three are matrix products. One factor is pixels, read through the geometry of the convolution
+// as the tiles are loaded ("implicit gemm").
 namespace ebb::cuda {
 namespace {
 
-// Something of a plane, and where it is: a place or a tap's distance from it.
+// A plane and a position in it, or a tap's offset.
 struct Spot {
   std::int64_t plane, y, x;
 };
 
-// The geometry for the device. Sizes of 0 are 1 where they divide: nothing is then computed.
+// The geometry for the device. Divisors of 0 are replaced by 1: there is then nothing to compute.
 struct Geometry {
   std::int64_t filters, channels, groups, height, width, out_height, out_width;
   std::int64_t places, pixels, taps, depth;
@@ -55,22 +55,23 @@ struct Geometry {
 
   static std::int64_t least_one(std::int64_t n) noexcept { return std::max<std::int64_t>(1, n); }
 
-  // That of a product, of which there are one for each group in turn.
+  // Group of a product: products are ordered group by group, again for each segment.
   __device__ std::int64_t group(std::int64_t product) const {
     by_groups.divide(product);
     return product;
   }
-  // Place number n of all images: its image, and the pixel of tap 0.
+  // Output position n, counted over all images: its image, and the pixel that tap 0 reads.
   __device__ Spot place(std::int64_t n) const {
     const std::int64_t image = by_places.divide(n), y = by_out_width.divide(n);
     return {image, y * stride_y - padding_y, n * stride_x - padding_x};
   }
-  // Tap number n of all channels or filters: which of them, and how far from the place's pixel.
+  // Tap n, counted over all channels or filters: its channel or filter, and its offset from the
+  // pixel of tap 0.
   __device__ Spot tap(std::int64_t n) const {
     const std::int64_t plane = by_taps.divide(n), y = by_kernel_width.divide(n);
     return {plane, y * dilation_y, n * dilation_x};
   }
-  // The pixel that a tap of a group's channel finds from a place.
+  // The pixel that a tap reads at an output position; 0 in the padding.
   template <class T>
   __device__ Accumulate<T> pixel(const T* x, std::int64_t group, const Spot& place,
                                  const Spot& tap) const {
@@ -81,11 +82,11 @@ struct Geometry {
   }
 };
 
-// y [filters, places of all images] = weights [filters, depth] pixels [depth, places].
+// y [filters, positions of all images] = weights [filters, depth] pixels [depth, positions].
 template <class T>
 struct Forward {
   using Type = T;
-  static constexpr bool kAlongDepth = false;  // what lies side by side in the second factor
+  static constexpr bool kAlongDepth = false;  // neighbouring threads load b along columns
   Geometry of;
   const T *x, *weights, *bias;
   T* y;
@@ -109,8 +110,8 @@ struct Forward {
   }
 };
 
-// dx [channels, pixels of all images] = weights^T [channels, filters x taps] dy, of which a tap
-// finds from a pixel the place that it reached the pixel from, if there is one.
+// dx [channels, pixels of all images] = weights^T [channels, filters x taps] dy. For a pixel and a
+// tap it reads dy at the output position whose tap reads that pixel, if there is one.
 template <class T>
 struct InputGradient {
   using Type = T;
@@ -148,8 +149,8 @@ struct InputGradient {
   }
 };
 
-// dw [filters, depth] = dy [filters, places of all images] pixels^T [places, depth], for each group
-// and segment of the places.
+// dw [filters, depth] = dy [filters, positions of all images] pixels^T [positions, depth], for each
+// group and segment of the positions.
 template <class T>
 struct WeightGradient {
   using Type = T;
@@ -157,7 +158,7 @@ struct WeightGradient {
   Geometry of;
   const T *x, *dy;
   T* dw;
-  Accumulate<T>* parts;  // null: there is but one segment
+  Accumulate<T>* parts;  // null: there is one segment
   std::int64_t m, n, k, batch, length;
 
   __device__ std::int64_t begin(std::int64_t product) const {
@@ -178,7 +179,7 @@ struct WeightGradient {
   }
   __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column,
                       Accumulate<T> sum) const {
-    // Segment by segment: product * m is the first filter of a group of one of them.
+    // Products run segment by segment: product * m is the first filter of one group in one segment.
     const std::int64_t at = (product * m + row) * n + column;
     if (parts == nullptr) {
       dw[at] = static_cast<T>(sum);
@@ -265,7 +266,7 @@ Status conv2d(const KernelContext& context) {
   });
 }
 
-// The transpose without a bias, whose result has the shape of x.
+// A transposed convolution without bias; its result has the shape of x.
 Status conv2d_input_gradient(const KernelContext& context) { return conv_transpose2d(context); }
 
 Status conv_transpose2d(const KernelContext& context) {

@@ -1,4 +1,4 @@
-// Sums of whole numbers and of bool, exact: in 64 bits, whose order does not matter.
+// Sums of integers and of bool. Exact, since 64-bit sums do not depend on the order.
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/fill.h"
@@ -8,12 +8,12 @@
 namespace ebb::cuda {
 namespace {
 
-// They wrap around, as sums of i64 do.
+// Wraps around, as sums of i64 do.
 using Total = unsigned long long;
 
 enum class Form { sum, any, all };
 
-// Where sums go, or those of parts, and what becomes of them.
+// The output of a count, or of parts of it, and the conversion of the total.
 struct Counted {
   void* out;  // i64, or bool
   Total* partial;
@@ -37,14 +37,15 @@ struct Counted {
   }
 };
 
-// Where a sum begins, and its terms. A tensor has six axes, and kinds alternate.
+// Offsets of the sums and of the terms of each. Three axes each suffice: a tensor has six, and
+// after merging reduced and kept axes alternate.
 template <class Index>
 struct Terms {
   Walk<Index, 3> sums, terms;
 };
 
-// A block makes `width` neighbouring sums: each of their threads takes every so many'th term, and
-// what they have is added by halves.
+// A block makes `width` neighbouring sums. The threads of a sum share its terms evenly and add
+// their totals by halves.
 template <class T, class Index>
 __global__ void count_kernel(const T* in, Counted target, Terms<Index> shape, int width) {
   __shared__ Total totals[kRowThreads];
@@ -116,7 +117,7 @@ Status reduce(const KernelContext& context, Form form) noexcept {
       form,       plan.results,
       plan.parts, plan.part,
       plan.terms};
-  // Of short rows a block takes several.
+  // For short rows a block takes several at a time.
   int width = axes.inner_reduced ? kRowThreads : plan.threads;
   while (axes.inner_reduced && width > 1 && kRowThreads / width < plan.terms) width /= 2;
   const auto run = [&](auto type) {

@@ -28,8 +28,8 @@ struct Sequence {
   }
 };
 
-// Words of the size of elements: those of `in` or `one` on the kept side of a diagonal, or on it,
-// else 0.
+// Keeps elements of `in`, or of ones, on, below or above a diagonal, and writes 0 elsewhere. Works
+// on words of the elements' size.
 template <class W, class Index>
 struct Diagonal {
   enum Kept { on, below, above };

@@ -11,7 +11,7 @@
 namespace ebb::cuda {
 namespace {
 
-// Scores [rows, classes] and what they should be; L is T for probabilities.
+// Scores [rows, classes] and their targets. L is T for probabilities.
 template <class T, class L>
 struct Rows {
   using A = Accumulate<T>;
@@ -30,7 +30,7 @@ struct Rows {
   __device__ A weight(std::int64_t label) const {
     return weights == nullptr ? A(1) : static_cast<A>(weights[label]);
   }
-  // Whether targets are more than the label's own part.
+  // Whether classes other than the label have a target too.
   __device__ bool spreads() const { return !kLabels || smoothing != 0; }
   __device__ A spread_target(std::int64_t row, std::int64_t c) const {
     A t = smoothing / static_cast<A>(classes);
@@ -43,8 +43,8 @@ struct Rows {
   }
 };
 
-// The loss of each row, if `losses` is there; else their sum divided, or with several blocks that
-// of each into `partial`.
+// Writes the loss of each row into `losses`, if given. Otherwise writes their sum over the divisor
+// into `out`, or with several blocks each block's sum into `partial`.
 template <class Group, class T, class L>
 __global__ void loss_kernel(Rows<T, L> in, T* losses, T* out, double* partial, int threads) {
   using A = Accumulate<T>;
@@ -153,7 +153,7 @@ __global__ void label_weights_kernel(Rows<T, L> in, Accumulate<T>* out) {
   }
 }
 
-// The weights, if they are there, are input `weights`.
+// `weights`: index of the input that has the weights, if there are any.
 template <class T, class L>
 Rows<T, L> rows_of(const KernelContext& context, std::size_t weights) noexcept {
   const auto& attributes = context.attribute<CrossEntropyAttributes>();

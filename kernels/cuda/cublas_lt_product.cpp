@@ -10,12 +10,12 @@
 
 #if EBB_HAS_CUBLASLT
 
-// cuBLASLt's matrices are column-major: what is row-major for ebb is the transpose for it, so that
-// it is asked for c^T = op(b)^T op(a)^T, its first factor being b.
+// cuBLASLt's matrices are column-major, so a row-major matrix of ebb is its transpose there. It is
+// asked for c^T = op(b)^T op(a)^T, with b as its first factor.
 namespace ebb::cuda {
 namespace {
 
-// Of matrices, of a bias and of column sums.
+// Type of matrices, biases and column sums.
 cudaDataType_t data_type(DType dtype) noexcept {
   switch (dtype) {
     case DType::f64:
@@ -28,7 +28,7 @@ cudaDataType_t data_type(DType dtype) noexcept {
       return CUDA_R_32F;
   }
 }
-// Of the factors before a product and before what it is added to.
+// Type of the factors alpha and beta.
 cudaDataType_t scale_type(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
@@ -82,14 +82,14 @@ bool set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribut
          CUBLAS_STATUS_SUCCESS;
 }
 
-// What the heuristic is told beside the shapes.
+// Constraints for the heuristic, beside the shapes.
 class Preference {
  public:
   Preference(DType dtype, std::size_t workspace_limit, std::size_t alignment) noexcept {
     if (library().cublasLtMatmulPreferenceCreate(&preference_) != CUBLAS_STATUS_SUCCESS) return;
     ok_ = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit});
-    // Parts of a sum that is split are floats until they are added up: by the other schemes each
-    // would be rounded.
+    // With 16 bits, parts of a split sum stay f32 until they are added up. Other schemes would
+    // round each part.
     if (is_half(dtype))
       ok_ = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                 std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) &&
@@ -117,7 +117,7 @@ class Preference {
   bool ok_ = false;
 };
 
-// What is described to the library, and what it chose.
+// A product described to the library, and the algorithm it chose.
 class CublasLtProduct final : public LibraryProduct {
  public:
   CublasLtProduct(const ProductShape& shape, std::size_t alignment, std::size_t limit,
@@ -148,14 +148,14 @@ class CublasLtProduct final : public LibraryProduct {
       if (layout != nullptr) library().cublasLtMatrixLayoutDestroy(layout);
   }
 
-  // Whether there is an algorithm, with the epilogue.
+  // Asks for an algorithm with the epilogue. Returns whether there is one.
   bool choose(cublasLtHandle_t handle, Epilogue epilogue) noexcept {
     if (!is_described_ ||
         !set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)))
       return false;
     epilogue_ = epilogue;
-    // The heuristic refuses epilogues that have no address yet; it does not read what is there, but
-    // takes the address's alignment for that of all that follow.
+    // The heuristic refuses epilogues without an address. It does not read the memory there, but
+    // takes the address's alignment as a promise for all later addresses.
     if (takes_vector() && !set_vector(reinterpret_cast<void*>(kProductAlignment + alignment_)))
       return false;
     const Preference preference(dtype_, limit_, alignment_);
@@ -189,7 +189,7 @@ class CublasLtProduct final : public LibraryProduct {
   }
 
   Status run(Stream* stream, const ProductOperands& operands) noexcept override {
-    // Copied when a product is captured, as the addresses are.
+    // A capture copies their values, as it does the addresses.
     static constexpr struct {
       float f32[2] = {0, 1};
       double f64[2] = {0, 1};
@@ -229,7 +229,7 @@ class CublasLtProduct final : public LibraryProduct {
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_ = {};
-  std::size_t workspace_bytes_ = 0;  // that it uses
+  std::size_t workspace_bytes_ = 0;  // used by the algorithm
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The kernel of a user's functor, for any number of inputs that broadcast. Files outside the
-// library have a copy of CUDA's runtime, which shares context and streams with the CUDA part's:
-// through it the kernel puts its work into the device's stream.
+// library have their own copy of CUDA's runtime. It shares context and streams with the CUDA part's
+// copy, so the kernel can be launched into the device's stream.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace ebb::cuda {
 
-// out[i] = f(in[0][..], in[1][..], ..), where the walk says.
+// out[i] = f(in[0][..], in[1][..], ..), with the offsets of the walk.
 template <class F, class T, class Offsets, int kInputs>
 struct Pointwise {
   Operand<T> in[kInputs];
@@ -35,8 +35,8 @@ struct Pointwise {
   }
 };
 
-// f over inputs that broadcast to the output by NumPy's rules, or all have its shape, of one
-// floating dtype. The output may be an input of its own shape.
+// Applies f to inputs of one floating dtype that broadcast to the output by NumPy's rules, or
+// (without kBroadcasts) all have its shape. The output may be an input of its own shape.
 template <bool kBroadcasts, class F, int... K>
 Status pointwise(const KernelContext& context, const F& f,
                  std::integer_sequence<int, K...>) noexcept {

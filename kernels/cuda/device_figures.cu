@@ -7,7 +7,7 @@ namespace {
 
 __global__ void store(std::int64_t value, std::int64_t* to) { *to = value; }
 
-// The figure as it is when the kernel is launched: a capture would keep that one for good.
+// Stores the figure's value at launch; a capture would repeat that value for good.
 Status give(const KernelContext& context,
             std::int64_t (DeviceFigures::*figure)() const noexcept) noexcept {
   const auto& figures = *static_cast<const DeviceFigures*>(context.prepared);

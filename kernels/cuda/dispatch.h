@@ -1,4 +1,4 @@
-// From a dtype to a type, and what is computed in for it.
+// Maps a dtype to its type, and to the type it is computed in.
 #pragma once
 #include "ebb/core/base/dtype.h"
 #include "ebb/core/base/half.h"
@@ -6,7 +6,7 @@
 
 namespace ebb::cuda {
 
-// What a value of type T is computed with and summed in.
+// The type that values of type T are computed and summed in.
 template <class T>
 struct AccumulateOf {
   using type = T;
@@ -24,7 +24,7 @@ using Accumulate = typename AccumulateOf<T>::type;
 
 inline constexpr Status kNoKernel = Status::refuse("has no kernel for this dtype");
 
-// Calls f(T{}) with the type of the dtype, and answers what it answers.
+// Calls f(T{}) with the type of the dtype and returns its status.
 template <class F>
 Status for_wide(DType dtype, const F& f) noexcept {
   if (dtype == DType::f32) return f(float{});

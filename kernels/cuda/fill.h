@@ -1,4 +1,4 @@
-// What sets and copies memory in a stream.
+// Fills and copies memory in a stream.
 #pragma once
 #include "ebb/kernels/cuda/for_each.h"
 #include "ebb/kernels/cuda/pack.h"
@@ -26,7 +26,7 @@ inline std::size_t bytes_of(const Buffer& buffer) noexcept {
   return static_cast<std::size_t>(buffer.elements()) * size_of(buffer.spec.dtype);
 }
 
-// What is copied onto itself stays.
+// Copies a buffer; does nothing if both are the same memory.
 inline Status copy_bytes(cudaStream_t stream, const Buffer& to, const Buffer& from) noexcept {
   const std::size_t bytes = bytes_of(to);
   if (to.data == from.data || bytes == 0) return {};

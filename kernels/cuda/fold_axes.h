@@ -1,4 +1,4 @@
-// Reductions over any axes by any rule.
+// Reductions over any axes by any fold.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -9,19 +9,19 @@
 
 namespace ebb::cuda {
 
-// What is folded, and where it lies. Kinds of axes alternate: no more than three are reduced, or
-// kept. A Fold has
-//   State: what is known of some elements, which needs no constructor
-//   none(): that of no elements
-//   add(State&, T x, i): with the i-th element of a result more
-//   merge(State&, const State&): with those of another state more
-//   write(folded, result, State): puts the result into memory
-// It is asked in an order fixed by the shape.
+// The input of a reduction and its layout. No more than three axes are reduced, or kept, since
+// after merging the two kinds alternate. A Fold has
+//   State: summary of some elements, without a constructor
+//   none(): the state of no elements
+//   add(State&, T x, i): adds the i-th element of a result
+//   merge(State&, const State&): adds the elements of another state
+//   write(folded, result, State): stores the result
+// It is called in an order fixed by the shape.
 template <class Fold, class T, class Index>
 struct Folded {
   using State = typename Fold::State;
   const T* in;
-  State* partial;  // [parts, results], where there are parts
+  State* partial;  // [parts, results]; null: one part
   Walk<Index, 3> kept, reduced;
   SumPlan plan;
   Fold fold;
@@ -38,9 +38,10 @@ struct Folded {
   }
 };
 
-// A block has `width` results at a time, each the work of as many threads as that leaves: they are
-// neighbours along rows, or a whole width apart where neighbouring results are neighbours in
-// memory. What they know is merged by halves.
+// A block makes `width` results at a time and splits its threads evenly among them. The threads of
+// a result are neighbours if its terms are neighbours in memory (by_rows); otherwise they are
+// `width` apart, so that neighbouring threads have neighbouring results. Their states are merged by
+// halves.
 template <class Fold, class T, class Index>
 __global__ void __launch_bounds__(kRowThreads)
     fold_kernel(Folded<Fold, T, Index> work, int width, bool by_rows) {
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-// Where there are parts, in the order of their elements.
+// Merges the parts of each result, in the order of their elements.
 template <class Fold, class T, class Index>
 __global__ void __launch_bounds__(kThreads) fold_parts_kernel(Folded<Fold, T, Index> work) {
   const std::int64_t results = work.plan.results;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) fold_parts_kernel(Folded<Fold, T, In
   }
 }
 
-// Of at least one result. The workspace is that of fold_bytes() (plans/reduce_plan.h).
+// Reduces to at least one result. The workspace has fold_bytes() (plans/reduce_plan.h).
 template <class T, class Fold>
 Status fold_axes(const KernelContext& context, std::uint32_t axes, const Fold& fold) noexcept {
   const Buffer& in = context.inputs[0];

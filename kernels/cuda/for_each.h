@@ -14,8 +14,8 @@ __global__ void for_each_kernel(Body body, std::int64_t count) {
   }
 }
 
-// Elementwise work: body.at<N>(i) does the elements i to i + N - 1, and is called with N, and with
-// 1 for what is left over; with 1 alone where the arrays do not take packs.
+// Elementwise work. Calls body.at<N>(i) for the elements i to i + N - 1, and at<1> for the
+// remainder. Calls at<1> alone where the arrays do not take packs.
 template <int N, class Body>
 Status for_each(cudaStream_t stream, const Body& body, std::int64_t count, bool packed) noexcept {
   if (count == 0) return {};

@@ -30,8 +30,8 @@ struct Gather {
   }
 };
 
-// Each thread looks through all indices of its column and adds what goes to its rows of the tile,
-// in the order of the indices: a sum is one thread's alone.
+// Each thread goes through all indices of its column and adds the elements for its rows of the
+// tile, in the order of the indices. One thread makes a sum, so the order is fixed.
 template <class T, class L>
 __global__ void __launch_bounds__(kThreads) scatter_columns_kernel(Scatter<T, L> s) {
   using A = Accumulate<T>;
@@ -72,7 +72,7 @@ Status gather(const KernelContext& context) {
   return for_indices(indices, [&]<class L>(const L* index) {
     return with_words(size_of(in.spec.dtype), {in.data, out.data}, [&]<class W>(W) {
       if constexpr (sizeof(W) > 8) {
-        return Status();  // no element is as wide
+        return Status();  // no element is as wide as that
       } else {
         const auto choose = [&]<class Index>(Index) {
           const Gather<W, L, Index> body{in.as<const W>(),

@@ -9,10 +9,10 @@
 namespace ebb::cuda {
 namespace {
 
-// A block computes a tile of c, kDepth columns of a by kDepth rows of b at a time; each of its
-// 16 x 16 threads has 4 x 4 elements of it, 16 apart, so that neighbours write side by side.
+// A block computes a tile of c, taking kDepth columns of a and kDepth rows of b at a time. Each of
+// its 16 x 16 threads has 4 x 4 elements, 16 apart, so that neighbours write side by side.
 constexpr int kTile = 64, kDepth = 16, kSide = 16, kEach = kTile / kSide;
-constexpr int kPitch = kTile + 1;  // columns of a tile's transpose lie in different banks
+constexpr int kPitch = kTile + 1;  // odd: a transposed tile's columns lie in different banks
 
 template <class T>
 struct Operands {
@@ -26,9 +26,9 @@ struct Operands {
   bool accumulate, relu;
 };
 
-// tile[depth][line] for lines from `line` on and depths from `depth` on, of an operand that has
-// `lines` and `depths` of them, zeros beyond. Neighbouring threads read neighbouring elements:
-// along the depth where it is the operand's row, else along the lines.
+// Loads tile[depth][line] from an operand of `lines` lines and `depths` depths, from `line` and
+// `depth` on, with zeros beyond. Neighbouring threads read neighbouring elements: along the depth
+// if that is the operand's row, else along the lines.
 template <bool kDepthIsRow, class T>
 __device__ void load_tile(Accumulate<T> (&tile)[kDepth][kPitch], const T* from, std::int64_t stride,
                           std::int64_t line, std::int64_t lines, std::int64_t depth,

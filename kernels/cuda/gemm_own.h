@@ -6,8 +6,8 @@
 
 namespace ebb::cuda {
 
-// What is done with a product on the way: a bias [n] is added to its rows, max(0, .) is taken of
-// it; or the column sums [n] of op(b) are made beside it.
+// Work done along with a product: adds a bias [n] to its rows, takes max(0, .) of it, or makes the
+// column sums [n] of op(b) beside it.
 enum class Epilogue : unsigned char { none, bias, relu, bias_relu, column_sums };
 
 struct ProductOperands {
@@ -19,8 +19,8 @@ struct ProductOperands {
   void* workspace = nullptr;  // of product_bytes()
 };
 
-// The product by a kernel of ebb's own, for every shape and alignment: where cuBLASLt has none or
-// is not there. With k = 0 the sums are zeros. It makes every epilogue but column sums.
+// Computes the product by ebb's own kernel, for every shape and alignment: used where cuBLASLt has
+// no algorithm or is missing. With k = 0 the sums are zeros. Makes every epilogue but column sums.
 Status multiply_own(cudaStream_t stream, const ProductShape& shape, Epilogue epilogue,
                     const ProductOperands& operands) noexcept;
 

@@ -1,4 +1,4 @@
-// Where a thread stands, for loops that stride over the grid.
+// A thread's position, for loops that stride over the grid.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -1,5 +1,6 @@
-// Threads that work on a row together. A block has one group or several, which go through the loop
-// over their rows in step: all threads call sum() and max(), those of a group without a row too.
+// Groups of threads that work on a row together. A block has one group or several, which go through
+// the loop over their rows in step: all threads must call sum() and max(), even in a group without
+// a row.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -11,7 +12,7 @@ namespace ebb::cuda {
 
 inline constexpr unsigned kWholeWarp = 0xFFFFFFFF;
 
-// `threads` lanes of a warp, a power of two. Each of them gets the result.
+// Reduce over `threads` lanes of a warp, a power of two. Every lane gets the result.
 __device__ inline double lanes_sum(double x, int threads = kWarp) {
   for (int distance = threads / 2; distance > 0; distance /= 2)
     x += __shfl_xor_sync(kWholeWarp, x, distance);
@@ -47,7 +48,7 @@ class LaneGroup {
 
 class BlockGroup {
  public:
-  // A place for each warp, shared by the block.
+  // `scratch`: shared memory with a number for each warp.
   __device__ BlockGroup(int /*threads*/, double* scratch) : scratch_(scratch) {}
 
   __device__ int threads() const { return static_cast<int>(blockDim.x); }
@@ -63,8 +64,8 @@ class BlockGroup {
 
  private:
   __device__ bool stands_for_warp() const { return thread() % kWarp < threads() / kWarp; }
-  // The number of each warp: lane i of every warp gets that of warp i, lanes beyond the last warp
-  // that of the first.
+  // Shares one number per warp: lane i of every warp gets warp i's. Lanes beyond the last warp get
+  // the first warp's.
   __device__ double exchange(double x) const {
     __syncthreads();  // scratch may still be read
     if (thread() % kWarp == 0) scratch_[thread() / kWarp] = x;
@@ -75,8 +76,8 @@ class BlockGroup {
   double* scratch_;
 };
 
-// Calls body(row, there) for the rows that are this block's, by all groups in step: a group for
-// which none is left is called with the last one, which is not its own.
+// Calls body(row, there) for this block's rows, by all groups in step. A group without a row left
+// is called with the last row and there = false.
 template <class Group, class Body>
 __device__ inline void for_rows(const Group& group, std::int64_t rows, const Body& body) {
   const std::int64_t at_once = group.groups_of_block();

@@ -11,7 +11,7 @@
 namespace ebb::cuda {
 namespace {
 
-// The axis in words.
+// Copies chosen parts of an axis, in words.
 template <class W, class L, class Index>
 struct Choose {
   const W* in;
@@ -33,8 +33,8 @@ struct Choose {
   }
 };
 
-// All threads look through the indices, as many at a time as there are threads; those of the tile
-// are listed in their order, and each thread adds what is its own. So no sum depends on chance.
+// All threads go through the indices, kThreads at a time. Indices within the tile are listed in
+// order; then each thread adds its own elements. So the order of every sum is fixed.
 template <class T, class L>
 __global__ void __launch_bounds__(kThreads) scatter_kernel(Scatter<T, L> s) {
   using A = Accumulate<T>;

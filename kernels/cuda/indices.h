@@ -1,4 +1,4 @@
-// What kernels share that choose by index.
+// Shared by kernels that choose by index.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,7 +6,7 @@
 
 namespace ebb::cuda {
 
-// Calls f with the indices as what they are.
+// Calls f with a pointer to the indices in their own type.
 template <class F>
 Status for_indices(const Buffer& indices, const F& f) noexcept {
   if (indices.spec.dtype == DType::i32) return f(indices.as<const std::int32_t>());
@@ -14,7 +14,7 @@ Status for_indices(const Buffer& indices, const F& f) noexcept {
   return Status::refuse("has no kernel for indices of this dtype");
 }
 
-// Every byte of a word.
+// A word that repeats the byte.
 template <class W>
 __device__ inline W word_of(unsigned byte) {
   return static_cast<W>(static_cast<W>(~W{}) / 255 * byte);

@@ -8,7 +8,7 @@
 namespace ebb::cuda {
 namespace {
 
-// out[i] = a[..] operation b[..], where the walk says.
+// out[i] = a[..] operation b[..], with the offsets of the walk.
 template <class T, class Offsets>
 struct OfTwo {
   Operand<T> a, b;

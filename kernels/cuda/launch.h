@@ -1,4 +1,4 @@
-// How a kernel is put into a stream.
+// Launches a kernel into a stream.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,16 +9,16 @@
 namespace ebb::cuda {
 
 inline constexpr int kWarp = 32;
-inline constexpr int kThreads = 256;  // of a block, where a kernel has no reason for another number
+inline constexpr int kThreads = 256;  // per block, unless a kernel has a reason for another number
 
 inline Status answer(cudaError_t error, const char* problem) noexcept {
   if (error == cudaSuccess) [[likely]]
     return {};
-  static_cast<void>(cudaGetLastError());  // it would be the answer of the next call as well
+  static_cast<void>(cudaGetLastError());  // clear it, or the next call would report it too
   return Status::fail(problem, static_cast<int>(error));
 }
 
-// Puts kernel(arguments...) into the stream. A launch that is refused has written nothing.
+// Launches kernel(arguments...) into the stream. A refused launch has written nothing.
 template <class... Parameters, class... Arguments>
 Status launch(cudaStream_t stream, void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
               Arguments&&... arguments) noexcept {

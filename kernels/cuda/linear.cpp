@@ -20,8 +20,8 @@ detail::Ref<Prepared> prepare_one(const ProductShape& shape, Epilogue epilogue,
   return prepared;
 }
 
-// Of what dense_backward prepares; both are there only where both are wanted. (That dw has no
-// memory does not tell: it may be empty.)
+// The products of dense_backward: prepared are only the ones wanted, dw's first. dw without memory
+// does not mean unwanted: it may be empty.
 const Product& weight_product_of(const KernelContext& context) noexcept {
   return product(context, 0);
 }
@@ -122,7 +122,7 @@ Status dense_backward(const KernelContext& context) {
       return column_sum(stream_of(context), da.as<const T>(), db.as<T>(), size.rows, size.out,
                         context.workspace);
     });
-  // Last, since dx may have taken the memory of x over.
+  // Last, since dx may have taken over the memory of x.
   if (status.ok() && dx.data != nullptr)
     status = input_product_of(context).run(
         context.stream, {.a = da.data, .b = w.data, .c = dx.data, .workspace = context.workspace});

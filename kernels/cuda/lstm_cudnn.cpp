@@ -12,7 +12,7 @@
 namespace ebb::cuda {
 namespace {
 
-// The layers above the first are alike.
+// cuDNN's layers: the first, and one description for all above it, which are alike.
 class Layers {
  public:
   explicit Layers(const RecurrentSizes& size) : first_(size, size.in), other_(size, size.hidden) {}
@@ -114,7 +114,7 @@ class Backward {
   }
 
  private:
-  // The gradient of a layer's output, which is that of the input of the one above.
+  // The gradient of a layer's output, which is the gradient of the next layer's input.
   T* d_output(std::int64_t layer) const noexcept {
     return layer < 0 ? space_.dx : space_.d_hidden[layer % 2];
   }

@@ -27,7 +27,7 @@ cudnnDataType_t data_type(DType dtype) noexcept {
 cudnnDataType_t math_precision(DType dtype) noexcept {
   return dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
-// Tensor cores, whose sums are floats, for 16 bits. The default of f32 is TF32 where the GPU has
+// 16 bits use tensor cores, whose sums are f32. cuDNN's default for f32 is TF32 where the GPU has
 // it.
 cudnnMathType_t math_type(DType dtype) noexcept {
   if (is_half(dtype)) return CUDNN_TENSOR_OP_MATH;
@@ -75,8 +75,8 @@ bool CudnnLayer::describe_shapes(cudnnHandle_t handle) {
                                                    state_strides));
 }
 
-// The places are a matter of the descriptor: any address stands in for the space. Those of the four
-// gates follow one another.
+// Finds the offsets of the weights, which depend on the descriptor alone, so any address stands in
+// for the space. Fails unless the four gates follow one another.
 bool CudnnLayer::find_weights(cudnnHandle_t handle) noexcept {
   const TensorDescriptor matrix, bias;
   if (matrix.get() == nullptr || bias.get() == nullptr) return false;

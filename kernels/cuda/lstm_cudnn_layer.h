@@ -1,4 +1,4 @@
-// What cuDNN is told of a layer of an LSTM.
+// cuDNN's description of one LSTM layer.
 #pragma once
 #include "ebb/kernels/cuda/lstm_pack.h"
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
@@ -8,7 +8,7 @@
 
 namespace ebb::cuda {
 
-// A descriptor, made and destroyed by the library.
+// A descriptor of cuDNN, created and destroyed with this object.
 template <class Handle, auto kCreate, auto kDestroy>
 class CudnnDescriptor {
  public:
@@ -42,22 +42,22 @@ class CudnnLayer {
  public:
   CudnnLayer(const RecurrentSizes& size, std::int64_t in) : size_(size), in_(in) {}
 
-  // Whether cuDNN takes it, with no more memory than allowed.
+  // Whether cuDNN supports the layer, with no more memory than allowed.
   bool describe(cudnnHandle_t handle, cudnnForwardMode_t mode, const CudnnLayerBytes& allowed);
 
   const CudnnWeights& weights() const noexcept { return weights_; }
   std::size_t weight_bytes() const noexcept { return needs_.weights; }
-  // As cuDNN said in describe(), within the bounds or not.
+  // Bytes that cuDNN asked for in describe(), whether within the bounds or not.
   const CudnnLayerBytes& needs() const noexcept { return needs_; }
 
-  // Time-major arrays; a state that is null counts as zeros, or is not wanted.
+  // Arrays are time-major. A null input state counts as zeros, a null output state is not wanted.
   Status forward(cudnnHandle_t handle, const void* x, void* y, const void* h0, void* h,
                  const void* c0, void* c, const void* weights, void* work,
                  void* reserve) const noexcept;
   Status backward_data(cudnnHandle_t handle, const void* y, const void* dy, void* dx,
                        const void* h0, const void* dh, void* dh0, const void* c0, const void* dc,
                        void* dc0, const void* weights, void* work, void* reserve) const noexcept;
-  // Adds to d_weights. After backward_data().
+  // Adds to d_weights. Must follow backward_data().
   Status backward_weights(cudnnHandle_t handle, const void* x, const void* h0, const void* y,
                           void* d_weights, void* work, void* reserve) const noexcept;
 

@@ -1,4 +1,4 @@
-// An LSTM by a library.
+// An LSTM computed by a library.
 #pragma once
 #include <memory>
 
@@ -15,10 +15,10 @@ class LibraryLstm {
   virtual Status backward(const KernelContext& context) const noexcept = 0;
 };
 
-// By cuDNN, if that suits the sizes (suits_cudnn()) and its demands are within what the memory
-// rules declare. Otherwise null: forward and backward, asked about the same sizes, are told the
-// same. keep: whether there is a reserve. Throws Error where cuDNN has been used on the device and
-// does not start on this stream.
+// Prepares cuDNN's LSTM, if that suits the sizes (suits_cudnn()) and needs no more memory than the
+// memory rules declare. Otherwise null; forward and backward of the same sizes get the same answer.
+// keep: whether there is a reserve. Throws Error where cuDNN has been used on the device and does
+// not start on this stream.
 std::unique_ptr<LibraryLstm> find_lstm(const MemoryQuery& query, const Spec& x, bool keep);
 
 }  // namespace ebb::cuda

@@ -10,7 +10,7 @@ template <class T>
 Status pack_weights(cudaStream_t stream, const CudnnWeights& at, std::int64_t in,
                     std::int64_t hidden, const T* w, const T* r, const T* b, T* packed) noexcept {
   const std::size_t bias_bytes = static_cast<std::size_t>(4 * hidden) * sizeof(T);
-  // [in, 4 hidden] is transposed.
+  // cuDNN wants the transpose of [in, 4 hidden].
   EBB_TRY(swap_axes(stream, w, packed + at.w, in, 4 * hidden, 1));
   EBB_TRY(swap_axes(stream, r, packed + at.r, hidden, 4 * hidden, 1));
   EBB_TRY(copy(stream, packed + at.b, b, bias_bytes));

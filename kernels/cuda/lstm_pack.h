@@ -1,4 +1,4 @@
-// Between ebb's layouts and cuDNN's.
+// Converts between ebb's layouts and cuDNN's.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -8,17 +8,17 @@
 
 namespace ebb::cuda {
 
-// Where a layer's weights begin in cuDNN's space, in elements: W and R as [4, hidden, width], their
-// transposes, gates in the order i, f, g, o, and two biases [4, hidden].
+// Offsets of a layer's weights in cuDNN's space, in elements: W and R as [4, hidden, width], the
+// transposes of ebb's, gates in the order i, f, g, o, and two biases [4, hidden].
 struct CudnnWeights {
   std::int64_t w = 0, r = 0, b = 0, second_b = 0;
 };
 
-// From W [in, 4 hidden], R [hidden, 4 hidden], b [4 hidden]; the second biases become zeros.
+// Packs W [in, 4 hidden], R [hidden, 4 hidden], b [4 hidden]; the second biases become zeros.
 template <class T>
 Status pack_weights(cudaStream_t stream, const CudnnWeights& at, std::int64_t in,
                     std::int64_t hidden, const T* w, const T* r, const T* b, T* packed) noexcept;
-// The gradients, those that are not null.
+// Unpacks the gradients; skips the null ones.
 template <class T>
 Status unpack_weights(cudaStream_t stream, const CudnnWeights& at, std::int64_t in,
                       std::int64_t hidden, const T* packed, T* dw, T* dr, T* db) noexcept;

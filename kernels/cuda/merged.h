@@ -1,15 +1,15 @@
-// Elementwise updates of many tensors by few kernels, as an optimizer makes them of all parameters.
+// Elementwise updates of many tensors by few kernels, as an optimizer updates all its parameters.
 //
-// A rule is a struct with what is the same for all elements, an argument of the kernel:
-//   kArrays, kWritten              arrays, which are the operator's first inputs; of these the
-//   first
-//                                  kWritten are written
-//   bool is_open()                 on the device: whether anything is done at all
-//   Constants<T> constants<T>()    on the device, by one thread of a block; trivial
-//   update(constants, T (&x)[kArrays])   one element of all arrays
-// T is the widest type that the arrays, each stored in its own, are computed in. A rule is compiled
-// twice for each of float and double: where all arrays are stored as it, and where a switch that is
-// the same for all threads says what each is, so that nothing is multiplied by dtypes.
+// A rule is a struct, passed to the kernel, with the values that are equal for all elements:
+//   kArrays, kWritten                 arrays, the operator's first inputs; the first kWritten of
+//                                     them are written
+//   bool is_open()                    on the device: whether anything is done at all
+//   Constants<T> constants<T>()       on the device, by one thread of a block; trivial
+//   update(constants, T (&x)[kArrays])  one element of all arrays
+// T is the widest type that the arrays are computed in; each array is stored in its own dtype. A
+// rule is compiled twice for each of float and double: for arrays that are all stored as that type,
+// and with a switch on each array's dtype. The switch takes the same branch in all threads and
+// avoids a kernel for each combination of dtypes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -26,8 +26,8 @@
 
 namespace ebb::cuda {
 
-// The tensors of a launch. All arguments of a kernel have 4 KiB; chunks are counted in 32 bits,
-// which is enough for more than any device holds.
+// The tensors of a launch: as many as fit the 4 KiB of a kernel's arguments. Chunks are counted in
+// 32 bits, enough for more than any device holds.
 template <int kArrays>
 struct MergedTable {
   static constexpr std::int64_t kChunk = 2048;  // elements that a block works on at a time
@@ -36,12 +36,12 @@ struct MergedTable {
 
   void* arrays[kRows][kArrays];
   std::int64_t elements[kRows];
-  std::uint32_t first_chunk[kRows + 1] = {};  // of each row, then how many there are
+  std::uint32_t first_chunk[kRows + 1] = {};  // per row; the last is the number of chunks
   int rows = 0;
 
-  // Whether such a row has to come after one that is here: one of them writes what the other reads
-  // or writes, and the rows of a launch are done in any order. `sizes`: of an element of each
-  // array.
+  // Whether such a row must wait for a row that is here already: one of the two writes memory that
+  // the other reads or writes, and rows of a launch run in any order. `sizes`: bytes of an element
+  // of each array.
   bool meets(std::span<const Buffer> inputs, std::int64_t count,
              const std::array<std::int64_t, kArrays>& sizes, int written) const noexcept {
     const auto at = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data); };
@@ -65,7 +65,7 @@ struct MergedTable {
         first_chunk[rows] + static_cast<std::uint32_t>(divide_up(count, kChunk));
     ++rows;
   }
-  // The last row that does not begin after the chunk.
+  // The row that the chunk belongs to: the last that does not begin after it.
   __device__ int row_of(std::uint32_t chunk) const {
     int low = 0, high = rows;
     while (high - low > 1) {
@@ -76,12 +76,12 @@ struct MergedTable {
   }
 };
 
-// What the arrays of a launch are stored as.
+// Dtypes that the arrays of a launch are stored in.
 template <int kArrays>
 struct MergedTypes {
   DType types[kArrays];
 
-  // Whether all are stored as T, which float and double are computed in.
+  // Whether all arrays are stored as T, which is float or double.
   template <class T>
   bool are_all() const noexcept {
     return std::all_of(types, types + kArrays, [](DType type) {
@@ -91,7 +91,7 @@ struct MergedTypes {
   bool has(bool (*is)(DType)) const noexcept { return std::any_of(types, types + kArrays, is); }
 };
 
-// Calls f(S{}) with what such an array, computed in T, is stored as: the same for all threads.
+// Calls f(S{}) with the stored type of an array computed in T. All threads take the same branch.
 template <class T, bool kAllT, class F>
 __device__ inline void for_stored(DType type, const F& f) {
   if constexpr (kAllT) {
@@ -103,7 +103,7 @@ __device__ inline void for_stored(DType type, const F& f) {
   }
 }
 
-// One tensor of each array.
+// One row: a tensor for each array.
 template <class Rule, class T, bool kAllT>
 struct MergedRow {
   static constexpr int kArrays = Rule::kArrays;
@@ -168,14 +168,14 @@ __global__ void merged_kernel(Rule rule, MergedTypes<Rule::kArrays> stored,
   }
 }
 
-// Launches that one rule is the same for.
+// Launches that share one rule.
 struct MergedGroup {
   std::span<const Launch> launches;
-  bool only_asked = false;  // whether there is a kernel: nothing is done
+  bool only_asked = false;  // asks whether there is a kernel; does nothing else
 
   const KernelContext& front() const noexcept { return launches.front().context; }
 
-  // In float or double, the wider of what the arrays are stored as.
+  // Runs in float or double, the wider of the stored dtypes.
   template <class Rule>
   Status run(const Rule& rule) const noexcept {
     MergedTypes<Rule::kArrays> stored;
@@ -205,7 +205,7 @@ struct MergedGroup {
     const auto flush = [&] {
       if (table.rows == 0 || !status.ok()) return;
       const std::int64_t chunks = table.first_chunk[table.rows];
-      constexpr std::int64_t kBlocks = 2048;  // each works out the constants
+      constexpr std::int64_t kBlocks = 2048;  // few, since each computes the constants
       status = launch(stream_of(front()), kernel,
                       static_cast<unsigned>(chunks < kBlocks ? chunks : kBlocks), kThreads, rule,
                       stored, table);
@@ -228,8 +228,8 @@ struct MergedGroup {
   }
 };
 
-// Whether b may be done with a: the same attributes, dtypes of the arrays, and scalars, which are
-// the inputs that follow them.
+// Whether b may run with a: equal attributes and dtypes of the arrays, and the same scalars, which
+// are the inputs after the arrays.
 inline bool in_one_group(const KernelContext& a, const KernelContext& b,
                          std::size_t arrays) noexcept {
   if (!(*a.attributes == *b.attributes) || a.inputs.size() != b.inputs.size()) return false;
@@ -240,14 +240,14 @@ inline bool in_one_group(const KernelContext& a, const KernelContext& b,
   return true;
 }
 
-// A merged kernel for one.
+// Runs a merged kernel for a single launch.
 inline Status run_one(MergedKernel kernel, const KernelContext& context) noexcept {
   const Launch launch{.run = nullptr, .context = context};
   return kernel({&launch, 1});
 }
 
-// Makes the updates of launches that belong together at once; rule_of(context) is their rule. Asks
-// first whether there are kernels for all of them.
+// Runs the updates of the launches, merging neighbours that share a rule; rule_of(context) makes
+// the rule. Checks first that there are kernels for all of them.
 template <class RuleOf>
 Status run_merged(std::span<const Launch> launches, const RuleOf& rule_of) noexcept {
   constexpr std::size_t kArrays = decltype(rule_of(launches[0].context))::kArrays;
@@ -258,7 +258,7 @@ Status run_merged(std::span<const Launch> launches, const RuleOf& rule_of) noexc
       Status status =
           MergedGroup{launches.subspan(begin, end - begin), only_asked}.run(rule_of(first));
       if (status.ok()) continue;
-      if (begin > 0 && !only_asked) status.refused = false;  // what came before is written
+      if (begin > 0 && !only_asked) status.refused = false;  // earlier groups are written
       return status;
     }
   }

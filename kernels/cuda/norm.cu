@@ -8,13 +8,13 @@
 namespace ebb::cuda {
 namespace {
 
-// What both directions read; a group of threads has a row of `terms` neighbours.
+// Inputs of both directions. A group of threads takes a row of `terms` neighbours.
 template <class T>
 struct Rows {
   using A = Accumulate<T>;
   NormView view;
   std::int64_t rows, terms;
-  const T *x, *scale, *shift;  // of scale and shift, null is 1 and 0
+  const T *x, *scale, *shift;  // null scale counts as 1, null shift as 0
   bool has_mean;
 
   // The channel of element j of a row.
@@ -143,7 +143,7 @@ Status norm_backward(const KernelContext& context) {
                      attributes.has_mean()};
     T *dx = context.outputs[0].as<T>(), *d_scale = context.outputs[1].as<T>(),
       *d_shift = context.outputs[2].as<T>();
-    if (d_scale != nullptr || d_shift != nullptr) {  // first: dx may be written over what they read
+    if (d_scale != nullptr || d_shift != nullptr) {  // first: dx may overwrite their inputs
       const NormWorkspace<A> workspace(context.workspace, view, 2, 0);
       const GradientTerm<T> term{
           dy, in.x, means, inverses, view.groups, view.per_group(), d_scale != nullptr};

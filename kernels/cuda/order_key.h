@@ -1,4 +1,4 @@
-// The order of numbers as that of whole ones, so that one kernel serves all that compare.
+// Maps numbers to integer keys of the same order, so that one kernel serves all comparisons.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -9,8 +9,8 @@
 
 namespace ebb::cuda {
 
-// A key for each element: the larger, the earlier it stands among the largest first, or where
-// `is_smallest` among the smallest first. NaN has the largest key of all. 0 and -0 have the same.
+// A key for each element: the larger the key, the earlier the element stands. Largest elements come
+// first, or smallest if `is_smallest`. NaN has the largest key of all; 0 and -0 have the same.
 inline constexpr std::uint64_t kKeyOfNaN = ~std::uint64_t{0};
 
 __device__ inline std::uint64_t order_key(std::int64_t x, bool is_smallest) {
@@ -53,7 +53,7 @@ Status for_ordered(DType dtype, const F& f) noexcept {
   }
 }
 
-// What stands first of some elements: its key and its place, the first one of equals.
+// The first of some elements: its key and its place. Of equal keys the smaller place comes first.
 struct First {
   std::uint64_t key;
   std::int64_t place;

@@ -5,7 +5,7 @@
 
 namespace ebb::cuda {
 
-// Neighbouring elements, which one instruction loads or stores where they fill up to 16 bytes.
+// N neighbouring elements. One instruction loads or stores them, up to 16 bytes.
 template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
   T elements[N];
@@ -14,7 +14,7 @@ struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
   __device__ const T& operator[](int i) const { return elements[i]; }
 };
 
-// Elements of T in 16 bytes.
+// Number of elements of T in 16 bytes.
 template <class T>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 
@@ -33,7 +33,7 @@ __device__ inline Pack<T, N> splat(T value) {
   return pack;
 }
 
-// Elements as another type, each by itself.
+// Converts each element to another type.
 template <class To, class From, int N>
 __device__ inline Pack<To, N> as_pack(const Pack<From, N>& from) {
   Pack<To, N> pack;
@@ -41,7 +41,7 @@ __device__ inline Pack<To, N> as_pack(const Pack<From, N>& from) {
   return pack;
 }
 
-// Whether packs of N can be read from there: views begin at any element.
+// Whether packs of N can be read there. Not always: views begin at any element.
 template <int N, class... T>
 __host__ __device__ inline bool takes_packs(const T*... data) {
   return ((reinterpret_cast<std::uintptr_t>(data) % alignof(Pack<T, N>) == 0) && ...);

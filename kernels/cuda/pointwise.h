@@ -1,5 +1,5 @@
-// The kernels of pointwise operators. A family's source, arithmetic.cu and its kin, makes those of
-// its list.
+// The kernels of pointwise operators. The source of each family, arithmetic.cu and its kin,
+// instantiates its list.
 #pragma once
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cuda/broadcast.h"
@@ -67,7 +67,7 @@ Status pair(const KernelContext& context) {
 
 }  // namespace ebb::cuda
 
-// What a line of core/kernels/functors/*.inc, included next, instantiates.
+// Instantiations for the lines of core/kernels/functors/*.inc, included next.
 #define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
 #define EBB_PAIR(name, Functor) template Status pair<functors::Functor>(const KernelContext&);

@@ -7,7 +7,7 @@
 namespace ebb::cuda {
 namespace {
 
-// Elements of planes of rows and columns.
+// Splits an index into plane, row and column.
 struct Grid {
   AnyDivider by_columns, by_rows;
 
@@ -37,7 +37,7 @@ struct Largest {
   }
 };
 
-// Each pixel looks at the windows that it is in.
+// Each pixel sums dy over the windows in which it is the largest.
 template <class T>
 struct ToLargest {
   PoolLayout of;
@@ -99,7 +99,7 @@ struct FromMean {
   }
 };
 
-// An element of the output for each thread.
+// Runs a thread for each element of the output.
 template <class Make>
 Status pool(const KernelContext& context, const Buffer& x, const Buffer& y,
             const Make& make) noexcept {

@@ -11,8 +11,8 @@
 namespace ebb::cuda {
 namespace {
 
-// The four elements of a draw that one counter makes, of which a thread writes all or one. The rule
-// makes them of the counter's words; i is the first element.
+// The four elements of a draw that one counter makes. A thread writes all four, or one of them; i
+// is the first it writes. The rule turns the counter's words into elements.
 template <class T, class Rule>
 struct Drawn {
   const std::int64_t* draw;  // key, counter
@@ -42,7 +42,7 @@ Status draw_each(const KernelContext& context, const Rule& rule) noexcept {
   return for_each<4>(stream_of(context), body, out.elements(), takes_packs<4>(body.out));
 }
 
-// A product and a sum rounded apart would differ between devices; one fused operation cannot.
+// Uses one fused multiply-add: rounding product and sum apart would differ between devices.
 template <class T>
 struct Uniform {
   using A = Accumulate<T>;
@@ -53,7 +53,7 @@ struct Uniform {
     for (int j = 0; j < 4; ++j) {
       const A unit = static_cast<A>(unit_interval(words[static_cast<std::size_t>(j)]));
       const A x = std::fma(width, unit, low);
-      out[j] = below_high(x < high ? x : low);  // what was rounded up to the open end
+      out[j] = below_high(x < high ? x : low);  // `low` if rounded up to the open end
     }
   }
 
@@ -66,7 +66,8 @@ struct Uniform {
   }
 };
 
-// In double whatever the result's type: the same numbers in f32, rounded once more.
+// Computes in double whatever the result's type, so that f32 has the same numbers, rounded once
+// more.
 template <class T>
 struct Normal {
   double mean, deviation;

@@ -6,7 +6,7 @@
 namespace ebb::cuda {
 namespace {
 
-// One of the two.
+// The prepared state: cuDNN's or the composed form's, the other is null.
 struct PreparedRecurrent final : Prepared {
   std::unique_ptr<LibraryLstm> library;
   detail::Ref<PreparedProducts> products;

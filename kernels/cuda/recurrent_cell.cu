@@ -12,8 +12,8 @@
 namespace ebb::cuda {
 namespace {
 
-// Threads next to each other have hidden units next to each other, and a row of threads a row of
-// the batch: an index takes no division.
+// Neighbouring threads take neighbouring hidden units; each row of threads takes a row of the
+// batch. So an index needs no division.
 constexpr int kUnits = kWarp, kRows = 4;
 
 template <class Body>
@@ -31,7 +31,7 @@ __device__ Accumulate<T> value(const StepRows<const T>& rows, std::int64_t b, st
   return rows.data == nullptr ? 0 : static_cast<Accumulate<T>>(rows.data[b * rows.stride + j]);
 }
 
-// The same, or else of [batch, hidden].
+// The value in `rows`; if they are null, in `otherwise` [batch, hidden].
 template <class T>
 __device__ Accumulate<T> value(const StepRows<const Accumulate<T>>& rows, const T* otherwise,
                                std::int64_t b, std::int64_t j, std::int64_t hidden) {
@@ -39,7 +39,8 @@ __device__ Accumulate<T> value(const StepRows<const Accumulate<T>>& rows, const 
   return value(StepRows<const T>{otherwise, hidden}, b, j);
 }
 
-// What a step leaves of one unit of one row: its state, and where the row ends its last one.
+// Stores the state of one unit of one row after a step; at the row's last step also as its last
+// state.
 template <class T>
 __device__ void put_state(const CellForward<T>& cell, const RowLength& length, std::int64_t b,
                           std::int64_t j, std::int64_t hidden, Accumulate<T> h, Accumulate<T> c) {
@@ -50,7 +51,8 @@ __device__ void put_state(const CellForward<T>& cell, const RowLength& length, s
   if (cell.last_cell != nullptr) cell.last_cell[b * hidden + j] = static_cast<T>(c);
 }
 
-// The same after the end of a row; whether it is over.
+// After the end of a row, stores zeros; a row without steps passes its initial state on as the
+// last. Returns whether the row is over.
 template <class T>
 __device__ bool put_nothing(const CellForward<T>& cell, const RowLength& length, std::int64_t b,
                             std::int64_t j, std::int64_t hidden) {
@@ -123,7 +125,7 @@ __global__ void __launch_bounds__(kUnits* kRows)
   });
 }
 
-// Of the gates of a step after the end of a row; whether it is over.
+// After the end of a row, stores zeros as the gates' gradients. Returns whether the row is over.
 template <class T>
 __device__ bool put_no_gradient(const CellBackward<T>& cell, const RowLength& length,
                                 std::int64_t b, std::int64_t j, std::int64_t hidden) {
@@ -202,7 +204,7 @@ __global__ void __launch_bounds__(kUnits* kRows)
   });
 }
 
-// Four elements of [batch, time, hidden] at a time share the four words of a draw.
+// Dropout. Four neighbouring elements of [batch, time, hidden] share the four words of a draw.
 template <class T>
 __global__ void drop_groups(const T* from, T* to, std::int64_t count, std::int64_t batch,
                             std::int64_t time, std::int64_t hidden, bool time_major,
@@ -270,7 +272,7 @@ Status drop(cudaStream_t stream, const RecurrentSizes& size, const T* from, T* t
             bool time_major) noexcept {
   const std::int64_t count = size.steps();
   if (count == 0) return {};
-  // unit_interval(word) >= probability, in whole numbers.
+  // The least word >> 8 with unit_interval(word) >= probability.
   const auto least = static_cast<std::uint32_t>(std::ceil(probability * 0x1p24));
   return launch(stream, drop_groups<T>, blocks_for((count + 3) / 4), kThreads, from, to, count,
                 size.batch, size.time, size.hidden, time_major, least,

@@ -1,5 +1,5 @@
-// An LSTM as products and a cell kernel for each step (plans/recurrent_layout.h): for every shape,
-// dtype and device.
+// Recurrent layers as products and a cell kernel for each step (plans/recurrent_layout.h), for
+// every shape, dtype and device.
 #pragma once
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/recurrent.h"

@@ -60,7 +60,7 @@ class Backward {
         EBB_TRY(multiply(layer == 0 ? Products::kFirstWeightOfN : Products::kWeightOfN, x,
                          d_gates(layer) + 3 * size.hidden, dw + 2 * size.hidden));
     }
-    // After the last reader of x, whose memory dx may have taken over, and of what lies below.
+    // After the last reader of x and of the memory below: dx may have taken it over.
     T* const dx = layer > 0 ? (is_lowest ? nullptr : below(layer)) : of_.gradient(0);
     if (dx != nullptr) {
       EBB_TRY(multiply(layer == 0 ? Products::kFirstInput : Products::kInput, d_gates(layer),
@@ -75,7 +75,8 @@ class Backward {
     return dr == nullptr ? Status{} : recurrent_gradient(layer, dr);
   }
 
-  // A GRU's gates are r, z, q, n, and its bias is r, z, n, q. What steps hand on is read no more.
+  // Reorders a GRU's bias gradient from the order of its gates, r, z, q, n, to the order of its
+  // bias, r, z, n, q. Uses d_hidden as scratch, which nobody reads any more.
   Status swap_last_gates(T* db) const noexcept {
     const std::int64_t hidden = of_.size.hidden;
     const std::size_t bytes = static_cast<std::size_t>(hidden) * sizeof(T);
@@ -84,7 +85,8 @@ class Backward {
     return copy(stream(), db + 3 * hidden, space_.d_hidden, bytes);
   }
 
-  // d_gates of all steps, from the last to the first, and the gradients of the initial states.
+  // Computes d_gates of all steps, from the last to the first, and the gradients of the initial
+  // states.
   Status run_steps(std::int64_t layer) const noexcept {
     const RecurrentSizes& size = of_.size;
     const auto steps = [&](auto* data, std::int64_t width) { return all_steps(data, size, width); };
@@ -136,9 +138,10 @@ class Backward {
     return {};
   }
 
-  // dR = the sum over steps of h_{t-1}^T d_gates_t. The first steps meet h0, or nothing; then they
-  // are cleared, so that in one product over all rows but the ends, each with the hidden state of
-  // the row before, the last state of one sequence does not count for the first step of the next.
+  // dR = sum over steps of h_{t-1}^T d_gates_t. The first steps go with h0, if there is one; then
+  // their d_gates are cleared. The rest is one product over all rows, each with the hidden state of
+  // the row before: thanks to the cleared rows a sequence's last state does not count for the next
+  // sequence's first step.
   Status recurrent_gradient(std::int64_t layer, T* dr) const noexcept {
     const RecurrentSizes& size = of_.size;
     const T* const h0 = of_.h0(layer);
@@ -176,7 +179,7 @@ detail::Ref<PreparedProducts> prepare_composed_recurrent_backward(const MemoryQu
   auto prepared = detail::make_ref<PreparedProducts>();
   prepared->products.reserve(Products::kCount);
   for (std::size_t i = 0; i < Products::kCount; ++i) {
-    // From a step's gates on; of a layer's states.
+    // An operand begins at a step's gates, or at a layer's state.
     const bool of_gates = i == Products::kHidden || i == Products::kRecurrent;
     const bool of_state = i == Products::kHidden || i == Products::kFirstRecurrent;
     const bool of_n = i >= Products::kFirstWeightOfN;

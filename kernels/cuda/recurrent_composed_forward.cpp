@@ -32,7 +32,7 @@ class Forward {
   }
   cudaStream_t stream() const noexcept { return stream_of(context_); }
 
-  // A layer's part of a state [layers, batch, hidden] among the inputs or outputs, null for zeros.
+  // A layer's part of an input state [layers, batch, hidden]; null for zeros.
   const T* initial(std::int64_t index, std::int64_t layer) const noexcept {
     return index < 0 ? nullptr : in(static_cast<std::size_t>(index)) + layer * size_.state();
   }
@@ -78,7 +78,7 @@ class Forward {
                                            ? all_steps(reserve_.cells(layer), size_, size_.hidden)
                                            : one_step(space_.cells, size_.hidden);
     const Steps<T> states = hidden(layer);
-    const bool sparse = states.step == 0;  // hidden states of one step alone, without gaps
+    const bool sparse = states.step == 0;  // hidden states of a single step, without gaps
     StepRows<const T> h{h0, size_.hidden};
     StepRows<const Accumulate<T>> c;
     for (std::int64_t t = 0; t < size_.time; ++t) {

@@ -3,7 +3,7 @@
 
 namespace ebb::cuda {
 
-// The operands of lstm_backward by name, whichever way it is computed.
+// The operands of recurrent_backward by name, for cuDNN and for the composed form.
 template <class T>
 struct RecurrentGradients {
   const KernelContext& context;
@@ -25,16 +25,16 @@ struct RecurrentGradients {
     if ((attributes.d_given & 4) != 0) d_cell = in(next++);
   }
 
-  // A forward input, or one of those behind them.
+  // A forward input, or a gradient input behind them.
   template <class U = const T>
   U* in(std::size_t index) const noexcept {
     return context.inputs[kRecurrentBackwardX + index].template as<U>();
   }
-  // Where the gradient of a forward input goes, or null.
+  // Memory for the gradient of a forward input, or null.
   T* gradient(std::size_t input) const noexcept {
     return context.outputs[at.gradient(input)].template as<T>();
   }
-  // A layer's part of what is [layers, batch, hidden]; null where there is none.
+  // A layer's part of states [layers, batch, hidden]; null if they are null.
   template <class U>
   U* of_layer(U* states, std::int64_t layer) const noexcept {
     return states == nullptr ? nullptr : states + layer * size.state();
@@ -48,8 +48,7 @@ struct RecurrentGradients {
     return input < 0 ? nullptr : of_layer(gradient(static_cast<std::size_t>(input)), layer);
   }
 
-  // The lowest layer that has to be gone through: what is below it has no gradient that somebody
-  // reads.
+  // The lowest layer that backward must reach: no gradient below it is wanted.
   std::int64_t lowest_layer() const noexcept {
     const auto wants = [&](std::int64_t input) {
       return input >= 0 && gradient(static_cast<std::size_t>(input)) != nullptr;
@@ -68,7 +67,7 @@ struct RecurrentGradients {
                    in<const std::int64_t>(static_cast<std::size_t>(at.draw)), layer, time_major);
   }
 
-  // All gradients of a sequence without steps, or of no sequences.
+  // Writes all gradients where there are no steps, or no sequences.
   Status without_steps(cudaStream_t stream) const noexcept {
     for (std::int64_t i = 0; i < at.count; ++i) {
       if (!at.has_gradient(i)) continue;

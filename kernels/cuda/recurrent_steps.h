@@ -1,4 +1,4 @@
-// What both directions of an LSTM need to go through its steps.
+// Shared by forward and backward of the composed form.
 #pragma once
 #include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/product.h"
@@ -12,7 +12,7 @@ StepRows<T> rows_at(const Steps<T>& steps, std::int64_t t) noexcept {
   return {steps.at(t), steps.row};
 }
 
-// What rows of so many elements are aligned to, where the first one is to 16 bytes.
+// Alignment in bytes of rows of so many elements, if the first one is aligned to 16 bytes.
 inline std::size_t row_alignment(std::int64_t elements, DType dtype) noexcept {
   const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(dtype);
   return bytes == 0 ? 16 : std::min<std::size_t>(16, bytes & (~bytes + 1));

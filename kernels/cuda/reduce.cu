@@ -9,8 +9,8 @@
 namespace ebb::cuda {
 namespace {
 
-// The walks through the sums and through the terms of each. The innermost axis is a walk's first,
-// but for the columns of matrices, which a walk says nothing of.
+// Builds the walks over the sums and over the terms of each. The innermost axis comes first in its
+// walk. For matrices summed down their columns the columns are in no walk.
 template <class Index, class T>
 Status reduce(cudaStream_t stream, const T* in, const SumTarget<T>& target, const MergedAxes& axes,
               int threads) noexcept {

@@ -12,9 +12,9 @@ namespace {
 template <class T>
 using RunningTotal = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
-// Rows along an axis. A Work says what they carry, and what elements do to it.
+// Rows along an axis. A Work defines the value they carry and how elements change it.
 struct Rows {
-  std::int64_t size, inner, columns;  // of all rows that the axis is one of: outer * inner
+  std::int64_t size, inner, columns;  // number of rows: outer * inner
   bool reverse;
 
   Rows(const Shape& shape, int along, bool from_end) : reverse(from_end) {
@@ -30,7 +30,7 @@ struct Rows {
   __device__ std::int64_t at(std::int64_t k) const { return (reverse ? size - 1 - k : k) * inner; }
 };
 
-// in is read before out, which may be in, is written.
+// A running sum or product. out may be in: each element is read before it is written.
 template <class T>
 struct Scan {
   using Total = RunningTotal<T>;
@@ -51,7 +51,7 @@ struct Scan {
   }
 };
 
-// c -> factor c + term.
+// The map c -> factor c + term.
 struct Affine {
   double factor, term;
 };
@@ -70,7 +70,7 @@ struct Recurrence {
     return {a[place], b == nullptr ? 0 : b[place]};
   }
   __device__ void write(std::int64_t place, Total before, Total) const {
-    const double carried = b == nullptr ? before.factor : before.term;  // from 1, from 0
+    const double carried = b == nullptr ? before.factor : before.term;  // from 1, 0
     out[place] = w == nullptr ? carried : multiply_finite(w[place], carried);
   }
 };
@@ -83,7 +83,7 @@ __device__ inline Affine lane_before(Affine total, int distance) {
   return {lane_before(total.factor, distance), lane_before(total.term, distance)};
 }
 
-// Neighbouring threads have neighbouring columns.
+// A thread scans a column; neighbouring threads have neighbouring columns.
 template <class Work>
 __global__ void scan_columns_kernel(Rows rows, Work work) {
   using Total = typename Work::Total;
@@ -99,8 +99,8 @@ __global__ void scan_columns_kernel(Rows rows, Work work) {
   }
 }
 
-// A block goes through a column, kThreads * kEach elements at a time: each thread goes through its
-// own neighbours, and what the threads before it have comes from within warps and then from warps.
+// A block scans a row, kThreads * kEach elements at a time. Each thread scans its kEach neighbours;
+// totals of the threads before it are added within warps, then across warps.
 template <class Work>
 __global__ void __launch_bounds__(kThreads) scan_rows_kernel(Rows rows, Work work) {
   using Total = typename Work::Total;
@@ -117,12 +117,12 @@ __global__ void __launch_bounds__(kThreads) scan_rows_kernel(Rows rows, Work wor
         x[j] = first + j < rows.size ? work.read(begin + rows.at(first + j)) : work.none();
         own = work.with(own, x[j]);
       }
-      Total through = own;  // of the lanes up to this one
+      Total through = own;  // total of the lanes up to this one
       for (int distance = 1; distance < kWarp; distance *= 2) {
         const Total other = lane_before(through, distance);
         if (lane >= distance) through = work.with(other, through);
       }
-      __syncthreads();  // those of warps may still be read
+      __syncthreads();  // of_warps may still be read
       if (lane == kWarp - 1) of_warps[warp] = through;
       __syncthreads();
       Total before = total;

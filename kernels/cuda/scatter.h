@@ -1,5 +1,5 @@
-// Sums of elements by an index, in the order of the indices: what index_select_backward and
-// gather_backward have in common.
+// Sums of elements by an index, in the order of the indices. Shared by index_select_backward and
+// gather_backward.
 #pragma once
 #include "ebb/core/kernels/index.h"
 #include "ebb/kernels/cuda/dispatch.h"
@@ -7,8 +7,9 @@
 
 namespace ebb::cuda {
 
-// A tile: some neighbours of the axis, and some columns, whose sums a block has in shared memory.
-// Its threads are groups of as many as there are columns; each row of the tile is one group's.
+// Bytes of a tile's sums in shared memory. A tile is some neighbouring rows of the axis by some
+// columns. A block's threads form groups of `columns` threads; each row of the tile belongs to one
+// group.
 inline constexpr int kTileBytes = 32 << 10;
 
 template <class T, class L>
@@ -22,7 +23,7 @@ struct Scatter {
   int columns;  // of a tile, a power of two
   int rows;
 
-  // count: of the indices along the axis.
+  // count: number of indices along the axis.
   Scatter(const KernelContext& context, const L* index, std::int64_t count) noexcept
       : in(context.inputs[0].as<const T>()),
         indices(index),

@@ -8,7 +8,7 @@
 namespace ebb::cuda {
 namespace {
 
-// A step in words.
+// Reverses steps in time, each step as words.
 template <class W, class Index>
 struct Reverse {
   const W* in;

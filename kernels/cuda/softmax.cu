@@ -5,7 +5,7 @@
 namespace ebb::cuda {
 namespace {
 
-// A group of threads for each row, whose elements are `inner` apart.
+// A group of threads takes a row, whose elements are `inner` apart.
 template <class Group, class T>
 __global__ void softmax_kernel(const T* in, T* out, SoftmaxView view, bool log, int threads) {
   using A = Accumulate<T>;
@@ -34,7 +34,7 @@ Status run(const KernelContext& context, bool log) {
   const SoftmaxView view(in.spec.shape, context.attribute<SoftmaxAttributes>());
   return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    // Neighbouring threads have neighbouring elements: those of a row, or of as many rows.
+    // Neighbouring threads have neighbouring elements: of one row, or each of another row.
     const int threads = view.inner < kWarp ? threads_of_row(view.classes) : 1;
     const auto kernel = threads == 0 ? softmax_kernel<BlockGroup, T> : softmax_kernel<LaneGroup, T>;
     return launch(stream_of(context), kernel,

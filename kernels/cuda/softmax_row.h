@@ -1,5 +1,5 @@
-// One row of scores, for softmax and its loss, neighbours `step` apart. With a score that is NaN,
-// or a largest one that is infinite, what comes out is NaN, as the formula has it.
+// One row of scores, `step` elements apart, for softmax and its loss. If a score is NaN or the
+// largest is infinite, the results are NaN, as the formula says.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -11,8 +11,8 @@
 
 namespace ebb::cuda {
 
-// exp(x - shift). What rounding takes from the difference (Knuth's exact remainder) is put back:
-// for x far below shift it would be worth many ulps.
+// exp(x - shift), with the rounding error of the difference (Knuth's exact remainder) put back: for
+// x far below shift it would be worth many ulps.
 template <class A>
 __device__ inline A exp_of_difference(A x, A shift) {
   const A difference = x - shift, back = difference - x;
@@ -33,7 +33,8 @@ __device__ inline Accumulate<T> largest_score(const Group& group, const T* row, 
   return static_cast<A>(group.max(static_cast<double>(largest)));
 }
 
-// The sum of exp(row[j] - shift); of the exact differences where a result is made of the terms.
+// The sum of exp(row[j] - shift). kExact uses exact differences, for results that are made of the
+// terms.
 template <bool kExact, class Group, class T>
 __device__ inline double sum_of_exponentials(const Group& group, const T* row, std::int64_t count,
                                              Accumulate<T> shift, std::int64_t step = 1) {

@@ -7,8 +7,8 @@
 namespace ebb::cuda {
 namespace {
 
-// The rows. A key is the larger the earlier its element stands, and that of NaN is the last
-// ascending and the first descending.
+// The rows to sort. The larger the key, the earlier its element stands. NaN stands last ascending
+// and first descending.
 template <class T>
 struct SortedRows {
   const T* in;
@@ -21,13 +21,13 @@ struct SortedRows {
   }
 };
 
-// Sorts runs of kSortTile neighbours: by a bitonic network, in which elements that are not there
-// stand last. Of each row of runs the first `count` elements are written.
+// Sorts runs of kSortTile neighbours by a bitonic network; padding stands last. Writes the first
+// `count` indices of each row of runs.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sort_tiles_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
   __shared__ std::uint64_t keys[kSortTile];
-  __shared__ std::int32_t places[kSortTile];  // within the tile; -1: none
+  __shared__ std::int32_t places[kSortTile];  // within the tile
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t tiles = divide_up(work.size, kSortTile);
   for (std::int64_t item = blockIdx.x; item < work.rows * tiles; item += gridDim.x) {
@@ -62,8 +62,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Merges runs of `width` indices, two by two: each index goes behind those of its own run before it
-// and those of the other one that stand before it, which are found by halves. `count` as above.
+// Merges pairs of sorted runs of `width` indices. An index moves behind its predecessors in its own
+// run and in the other one, where a binary search counts them. Writes the first `count` of each
+// row.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     merge_runs_kernel(SortedRows<T> work, const std::int64_t* in, std::int64_t* out,
@@ -89,8 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The first elements of a row, one after the other: each is the first of those that stand behind
-// the one before.
+// Selects the first elements of a row one by one, each in a pass over the elements behind the last.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     select_first_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The last step writes the output, the others arrays in turn.
+// Runs the passes. The last one writes the output, the others two arrays in turn.
 template <class T>
 Status run(const KernelContext& context, const SortedRows<T>& work, const SortPlan& plan) noexcept {
   cudaStream_t stream = stream_of(context);
@@ -147,7 +147,7 @@ Status run(const KernelContext& context, const SortedRows<T>& work, const SortPl
     --left;
     status = launch(stream, merge_runs_kernel<T>, blocks_for(plan.rows * plan.size), kThreads, work,
                     from, target(), width, wanted());
-    status.refused = false;  // what came before is written
+    status.refused = false;  // earlier passes have written
     from = target();
   }
   return status;

@@ -39,7 +39,7 @@ struct Statistic {
       if (value > state.center) {
         state.sum = state.sum * std::exp(state.center - value) + 1;
         state.center = value;
-      } else {  // of two infinite ones, the difference is none
+      } else {  // equal infinities have no difference
         state.sum +=
             value == state.center
                 ? 1.0
@@ -82,7 +82,7 @@ struct Statistic {
     if (kind == Kind::norm1 || kind == Kind::product) return state.sum;
     if (kind == Kind::norm2) return std::sqrt(state.sum);
     if (kind == Kind::logsumexp) return std::log(state.sum) + state.center;
-    const double variance = state.sum / (state.count - correction);  // of one element at least
+    const double variance = state.sum / (state.count - correction);  // at least one element
     return kind == Kind::variance ? variance : std::sqrt(variance);
   }
 };

@@ -1,4 +1,4 @@
-// What a kernel is told of the stream that its work goes into.
+// The stream that a kernel launches into.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,7 +6,7 @@
 
 namespace ebb::cuda {
 
-// The runtime's streams derive from it (runtime/stream.h).
+// Base of the runtime's streams (runtime/stream.h).
 class DeviceStream : public Stream {
  public:
   cudaStream_t get() const noexcept { return stream_; }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kTile = kWarp, kTileRows = 8;
 
-// Word by word: kStores, to where the walk says, or from there.
+// Copies word by word. kStores: the output is strided, else the input.
 template <bool kStores, class W, class Index>
 struct WordCopy {
   const W* in;
@@ -24,8 +24,8 @@ struct WordCopy {
   }
 };
 
-// Matrices [rows, columns] that are transposed, tile by tile. The walk goes from a tile to where it
-// begins in the input and in the output, and to its first row and column.
+// Matrices [rows, columns] to transpose tile by tile. The walk maps a tile to its offsets in input
+// and output, and to its first row and column.
 template <class W, class Index>
 struct Tiles {
   const W* in;
@@ -53,7 +53,7 @@ __global__ void transpose_tiles(Tiles<W, Index> tiles) {
   }
 }
 
-// The matrices of axis 0 and `across`, along which the input is contiguous.
+// Transposes the matrices of axis 0 and axis `across`, along which the input is contiguous.
 template <class W, class Index>
 Status transpose(cudaStream_t stream, const W* in, W* out, const StridedWalk& walk,
                  int across) noexcept {
@@ -96,7 +96,8 @@ Status copy_words(cudaStream_t stream, const W* in, W* out, const StridedWalk& w
   return for_each<1>(stream, body, words * walk.count(), true);
 }
 
-// Calls f(word, index type) for the widest words that all of it consists of.
+// Calls f(word, index) with values of the widest word that divides all sizes and strides, and of
+// the index type.
 template <class F>
 Status with_walk(const StridedWalk& walk, const void* strided, const void* plain,
                  const F& f) noexcept {
@@ -117,7 +118,7 @@ Status strided_copy(cudaStream_t stream, const void* from, void* to,
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(W));
     const W* const in = static_cast<const W*>(from) + walk.offset() / kSize;
     W* const out = static_cast<W*>(to);
-    constexpr std::int64_t kLeast = 8;  // of each side of a tile
+    constexpr std::int64_t kLeast = 8;  // per side of a tile
     const int across = walk.unit() == kSize ? walk.contiguous_axis() : 0;
     if (across > 0 && std::min(walk.size(0), walk.size(across)) >= kLeast)
       return transpose<W, Index>(stream, in, out, walk, across);

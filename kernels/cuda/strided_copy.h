@@ -6,16 +6,16 @@
 
 namespace ebb::cuda {
 
-// to = the elements of from where the walk says, which has at least one.
+// Gathers: to[i] = element i of the walk over `from`. The walk has at least one element.
 Status strided_copy(cudaStream_t stream, const void* from, void* to,
                     const StridedWalk& walk) noexcept;
-// out = the elements of in where the walk says.
+// Gathers: out[i] = element i of the walk over `in`.
 Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer& out,
                     const StridedWalk& walk) noexcept;
-// The other way round: the elements of to where the walk says = from. The rest of it stays.
+// Scatters: element i of the walk over `to` = from[i]. The rest of `to` stays.
 Status strided_store(cudaStream_t stream, const void* from, void* to,
                      const StridedWalk& walk) noexcept;
-// out = in where the walk says, and `value` elsewhere.
+// Scatters `in` to the walk over `out`, and writes `value` elsewhere.
 Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
              const StridedWalk& walk, double value) noexcept;
 

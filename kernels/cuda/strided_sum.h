@@ -5,8 +5,8 @@
 
 namespace ebb::cuda {
 
-// The sum of term(i) for i = first, first + step and so on below end: runs of 8 in the type of the
-// terms, added up in double.
+// The sum of term(i) for i = first, first + step, .. below end: runs of 8 terms in their own type,
+// added up in double.
 template <class Term>
 __device__ inline double strided_sum(std::int64_t first, std::int64_t end, std::int64_t step,
                                      const Term& term) {

@@ -8,16 +8,16 @@
 
 namespace ebb::cuda {
 
-// A tensor has six axes, and kinds alternate: no more than three are reduced, or kept.
+// Three axes suffice: a tensor has six, and after merging reduced and kept axes alternate.
 template <class Index>
 using SumWalk = Walk<Index, 3>;
 
-// Where sums go, or those of parts.
+// The output of sums, or of their parts.
 template <class T>
 struct SumTarget {
   T* out;
   double divisor;
-  double* partial;  // [parts, results], where sums are cut into parts
+  double* partial;  // [parts, results]; null: one part
   std::int64_t results, parts, part, terms;
 
   SumTarget(const SumPlan& plan, T* out, double divisor, void* workspace) noexcept
@@ -41,7 +41,7 @@ struct SumTarget {
       out[result] = convert<T>(total / divisor);
     }
   }
-  // The second kernel, if there is one.
+  // Launches the second kernel, if there are parts.
   Status finish(cudaStream_t stream, Status first) const noexcept {
     if (!first.ok() || partial == nullptr) return first;
     return add_parts(stream, partial, out, parts, results, divisor);
@@ -51,12 +51,12 @@ struct SumTarget {
 // The matrices whose columns are summed.
 template <class Index>
 struct Columns {
-  SumWalk<Index> outer, rows;  // where a matrix begins; its row
+  SumWalk<Index> outer, rows;  // offset of a matrix; of its row
   std::int64_t matrices, columns;
 };
 
-// A block sums up to 32 neighbouring columns: a thread takes each row that has its place among the
-// block's rows, and these sums are added by halves.
+// A block sums up to 32 neighbouring columns. The threads of a column share its rows evenly and add
+// their totals by halves.
 template <class In, class Out, class Index>
 __global__ void sum_columns_kernel(const In* in, SumTarget<Out> target, Columns<Index> shape,
                                    int width) {

@@ -5,10 +5,10 @@
 
 namespace ebb::cuda {
 
-// The sums whose terms are rows, contiguous ones or rows of rows.
+// Sums whose terms are contiguous rows, or rows of rows.
 template <class Index>
 struct Rows {
-  SumWalk<Index> outer, terms;  // where a sum begins; its term
+  SumWalk<Index> outer, terms;  // offset of a sum; of its term
 };
 
 template <int N, class T>
@@ -20,7 +20,7 @@ __device__ inline Accumulate<T> sum_of(const Pack<T, N>& x) {
   return sums[0];
 }
 
-// A group of threads sums a row, or a part of one: packs of N, and what is left over one by one.
+// A group of threads sums a row or a part of one: packs of N, then the remainder one by one.
 template <class Group, int N, class T, class Index>
 __global__ void sum_rows_kernel(const T* in, SumTarget<T> target, Rows<Index> shape, int threads) {
   __shared__ double scratch[kWarp];

@@ -1,6 +1,6 @@
-// What kernels that multiply tile by tile have in common: a block of 16 x 16 threads has a tile of
-// 64 x 64 sums, each thread 4 x 4 of it, 16 apart, so that neighbours write side by side.
-// gemm_own.cu is the plain product; here the factors are functions.
+// Shared by kernels that multiply tile by tile. A block of 16 x 16 threads has a tile of 64 x 64
+// sums; each thread has 4 x 4 of them, 16 apart, so that neighbours write side by side. gemm_own.cu
+// is the plain product; here the factors are functions.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -13,16 +13,16 @@
 namespace ebb::cuda {
 
 inline constexpr int kTileSide = 64, kTileThreads = 16, kTileEach = kTileSide / kTileThreads;
-inline constexpr int kTilePitch = kTileSide + 1;  // columns lie in different banks
+inline constexpr int kTilePitch = kTileSide + 1;  // odd, so that columns lie in different banks
 
-// How often a loop is unrolled, where registers would not suffice for the compiler's choice.
+// Limits how often a loop is unrolled, where the compiler's choice would run out of registers.
 #if defined(__CUDACC__)
 #define EBB_TILE_UNROLL _Pragma("unroll kUnroll")
 #else
 #define EBB_TILE_UNROLL
 #endif
 
-// The tiles of so many products of one shape, neighbours side by side.
+// The tiles of `products` products of one shape, neighbours side by side.
 struct ProductTiles {
   std::int64_t count;
   AnyDivider by_across, by_down;
@@ -36,7 +36,7 @@ struct ProductTiles {
     constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
     return static_cast<unsigned>(std::min(kMostBlocks, count));
   }
-  // Of tile `at`.
+  // Product, first row and first column of a tile.
   struct Place {
     std::int64_t product, row, column;
   };
@@ -47,15 +47,15 @@ struct ProductTiles {
   }
 };
 
-// Some depths of both factors, depth by depth, and their sums.
+// kDepth columns of a and rows of b, stored by depth.
 template <class A, int kDepth>
 struct TileFactors {
   A a[kDepth][kTilePitch];
   A b[kDepth][kTilePitch];
 };
 
-// Calls body(depth, line) for the elements of a tile of lines by kDepth that are this thread's:
-// neighbouring threads have neighbouring depths or neighbouring lines. kUnroll: how many at once.
+// Calls body(depth, line) for this thread's elements of a tile of lines by kDepth. Neighbouring
+// threads have neighbouring depths (kAlongDepth) or lines. kUnroll: iterations unrolled.
 template <int kDepth, bool kAlongDepth, int kUnroll = 8, class Body>
 __device__ inline void for_tile(const Body& body) {
   constexpr int kBlock = kTileThreads * kTileThreads;
@@ -64,7 +64,7 @@ __device__ inline void for_tile(const Body& body) {
     body(kAlongDepth ? at % kDepth : at / kTileSide, kAlongDepth ? at / kDepth : at % kTileSide);
 }
 
-// sums += a b over the depths of the tile; by all threads of the block, after a barrier.
+// sums += a b over the depths of the tile. All threads of the block call it after a barrier.
 template <class A, int kDepth>
 __device__ inline void add_products(const TileFactors<A, kDepth>& tile,
                                     A (&sums)[kTileEach][kTileEach]) {
@@ -83,7 +83,7 @@ __device__ inline void add_products(const TileFactors<A, kDepth>& tile,
   }
 }
 
-// Calls body(row, column, sum) for the sums that are this thread's.
+// Calls body(row, column, sum) for this thread's sums.
 template <class A, class Body>
 __device__ inline void for_sums(A (&sums)[kTileEach][kTileEach], const Body& body) {
   const int x = static_cast<int>(threadIdx.x) % kTileThreads,

@@ -8,7 +8,7 @@
 namespace ebb::cuda {
 namespace {
 
-// `ready` may be null: not gated.
+// A null `ready` means not gated.
 __global__ void increment_kernel(std::int64_t* n, std::int64_t value, const bool* ready) {
   if (ready == nullptr || *ready) *n += value;
 }
@@ -19,7 +19,7 @@ __global__ void at_least_kernel(const std::int64_t* n, std::int64_t value, bool*
   *out = *n >= value;
 }
 
-// Only if ready: to = from, or zeros where that is null.
+// If ready: to = from, or zeros where from is null.
 template <class W>
 struct AssignIf {
   W* to;

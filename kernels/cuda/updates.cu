@@ -1,4 +1,4 @@
-// The update rules of optim/kernels/updates.inc.
+// Kernels of the update rules in optim/kernels/updates.inc.
 #include "ebb/kernels/cuda/merged.h"
 #include "ebb/optim/kernels/adagrad.h"
 #include "ebb/optim/kernels/adam.h"
@@ -10,7 +10,7 @@
 namespace ebb::cuda {
 namespace {
 
-// A rule as merged kernels take it: p, slots; g.
+// An update rule as merged kernels take it. Its arrays are p and slots, which are written, and g.
 template <class Rule>
 struct Update {
   static constexpr int kWritten = 1 + Rule::kSlots, kArrays = kWritten + 1;

@@ -1,4 +1,4 @@
-// From the index of an element to where it lies in an array of other strides.
+// Maps the index of an element to its offset in arrays of other strides.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -7,7 +7,7 @@
 
 namespace ebb::cuda {
 
-// Division by a number that is known at launch. Of numbers below 2^31 it is a multiplication (after
+// Division by a number known at launch. For numbers below 2^31 it is a multiplication (after
 // Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994).
 template <class Index>
 struct Divider;
@@ -37,13 +37,13 @@ struct Divider<std::uint64_t> {
   __device__ std::uint64_t quotient(std::uint64_t n) const { return n / divisor; }
 };
 
-// Whether indices below `count` are divided as 32-bit numbers.
+// Whether indices below `count` fit 32-bit division.
 constexpr bool is_short(std::int64_t count) noexcept {
   return count <= std::numeric_limits<std::int32_t>::max();
 }
 
-// The offsets, in kArrays arrays, of an element whose index counts up to kAxes axes, innermost
-// first. What lies beyond the last axis has its stride.
+// Offsets of an element in kArrays arrays. Its index counts through up to kAxes axes, innermost
+// first. An index beyond the last axis goes on with that axis's stride.
 template <class Index, int kAxes, int kArrays = 1>
 class Walk {
  public:

@@ -9,7 +9,7 @@ namespace {
 
 using Flag = std::uint8_t;
 
-// Elements as words of their size.
+// out = condition ? a : b, on words of the elements' size.
 template <class W, class Offsets>
 struct Choose {
   Operand<Flag> condition;

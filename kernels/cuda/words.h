@@ -1,4 +1,4 @@
-// Memory of any dtype, moved in words as wide as its addresses and sizes allow.
+// Moves memory of any dtype in words as wide as its addresses and sizes allow.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -10,8 +10,8 @@
 
 namespace ebb::cuda {
 
-// Calls f with a word of 16, 8, 4, 2 or 1 bytes: the widest that `unit`, a number of bytes that is
-// moved as a whole, is a multiple of, and at which all of the addresses are aligned.
+// Calls f with the widest word of 16, 8, 4, 2 or 1 bytes that divides `unit`, the bytes moved as a
+// whole, and that all addresses are aligned to.
 template <class F>
 Status with_words(std::size_t unit, std::initializer_list<const void*> addresses,
                   const F& f) noexcept {

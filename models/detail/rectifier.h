@@ -3,7 +3,8 @@
 
 namespace ebb::models {
 
-// Whether it passes about half of what comes in: what is before it starts with He's deviation.
+// Whether the activation passes about half of its input. Weights before it then start with He's
+// deviation.
 constexpr bool is_rectifier(Activation activation) noexcept {
   using enum Activation;
   return activation == relu || activation == gelu || activation == silu ||

@@ -1,4 +1,4 @@
-// What stacks of recurrent layers have in common.
+// Shared parts of the stacks of recurrent layers.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -12,9 +12,9 @@
 namespace ebb::models {
 
 // Declares "l.input" [in, columns hidden], "l.recurrent" [hidden, columns hidden] and "l.bias"
-// [4 hidden] of each layer, and behind them, where there are two directions, "l.reverse.input" and
-// so on. Both start uniform within 1 / sqrt(hidden); bias(bound) says how that does. Throws what
-// the models say.
+// [4 hidden] of each layer l. With two directions, each layer's "l.reverse.input" and so on follow.
+// The matrices start uniform within 1 / sqrt(hidden); bias(bound) gives the bias's initializer.
+// Throws as the models' constructors say.
 template <class Weights, class Options, class Bias>
 std::vector<Weights> declare_layers(const char* model, const Parameters& parameters,
                                     std::int64_t in, const Options& options, std::int64_t columns,
@@ -47,20 +47,20 @@ std::vector<Weights> declare_layers(const char* model, const Parameters& paramet
   return layers;
 }
 
-// Each of `layers` in two passes: the second over the sequences backwards. pass(x, i) is that with
-// the i-th weights, and gives what they make at each step; it returns that of the last layer, both
+// Runs each of `layers` in two passes, the second over the sequences backwards. pass(x, i) runs the
+// i-th weights and returns their output at each step. Returns the last layer's output, both
 // directions side by side.
 Tensor both_ways(const Tensor& x, std::size_t layers, const Tensor& lengths, double dropout,
                  Phase phase, const std::function<Tensor(const Tensor&, std::size_t)>& pass);
 
-// Throws ShapeError "[lstm] the initial hidden must be [2 layers, ..." for initial states that
-// are something else than [layers, batch, hidden] (both directions counted), for the line of the
-// scope it is called in. `what` is their name, x the sequences; states that hold nothing are right,
-// and an x that is no [batch, time, in] is for the passes to refuse.
+// Throws ShapeError "[lstm] the initial hidden must be [2 layers, ..." unless the initial states
+// are [layers, batch, hidden] (both directions counted), with the line of the CallSiteScope it is
+// called in. `what` is the states' name, x the sequences. Undefined states pass. An x that is no
+// [batch, time, in] passes too: the layers refuse it.
 void require_states(const char* model, const char* what, const Tensor& states, const Tensor& x,
                     std::size_t layers, std::int64_t hidden);
 
-// The i-th of initial states [n, batch, hidden], as one of [1, batch, hidden]; or nothing.
+// The i-th of initial states [n, batch, hidden], as [1, batch, hidden]; undefined if they are.
 Tensor initial_state(const Tensor& states, std::size_t i);
 
 }  // namespace ebb::models

@@ -7,8 +7,8 @@
 
 namespace ebb::models {
 
-// Throws Error "[lstm] hidden = 0 is below 1 (file:line)", and for a size that no tensor can have.
-// The line is that of the scope it is called in.
+// Throws Error "[lstm] hidden = 0 is below 1 (file:line)", and for a size that no tensor can have,
+// with the line of the CallSiteScope it is called in.
 inline void require_size(const char* model, const char* what, std::int64_t size,
                          std::int64_t least = 1) {
   const CallSite site = ebb::detail::entry();

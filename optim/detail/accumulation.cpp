@@ -14,10 +14,10 @@ namespace ebb::optim {
 
 namespace {
 
-// What this accumulator has sums for.
+// The parameters that this accumulator has sums for.
 struct Accumulated {
   Targets targets;  // the parameters that are trained
-  Tensors frozen;   // the sums of the others
+  Tensors frozen;   // sums of the frozen ones
 };
 Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& parameters) {
   const std::vector<Parameters::Entry>& entries = parameters.entries();
@@ -34,8 +34,9 @@ Accumulated accumulated_by(const Optimizer& optimizer, const Parameters& paramet
   return accumulated;
 }
 
-// Whichever micro-step completes a group updates all that the group has accumulated. In a graph a
-// micro-step is built once, and could not know what one built later accumulates.
+// Targets of this micro-step: the parameters below the loss, and all that earlier micro-steps of
+// the group have sums for. In a graph a micro-step is built once and cannot know what a later one
+// accumulates, so all of them must have the same targets.
 Targets with_accumulated(const Targets& below, const Tensor& loss, const Targets& known) {
   if (loss.is_symbolic() && !known.empty() && known != below)
     fail("minimize",
@@ -46,14 +47,14 @@ Targets with_accumulated(const Targets& below, const Tensor& loss, const Targets
   return all;
 }
 
-// A group's part of a micro-step, or of a flush. One without targets, all of which is frozen,
-// counts samples too, so that it is thawed in step with the others.
+// One group's part of a micro-step or a flush. A group whose parameters are all frozen has no
+// targets, but still counts samples, so that it is in step with the others once it is thawed.
 struct Part {
   const ParameterGroup& group;
   Accumulated before;
   OptimizerStep step;
-  Tensors gradients = {};  // of the targets; not defined() for what the loss does not depend on
-  Tensor count, counted;   // of samples, and what that becomes
+  Tensors gradients = {};  // of the targets; undefined where the loss depends on none
+  Tensor count, counted;   // samples before this micro-step, and with it
   Gate gate = {};
   Tensors sums = {};
 
@@ -69,8 +70,8 @@ struct Part {
 };
 using Parts = std::deque<Part>;
 
-// Updates with the sums where the gates are open, and clears them and those of frozen parameters:
-// nothing of a batch is left for the next.
+// Updates with the sums where the gates are open, and clears all sums, the frozen parameters'
+// included, so that nothing of this batch is left for the next.
 std::vector<Tensor> update_and_clear(Parts& parts) {
   std::vector<Tensor> updates;
   for (Part& part : parts) {
@@ -116,7 +117,7 @@ void differentiate(Parts& parts, const Tensor& loss, const std::vector<Targets>&
 
 Tensor accumulate(const Tensor& given, const AccumulatedGroups& of,
                   const AccumulatorOptions& options, const Tensor& given_samples) {
-  // What is called when memory is short may give the caller's handles up.
+  // Holds the two: a function called when memory is short may give up the caller's handles.
   const Tensor loss = given, samples = given_samples;
   std::vector<Targets> below;
   NodesBelow history;
@@ -141,14 +142,14 @@ Tensor accumulate(const Tensor& given, const AccumulatedGroups& of,
   }
   differentiate(parts, loss, below);
 
-  // Whether an update is due must be known before anything is written, and takes memory to know: so
+  // Knowing whether an update is due takes memory, which must be had before anything is written, so
   // eager counts in a copy first. A graph has all its memory before it starts.
   for (Part& part : parts) {
     part.counted =
         ebb::detail::add_count(loss.is_symbolic() ? part.count : copy(part.count), samples);
     part.gate = {ebb::detail::at_least(part.counted, options.samples), part.counted};
     if (part.step.size() == 0) continue;
-    // What accumulates below, and its mean, beside the sum: a rule of the user's may throw.
+    // Computes the mean beside the sum, not in it: a rule of the user's may throw.
     part.step.prepare(part.gate, [&](std::size_t i) {
       const Tensor& sum = part.step.sum(i);
       return part.mean(part.gradients[i].defined()

@@ -1,4 +1,4 @@
-// What adds gradients up and updates with the sums, for an accumulator of one optimizer or of
+// Accumulates gradients and updates with the sums, for an accumulator of one optimizer or of
 // several.
 #pragma once
 #include "ebb/optim/accumulator.h"
@@ -6,12 +6,12 @@
 
 namespace ebb::optim {
 
-// All of this works inside the CallScope of the call that it is made for.
+// All of this expects to run inside the CallScope of the user's call.
 
 // Throws Error for an option out of range.
 void require_options(const AccumulatorOptions& options);
 
-// The parameters that are accumulated for, and what messages call one of them.
+// Groups to accumulate for, and what error messages call one of their parameters.
 struct AccumulatedGroups {
   std::vector<ParameterGroup> groups;
   const char* parameter;

@@ -16,30 +16,30 @@ struct FusedInput {
   std::span<const Tensor> slots;
   Tensor step;       // i64[]: steps made, this one included
   Tensor rate;       // f64[]
-  const Gate& gate;  // nothing happens unless it is open; divides the gradient
+  const Gate& gate;  // updates only if open; divides the gradient by its count
   bool decays = true;
-  double clip_value = 0;  // the bound of the gradient's elements, where above 0
-  Tensor scale = {};      // f64, whose first element is a factor of the gradient, or none
+  double clip_value = 0;  // bound of the gradient's elements, if above 0
+  Tensor scale = {};      // f64; its first element scales the gradient. May be undefined
 };
 
 // A rule whose update is one operator that works in place and allocates nothing, so that a step
 // needs no memory for new values.
 class FusedRule : public Rule {
  public:
-  // Slots have the dtype of `state`, or where that is not given the one of state_dtype_of().
+  // Slots have the dtype `state`, or else state_dtype_of() the parameter.
   explicit FusedRule(std::optional<DType> state, DecayOnly decay_only = {})
       : state_(state), decay_only_(std::move(decay_only)) {}
   DType slot_dtype(std::size_t, DType parameter) const noexcept final {
     return state_.value_or(state_dtype_of(parameter));
   }
-  // Whether its weight decay is for all, and for this one.
+  // Whether weight decay applies to all parameters, or to this one.
   bool decays_all() const noexcept { return !decay_only_; }
   bool decays(const Parameters::Entry& parameter) const {
     return !decay_only_ || decay_only_(parameter);
   }
   // Updates the parameter and its slots. Returns the parameter in its new version.
   virtual Tensor update_in_place(const FusedInput& input) const = 0;
-  // The same on copies, for rules that are made of this one.
+  // Runs update_in_place() on copies, for rules that are built on this one.
   RuleResult update(const RuleInput& input) const final;
 
  private:
@@ -47,14 +47,14 @@ class FusedRule : public Rule {
   const DecayOnly decay_only_;
 };
 
-// The rule of an operator of updates.inc.
+// The rule whose update is an operator of updates.inc.
 template <class Update>
 class UpdateRule final : public FusedRule {
  public:
   using Attributes = typename Update::Attributes;
 
-  // Of slots whose names last, with the options that all of them have. Throws Error where those are
-  // out of range.
+  // `slots` are names that must outlive the rule. Checks the options that all rules share; throws
+  // Error for one out of range.
   template <class Options>
   UpdateRule(const char* name, std::span<const char* const> slots, const OpDef& op,
              const Attributes& attributes, const Options& options)

@@ -20,13 +20,14 @@ namespace ebb::optim {
 
 namespace {
 
-// A gradient may have a history of its own, of higher orders.
+// The gradient without its history: it has one where it was computed for higher orders.
 Tensor without_history(const Tensor& gradient) {
   const bool has_one = !gradient.is_symbolic() && gradient.requires_grad();
   return has_one ? gradient.detach() : gradient;
 }
 
-// What clips gradients to a norm: the scale in its first element. Made of `work`, which is updated.
+// Writes the scale that clips gradients to a norm into the first element of `work`, which is
+// updated in place.
 Tensor scale_of(const Tensor& work, const Gate& gate, double limit,
                 std::span<const Tensor> gradients) {
   std::vector<Input> inputs = {work};
@@ -36,14 +37,14 @@ Tensor scale_of(const Tensor& work, const Gate& gate, double limit,
   return std::move(apply(clip_scale_op, inputs, attributes, CallSite::here())[0]);
 }
 
-// What an optimizer's slots are named by: its scope, its rule and its own name, "head.adam:slow".
+// Prefix of an optimizer's slot names: its scope, its rule and its own name, "head.adam:slow".
 std::string key_of(const Optimizer& optimizer, const Parameters& parameters) {
   std::string key = parameters.prefix() + optimizer.rule().name();
   if (!optimizer.name().empty()) key += ':' + optimizer.name();
   return key;
 }
 
-// How often each of them has been updated in place.
+// Counts of in-place updates of the parameter and its slots.
 std::vector<std::uint32_t> versions_of(const Tensor& parameter, std::span<const Tensor> slots) {
   std::vector<std::uint32_t> versions;
   const auto add = [&](const Tensor& tensor) {
@@ -151,7 +152,7 @@ OptimizerStep::OptimizerStep(const Optimizer& optimizer, const Parameters& param
   slots_ = parameters.find_or_make_slots({targets_, beside}, counts);
 }
 
-// Before anything is made: the kernels of updates refuse it too, but late.
+// Refuses a bad dtype before anything is made. The update kernels refuse it too, but late.
 void OptimizerStep::require_state(const char* what, DType state, bool in_kernel) const {
   const DType parameter = parameters_.dtype();
   if (is_half(state) || (in_kernel && is_half(parameter) && state != DType::f32))
@@ -166,7 +167,7 @@ OptimizerStep::~OptimizerStep() {
   parameters_.drop_slots_after(slots_before_);
 }
 
-// An in-place update of a leaf is no part of its history.
+// The parameter as a tensor without history: an in-place update of a leaf is not recorded.
 Tensor OptimizerStep::parameter(std::size_t i) const {
   const Tensor& tensor = entries_[targets_[i]].tensor;
   if (tensor.is_symbolic()) return tensor;
@@ -238,7 +239,7 @@ void OptimizerStep::apply_rule(const std::function<Tensor(std::size_t)>& gradien
   const Tensor step = cast(count_of_steps(), DType::f64) + 1;
   const DType computed = state_dtype_of(parameters_.dtype());
   const Tensor rate = cast(rate_, computed);
-  Tensors all;  // where they are clipped together
+  Tensors all;  // gradients, if they are clipped together
   if (optimizer_.clip().global_norm > 0) {
     for (std::size_t i = 0; i < size(); ++i) all.push_back(without_history(gradient(i)));
     all = clipped(all);
@@ -293,7 +294,7 @@ std::vector<Tensor> OptimizerStep::queue(const Tensors& with_histories) {
   Tensor scale = clip_work_;
   if (fused_ && clip.global_norm > 0) scale = scale_of(scale, gate_, clip.global_norm, gradients);
   updates.push_back(ebb::detail::increment(count_of_steps(), 1, gate_.ready));
-  for (const bool decays : {true, false})  // beside each other, those that a GPU runs as one kernel
+  for (const bool decays : {true, false})  // a GPU merges neighbours of one kind
     for (std::size_t i = 0; fused_ && i < size(); ++i) {
       if ((decays_.empty() || decays_[i]) != decays) continue;
       if (clip.norm > 0) scale = scale_of(scale, gate_, clip.norm, {&gradients[i], 1});

@@ -8,8 +8,8 @@
 
 namespace ebb::optim {
 
-// Checks of options, which throw Error "[adam] beta1 = 1.5 is outside [0, 1) (train.cpp:7)", with
-// the line of the scope that they are in.
+// Checks of options. Throw Error "[adam] beta1 = 1.5 is outside [0, 1) (train.cpp:7)", with the
+// line of the CallSiteScope they are called in.
 [[noreturn]] inline void reject(const char* what, const char* option, double value,
                                 const char* why) {
   ebb::detail::refuse(what, std::string(option) + " = " + std::to_string(value) + " is " + why);

@@ -1,27 +1,28 @@
-// What the operators of update rules have in common.
+// Shared parts of the operators of update rules.
 #pragma once
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/op_def.h"
 
 namespace ebb::optim {
 
-// When an update happens: unless `ready` (bool scalar) it does nothing; it divides the gradient by
-// `count` (i64 scalar). Where it is gated, an operator has the two as further inputs.
+// A condition on an update: unless `ready` (bool scalar) it does nothing, else it divides the
+// gradient by `count` (i64 scalar). A gated operator has the two as further inputs.
 struct Gate {
-  Tensor ready = {};  // neither: not gated
+  Tensor ready = {};  // undefined, as is count: not gated
   Tensor count = {};
 
   bool defined() const noexcept { return ready.defined(); }
 };
 
-// Applies an update to `inputs`, those of the gate and the scale, where there is one. Returns the
-// first in its new version.
+// Applies an update to `inputs`, followed by the gate's two tensors and the scale, where defined.
+// Returns the first input in its new version.
 Tensor apply_update(const OpDef& op, Inputs inputs, const Attributes& attributes, const Gate& gate,
                     const Tensor& scale);
 
-// The shape rule of an update (optim/kernels/update.h) with so many arrays: parameter, state and
-// gradient, of one shape; the parameter, the first, is output 0. Each is f32 or f64; beside a
-// parameter of f16 or bf16 the state is f32, and the gradient f32 or of the parameter's dtype.
+// The shape rule of an update (optim/kernels/update.h). `arrays` counts parameter, state and
+// gradient, which have one shape; the parameter comes first and is output 0. Each is f32 or f64;
+// beside a parameter of f16 or bf16 the state is f32, and the gradient f32 or of the parameter's
+// dtype.
 void infer_update(Inference& inference, std::size_t arrays);
 
 // The operator of a rule.

@@ -4,7 +4,7 @@
 
 namespace ebb::optim {
 
-// The storage, or the node whose output the memory is: views and updates in place go through.
+// The storage, or in a graph the node that first made the memory: skips views and updates in place.
 const void* WrittenMemory::memory_of(const Tensor& tensor) noexcept {
   const ebb::detail::TensorImpl& impl = *tensor.impl();
   if (impl.storage) return impl.storage.get();

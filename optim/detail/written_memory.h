@@ -5,11 +5,11 @@
 
 namespace ebb::optim {
 
-// The memory that a step writes, of concrete tensors or of a graph's variables.
+// The memory that a step writes: storage of concrete tensors, or a graph's variables.
 class WrittenMemory {
  public:
   void add(const Tensor& tensor) { written_.insert(memory_of(tensor)); }
-  // Whether writing could change this value, which is then to be copied first.
+  // Whether the step could change this value, so that it must be copied first.
   bool holds(const Tensor& value) const { return written_.contains(memory_of(value)); }
   // Whether the two are the same value already.
   static bool same(const Tensor& a, const Tensor& b) noexcept;

@@ -7,7 +7,7 @@ namespace ebb::cpu {
 Status accumulate(const KernelContext&);
 }  // namespace ebb::cpu
 
-// The same, on a GPU, for one array and for many.
+// On a GPU: for one array and for many.
 namespace ebb::cuda {
 KernelFunction accumulate;
 Status accumulate_merged(std::span<const Launch>);

@@ -7,12 +7,12 @@ namespace ebb::optim {
 
 struct AverageAttributes {
   std::int64_t bias_corrected = 1;
-  double clip_value = 0;  // as all updates have it
+  double clip_value = 0;  // every update rule has one
 };
 
-// Takes a value x into its average a, in the place of a gradient and its parameter; with the decay
-// d in the place of the rate, and the t-th time:
-//   a += w (x - a), w = (1 - d) / (1 - d^t) where it is corrected, else 1 - d; a = x the first time
+// Takes a value x into its average a. As an update, the average is the parameter, the value the
+// gradient and the decay d the rate. The t-th time:
+//   a += w (x - a), w = (1 - d) / (1 - d^t) with bias correction, else 1 - d; a = x the first time
 struct AverageUpdate {
   static constexpr int kSlots = 0;
   using Attributes = AverageAttributes;

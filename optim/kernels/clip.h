@@ -8,22 +8,22 @@ struct ClipAttributes {
   std::int64_t gated = 0;  // 1: inputs 1 and 2 are ready and count
 };
 
-// Of what it works in. Partial sums are as many as keep a device busy.
+// Numbers in the work memory: enough partial sums to keep a device busy.
 inline constexpr std::int64_t kClipNumbers = 512;
 
 }  // namespace ebb::optim
 
 namespace ebb::cpu {
 // Inputs work* (f64[kClipNumbers]), (ready (bool scalar), count (i64 scalar))?, any number of
-// gradients of any floating dtype; what has a star is written, and there are no outputs. With
-// `norm` the Euclidean norm of all gradients together, divided by count:
+// gradients of any floating dtype. A star marks what is written; there are no outputs. With `norm`
+// the Euclidean norm of all gradients together, divided by count:
 //   work[0] = norm <= limit ? 1 : limit / norm;  work[1] = norm;  0 behind them
-// Unless ready, nothing happens. Squares and their sums are double; what is added in which order
-// depends on the shapes alone. A norm that is NaN makes the scale NaN, an infinite one 0.
+// Unless ready, nothing happens. Squares and their sums are double; the order of addition depends
+// on the shapes alone. A NaN norm makes the scale NaN, an infinite one 0.
 Status clip_scale(const KernelContext&);
 }  // namespace ebb::cpu
 
-// The same, on a GPU.
+// On a GPU.
 namespace ebb::cuda {
 KernelFunction clip_scale;
 }  // namespace ebb::cuda

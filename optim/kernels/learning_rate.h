@@ -46,7 +46,7 @@ namespace ebb::cpu {
 Status schedule(const KernelContext&);
 }  // namespace ebb::cpu
 
-// The same, on a GPU.
+// On a GPU.
 namespace ebb::cuda {
 KernelFunction schedule;
 }  // namespace ebb::cuda

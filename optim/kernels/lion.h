@@ -10,7 +10,7 @@ struct LionAttributes {
 
 // Lion of Chen et al. Slot m:
 //   p -= rate (sign(beta1 m + (1 - beta1) g) + wd p); m = beta2 m + (1 - beta2) g
-// with the old m and p on the right. sign(0) is 0, that of NaN NaN.
+// with the old m and p on the right. sign(0) is 0, sign(NaN) NaN.
 struct LionUpdate {
   static constexpr int kSlots = 1;
   using Attributes = LionAttributes;
@@ -28,7 +28,7 @@ struct LionUpdate {
   template <class T>
   EBB_HOST_DEVICE static void update(const Constants<T>& c, T (&x)[1 + kSlots], T g) {
     const T u = c.beta1 * x[1] + c.one_minus_beta1 * g;
-    const T step = u > 0 ? c.rate : u < 0 ? -c.rate : u;  // u is 0 or NaN in the end
+    const T step = u > 0 ? c.rate : u < 0 ? -c.rate : u;  // u is 0 or NaN in the last case
     x[0] = c.keep * x[0] - step;
     x[1] = c.beta2 * x[1] + c.one_minus_beta2 * g;
   }

@@ -10,13 +10,13 @@ struct RmspropAttributes {
   double clip_value = 0;
 };
 
-// What a rule keeps beside the mean of squares.
+// Slots that a rule keeps beside the mean of squares.
 enum RmspropForm : int { kCentered = 1, kMomentum = 2 };
 
-// PyTorch's RMSprop. Slots v, (a where kCentered), (b where kMomentum):
+// PyTorch's RMSprop. Slots v, (a if kCentered), (b if kMomentum):
 //   g += wd p; v = decay v + (1 - decay) g^2; a = decay a + (1 - decay) g
 //   u = g / (sqrt(v - a^2) + epsilon); b = momentum b + u; p -= rate b
-// without a 0 in its place, without b u. v - a^2, a variance, is never below 0.
+// Without kCentered a is 0, without kMomentum b is u. The variance v - a^2 is kept at or above 0.
 template <int kForm>
 struct RmspropUpdate {
   static constexpr bool kHasMean = (kForm & kCentered) != 0, kHasBuffer = (kForm & kMomentum) != 0;

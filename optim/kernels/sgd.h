@@ -4,7 +4,7 @@
 namespace ebb::optim {
 
 struct SgdAttributes {
-  double momentum = 0;      // where there is a velocity
+  double momentum = 0;      // used only with a velocity
   double weight_decay = 0;  // added to the gradient
   double clip_value = 0;
   std::int64_t nesterov = 0;

@@ -1,19 +1,19 @@
-// What the kernels of all update rules have in common, on every device.
+// Shared parts of the kernels of all update rules, on every device.
 //
 // A rule is a functor over one element: a struct with
 //   kSlots                         arrays beside the parameter
 //   Attributes                     numbers of the operator, `double clip_value` among them
-//   Constants<T>                   what is the same for all elements; trivial
+//   Constants<T>                   numbers that are equal for all elements; trivial
 //   constants<T>(attributes, step, rate)    computed in double, each rounded once
 //   update(constants, T (&x)[1 + kSlots], T g)    new values of the parameter x[0] and its slots
-// T is float or double, the wider of what is stored; f16 and bf16 are computed with in float. There
-// are no branches on elements in it, so that it becomes vector code.
+// T is float or double, the wider of the stored dtypes; f16 and bf16 are computed in float.
+// update() has no branches on elements, so that it becomes vector code.
 //
 // Its operator has the inputs p*, slots*.., g, step (i64 scalar, already counting this one), rate
-// (f64 scalar), (ready (bool scalar), count (i64 scalar))?, (scale (f64, of which the first element
-// counts))?; what has a star is written, and there are no outputs. Unless ready, nothing happens;
-// g becomes g / count * scale, then what is outside clip_value, where that is above 0, becomes it.
-// One pass over all arrays. Any mixture of f32 and f64 is taken, and of f16, bf16 and f32.
+// (f64 scalar), (ready (bool scalar), count (i64 scalar))?, (scale (f64, only the first element
+// counts))?. A star marks what is written; there are no outputs. Unless ready, nothing happens. g
+// becomes g / count * scale, then is limited to [-clip_value, clip_value] where clip_value is above
+// 0. One pass over all arrays. Takes any mixture of f32 and f64, and of f16, bf16 and f32.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -23,15 +23,15 @@
 
 namespace ebb::optim {
 
-// The inputs that are no arrays, in the memory of the device.
+// The inputs that are no arrays, in device memory.
 struct UpdateScalars {
   const std::int64_t* step;
   const double* rate;
-  const bool* ready = nullptr;  // neither: not gated
+  const bool* ready = nullptr;  // null, as is count: not gated
   const std::int64_t* count = nullptr;
   const double* scale = nullptr;  // or null
 
-  // `arrays`: p, slots and g. How many inputs there are says which of the others are.
+  // `arrays` counts p, slots and g. The number of inputs says which of the optional ones there are.
   UpdateScalars(const KernelContext& context, std::size_t arrays) noexcept
       : step(context.inputs[arrays].as<const std::int64_t>()),
         rate(context.inputs[arrays + 1].as<const double>()) {
@@ -45,7 +45,7 @@ struct UpdateScalars {
   EBB_HOST_DEVICE bool is_open() const { return ready == nullptr || *ready; }
 };
 
-// What becomes of a gradient before its rule sees it.
+// Divides, scales and clips a gradient before its rule sees it.
 template <class T>
 struct GradientAsGiven {
   T divisor, scale, limit;
@@ -53,7 +53,7 @@ struct GradientAsGiven {
   EBB_HOST_DEVICE bool is_unchanged() const {
     return divisor == 1 && scale == 1 && limit == std::numeric_limits<T>::infinity();
   }
-  // NaN stays.
+  // NaN stays NaN.
   EBB_HOST_DEVICE T operator()(T g) const {
     g = g / divisor * scale;
     return g < -limit ? -limit : g > limit ? limit : g;

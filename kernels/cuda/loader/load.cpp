@@ -16,7 +16,7 @@
 namespace ebb::cuda {
 namespace {
 
-// Set before the first device is there whose stream runs them.
+// Set before the first device exists; only a device's stream runs them.
 constinit const KernelTable* kernels = nullptr;
 
 constexpr const char* kFile = "libebb_cuda.so";
@@ -30,14 +30,15 @@ std::filesystem::path own_folder() {
   return std::filesystem::canonical(info.dli_fname, error).parent_path();
 }
 
-// What EBB_CUDA_PART names; nothing where it is not set.
+// The file that EBB_CUDA_PART names; empty where it is not set.
 std::filesystem::path chosen() {
   const char* const file = std::getenv("EBB_CUDA_PART");
   return file ? file : "";
 }
 
-// Beside ebb's own code, as in a folder of programs that is handed on; where a build has it; where
-// an installation has it, from the library as from a program; where this ebb was to be installed.
+// Files to try, in this order: beside ebb's own code, as in a copied folder of programs; where a
+// build has it; where an installation has it, seen from the library or from a program; where this
+// ebb was configured to be installed.
 std::vector<std::filesystem::path> places() {
   std::vector<std::filesystem::path> found;
   if (const std::filesystem::path own = own_folder(); !own.empty())
@@ -47,11 +48,12 @@ std::vector<std::filesystem::path> places() {
   return found;
 }
 
-// Never closed: kernels of it are named by what lives as long as the process.
+// The loaded library, which is never closed: operators name its kernels as long as the process
+// lives.
 struct Loaded {
   const Part* part = nullptr;
   std::string problem;      // why there is none
-  bool is_missing = false;  // and nothing says that there should be one
+  bool is_missing = false;  // not found, and nothing says there should be one
 };
 
 Loaded take_from(void* library, const std::filesystem::path& file) {
@@ -59,7 +61,7 @@ Loaded take_from(void* library, const std::filesystem::path& file) {
       reinterpret_cast<ebb_cuda_part_function*>(::dlsym(library, "ebb_cuda_part"));  // NOLINT
   if (!function) return {nullptr, file.string() + " is no CUDA part of ebb"};
   const Part* const part = function();
-  Dl_info info;  // where the loader has found it
+  Dl_info info;  // the file that the loader found
   const bool is_found = ::dladdr(reinterpret_cast<const void*>(function), &info) != 0;
   if (std::strcmp(part->stamp, part_stamp()) != 0)
     return {nullptr, (is_found ? info.dli_fname : file.string()) +
@@ -79,14 +81,14 @@ Loaded load_from(const std::filesystem::path& file) {
 Loaded load() {
   std::error_code error;
   if (const std::filesystem::path file = chosen(); !file.empty()) {
-    // With its folder: the loader looks for a mere name elsewhere.
+    // As an absolute path: the loader looks for a bare name elsewhere.
     if (std::filesystem::exists(file, error)) return load_from(std::filesystem::absolute(file));
     return {nullptr, "EBB_CUDA_PART names " + file.string() + ", which is not there"};
   }
   for (const std::filesystem::path& file : places())
     if (std::filesystem::exists(file, error)) return load_from(file);
-  // By the run path of the program or library that holds this code: find_package(ebb) has put the
-  // installation there.
+  // Looks along the run path of the program or library that holds this code, where
+  // find_package(ebb) has put the installation.
   if (void* const library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL))
     return take_from(library, kFile);
   return {nullptr,
@@ -102,8 +104,8 @@ const Loaded& load_once() {
 
 }  // namespace
 
-// The definition of an operator is a constant: it names functions that are there without a part.
-// They call the part's.
+// Definitions of operators are constants, so they name functions that exist without the part. These
+// forward to the part's functions.
 #define EBB_FUNCTION(name, Result, Argument) \
   Result name(Argument argument) { return kernels->name(argument); }
 #define EBB_INSTANCE(walk, Functor)                              \

@@ -4,7 +4,8 @@
 
 namespace ebb::cuda {
 
-// What is here of CUDA. Loads the part; all zero where there is none. Leaves no error behind.
+// CUDA as compiled and as found on this machine. Loads the part; all zero where there is none.
+// Leaves no CUDA error behind.
 Toolkit toolkit() noexcept;
 
 }  // namespace ebb::cuda

@@ -4,7 +4,7 @@
 
 namespace ebb::cuda {
 
-// The sum of dy y for each query, f64 for f64 and f32 for all others.
+// Workspace: sum(dy y) for each query, f64 for f64, else f32.
 MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
   const std::int64_t rows = query.inputs[kAttentionLse].shape.elements();
   return {.workspace_bytes = aligned_bytes(static_cast<std::size_t>(rows) *

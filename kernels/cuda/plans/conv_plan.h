@@ -1,4 +1,4 @@
-// How the gradient of a convolution's weights is cut, for the kernel and its memory rule.
+// Cuts the gradient of a convolution's weights into segments, for the kernel and its memory rule.
 #pragma once
 #include <algorithm>
 
@@ -9,8 +9,8 @@ namespace ebb::cuda {
 
 inline constexpr std::int64_t kConvTile = 64;
 
-// The sum over all places of all images, in segments that are summed apart where the weights alone
-// have too few tiles to fill a device.
+// The sum over all positions of all images is cut into segments, summed apart, where the weights
+// alone have too few tiles to fill a device.
 struct ConvSegments {
   std::int64_t count = 1, length;
 
@@ -23,7 +23,7 @@ struct ConvSegments {
     count = std::clamp<std::int64_t>(kBlocks / tiles, 1, most);
     length = (length + count - 1) / count;
   }
-  // Of the sums, which are f64 for f64 and f32 for all others.
+  // Bytes of the segments' sums, which are f64 for f64, else f32.
   std::size_t bytes(const ConvLayout& of, DType dtype) const noexcept {
     if (count == 1) return 0;
     return aligned_bytes(static_cast<std::size_t>(count * of.groups * of.filters * of.depth()) *

@@ -16,8 +16,8 @@ MemoryNeeds dense_memory(const MemoryQuery& query) {
               product_bytes(forward_product(query.inputs[0].dtype, size), query.profile)};
 }
 
-// One product after the other, all in the same memory; the column sums too, where no product makes
-// them.
+// The products run one after the other in the same memory, as do the column sums where no product
+// makes them.
 MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
   const DenseSizes size(query.inputs[0], query.inputs[1]);

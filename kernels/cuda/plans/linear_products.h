@@ -1,4 +1,4 @@
-// The products that the operators of core/kernels/linear.h consist of.
+// The products that make up the operators of core/kernels/linear.h.
 #pragma once
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/matmul_layout.h"
@@ -14,8 +14,8 @@ struct DenseSizes {
   }
 };
 
-// The longest axis of a batch is one product. It is launched for each place in the others, of which
-// there are none unless the two factors broadcast along different axes.
+// A batched matmul. The longest batch axis becomes one product, launched once for each position in
+// the other axes. There are other axes only if the two factors broadcast along different ones.
 class MatmulProduct {
  public:
   MatmulProduct(DType dtype, const MatmulLayout& layout) noexcept
@@ -39,9 +39,9 @@ class MatmulProduct {
 
   ProductShape shape;
   std::int64_t launches = 1;
-  std::size_t alignment = 16;  // of every matrix, in bytes, where that of the first is no less
+  std::size_t alignment = 16;  // of every matrix, in bytes, if the first one's is no less
 
-  // Where the matrices of a launch begin, in elements.
+  // Offsets of a launch's first matrices, in elements.
   struct Place {
     std::int64_t a = 0, b = 0, c = 0;
   };
@@ -57,7 +57,7 @@ class MatmulProduct {
   }
 
  private:
-  // Of index i along an axis.
+  // Offsets at index i along an axis.
   Place place(int axis, std::int64_t i) const noexcept {
     std::int64_t step_c = 1;
     for (int inner = 0; inner < axis; ++inner) step_c *= walk_.size(inner);
@@ -66,8 +66,8 @@ class MatmulProduct {
   }
 
   BroadcastWalk<2> walk_;
-  std::int64_t sizes_[3];  // of a matrix each of a, b and c
-  int axis_ = 0;           // what is one product
+  std::int64_t sizes_[3];  // elements of a matrix of a, b and c
+  int axis_ = 0;           // the axis that is one product
 };
 inline MatmulProduct matmul_product(const MemoryQuery& query) noexcept {
   return {query.inputs[0].dtype,

@@ -1,8 +1,8 @@
-// Where the pieces of an LSTM lie that cuDNN computes, layer by layer (lstm_cudnn.h).
+// Memory layout of an LSTM that cuDNN computes, layer by layer (lstm_cudnn.cpp).
 //
-// Everything is time-major inside, row t * batch + b, the layout that all of cuDNN's algorithms
-// take. How much memory cuDNN asks for is known to cuDNN alone, and on a device's twin there is
-// none: these are ebb's own bounds. Where cuDNN asks for more, the composed form takes its place.
+// Inside everything is time-major, row t * batch + b, the layout that all of cuDNN's algorithms
+// take. Only cuDNN knows how much memory it needs, and a device's twin has no cuDNN, so the sizes
+// here are ebb's own bounds. Where cuDNN asks for more, the composed form replaces it.
 #pragma once
 #include <limits>
 
@@ -11,12 +11,12 @@
 
 namespace ebb::cuda {
 
-// Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward, for a workspace of the
-// matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and 8 MiB,
-// whatever the GPU; and for a reserve of 4 gates and a cell for each hidden unit of each step (as
-// LSTMs of four layers did years before, by pytorch/pytorch issue 2895); everything of the
-// elements' own size, those of 16 bits too (9.19), in pieces of 16 bytes and with 256 bytes beside.
-// What is more here is room.
+// Bounds for one layer. cuDNN 9.19 and 9.26 ask, forward and backward and on any GPU, for this
+// workspace: the matrices, 4 gates for each hidden unit of each step, 6 batches of hidden units and
+// 8 MiB. The reserve is 4 gates and a cell for each hidden unit of each step (the same as for LSTMs
+// of four layers years before, by pytorch/pytorch issue 2895). All of it has the elements' own
+// size, also for 16 bits (9.19), in pieces of 16 bytes, plus 256 bytes. Anything above that is
+// spare room.
 struct CudnnLayerBytes {
   std::size_t weights, workspace, reserve;
 
@@ -29,7 +29,7 @@ struct CudnnLayerBytes {
     workspace = weights + bytes(4 * size.steps() + 8 * size.state()) + kFixed + kRoom;
     reserve = keep ? bytes(5 * size.steps() + 8 * size.state()) + kRoom : 0;
   }
-  // Of the layers above the first, which are alike, and the first.
+  // The larger of the first layer's bounds and the others', which are alike.
   static CudnnLayerBytes largest(const RecurrentSizes& size, bool keep) noexcept {
     CudnnLayerBytes first(size, 0, keep);
     const CudnnLayerBytes other(size, size.layers == 1 ? 0 : 1, keep);
@@ -39,7 +39,7 @@ struct CudnnLayerBytes {
   }
 };
 
-// Whether cuDNN is to compute it, where its demands turn out to be within the bounds.
+// Whether cuDNN should compute it, provided that its needs turn out to be within the bounds.
 inline bool suits_cudnn(const RecurrentSizes& size, const memory::Profile* profile) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   return profile != nullptr && profile->has_cudnn && size.has_cell &&
@@ -49,7 +49,7 @@ inline bool suits_cudnn(const RecurrentSizes& size, const memory::Profile* profi
 
 inline constexpr std::size_t kCudnnAlignment = 256;
 
-// Of each layer cuDNN's reserve; of all but the last the hidden states [time, batch, hidden].
+// cuDNN's reserve of each layer, and the hidden states [time, batch, hidden] of all but the last.
 template <class T>
 struct CudnnReserve {
   RecurrentSizes size;
@@ -98,11 +98,11 @@ struct CudnnForwardSpace {
 template <class T>
 struct CudnnBackwardSpace {
   std::byte *weights, *d_weights, *work;
-  std::byte* reserve;  // a layer's: cuDNN writes into it, unless it may be destroyed
+  std::byte* reserve;  // copy of a layer's, since cuDNN writes into it; null if the reserve may be
+                       // destroyed
   T* x;                // [time, batch, the wider of in and hidden]: a layer's input
   T* y;                // [time, batch, hidden] of the last layer
-  T* d_hidden[2];      // [time, batch, hidden]: the gradients of a layer's output and its input,
-                       // which take turns
+  T* d_hidden[2];      // [time, batch, hidden]: gradients of a layer's output and input, in turns
   T* dx;               // [time, batch, in]
   std::size_t bytes;
 

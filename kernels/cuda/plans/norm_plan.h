@@ -1,5 +1,4 @@
-// How the sums of a normalisation over batch and inner are cut, for its kernels and their memory
-// rules.
+// Cuts the sums of a normalisation over batch and inner, for its kernels and their memory rules.
 #pragma once
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/norm.h"
@@ -12,7 +11,8 @@ constexpr SumPlan plan_channels(const NormView& view) noexcept {
                          : plan_columns(view.channels, view.batch * view.inner, 1);
 }
 
-// The workspace: so many sums for each part and channel, and numbers for each channel.
+// The workspace: `sums` partial sums for each part and channel, and `number` numbers for each
+// channel.
 template <class A>
 struct NormWorkspace {
   double* partial;

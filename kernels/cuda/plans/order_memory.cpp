@@ -5,7 +5,7 @@
 
 namespace ebb::cuda {
 
-// Of each part what stands first and where.
+// Workspace: the first element's key and place for each part.
 MemoryNeeds extreme_memory(const MemoryQuery& query) {
   return {.workspace_bytes =
               fold_bytes(query.inputs[0].shape, query.attribute<ExtremeAttributes>().axes, 16)};

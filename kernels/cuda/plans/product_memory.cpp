@@ -21,8 +21,8 @@ ProductShape dense_product(DType dtype, std::int64_t m, std::int64_t n, std::int
 }
 
 // Algorithms use a workspace to split the inner dimension, which pays off where the result has too
-// few tiles to fill a device. A quarter of the matrices' own bytes holds a result several times in
-// such a case, and does not show in a model's peak; below a quarter of a MiB there is none. NVIDIA
+// few tiles to fill a device. A quarter of the matrices' own bytes holds such a result several
+// times and does not show in a model's peak. Below 256 KiB of matrices there is none. NVIDIA
 // recommends 32 MiB for Hopper and 4 MiB before.
 std::size_t product_limit(const ProductShape& shape, const memory::Profile* profile) noexcept {
   constexpr std::size_t kStep = 64 << 10;

@@ -34,7 +34,8 @@ RecurrentBackwardProducts::RecurrentBackwardProducts(const RecurrentSizes& size)
   }
   shapes[kRecurrent] = dense_product(dtype, size.hidden, columns, size.rows() - 1, true);
   shapes[kRecurrent].b_stride = gates;
-  // By columns of W, whose gradients lie side by side among those of the gates.
+  // A product for some columns of W. Its gradient's columns are as wide apart as W's, its gates' as
+  // all gates.
   const auto weight = [&](std::int64_t width, std::int64_t part) {
     ProductShape shape = dense_product(dtype, width, part, size.rows(), true);
     shape.b_stride = gates;

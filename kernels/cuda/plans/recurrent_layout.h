@@ -1,18 +1,18 @@
-// The sizes of a stack of recurrent layers, where its pieces lie and the products it consists of,
-// for the form that is composed of products and a cell kernel (recurrent_composed.h).
+// Sizes, memory layout and products of a stack of recurrent layers, for the form that is composed
+// of products and a cell kernel (recurrent_composed.h).
 //
-// Everything stays batch-major, row b * time + t: a step's rows are then `time` rows apart, which
-// products take as a stride, and nothing is transposed. Forward and backward go layer by layer;
-// what a layer's steps have in common, the products by W and the weights' gradients, is one product
-// over all of them.
+// Everything stays batch-major, row b * time + t. A step's rows are then `time` rows apart, which
+// products take as a stride, so nothing is transposed. Forward and backward go layer by layer. The
+// products that do not depend on the step before, by W and for the weights' gradients, are one
+// product over all steps.
 //
-// With f16 and bf16, whatever a product reads or writes has their type: the gates before
-// activation, which are rounded at the product by W and again when that by R is added, the
-// activated gates that are left for backward, and the gradients of the gates. What a step hands to
-// the next without a product is a float: the cells, in the reserve too, and the gradients of cells.
-// So a reserve takes 12 bytes for each hidden unit of each step, not 20 as with f32, and sums over
-// time lose nothing. A GRU has no cells: 8 bytes and 16. Its state is rounded at each step, since a
-// product reads it; what the gradient of a state hands on beside a product is a float.
+// With f16 and bf16, everything that a product reads or writes has that type: the gates before
+// activation (rounded after the product by W and again after adding the product by R), the
+// activated gates kept for backward, and the gradients of the gates. Values that pass from step to
+// step without a product are f32: the cells, in the reserve too, and the gradients of cells. So a
+// reserve takes 12 bytes for each hidden unit of each step, not 20 as with f32, and sums over time
+// lose nothing. A GRU has no cells: 8 bytes and 16. Its state is rounded at each step, since a
+// product reads it; the part of the state's gradient that bypasses the product is f32.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -43,8 +43,8 @@ struct RecurrentSizes {
         has_lengths(attributes.has_lengths != 0) {}
 
   std::int64_t columns() const noexcept { return (has_cell ? 4 : 3) * hidden; }  // of W and R
-  std::int64_t gates() const noexcept { return 4 * hidden; }  // what is kept of them, and of b
-  // From a step's gates to the next ones in forward, with a reserve and without.
+  std::int64_t gates() const noexcept { return 4 * hidden; }  // kept per row; also of b
+  // Elements from a step's gates to the next step's in forward, with a reserve and without.
   std::int64_t gate_row(bool keep) const noexcept { return keep ? gates() : columns(); }
   std::int64_t state() const noexcept { return batch * hidden; }  // elements of h or c of a layer
   std::int64_t rows() const noexcept { return batch * time; }
@@ -60,26 +60,25 @@ template <class T>
 struct Steps {
   T* data = nullptr;
   std::int64_t row = 0;   // elements from a row of the batch to the next
-  std::int64_t step = 0;  // and from a step to the next; 0 where a step's takes the place of the
-                          // one before
+  std::int64_t step = 0;  // from a step to the next; 0: each step overwrites the one before
 
   T* at(std::int64_t t) const noexcept { return data == nullptr ? nullptr : data + t * step; }
 };
-// Of [batch, time, width].
+// The steps of [batch, time, width].
 template <class T>
 Steps<T> all_steps(T* data, const RecurrentSizes& size, std::int64_t width) noexcept {
   return {data, size.time * width, width};
 }
-// Of [batch, width], the same for every step.
+// [batch, width], the same memory for every step.
 template <class T>
 Steps<T> one_step(T* data, std::int64_t width) noexcept {
   return {data, width, 0};
 }
 
-// What forward leaves for backward: of every layer the activated gates [batch, time, 4, hidden],
-// i, f, g, o and the cells [batch, time, hidden], or r, z, q, n; of all layers but the last, whose
-// output is `sequence`, the hidden states [batch, time, hidden]. tanh of the cells and dropout's
-// masks are computed again.
+// Memory that forward leaves for backward. An LSTM's layer keeps its activated gates [batch, time,
+// 4, hidden], i, f, g, o, and its cells [batch, time, hidden]; a GRU's keeps r, z, q, n. All layers
+// but the last, whose output is `sequence`, keep their hidden states [batch, time, hidden].
+// Backward recomputes tanh of the cells and dropout's masks.
 template <class T>
 struct RecurrentReserve {
   RecurrentSizes size;
@@ -95,34 +94,35 @@ struct RecurrentReserve {
     all_hidden = carver.take<T>((size.layers - 1) * stride());
     bytes = carver.bytes();
   }
-  // From a layer to the next. Each is aligned as memory of its own would be, so that products are
-  // computed alike where the gradients are written over them and where they are not.
+  // Elements from a layer to the next. Aligns each like separate memory, so that products give the
+  // same bits whether or not the gradients are written over them.
   std::int64_t stride() const noexcept { return (size.steps() + 63) / 64 * 64; }
   T* gates(std::int64_t layer) const noexcept { return all_gates + layer * 4 * stride(); }
   Accumulate<T>* cells(std::int64_t layer) const noexcept { return all_cells + layer * stride(); }
   T* hidden(std::int64_t layer) const noexcept { return all_hidden + layer * stride(); }
 };
 
-// The products of forward and of backward, by what they make. Those that a layer above the first
-// has otherwise than the first come twice; those that are not needed have m = 0.
+// The products of forward and of backward, named after their results. Products whose shape differs
+// between the first layer and the others come twice. Products that are not needed have m = 0.
 struct RecurrentForwardProducts {
   enum Index : std::size_t { kFirstInput, kInput, kFirstStep, kStep, kCount };
   std::array<ProductShape, kCount> shapes;
 
-  // keep: whether there is a reserve; sequence: whether the last layer's hidden states are all
-  // kept, in an output.
+  // keep: whether there is a reserve. sequence: whether an output keeps all hidden states of the
+  // last layer.
   RecurrentForwardProducts(const RecurrentSizes& size, bool keep, bool sequence) noexcept;
 };
 struct RecurrentBackwardProducts {
   enum Index : std::size_t {
-    kHidden,          // what a step hands to the one before
+    kHidden,          // the gradient that a step hands to the step before
     kFirstRecurrent,  // dR of the first steps, from h0
-    kRecurrent,       // dR of the others
+    kRecurrent,       // dR of the other steps
     kFirstWeight,
     kWeight,
     kFirstInput,
     kInput,
-    // Of a GRU's W the columns of n, whose gates have q before them; those of r and z above.
+    // For a GRU, the columns of n in W come apart, since q lies before n's gates; the products
+    // above then have the columns of r and z.
     kFirstWeightOfN,
     kWeightOfN,
     kFirstInputOfN,
@@ -133,20 +133,21 @@ struct RecurrentBackwardProducts {
 
   explicit RecurrentBackwardProducts(const RecurrentSizes& size) noexcept;
 };
-// Of the memory in which one product after the other works.
+// Bytes of workspace for products that run one after the other.
 std::size_t largest_bytes(std::span<const ProductShape> shapes,
                           const memory::Profile* profile) noexcept;
 
-// Without a reserve, gates and hidden states lie here, those of one layer over those of another.
+// Workspace of forward. Without a reserve, gates and hidden states lie here, and each layer
+// overwrites those before it.
 template <class T>
 struct RecurrentForwardSpace {
   T* gates;              // [batch, time, columns]
   T* recurrent;          // [batch, columns]: a GRU's h R of a step
   Accumulate<T>* cells;  // [batch, hidden], of an LSTM
-  T* hidden[2];          // [batch, time, hidden] of layers below the last, which take turns; with
-                         // dropout, but with a reserve hidden[0] has only what was dropped from it
-  T* last_hidden;        // [batch, hidden] of the last layer, where nobody reads the sequence
-  std::byte* work;       // of the products
+  T* hidden[2];     // [batch, time, hidden] of layers below the last, in turns. With dropout and a
+                    // reserve only hidden[0] is used, for the dropped input
+  T* last_hidden;   // [batch, hidden] of the last layer, if the sequence is not an output
+  std::byte* work;  // of the products
   std::size_t bytes;
 
   RecurrentForwardSpace(const RecurrentSizes& size, bool keep, bool sequence,
@@ -168,11 +169,11 @@ struct RecurrentForwardSpace {
 
 template <class T>
 struct RecurrentBackwardSpace {
-  T* d_gates;   // [batch, time, 4, hidden]; null: over the gates
-  T* below;     // [batch, time, hidden]: a layer's input with dropout, then the gradient of that;
-                // null: over the cells
-  T* d_hidden;  // [batch, hidden] both: what a step hands to the one before, by its product and
-  Accumulate<T>* d_carried;  // beside it
+  T* d_gates;   // [batch, time, 4, hidden]; null: overwrites the gates
+  T* below;     // [batch, time, hidden]: a layer's input with dropout, then its gradient; null:
+                // overwrites the cells
+  T* d_hidden;  // [batch, hidden]: gradient handed to the step before, by the product
+  Accumulate<T>* d_carried;  // [batch, hidden]: gradient handed on beside it
   std::byte* work;           // of the products and sums
   std::size_t bytes;
 

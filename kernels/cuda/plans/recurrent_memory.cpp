@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 
-// Where cuDNN suits, both forms have room: which of them it is shows only on a device.
+// Has room for both forms where cuDNN suits: which of them it is shows only on a device.
 namespace ebb::cuda {
 
 MemoryNeeds recurrent_memory(const MemoryQuery& query) {

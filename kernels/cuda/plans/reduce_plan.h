@@ -1,5 +1,5 @@
-// How sums are cut into work for blocks of threads: a function of the shape alone, which kernels
-// and their memory rules share.
+// Cuts sums into work for blocks of threads: a function of the shape alone, shared by kernels and
+// their memory rules.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,19 +13,19 @@ namespace ebb::cuda {
 // `results` sums of `terms` each.
 struct SumPlan {
   std::int64_t results = 1, terms = 1;
-  int threads = 0;         // rows: of one sum, as threads_of_row; columns: side by side
+  int threads = 0;         // rows: threads of a sum, as threads_of_row; columns: sums side by side
   std::int64_t parts = 1;  // of each sum; a second kernel adds them up
-  std::int64_t part = 1;   // terms of a part, the last may have fewer
+  std::int64_t part = 1;   // terms of a part; the last may have fewer
 
-  // What the parts are added up from.
+  // Bytes of the parts' sums.
   constexpr std::size_t workspace_bytes() const noexcept {
     return parts == 1 ? 0 : static_cast<std::size_t>(parts * results) * sizeof(double);
   }
 
-  // Cuts sums that `blocks` blocks could work on into enough parts to fill any device, of no less
-  // than `least` terms.
+  // Cuts each sum into enough parts to fill any device, with at least `least` terms each. `blocks`:
+  // blocks that the uncut sums would occupy.
   constexpr void cut(std::int64_t blocks, std::int64_t least) noexcept {
-    constexpr std::int64_t kBlocks = 1024, kGrain = 16;  // the beginnings of parts stay aligned
+    constexpr std::int64_t kBlocks = 1024, kGrain = 16;  // keeps the beginnings of parts aligned
     const std::int64_t most = std::max<std::int64_t>(1, terms / least);
     parts = std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
     part = std::max<std::int64_t>(1, (terms + parts - 1) / parts);
@@ -57,13 +57,13 @@ inline SumPlan plan_sum(const MergedAxes& axes) noexcept {
                             : plan_columns(axes.outer_kept, axes.outer_reduced, axes.inner);
 }
 
-// For kernels/cuda/fold_axes.h, of states of so many bytes.
+// Workspace of kernels/cuda/fold_axes.h, for states of `state` bytes.
 inline std::size_t fold_bytes(const Shape& shape, std::uint32_t axes, std::size_t state) noexcept {
   const SumPlan plan = plan_sum(MergedAxes(shape, axes));
   return plan.workspace_bytes() / sizeof(double) * state;
 }
 
-// For kernels/cuda/column_sum.h.
+// Workspace of kernels/cuda/column_sum.h.
 constexpr std::size_t column_sum_bytes(std::int64_t rows, std::int64_t columns) noexcept {
   return plan_columns(1, rows, columns).workspace_bytes();
 }

@@ -1,5 +1,4 @@
-// How rows are handed to threads: a function of the shape alone, which kernels and their memory
-// rules share.
+// Assigns threads to rows: a function of the shape alone, shared by kernels and their memory rules.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +8,7 @@ namespace ebb::cuda {
 
 inline constexpr int kRowThreads = 256;  // of a block
 
-// Threads, a power of two up to a warp, that share a row of so many elements; 0: a whole block.
+// Number of threads that share a row: a power of two up to a warp; 0: a whole block.
 constexpr int threads_of_row(std::int64_t elements) noexcept {
   if (elements > 1024) return 0;
   int threads = 1;
@@ -17,19 +16,20 @@ constexpr int threads_of_row(std::int64_t elements) noexcept {
   return threads;
 }
 
-// Rows, of so many threads each, that a block works on at a time.
+// Number of rows that a block works on at a time, with `threads` threads each.
 constexpr int rows_of_block(int threads) noexcept {
   return threads == 0 ? 1 : kRowThreads / threads;
 }
 
-// The mean of a number for each of `rows` rows of `elements`: each block adds up those of its rows.
+// The mean of one number per row, for `rows` rows of `elements`: each block adds up its rows'
+// numbers.
 struct RowMeanPlan {
   int threads;          // of a row
-  std::int64_t blocks;  // one, or a second kernel adds up their sums
+  std::int64_t blocks;  // if more than one, a second kernel adds their sums
 
   constexpr RowMeanPlan(std::int64_t rows, std::int64_t elements) noexcept
       : threads(threads_of_row(elements)) {
-    constexpr std::int64_t kAlone = 4, kMost = 1024;  // turns of a block by itself; blocks
+    constexpr std::int64_t kAlone = 4, kMost = 1024;  // turns of a lone block; blocks
     const int at_once = rows_of_block(threads);
     const std::int64_t turns = (rows + at_once - 1) / at_once;
     blocks = turns <= kAlone ? 1 : std::min(turns, kMost);

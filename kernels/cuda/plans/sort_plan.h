@@ -1,29 +1,30 @@
-// How rows are put into order: a function of the shape alone, which the kernel and its memory rule
-// share.
+// Plans the sorting of rows: a function of the shape alone, shared by the kernel and its memory
+// rule.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace ebb::cuda {
 
-// Elements that a block puts into order in shared memory, and of how many at most it looks for one
-// after the other.
+// Number of elements that a block sorts in shared memory, and the most elements that it selects one
+// by one instead of sorting.
 inline constexpr int kSortTile = 1024;
 inline constexpr std::int64_t kFewSorted = 32;
 
-// The first `count` of `size` elements, of each row.
+// Finds the first `count` of `size` elements, in order, in each row.
 struct SortPlan {
   std::int64_t rows, size, count;
 
-  // Whether they are looked for: a row is read as often as there are of them.
+  // Whether elements are selected one by one, each with a pass over the row.
   constexpr bool selects() const noexcept { return size > kSortTile && count <= kFewSorted; }
-  // How often sorted runs are merged, each time two of them, after those of kSortTile.
+  // Number of passes that merge pairs of sorted runs, starting with runs of kSortTile.
   constexpr int merges() const noexcept {
     int merges = 0;
     for (std::int64_t run = kSortTile; run < size; run *= 2) ++merges;
     return selects() ? 0 : merges;
   }
-  // Arrays of indices beside the output, which has room for one where all are wanted.
+  // Number of index arrays beside the output, which serves as one of them where all elements are
+  // wanted.
   constexpr int arrays() const noexcept {
     const int needed = merges() > 1 ? 2 : merges();
     return needed == 2 && count == size ? 1 : needed;

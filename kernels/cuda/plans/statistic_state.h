@@ -2,9 +2,9 @@
 
 namespace ebb::cuda {
 
-// What is known of some elements: how many they are, with their mean and the sum of their squared
-// differences from it; or the largest of them and the sum of the exponentials of their differences
-// from that; or a sum.
+// State of a statistic over some elements. For a variance: mean, sum of squared differences from
+// it, and number. For logsumexp: the largest element, and the sum of exponentials of the
+// differences from it. For all others: a sum or product.
 struct StatisticState {
   double center, sum, count;
 };

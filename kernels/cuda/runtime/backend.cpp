@@ -12,7 +12,7 @@
 namespace ebb::cuda {
 namespace {
 
-// How many launches from the first on are one call of a kernel.
+// Number of launches from the first on that one kernel call runs.
 std::size_t count_merged(std::span<const Launch> launches) noexcept {
   std::size_t count = 1;
   if (const MergedKernel merged = launches[0].run_merged)
@@ -20,8 +20,8 @@ std::size_t count_merged(std::span<const Launch> launches) noexcept {
   return count;
 }
 
-// Until a kernel does not answer well, or after(its first launch) does not. One that is several
-// launches may have come to the last of them, unless it refuses.
+// Runs launches until a kernel fails, or after(its first launch) does. A failed merged kernel may
+// have run all of its launches, unless it refuses.
 template <class After>
 Launched launch_all(std::span<const Launch> launches, const After& after) noexcept {
   for (std::size_t i = 0; i < launches.size();) {
@@ -55,7 +55,7 @@ Status CudaBackend::enter() noexcept {
 Status CudaBackend::explain(const Status& status, const CudaStream& stream) noexcept {
   if (loss_.is_lost()) return loss_.status();
   const cudaError_t now = cudaStreamQuery(stream.get());
-  static_cast<void>(cudaGetLastError());  // work under way is an error to it
+  static_cast<void>(cudaGetLastError());  // pending work counts as an error there
   if (now == cudaSuccess || now == cudaErrorNotReady) return status;
   return loss_.lose(now, nullptr);
 }
@@ -77,8 +77,8 @@ std::unique_ptr<Stream> CudaBackend::make_stream() {
   return std::make_unique<CudaStream>(common_);
 }
 
-// Both calls under one hold: another thread that waits for `other` records the same event. Who has
-// waited for all that is in it need not do so again.
+// Records and waits under one hold, since another thread that waits for `other` records the same
+// event. Skips the wait if this stream has already waited for all that is in `other`.
 Status CudaBackend::wait(Stream* stream, Stream* other) noexcept {
   if (const Status status = enter(); !status.ok()) return status;
   if (stream == other) return {};

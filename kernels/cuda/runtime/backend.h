@@ -7,12 +7,12 @@
 
 namespace ebb::cuda {
 
-// A CUDA device. What it answers names CUDA's error; where work fails after it was asked for, the
-// device is lost.
+// A CUDA device. A failing status names CUDA's error. If work fails after its launch, the device is
+// lost.
 class CudaBackend final : public Backend {
  public:
-  // With `checks` each launch is waited for, so that a failure names its operator, and nothing is
-  // captured.
+  // With `checks` waits for each launch, so that a failure names its operator, and captures
+  // nothing.
   CudaBackend(int device, std::shared_ptr<memory::cuda::LiveStreams> streams, bool checks);
 
   bool is_host() const noexcept override { return false; }
@@ -31,9 +31,10 @@ class CudaBackend final : public Backend {
   Status replay(Stream* stream, Capture& capture) noexcept override;
 
  private:
-  // Before anything else: makes the device current, or tells that it is lost.
+  // Called first: makes the device current, or returns its loss.
   Status enter() noexcept;
-  // Of what was put into a stream: a refusal, or the loss that shows in it.
+  // Status of a call that puts work into a stream: a refusal, or the device's loss if the stream
+  // shows it.
   Status answer(cudaError_t error, const CudaStream& stream) noexcept;
   Status explain(const Status& status, const CudaStream& stream) noexcept;
   Status put_copy(CudaStream& stream, void* to, const void* from, std::size_t bytes,

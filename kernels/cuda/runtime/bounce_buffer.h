@@ -9,24 +9,25 @@
 
 namespace ebb::cuda {
 
-// What is copied from pageable memory may be read after the call has returned (CUDA promises
-// nothing for the asynchronous form, and hardware that pages for itself does so). So values go
-// through here and the caller has his memory back at once. Two halves by turns: one is written
-// again when the stream has come past all that was copied out of it.
+// Passes small copies to the device. CUDA may read pageable memory after an asynchronous copy has
+// returned (it promises nothing, and hardware that pages for itself does so). So values are first
+// copied here, and the caller's memory is free at once. Two halves take turns: a half is reused
+// once the stream has passed all copies out of it.
 //
 // For one thread at a time.
 class BounceBuffer {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 10;  // of one copy
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 10;  // per copy
 
-  // The stream is of the calling thread's current device, as in all that follows.
+  // The stream's device must be current for the calling thread, as for all other members.
   explicit BounceBuffer(cudaStream_t stream) noexcept : stream_(stream) {}
   ~BounceBuffer();
   BounceBuffer(const BounceBuffer&) = delete;
   BounceBuffer& operator=(const BounceBuffer&) = delete;
 
-  // A place for so many bytes, at most kMostBytes, to be written at once and copied in this stream
-  // then. May wait for the stream: a failure is its. Null where the host locks no memory.
+  // Finds room for `bytes`, at most kMostBytes, to be written at once and then copied in this
+  // stream. May wait for the stream and returns its failure. `place` is null where the host can
+  // lock no memory.
   cudaError_t take(std::size_t bytes, std::byte*& place) noexcept;
 
  private:

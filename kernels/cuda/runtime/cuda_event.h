@@ -3,7 +3,7 @@
 
 namespace ebb::cuda {
 
-// A point in a stream, without a time. Null until it is made.
+// A point in a stream, without timing. Null until make().
 class CudaEvent {
  public:
   CudaEvent() = default;

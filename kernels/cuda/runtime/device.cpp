@@ -24,7 +24,7 @@ std::string capability_text(int capability) {
   return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
 }
 
-// Of everything that follows, an empty answer is a good one.
+// The functions below return an empty string if all is well, else the problem in one line.
 
 std::string find(int number) {
   const Toolkit here = toolkit();
@@ -44,7 +44,7 @@ std::string find(int number) {
                     : "there are cuda:0 to cuda:" + std::to_string(count - 1);
 }
 
-// What the environment chooses of two; the first where it is silent.
+// An environment variable with two values; the first is the default.
 struct Choice {
   const char* variable;
   std::string_view first, second;
@@ -89,7 +89,7 @@ std::string read_profile(int number, memory::Profile& profile) {
          "; ebb needs " + capability_text(kOldest) + " or newer";
 }
 
-// Makes the context; to look for a kernel is the first use of it.
+// Makes the context: looking up a kernel is its first use.
 std::string start(int number, int capability) {
   cudaError_t error = memory::cuda::make_current(number);
   if (error == cudaSuccess) error = probe();

@@ -6,10 +6,10 @@
 
 namespace ebb::cuda {
 
-// Empty where number n could be opened, else why not, in one line. From the environment:
-// EBB_CUDA_MEMORY (allocator/cuda/device_memory.h), EBB_CUDA_CHECK=1 for a backend that waits for
-// each launch, EBB_CUDA_LSTM=composed for LSTMs without cuDNN, and the files of libraries.h. A
-// value that means nothing is told as a device that is missing would be.
+// Opens device `number`. Returns an empty string, or why it cannot be opened, in one line. Reads
+// the environment: EBB_CUDA_MEMORY (allocator/cuda/device_memory.h), EBB_CUDA_CHECK=1 for a backend
+// that waits for each launch, EBB_CUDA_LSTM=composed for LSTMs without cuDNN, and the files of
+// libraries.h. An unknown value is reported like a missing device.
 std::string open_device(int number, detail::CudaDevice& device) noexcept;
 
 }  // namespace ebb::cuda

@@ -6,7 +6,7 @@
 namespace ebb::cuda {
 namespace {
 
-// A status tells static text: each one is kept for the life of the process.
+// Keeps a text for the life of the process: a Status holds static text.
 template <class MakeText>
 const char* keep(const MakeText& make_text) noexcept {
   static std::mutex mutex;

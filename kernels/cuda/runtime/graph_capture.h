@@ -11,11 +11,11 @@ class GraphCapture final : public Capture {
   explicit GraphCapture(int device) noexcept : device_(device) {}
   ~GraphCapture() override;
 
-  // The stream's device is current, and the caller holds the stream (LiveStreams) from begin() to
-  // end(), which has to follow whatever happens. What is put into the stream meanwhile is recorded
-  // and not done.
+  // Starts recording: work put into the stream until end() is recorded, not run. The stream's
+  // device must be current, and the caller holds the stream (LiveStreams) from begin() to end().
+  // end() must follow in any case.
   static cudaError_t begin(cudaStream_t stream) noexcept;
-  // Without `keeps` what was recorded is dropped. A failure leaves nothing behind.
+  // Ends recording. Without `keeps` drops the recorded work. A failure leaves nothing behind.
   cudaError_t end(cudaStream_t stream, bool keeps) noexcept;
 
   cudaGraphExec_t get() const noexcept { return graph_; }

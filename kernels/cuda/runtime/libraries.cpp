@@ -11,13 +11,13 @@ namespace {
 [[maybe_unused]] constexpr const char* kCublasLt = "EBB_CUBLASLT_LIBRARY";
 [[maybe_unused]] constexpr const char* kCudnn = "EBB_CUDNN_LIBRARY";
 
-// Null where the environment names none.
+// The file that the variable names, or null.
 const char* chosen_file(const char* variable) noexcept {
   const char* const file = std::getenv(variable);
   return file && *file ? file : nullptr;
 }
 
-// Never closed: what such a library has started may go on until the process ends.
+// Loads a library and never closes it: its threads may run until the process ends.
 void* open(const char* variable, std::initializer_list<const char*> names) noexcept {
   const auto load = [](const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL); };
   if (const char* const chosen = chosen_file(variable)) return load(chosen);
@@ -26,7 +26,7 @@ void* open(const char* variable, std::initializer_list<const char*> names) noexc
   return nullptr;
 }
 
-// Of a file that the environment names, and that was of no use.
+// Explains why the file that the environment names cannot be used.
 std::string why_not(const char* variable) {
   const char* const file = chosen_file(variable);
   const char* const reason =

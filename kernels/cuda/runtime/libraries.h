@@ -1,5 +1,5 @@
-// cuBLASLt and cuDNN, loaded when they are first used: to be linked with them costs a program's
-// start some 50 ms, and they need not be there.
+// cuBLASLt and cuDNN, loaded when they are first used: linking with them would add some 50 ms to a
+// program's start, and they may be missing.
 #pragma once
 #include <string>
 
@@ -19,7 +19,7 @@
 
 namespace ebb::cuda {
 
-// What is called of each: a member of the function's own name, for each.
+// The functions called of each library: a table with a member for each, of the function's own name.
 
 #if EBB_HAS_CUBLASLT
 #define EBB_CUBLASLT_FUNCTIONS(FUNCTION)         \
@@ -46,8 +46,8 @@ struct CublasLt {
 #undef EBB_LIBRARY_MEMBER
 };
 
-// Null where the library is not there, or lacks one of them. The environment's
-// EBB_CUBLASLT_LIBRARY names the file; without it the loader looks.
+// The loaded functions; null where the library is missing or lacks one of them. The environment's
+// EBB_CUBLASLT_LIBRARY names the file; without it the loader searches.
 const CublasLt* cublas_lt() noexcept;
 #endif
 
@@ -83,14 +83,14 @@ struct Cudnn {
 #undef EBB_LIBRARY_MEMBER
 };
 
-// Likewise, and EBB_CUDNN_LIBRARY.
+// cuDNN's functions, likewise; the variable is EBB_CUDNN_LIBRARY.
 const Cudnn* cudnn() noexcept;
 #endif
 bool has_cudnn() noexcept;
-// Whether its LSTMs take bf16 on such a GPU: since 9.13, where there are products of bf16.
+// Whether cuDNN's LSTMs take bf16 on such a GPU: since 9.13, on GPUs that multiply bf16.
 bool has_cudnn_bf16(int compute_capability) noexcept;
 
-// Empty, or why a file that one of the two names cannot be used.
+// Empty, or why a file that one of the two variables names cannot be used.
 std::string library_problem();
 
 }  // namespace ebb::cuda

@@ -2,7 +2,7 @@
 
 namespace ebb::cuda {
 
-// One that did not start may do so later: a device without memory is reason enough.
+// get() tries again after a failure: the device may just have been short of memory.
 
 #if EBB_HAS_CUBLASLT
 CublasLtHandle::~CublasLtHandle() {

@@ -9,8 +9,7 @@
 namespace ebb::cuda {
 
 #if EBB_HAS_CUBLASLT
-// A device's handle of cuBLASLt, which takes a stream with each call: all streams have it in
-// common.
+// A device's handle of cuBLASLt, shared by all streams: each call takes its stream.
 class CublasLtHandle {
  public:
   CublasLtHandle() = default;
@@ -18,11 +17,12 @@ class CublasLtHandle {
   CublasLtHandle(const CublasLtHandle&) = delete;
   CublasLtHandle& operator=(const CublasLtHandle&) = delete;
 
-  // The device is current. Null, and `problem`, static text, where there is none. From any thread.
+  // The device must be current. Returns null and sets `problem`, static text, where there is no
+  // handle. Callable from any thread.
   cublasLtHandle_t get(const char*& problem) noexcept;
 
  private:
-  std::mutex mutex_;  // of the handle, until it is there
+  std::mutex mutex_;  // guards making the handle
   cublasLtHandle_t handle_ = nullptr;
 };
 #endif
@@ -36,7 +36,7 @@ class CudnnHandle {
   CudnnHandle(const CudnnHandle&) = delete;
   CudnnHandle& operator=(const CudnnHandle&) = delete;
 
-  // As above; its work goes into `stream`, always the same.
+  // Like CublasLtHandle::get(). The handle works in `stream`, which must always be the same.
   cudnnHandle_t get(cudaStream_t stream, const char*& problem) noexcept;
   void close() noexcept;
 

@@ -1,4 +1,4 @@
-// What the rest of ebb finds here.
+// The CUDA part's table of functions, for the rest of ebb.
 #include "ebb/kernels/cuda/loader/part.h"
 
 #include "ebb/core/kernels/functors/families.h"

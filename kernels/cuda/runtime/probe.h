@@ -3,8 +3,8 @@
 
 namespace ebb::cuda {
 
-// Whether the current device runs what this part was compiled to: neither machine code for its
-// compute capability nor PTX from below it is an error.
+// Fails if the current device cannot run this part's kernels: it has neither machine code for the
+// device's compute capability nor PTX of a lower one.
 cudaError_t probe() noexcept;
 
 }  // namespace ebb::cuda

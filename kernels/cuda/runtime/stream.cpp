@@ -32,7 +32,7 @@ CudaStream::CudaStream(std::shared_ptr<Common> common) : common_(std::move(commo
   }
 }
 
-// Work that uses the bounce buffer may be under way, and cuDNN's handle goes before its stream.
+// Waits first, since work may still use the bounce buffer. cuDNN's handle goes before its stream.
 CudaStream::~CudaStream() {
   static_cast<void>(memory::cuda::make_current(common_->device));
   static_cast<void>(cudaStreamSynchronize(stream_));

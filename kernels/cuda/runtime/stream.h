@@ -1,4 +1,4 @@
-// A stream of a CUDA device with what belongs to it.
+// A stream of a CUDA device and the objects that belong to it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ebb::cuda {
 
-// What the streams of a device have in common.
+// Objects shared by all streams of a device.
 struct Common {
   int device = 0;
   std::shared_ptr<memory::cuda::LiveStreams> streams;
@@ -20,8 +20,9 @@ struct Common {
   CublasLtHandle cublas_lt;
 #endif
 #if EBB_HAS_CUDNN
-  // What one of two passes leaves the other reads in the form of its own: they have to agree,
-  // though a handle may be had at one time and not at another. Whoever asks first decides for all.
+  // Forward and backward must both use cuDNN or both not, since each form reads only its own
+  // reserve. A handle may be available at one time and not at another, so the first request decides
+  // for all.
   enum class UseOfCudnn { undecided, yes, no };
   std::atomic<UseOfCudnn> use_of_cudnn = UseOfCudnn::undecided;
 #endif
@@ -29,31 +30,31 @@ struct Common {
 
 class CudaStream final : public DeviceStream {
  public:
-  // The device is current. Throws Error where it has no more streams.
+  // The device must be current. Throws Error where it has no more streams.
   explicit CudaStream(std::shared_ptr<Common> common);
   ~CudaStream() override;
 
-  // Recorded by who waits for the stream, again and again: a wait is for the last record before it.
-  // The stream is held meanwhile.
+  // The event that others wait for, recorded anew for each wait: a wait refers to the latest record
+  // before it. Hold the stream meanwhile.
   cudaEvent_t event() const noexcept { return event_.get(); }
   memory::cuda::LiveStreams::Member& member() noexcept { return *member_; }
 
   void count_put() noexcept { member_->count_put(); }
   std::uint64_t puts() const noexcept { return member_->puts(); }
-  // Whether `other`, the last that has waited for this stream, did so for all that is in it. While
-  // the stream is held, as the next one.
+  // Whether `other` was the last to wait for this stream, and has waited for all that is in it.
+  // Hold the stream, as for note_wait_of().
   bool was_awaited_by(const CudaStream& other) const noexcept {
     return awaited_by_ == other.serial_ && awaited_puts_ == puts();
   }
-  // The wait came after so many had been put in.
+  // Notes that `other` has waited for the first `puts` pieces of work.
   void note_wait_of(const CudaStream& other, std::uint64_t puts) noexcept {
     awaited_by_ = other.serial_;
     awaited_puts_ = puts;
   }
   BounceBuffer& bounce_buffer() noexcept { return *bounce_buffer_; }
 
-  // Handles whose work goes into this stream; cuBLASLt is told so with each call. Null, and
-  // `problem`, static text, where there is none. The first call takes long, and device memory.
+  // Handles that work in this stream; cuBLASLt gets the stream with each call. Return null and set
+  // `problem`, static text, where there is none. The first call is slow and takes device memory.
 #if EBB_HAS_CUBLASLT
   cublasLtHandle_t cublas_lt(const char*& problem) noexcept {
     return common_->cublas_lt.get(problem);
@@ -61,7 +62,7 @@ class CudaStream final : public DeviceStream {
 #endif
 #if EBB_HAS_CUDNN
   cudnnHandle_t cudnn(const char*& problem) noexcept { return cudnn_.get(stream_, problem); }
-  // Whether the device uses cuDNN; decided by whether there is a handle, where it was not yet.
+  // Whether the device uses cuDNN. If that is still undecided, `has_handle` decides.
   bool uses_cudnn(bool has_handle) noexcept {
     auto found = Common::UseOfCudnn::undecided;
     const auto wanted = has_handle ? Common::UseOfCudnn::yes : Common::UseOfCudnn::no;
@@ -76,7 +77,7 @@ class CudaStream final : public DeviceStream {
   static std::uint64_t next_serial() noexcept;
 
   const std::shared_ptr<Common> common_;
-  const std::uint64_t serial_ = next_serial();       // addresses are used again
+  const std::uint64_t serial_ = next_serial();       // unlike addresses, never reused
   std::uint64_t awaited_by_ = 0, awaited_puts_ = 0;  // a stream's serial, from 1
   CudaEvent event_;
   std::unique_ptr<memory::cuda::LiveStreams::Member> member_;

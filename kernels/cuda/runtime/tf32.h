@@ -3,9 +3,9 @@
 
 namespace ebb::cuda {
 
-// Whether products of f32 may be computed in TF32 now: asked when one is prepared.
+// Whether f32 products may be computed in TF32 now. Asked when a product is prepared.
 bool is_tf32_allowed() noexcept;
-// Where that is said; before anything is prepared.
+// Sets the address of the switch. Called before anything is prepared.
 void look_for_tf32_at(const std::atomic<bool>& place) noexcept;
 
 }  // namespace ebb::cuda

@@ -6,8 +6,8 @@ namespace ebb::cuda {
 
 Toolkit toolkit() noexcept {
   Toolkit found{.compiled_version = CUDART_VERSION};
-  // The only question that is safe without a driver: it succeeds and answers 0. Any other would
-  // fail, and that error would stay the last error for good.
+  // The only call that is safe without a driver: it succeeds and answers 0. Any other would fail
+  // and leave its error behind for good.
   if (cudaDriverGetVersion(&found.driver_version) != cudaSuccess || found.driver_version == 0) {
     found.driver_version = 0;
     return found;

@@ -1,4 +1,4 @@
-// What the part was compiled with, and what it finds on this machine.
+// The CUDA that the part was compiled with, and the CUDA it finds on this machine.
 #pragma once
 #include "ebb/kernels/cuda/loader/part.h"
 
