@@ -139,7 +139,7 @@ class EventLog {
   const std::size_t max_events_;
   const std::chrono::steady_clock::time_point start_;
 
-  mutable Mutex mutex_;                        // guards what follows
+  mutable Mutex mutex_;                        // guards the members below
   std::deque<std::shared_ptr<Chunk>> chunks_;  // the oldest first; only the last has room
   std::size_t first_ = 0;                      // index of the oldest event in the first chunk
   std::size_t used_ = kChunk;                  // of the last chunk

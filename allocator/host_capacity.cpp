@@ -103,7 +103,7 @@ void bound_by_groups(HostMemory& memory, const char* cgroup, std::string_view mo
                      std::size_t machine_bytes) noexcept {
   Path path(cgroup);
   path.append(mount);
-  if (group.find("/..") != std::string_view::npos) group = {};  // outside of what is mounted here
+  if (group.find("/..") != std::string_view::npos) group = {};  // outside of the mount
   for (;;) {
     while (group.ends_with('/')) group.remove_suffix(1);
     Path level = path;

@@ -182,7 +182,8 @@ struct AllocatorState {
   /// device refuses.
   bool set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept;
   void refill_cushion(PoolState& pool) noexcept;
-  /// Moves the cushion to a new range of addresses. False, with nothing changed, if there is none.
+  /// Moves the cushion to a new range of addresses. False, with nothing changed, if there is none
+  /// or the device does not take the old memory.
   bool move_cushion(PoolState& pool, std::size_t addresses) noexcept;
 
   // Without a lock.

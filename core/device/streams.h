@@ -25,7 +25,7 @@ class Streams {
   Stream* joint() noexcept;
 
   const std::shared_ptr<Backend> backend_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::unique_ptr<Stream>> all_;
   std::vector<Stream*> idle_;
   std::unique_ptr<Stream> joint_;  // the joint stream, once it is needed

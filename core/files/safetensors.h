@@ -22,8 +22,8 @@ struct View {
 };
 
 // Writes to a temporary file beside `file`, syncs it and renames it, so that a crash leaves the old
-// file or the new one. Throws FileError with the file's name and the system's cause, and Error for
-// a name given twice.
+// file or the new one. Throws FileError with the file's name and the system's cause. Throws Error
+// for an open shape, and for a name that is given twice, reserved or not UTF-8.
 void write(const std::string& file, std::span<const View> tensors, const Metadata& metadata = {});
 
 // An open file whose header is read and checked: sizes, offsets, overlaps, dtypes, duplicate names.

@@ -41,9 +41,9 @@ std::size_t available(const Device& device);
 // Parts of the difference between reserved and requested bytes. Looks at every free block.
 Fragmentation fragmentation(const Device& device);
 
-// Calls `call` when a request on the device is about to be refused, before anything else is tried,
-// until the watch ends. See WatchFunction for what it may do. Calls may run on several threads at
-// once: guard shared data.
+// Calls `call` when a request on the device is about to be refused, until the watch ends. Only
+// preallocated memory may have been given up for the request before. See WatchFunction for what it
+// may do. Calls may run on several threads at once: guard shared data.
 Watch on_pressure(const Device& device, WatchFunction call);
 // Calls `call` each time that the device's allocated bytes rise above a threshold, after the block
 // is allocated. A Limit::fraction() refers to the limit, or to the capacity without one, at the
