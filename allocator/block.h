@@ -7,22 +7,24 @@
 
 namespace ebb::memory {
 
-/// Whoever uses memory in an order of its own: a stream. Compared, never looked into; null: nobody.
+/// A stream, or another user of memory whose work happens in an order of its own. Only compared,
+/// never dereferenced; null means nobody.
 using User = const void*;
 
 struct Request {
   std::size_t bytes = 0;
   Category category = Category::temporary;
   Tag tag = {};
-  const char* purpose = "";  ///< of a block for several nodes: "the arena of a session", static
+  const char* purpose = "";  ///< why a block serves several nodes: "the arena of a session"; static
+                             ///< text
 };
 
-/// The handle of a live piece of memory. It stays where it is until it is freed, so whoever owns
-/// the memory keeps the pointer: freeing needs no map from addresses. Made and destroyed by an
-/// allocator or a pool only, and freed exactly once by the one that made it.
+/// Handle of a live piece of memory. It does not move until it is freed, so the owner keeps the
+/// pointer and freeing needs no map from addresses. Only an allocator or a pool makes blocks, and
+/// each frees its own, exactly once.
 ///
-/// Reading is free of locks. A change of category is seen by other threads once the caller has made
-/// it happen before their reading, like a change of any plain value.
+/// Reading takes no lock. A change of category must be ordered before another thread's reading by
+/// the caller, like a change of any plain value.
 class Block {
  public:
   Block(const Block&) = delete;
@@ -34,8 +36,8 @@ class Block {
   std::size_t allocated_bytes() const noexcept { return allocated_bytes_; }
   Category category() const noexcept { return category_; }
   const Tag& tag() const noexcept { return tag_; }
-  /// Who had the memory before and may not be done with it, as free() was told; where pieces of
-  /// several were merged, many_users().
+  /// Previous user of the memory, as given to free(), which may not be done with it. many_users()
+  /// if pieces of several users were merged.
   User last_user() const noexcept { return last_user_; }
   static User many_users() noexcept { return &kMany; }
 

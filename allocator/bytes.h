@@ -6,8 +6,8 @@
 
 namespace ebb::memory {
 
-/// "4096", "512M", "8GiB": bytes, in units of 1024 whether written with "iB" or without. 0 when it
-/// is no size, and when it is more than can be addressed.
+/// Parses "4096", "512M" or "8GiB" into bytes; units are powers of 1024 with or without "iB".
+/// Returns 0 for anything else, and for more than can be addressed.
 std::size_t parse_bytes(std::string_view text) noexcept;
 
 }  // namespace ebb::memory

@@ -41,7 +41,8 @@ Block* CachingAllocator::allocate(const Request& request) {
   return allocate_slowly(request);
 }
 
-// What finds nothing in the cache, and all else that is not usual.
+// Serves requests that miss the cache, and every unusual case: zero bytes, too many bytes, a watch,
+// a recorder, an injected failure.
 Block* CachingAllocator::allocate_slowly(const Request& request) {
   AllocatorState& state = *state_;
   Relief relief(state, nullptr, request);
@@ -120,7 +121,8 @@ ReleaseReport CachingAllocator::release_cached() noexcept {
   const Guard guard(state.lock);
   const detail::Heap::FreeBytes& free = state.heap.free_bytes();
   report.pinned_bytes = free.all - free.in_pages;
-  // All that is left beyond what is to stay; more has not been tried.
+  // Bytes beyond the amount to be kept. trim() did not try to return more, so no more can have been
+  // refused.
   const std::size_t left = state.cache_reserved() - std::min(state.cache_reserved(), kept);
   report.refused_bytes = report.refused_bytes > 0 ? std::min(free.in_pages, left) : 0;
   report.preallocated_bytes = kept > 0 ? free.in_pages - report.refused_bytes : 0;
@@ -234,8 +236,8 @@ std::vector<Holder> CachingAllocator::holders(std::size_t most) const {
 
 Fragmentation CachingAllocator::fragmentation() const { return state_->fragmentation(); }
 
-// Not while memory is on its way: it is on the books before it is mapped, and the log would hear of
-// it twice.
+// Takes `mapping`, so that no memory is in transit: it is charged before it is mapped, and the log
+// would count it twice.
 bool CachingAllocator::set_recorder(std::shared_ptr<EventLog> log) {
   const Guard mapping(state_->mapping);
   const Guard guard(state_->lock);

@@ -1,4 +1,4 @@
-// What a block of memory is for, and who asked for it.
+// Purpose of a block of memory, and the operator and line that asked for it.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,8 @@
 
 namespace ebb::memory {
 
-/// Every block is in exactly one category; it comes from who asks, and may change while it lives.
+/// Every block is in exactly one category. The requester chooses it, and it may change while the
+/// block lives.
 enum class Category : std::uint8_t {
   parameter,
   gradient,
@@ -39,8 +40,8 @@ constexpr const char* name(Category category) noexcept {
   return "unknown";
 }
 
-/// The operator and the user's source line that asked for a block. The strings are never copied, so
-/// they have to outlive every block: literals, operator definitions, __builtin_FILE().
+/// Operator and user's source line that asked for a block. The strings are never copied, so they
+/// must outlive every block: literals, operator definitions, __builtin_FILE().
 struct Tag {
   const char* operator_name = "";
   const char* file = "";

@@ -1,10 +1,10 @@
-// The constants of CUDA devices, the same for one that is there and one that is simulated.
+// Constants of CUDA devices, real and simulated alike.
 #pragma once
 #include "ebb/allocator/profile.h"
 
 namespace ebb::memory {
 
-/// Pages of 2 MiB are what the driver maps in (CUDA's minimum granularity on every GPU so far).
+/// The driver maps pages of 2 MiB (CUDA's minimum granularity on every GPU so far).
 inline Profile cuda_profile(int compute_capability, int multiprocessors) {
   Profile profile;
   profile.name = "cuda";

@@ -13,7 +13,7 @@ using Reason = OutOfMemory::Reason;
 
 constexpr std::size_t kIndent = 15, kColumns = 100;
 
-// A tag between two other parts of a row; a path that is too long for it loses its beginning.
+// Formats a tag between two other parts of a row. A path that is too long loses its beginning.
 std::string by(const std::string& before, const memory::Tag& tag, const std::string& after) {
   constexpr std::size_t kFewest = 20;
   std::string text =
@@ -24,7 +24,7 @@ std::string by(const std::string& before, const memory::Tag& tag, const std::str
   return text + " (" + place(tag, std::max(left, kFewest)) + ")" + after;
 }
 
-// A labelled row, broken at its commas where it would pass the last column.
+// Formats a labelled row, broken at commas where it would pass the last column.
 std::string row(const std::string& label, std::string text) {
   std::string rows = "\n  " + label;
   rows.resize(1 + kIndent, ' ');
@@ -79,7 +79,7 @@ std::string why(const OutOfMemory::Facts& facts) {
 
 std::string way_out(const OutOfMemory::Facts& facts) {
   if (facts.reason == Reason::injected) return "nothing is wrong with the memory";
-  // No batch makes a model smaller.
+  // A smaller batch does not shrink parameters or optimizer state.
   const memory::Category category = facts.request.category;
   const std::string less = category == memory::Category::parameter ? "take a smaller model"
                            : category == memory::Category::optimizer_state
@@ -92,7 +92,7 @@ std::string way_out(const OutOfMemory::Facts& facts) {
       facts.fragmentation.reserved_ahead_bytes > 0
           ? ", or free what is held (suspend or close sessions that preallocate, leave scopes)"
           : ", or free what is held (close sessions, leave scopes)";
-  // Where the device has so much.
+  // Suggests a higher limit, if the device has that much.
   const auto raise = [&](const char* what, const memory::Stats& stats) -> std::string {
     const std::size_t bytes = stats.reserved.current + facts.reserve_bytes;
     if (bytes > stats.device_total) return "";
@@ -107,7 +107,7 @@ std::string way_out(const OutOfMemory::Facts& facts) {
   return less + close;
 }
 
-// "activation 200 MiB, parameter 12 MiB": largest first, none that are empty.
+// "activation 200 MiB, parameter 12 MiB": largest first, empty categories left out.
 std::string categories(const memory::Stats& stats) {
   std::array<std::pair<std::size_t, memory::Category>, memory::kCategoryCount> held;
   for (std::size_t i = 0; i < held.size(); ++i) {

@@ -1,4 +1,4 @@
-// The root of ebb's exceptions, and the one that this folder throws.
+// The root of ebb's exceptions, and OutOfMemory.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A request that could not be served. When it is thrown nothing has changed, except that memory
-/// that nobody used may have gone back to the device.
+/// A request that could not be served. Nothing has changed when it is thrown, except that unused
+/// memory may have gone back to the device.
 class OutOfMemory : public Error {
  public:
   enum class Reason {
     device_refused,
-    addresses,  ///< none are left to map memory at: of a process, ulimit -v
+    addresses,  ///< the process has none left to map memory at: ulimit -v
     device_limit,
     pool_limit,
     injected
@@ -33,15 +33,15 @@ class OutOfMemory : public Error {
   struct Facts {
     Reason reason = Reason::device_refused;
     memory::Request request;
-    std::size_t reserve_bytes = 0;  ///< the least that would have had to be reserved
-    std::string device;             ///< the profile's name
+    std::size_t reserve_bytes = 0;  ///< least that would have had to be reserved
+    std::string device;             ///< name of the profile
     std::string pool;               ///< empty: the device's shared cache
     memory::Stats stats;            ///< of the device, its pools included
     std::optional<memory::Stats> pool_stats;
     memory::Fragmentation fragmentation;  ///< of the device
-    std::size_t room_bytes = 0;           ///< the largest request that would have been served
+    std::size_t room_bytes = 0;           ///< largest request that would have been served
     std::vector<memory::Holder> holders;  ///< of the device, largest first, a few
-    std::vector<std::string> hints;       ///< what else would help, as the caller knows
+    std::vector<std::string> hints;       ///< further ways out that the caller knows
     bool fits_no_batch = false;           ///< the caller knows that no smaller batch would help
   };
 
@@ -50,7 +50,8 @@ class OutOfMemory : public Error {
   const Facts& facts() const noexcept { return *facts_; }
   Reason reason() const noexcept { return facts_->reason; }
   std::size_t requested_bytes() const noexcept { return facts_->request.bytes; }
-  /// The limit that refused, else the device's; memory::kNoLimit where there is none.
+  /// The limit that refused the request, otherwise the device's limit; memory::kNoLimit if there is
+  /// none.
   std::size_t limit_bytes() const noexcept;
   std::size_t device_free_bytes() const noexcept { return facts_->stats.device_free; }
   const memory::Stats& stats() const noexcept { return facts_->stats; }

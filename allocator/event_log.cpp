@@ -86,7 +86,7 @@ void EventLog::step() noexcept {
 
 void EventLog::append(const Event& event) noexcept {
   if (!has_room()) {
-    before_.apply(event);  // there is no event before it
+    before_.apply(event);  // as it is older than every kept event
     ++dropped_;
     return;
   }
@@ -99,7 +99,8 @@ bool EventLog::has_room() noexcept {
   return used_ < kChunk || make_room();
 }
 
-// Where the host refuses, old events make room, so that those that are left have no gap.
+// Drops old events if the host has no memory for a new chunk, so that the remaining ones have no
+// gap.
 bool EventLog::make_room() noexcept {
   while (true) {
     try {

@@ -1,4 +1,4 @@
-// What happened to a device's memory, in order: what a recording is made of.
+// Events of a device's memory, in order: the content of a recording.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace ebb::memory {
 enum class EventKind : std::uint8_t {
   allocate,      ///< a block came, in the cache or in a pool
   free,          ///< a block went
-  recategorise,  ///< its bytes are of another category from now on
+  recategorise,  ///< its bytes changed category
   map,           ///< bytes came from the device: a segment, or pages of one
   unmap,         ///< they went back
   mark,          ///< the program named this moment
@@ -52,54 +52,54 @@ constexpr const char* name(EventKind kind) noexcept {
 }
 
 struct Event {
-  std::int64_t nanoseconds = 0;    ///< since the log was made, by a clock that never goes back
+  std::int64_t nanoseconds = 0;    ///< since the log was made, by a monotonic clock
   const void* address = nullptr;   ///< on the device; null for a mark, a step and zero bytes
-  std::size_t bytes = 0;           ///< allocated ones (rounded), or of the segment
-  const char* operator_name = "";  ///< who asked; of a mark its name, which a log keeps for as long
-                                   ///< as it lives once it was read
+  std::size_t bytes = 0;           ///< allocated (rounded), or of the segment
+  const char* operator_name = "";  ///< the requester; for a mark its name, valid while the log
+                                   ///< lives once it has been read
   const char* file = "";
   std::uint32_t line = 0;
   EventKind kind = EventKind::mark;
-  Category category = Category::temporary;  ///< of allocate and free; of recategorise the new one
-  Category before = Category::temporary;    ///< of recategorise: the old one
+  Category category = Category::temporary;  ///< for allocate and free; for recategorise the new one
+  Category before = Category::temporary;    ///< for recategorise: the old one
 
   Tag tag() const noexcept { return {operator_name, file, line}; }
 };
 static_assert(sizeof(Event) <= 48);
 
-/// What is held at some moment of a log.
+/// Bytes held at some moment of a log.
 struct Held {
   ByCategory allocated{};
   std::size_t reserved = 0;
   bool operator==(const Held&) const = default;
 
   std::size_t allocated_bytes() const noexcept;
-  void apply(const Event& event) noexcept;  ///< what is held after it
+  void apply(const Event& event) noexcept;  ///< updates to the state after `event`
 };
 
-/// The last events of a device, at most so many. A block whose bytes are of several categories has
-/// an event for each of them, one after the other, at one address.
+/// The last `max_events` events of a device. A block of several categories has one event for each
+/// of them, in a row, at one address.
 ///
-/// Events are added in one order, under the allocator's lock. The log has a lock of its own beside,
-/// so that marks and readers need not hold up allocations: a reader takes the chunks, which are
-/// never written twice while it has them, and copies what is in them afterwards.
+/// Events are added in one order, under the allocator's lock. The log has a lock of its own as
+/// well, so that marks and readers do not hold up allocations. A reader takes the chunks and copies
+/// their content later; no event is overwritten while a reader has its chunk.
 class EventLog {
  public:
-  /// Throws Error for less than one event.
+  /// Throws Error for a maximum of zero.
   explicit EventLog(std::size_t max_events);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  /// What is held before the first event. Called once, before any is added.
+  /// Sets the bytes held before the first event. Called once, before any event is added.
   void begin(const Held& held) noexcept;
 
-  /// The oldest event goes where there are too many; where the host has no memory for this one, it
-  /// is counted as dropped itself.
+  /// Drops the oldest event when the log is full. If the host has no memory for the new event,
+  /// counts it as dropped.
   void add(EventKind kind, const void* address, std::size_t bytes, Category category,
            const Tag& tag) noexcept {
     append(kind, address, bytes, category, category, tag);
   }
-  /// The same for a block of several categories.
+  /// Adds a block of several categories.
   void add(EventKind kind, const void* address, const ByCategory& split, const Tag& tag) noexcept;
   void recategorise(const void* address, std::size_t bytes, Category from, Category to,
                     const Tag& tag) noexcept {
@@ -110,7 +110,7 @@ class EventLog {
   void step() noexcept;
 
   struct Reading {
-    Held before;  ///< the first event
+    Held before;  ///< state before the first event
     std::size_t dropped = 0;
     std::vector<Event> events;  ///< the oldest first
   };
@@ -122,7 +122,8 @@ class EventLog {
   using Names = std::set<std::string, std::less<>>;
   struct Chunk {
     std::array<Event, kChunk> events;
-    std::list<Names> names;  // of its marks: none, or one set. They go with it, unless it was read
+    std::list<Names> names;  // of its marks: none, or one set; dropped with the chunk unless it was
+                             // read
     bool was_read = false;
   };
 
@@ -130,7 +131,7 @@ class EventLog {
               Category before, const Tag& tag) noexcept;
   // Under the lock.
   void append(const Event& event) noexcept;
-  bool has_room() noexcept;  // makes it
+  bool has_room() noexcept;  // drops old events for it if need be
   bool make_room() noexcept;
   void drop_oldest() noexcept;
   std::int64_t now() const noexcept;
@@ -138,14 +139,14 @@ class EventLog {
   const std::size_t max_events_;
   const std::chrono::steady_clock::time_point start_;
 
-  mutable Mutex mutex_;                        // guards what follows
+  mutable Mutex mutex_;                        // guards the members below
   std::deque<std::shared_ptr<Chunk>> chunks_;  // the oldest first; only the last has room
-  std::size_t first_ = 0;                      // event, in the first chunk
+  std::size_t first_ = 0;                      // index of the oldest event in the first chunk
   std::size_t used_ = kChunk;                  // of the last chunk
   std::size_t count_ = 0;
-  Held before_;  // the first event
+  Held before_;  // state before the oldest kept event
   std::size_t dropped_ = 0;
-  std::list<Names> names_;  // of marks that are gone, and were read
+  std::list<Names> names_;  // of dropped marks that were read
 };
 
 }  // namespace ebb::memory

@@ -26,7 +26,7 @@ std::size_t difference(std::size_t a, std::size_t b) noexcept { return a > b ? a
 
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-// The file's first line, as a number; nothing where it is none, as in "max".
+// Returns the number in the file's first line; nothing if there is none, as in "max".
 std::optional<std::size_t> number_of(const char* path) noexcept {
   Lines lines(path);
   const auto line = lines.next();
@@ -52,7 +52,7 @@ HostMemory machine(const char* proc) noexcept {
   return memory;
 }
 
-// The files of one version of cgroups. Version 1 counts a group's children in figures of their own.
+// Files of one version of cgroups. Version 1 counts a group's children in separate figures.
 struct Version {
   const char *limit, *usage;
   std::string_view inactive_file, active_file;
@@ -61,8 +61,8 @@ constexpr Version kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                             "total_inactive_file ", "total_active_file "};
 constexpr Version kVersion2{"/memory.max", "/memory.current", "inactive_file ", "active_file "};
 
-// File cache that makes room before anything is killed: what was not used lately, or half of all
-// where that is more, as in the kernel's own estimate for MemAvailable.
+// Bytes of file cache that are reclaimed before anything is killed: the inactive ones, or half of
+// all if that is more. The kernel's own estimate for MemAvailable does the same.
 std::size_t reclaimable(const char* stat, const Version& version) noexcept {
   if (!stat) return 0;
   std::size_t inactive = 0, active = 0;
@@ -81,8 +81,8 @@ std::size_t reclaimable(const char* stat, const Version& version) noexcept {
   return std::max(inactive, inactive / 2 + active / 2);
 }
 
-// One group. A limit above what the machine has, which is how version 1 writes "none", bounds
-// nothing.
+// Bounds by one group. Version 1 writes "no limit" as a limit above the machine's memory, which
+// bounds nothing.
 void bound_by_group(HostMemory& memory, Path& group, const Version& version,
                     std::size_t machine_bytes) noexcept {
   const auto limit = number_of(group.with(version.limit));
@@ -90,20 +90,20 @@ void bound_by_group(HostMemory& memory, Path& group, const Version& version,
   memory.total = std::min(memory.total, *limit);
   const std::size_t usage = number_of(group.with(version.usage)).value_or(0);
   std::size_t left = difference(*limit, usage);
-  if (left >= memory.free) return;  // and memory.stat, the dear one, need not be read
+  if (left >= memory.free) return;  // and memory.stat, the slow one, need not be read
   left = difference(*limit, difference(usage, reclaimable(group.with("/memory.stat"), version)));
   memory.free = std::min(memory.free, left);
 }
 
-// The group and all that it is in: each bounds what is below it. A group that is not there is
-// skipped: where a container sees itself at the root of the mount, /proc may still say where it is
-// on the machine.
+// Bounds by a group and all groups that contain it. A group that is not there is skipped: a
+// container that sees itself at the root of the mount may still find its place on the machine in
+// /proc.
 void bound_by_groups(HostMemory& memory, const char* cgroup, std::string_view mount,
                      std::string_view group, const Version& version,
                      std::size_t machine_bytes) noexcept {
   Path path(cgroup);
   path.append(mount);
-  if (group.find("/..") != std::string_view::npos) group = {};  // outside of what is mounted here
+  if (group.find("/..") != std::string_view::npos) group = {};  // outside of the mount
   for (;;) {
     while (group.ends_with('/')) group.remove_suffix(1);
     Path level = path;
@@ -131,7 +131,7 @@ void bound_by_cgroups(HostMemory& memory, const HostRoots& roots) noexcept {
     bound_by_groups(memory, roots.cgroup, "", group, kVersion2, machine_bytes);
     bound_by_groups(memory, roots.cgroup, "/unified", group, kVersion2, machine_bytes);
   };
-  // Memory is counted in one hierarchy: where version 1 names it, version 2 has no files for it.
+  // Memory is counted in one hierarchy: if version 1 names it, version 2 has no files for it.
   bool is_found = false;
   Path path(roots.proc);
   Lines lines(path.with("/self/cgroup"));
@@ -150,7 +150,7 @@ void bound_by_cgroups(HostMemory& memory, const HostRoots& roots) noexcept {
     }
   }
   if (is_found) return;
-  version_1("");  // /proc is silent, but what is mounted may be a container's own
+  version_1("");  // /proc says nothing, but the mount may be a container's own
   version_2("");
 }
 
@@ -160,12 +160,13 @@ std::size_t limit_of(decltype(RLIMIT_AS) resource) noexcept {
   return limit.rlim_cur;
 }
 
-// Neither ends in a kill: mmap refuses. But what the device takes of them the heap does not get.
+// Neither limit ends in a kill, as mmap refuses. But the device's share of them is lost to the
+// heap.
 void bound_by_resource_limits(HostMemory& memory, const char* proc) noexcept {
   const std::size_t addresses = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
   if (addresses == kMost && data == kMost) return;
   memory.total = std::min({memory.total, addresses, data});
-  std::array<std::size_t, 6> pages{};  // size, resident, shared, text, nothing, data and stack
+  std::array<std::size_t, 6> pages{};  // size, resident, shared, text, unused, data and stack
   Path path(proc);
   Lines lines(path.with("/self/statm"));
   if (auto line = lines.next()) {
@@ -197,12 +198,11 @@ std::optional<std::size_t> configured_capacity() {
 }
 
 std::size_t host_capacity(const HostMemory& memory, std::size_t held_bytes) noexcept {
-  // The rest of the process goes on growing after this was read: its heap (a node of a graph takes
-  // 350 bytes, and a prepared product a packed copy of its weights), stacks, page tables (1/512 of
-  // what is resident). So one sixteenth stays, of the total and not of what is free: asked again
-  // when all of it is taken, the answer must not be fifteen sixteenths of the rest. 16 MiB at
-  // least, for libraries that grow when first used, and 1 GiB at most, since programs do not grow
-  // with the machine.
+  // The rest of the process goes on growing after this reading: its heap (350 bytes for a node of a
+  // graph, a packed copy of the weights for a prepared product), stacks, page tables (1/512 of the
+  // resident memory). So one sixteenth stays. It is a share of the total, not of the free memory,
+  // which would give another fifteen sixteenths of the rest at each call. At least 16 MiB stay, for
+  // libraries that grow at first use; at most 1 GiB, since programs do not grow with the machine.
   const std::size_t margin =
       std::clamp(memory.total / 16, std::size_t{16} << 20, std::size_t{1} << 30);
   const std::size_t more = difference(memory.free, margin);

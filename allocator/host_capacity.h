@@ -1,4 +1,4 @@
-// What memory this process may really have.
+// Memory that this process can really get.
 #pragma once
 
 #include <cstddef>
@@ -7,35 +7,34 @@
 
 namespace ebb::memory {
 
-/// Where the kernel says it. Tests write trees of their own.
+/// Places where the kernel reports memory. Tests write trees of their own.
 struct HostRoots {
   const char* proc = "/proc";
   const char* cgroup = "/sys/fs/cgroup";
 };
 
 struct HostMemory {
-  /// The machine's, or the least that a limit on this process leaves of it: of a cgroup that it is
-  /// in, RLIMIT_AS, RLIMIT_DATA.
+  /// The machine's memory, or the lowest limit on this process: a cgroup's, RLIMIT_AS, RLIMIT_DATA.
   std::size_t total = 0;
-  /// What can be had now without swapping and without being killed: the machine's MemAvailable, or
-  /// what is left below the limit of a cgroup or RLIMIT_DATA. File cache that makes room when asked
-  /// counts as left. Other processes share it, so it may be gone the next moment.
+  /// Available now without swapping and without a kill: the machine's MemAvailable, or the rest
+  /// below the limit of a cgroup or RLIMIT_DATA. Reclaimable file cache counts as available. Other
+  /// processes share it, so it may be gone the next moment.
   std::size_t free = 0;
-  /// What RLIMIT_AS leaves to be mapped. It bounds what one may reserve, not what one may commit: a
-  /// range of addresses that is already held is no part of it any more.
+  /// Addresses that RLIMIT_AS still allows. They bound what can be reserved, not what can be
+  /// committed: a range that is already held needs no more of them.
   std::size_t addresses = std::numeric_limits<std::size_t>::max();
 };
 
-/// Reads it anew, by system calls and without the heap: for when memory is short. What cannot be
-/// read does not bound.
+/// Reads the figures anew, by system calls and without the heap, for use when memory is short. A
+/// figure that cannot be read sets no bound.
 HostMemory host_memory(const HostRoots& roots = {}) noexcept;
 
-/// What EBB_CPU_MEMORY ("8GiB", "512M", "4096") says that the CPU device may reserve. Throws Error
-/// when it is set to what is no size.
+/// Capacity of the CPU device by EBB_CPU_MEMORY ("8GiB", "512M", "4096"); nothing if it is not set.
+/// Throws Error if it is no size.
 std::optional<std::size_t> configured_capacity();
 
-/// What the CPU device may reserve in all when it holds `held_bytes` of memory, resident: these and
-/// what is free, less a margin for the rest of the process.
+/// Bytes that the CPU device may reserve in all when it holds `held_bytes` of resident memory:
+/// these plus the free memory, less a margin for the rest of the process.
 std::size_t host_capacity(const HostMemory& memory, std::size_t held_bytes = 0) noexcept;
 
 }  // namespace ebb::memory

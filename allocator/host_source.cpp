@@ -25,7 +25,8 @@ std::size_t system_page_bytes() noexcept {
 
 std::size_t less(std::size_t a, std::size_t b) noexcept { return a - std::min(a, b); }
 
-// What is committed later than it is counted would be promised twice, and be killed for.
+// Faults pages in now. A page that becomes resident only later still counts as free, would be
+// promised twice, and its first use could get the process killed.
 void make_resident(void* at, std::size_t bytes, std::size_t page_bytes) noexcept {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE: Linux 5.14, glibc 2.35
   if (::madvise(at, bytes, kPopulateWrite) == 0) return;
@@ -43,12 +44,12 @@ HostSource::HostSource() : HostSource(configured_capacity()) {}
 HostSource::HostSource(std::size_t capacity_bytes) noexcept
     : HostSource(std::optional(capacity_bytes)) {}
 
-// The capacity. What is committed is resident, and so no part of what is free.
+// Returns the capacity. Committed memory is resident, so the free memory does not include it.
 std::size_t HostSource::read() const noexcept {
   const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);
   const HostMemory memory = host_memory();
   std::size_t left = less(host_capacity(memory, committed), committed);
-  // Addresses that are held already take no more of them.
+  // Addresses that are already held do not count against RLIMIT_AS again.
   const std::size_t held = less(reserved_addresses_.load(std::memory_order_relaxed), committed);
   if (memory.addresses < less(left, held)) left = held + memory.addresses;
   capacity_.store(committed + left, std::memory_order_relaxed);
@@ -82,8 +83,8 @@ void* HostSource::reserve(std::size_t bytes) noexcept {
   return base;
 }
 
-// Where this fails (a process has 65,530 mappings, and to cut a hole in one makes two) the
-// addresses are lost, not the memory.
+// munmap can fail: a process has 65,530 mappings, and a hole in one makes two of it. Then the
+// addresses are lost, but not the memory.
 void HostSource::unreserve(void* base, std::size_t bytes) noexcept {
   ::munmap(base, bytes);
   reserved_addresses_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -100,8 +101,8 @@ bool HostSource::commit(void* at, std::size_t bytes) noexcept {
   return false;
 }
 
-// To cut a hole in a mapping makes two of it, and a process has 65,530, which malloc and threads
-// need as well: small holes stay part of their mapping, and only their memory goes.
+// Keeps the mapping for small holes and only drops their memory: a hole makes two mappings of one,
+// and a process has 65,530, which malloc and threads need as well.
 bool HostSource::decommit(void* at, std::size_t bytes) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if ((bytes < kCutBytes || ::mmap(at, bytes, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) &&
@@ -111,7 +112,7 @@ bool HostSource::decommit(void* at, std::size_t bytes) noexcept {
   return true;
 }
 
-// As it was lately, with what this source took and gave since.
+// Reports the last reading, corrected by the bytes this source took and gave since.
 DeviceMemory HostSource::device_memory() const noexcept {
   const std::size_t committed = committed_bytes_.load(std::memory_order_relaxed);
   if (fixed_capacity_)

@@ -1,4 +1,4 @@
-// Host memory that is really given back.
+// Host memory that really goes back to the system.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,17 @@
 
 namespace ebb::memory {
 
-/// Anonymous mappings of their own: what is given back is gone from /proc/self/maps, or cannot be
-/// touched where its addresses stay, which malloc does not promise. Memory comes zeroed, and is
-/// there when commit() returns: what ebb says is reserved is resident.
+/// Anonymous mappings. Returned memory is gone from /proc/self/maps, or cannot be touched if its
+/// addresses stay; malloc promises neither. Memory comes zeroed and is resident when commit()
+/// returns, so reserved bytes are resident bytes.
 ///
-/// The kernel grants more than there is, and ends the process that uses it. So the capacity is what
-/// this process may really have. It is read anew when it is asked for, when it would refuse, when a
-/// quarter of what was left has been handed out, and when it is 2 ms old: others take memory too,
-/// and so does this process's heap.
+/// The kernel grants more memory than there is, and kills the process that uses it. So the capacity
+/// is the memory this process can really get. It is read anew on request, before a refusal, when a
+/// quarter of the rest has been handed out, and when it is 2 ms old: other processes take memory
+/// too, and so does this one's heap.
 class HostSource final : public MemorySource {
  public:
-  /// With EBB_CPU_MEMORY set, that is the capacity. Throws Error where it is no size.
+  /// Takes the capacity from EBB_CPU_MEMORY if it is set. Throws Error if that is no size.
   HostSource();
   explicit HostSource(std::size_t capacity_bytes) noexcept;
 
@@ -40,9 +40,9 @@ class HostSource final : public MemorySource {
   const std::size_t page_bytes_;
   const std::optional<std::size_t> fixed_capacity_;
   std::atomic<std::size_t> committed_bytes_ = 0, reserved_addresses_ = 0;
-  // As read last; each is used alone. No lock: at a fork() it would be one more to take in order.
+  // Last reading; each value is used alone. No lock: fork() would have one more to take in order.
   mutable std::atomic<std::size_t> capacity_ = 0, total_ = 0, read_again_at_ = 0;
-  mutable std::atomic<std::int64_t> read_time_ = 0;  // steady, in nanoseconds
+  mutable std::atomic<std::int64_t> read_time_ = 0;  // steady clock, in nanoseconds
 };
 
 }  // namespace ebb::memory

@@ -1,4 +1,4 @@
-// The figures, kept as blocks come and go.
+// Figures, updated as blocks come and go.
 #pragma once
 
 #include <algorithm>
@@ -14,28 +14,28 @@ namespace ebb::memory {
 
 class Ledger;
 
-/// The most bytes allocated at once over some time, and their split at that moment.
+/// Most bytes allocated at once over some time, and their split at that moment.
 struct Peak {
   std::size_t bytes = 0;
   ByCategory by_category{};
 };
 
-/// A Peak that is still being watched. At a fixed address while it is.
+/// A Peak that is still being measured. Must not move meanwhile.
 struct OpenPeak : Peak {
-  std::shared_ptr<Mutex> ends;  ///< its ledger's; guards what follows
-  Ledger* ledger = nullptr;     ///< null once the ledger has gone: the peak then stays as it was
+  std::shared_ptr<Mutex> ends;  ///< the ledger's; guards the next member
+  Ledger* ledger = nullptr;     ///< null once the ledger has ended: the peak then stays as it was
 };
 
-/// The books of one device or one pool. Its lock is the allocator's and guards every member but the
-/// two published figures; functions that take no lock themselves say "under the lock".
+/// The figures of one device or one pool. Its lock is the allocator's and guards every member but
+/// the two published figures. Functions under "Under the lock" do not take it themselves.
 ///
-/// Any number of peaks may be watched at once and in any order, at the cost of one: every change
-/// compares with a single high-water mark, and only opening, reading and closing a peak folds that
-/// mark into all those open and sets it back to now.
+/// Any number of peaks can be open at once, in any order, at the cost of one. Every change compares
+/// with a single high-water mark. Only opening, reading and closing a peak folds that mark into all
+/// open peaks and resets it to the current bytes.
 class Ledger {
  public:
-  /// `ends` is held while a ledger goes and while somebody looks whether it has gone. It outlives
-  /// the ledger in the peaks, and is taken, and was made, before the lock.
+  /// `ends` is held while a ledger ends and while a peak checks whether its ledger has ended. Open
+  /// peaks keep it alive beyond the ledger. It is taken, and must be constructed, before `lock`.
   Ledger(Mutex& lock, std::shared_ptr<Mutex> ends) noexcept : lock_(lock), ends_(std::move(ends)) {}
   ~Ledger();
   Ledger(const Ledger&) = delete;
@@ -50,7 +50,7 @@ class Ledger {
     by_category_[index(category)].current -= allocated;
     go(requested, allocated);
   }
-  // The same for a block whose bytes are of several categories; `split` adds up to `allocated`.
+  // For a block of several categories; `split` adds up to `allocated`.
   void add(std::size_t requested, std::size_t allocated, const ByCategory& split) noexcept {
     for (std::size_t i = 0; i < kCategoryCount; ++i) grow(by_category_[i], split[i]);
     come(requested, allocated);
@@ -60,7 +60,7 @@ class Ledger {
     go(requested, allocated);
   }
   void move(std::size_t allocated, Category from, Category to) noexcept {
-    if (from == to) return;  // no change, which is what the total adds up
+    if (from == to) return;  // no change; it must not add to the total
     by_category_[index(from)].current -= allocated;
     grow(by_category_[index(to)], allocated);
   }
@@ -73,7 +73,7 @@ class Ledger {
     reserved_.current -= bytes;
     published_reserved_.store(reserved_.current, std::memory_order_relaxed);
   }
-  /// Takes back what was reserved last, as though it had not been.
+  /// Undoes the last reserve(), in the peak and the total too.
   void unreserve(std::size_t bytes) noexcept {
     give_back(bytes);
     reserved_.total -= bytes;
@@ -83,11 +83,11 @@ class Ledger {
   std::size_t requested() const noexcept { return requested_.current; }
   std::size_t allocated() const noexcept { return allocated_.current; }
   std::size_t allocations() const noexcept { return allocations_; }
-  /// Everything but the limit, the segments and what the device says.
+  /// All figures but the limit, the segments and the device's free and total bytes.
   Stats stats() noexcept;
   void reset_peaks() noexcept;
 
-  // These take the lock; the last two on any thread, whether or not the ledger has gone meanwhile.
+  // These take the lock. The last two may run on any thread, also after the ledger has ended.
   void open(OpenPeak& peak);
   static void close(OpenPeak& peak) noexcept;
   static Peak read(const OpenPeak& peak) noexcept;
@@ -134,9 +134,9 @@ class Ledger {
   Mutex& lock_;
   const std::shared_ptr<Mutex> ends_;
   Figure requested_;
-  Figure allocated_;  // its peak is not kept here: see mark_ and since_reset_
+  Figure allocated_;  // its peak is in mark_ and since_reset_
   Figure reserved_;
-  std::size_t reserved_peak_before_ = 0;  // that of the last reserve()
+  std::size_t reserved_peak_before_ = 0;  // before the last reserve()
   std::array<Figure, kCategoryCount> by_category_;
   std::size_t allocations_ = 0;
   Peak mark_;         // the peak since the last fold

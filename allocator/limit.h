@@ -1,4 +1,4 @@
-// How much may be reserved, and when.
+// Limits on reserved memory, and growth on demand or in advance.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace ebb::memory {
 /// Bytes, or a fraction of the device's capacity.
 class Limit {
  public:
-  /// 512_MiB is a limit, 0.5 is none. Throws Error for a negative number.
+  /// 512_MiB is a limit; 0.5 is not and does not compile. Throws Error for a negative number.
   template <class Bytes>
   requires std::is_arithmetic_v<Bytes> Limit(Bytes bytes)  // NOLINT: implicit is the point
       : bytes_(static_cast<std::size_t>(bytes)) {
@@ -24,7 +24,7 @@ class Limit {
         throw Error("[Limit] " + std::to_string(bytes) +
                     " bytes are no limit; none at all is std::nullopt");
   }
-  /// Of 0 to 1. Throws Error for any other number.
+  /// A fraction from 0 to 1. Throws Error for any other number.
   static Limit fraction(double of_capacity) {
     if (!(of_capacity >= 0 && of_capacity <= 1))
       throw Error("[Limit] takes a fraction of 0 to 1, not " + std::to_string(of_capacity));
@@ -44,10 +44,11 @@ class Limit {
   bool is_fraction_ = false;
 };
 
-/// Whether memory is taken from the device as it is needed, or ahead.
+/// Whether memory is taken from the device on demand or in advance.
 enum class Growth {
   on_demand,
-  preallocate,  ///< up to the limit at once; without one, what the device has left, of a GPU 95 %
+  preallocate,  ///< all of the limit at once; without a limit all that the device has left, 95 % on
+                ///< a GPU
 };
 
 }  // namespace ebb::memory

@@ -1,4 +1,4 @@
-// Where memory comes from.
+// Sources of memory.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@ struct DeviceMemory {
   std::size_t free = 0;
 };
 
-/// Addresses, and memory behind them. Bytes and addresses are multiples of page_bytes(). Every
-/// function may be called from any thread, for one range by one thread at a time.
+/// Hands out addresses, and memory behind them. Sizes and addresses are multiples of page_bytes().
+/// Every function may be called from any thread, for one range by one thread at a time.
 class MemorySource {
  public:
   MemorySource() = default;
@@ -19,20 +19,21 @@ class MemorySource {
   MemorySource& operator=(const MemorySource&) = delete;
   virtual ~MemorySource() = default;
 
-  /// Addresses without memory. Null where there are none left, or where the device has none to
-  /// reserve.
+  /// Reserves addresses without memory. Null if none are left, or if the device cannot reserve any.
   virtual void* reserve(std::size_t bytes) noexcept = 0;
-  /// What reserve() returned, whole, without memory behind any of it.
+  /// Gives back a whole range from reserve(), with no memory behind any of it.
   virtual void unreserve(void* base, std::size_t bytes) noexcept = 0;
-  /// Memory for addresses that have none. False, with nothing changed, where the device refuses.
+  /// Puts memory behind addresses that have none. False, with nothing changed, if the device
+  /// refuses.
   virtual bool commit(void* at, std::size_t bytes) noexcept = 0;
-  /// Afterwards the device has the bytes back and the addresses stay; false, with nothing changed,
-  /// where it does not take them. Work that was asked of the device before may still use them:
-  /// where it can, a source waits for it first.
+  /// Gives memory back to the device and keeps the addresses. False, with nothing changed, if the
+  /// device does not take it. Work already queued on the device may still use the memory; a source
+  /// that can waits for it first.
   virtual bool decommit(void* at, std::size_t bytes) noexcept = 0;
 
-  /// Both at once, and both given back at once: all that there is on a device without addresses to
-  /// reserve. unmap() is false, with nothing changed, where the device does not take it back.
+  /// map() reserves and commits, unmap() undoes both: the only way to get memory from a device
+  /// without addresses to reserve. unmap() is false, with nothing changed, if the device does not
+  /// take it back.
   virtual void* map(std::size_t bytes) noexcept {
     void* base = reserve(bytes);
     if (!base || commit(base, bytes)) return base;
@@ -45,12 +46,12 @@ class MemorySource {
     return true;
   }
 
-  /// So many bytes of what is committed or mapped next may be past the capacity. False where there
-  /// is none to go past: the device is real.
+  /// Lets later calls of commit() and map() exceed the capacity by `bytes` in all. False on a real
+  /// device, which cannot.
   virtual bool overdraw(std::size_t /*bytes*/) noexcept { return false; }
 
   virtual std::size_t page_bytes() const noexcept = 0;
-  /// The most that it hands out.
+  /// Most bytes that it hands out.
   virtual std::size_t capacity_bytes() const noexcept = 0;
   virtual DeviceMemory device_memory() const noexcept = 0;
 };

@@ -31,10 +31,11 @@ constexpr int kTries = 64;
 
 namespace detail {
 
-// In the order of construction, which is that in which one thread takes several.
+// Mutexes in order of construction, which is also the order in which a thread takes several.
 struct ForkList {
   static ForkList& get() noexcept {
-    static ForkList* const list = new ForkList;  // mutexes with static storage outlive it otherwise
+    static ForkList* const list = new ForkList;  // never destroyed: mutexes with static storage may
+                                                 // outlive it
     return *list;
   }
 

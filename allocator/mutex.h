@@ -1,4 +1,4 @@
-// The locks of an allocator.
+// Locks of an allocator.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,9 @@
 namespace ebb::memory {
 
 namespace detail {
-// Known to the handlers of fork(), which take every mutex before and give it back after, in parent
-// and child: a child that was made while another thread was inside finds it free, and what it
-// guards whole.
+// A mutex known to the fork() handlers. They take every mutex before a fork and release it after,
+// in parent and child. A child forked while another thread was inside finds the mutex free and the
+// guarded state whole.
 class ForkSafe {
  public:
   ForkSafe(const ForkSafe&) = delete;
@@ -17,7 +17,7 @@ class ForkSafe {
 
   virtual void lock() noexcept = 0;
   virtual void unlock() noexcept = 0;
-  /// In a child, whose only thread has it: those who waited are not there.
+  /// Releases it in a child, whose only thread holds it: waiting threads do not exist there.
   virtual void free_in_child() noexcept = 0;
 
  protected:
@@ -31,8 +31,8 @@ class ForkSafe {
 };
 }  // namespace detail
 
-/// For what takes nanoseconds: one compare-and-swap in, one exchange out, inline. Whoever has to
-/// wait tries for about a microsecond and then sleeps. Not recursive.
+/// For sections of nanoseconds: one compare-and-swap to lock, one exchange to unlock, inline. A
+/// waiting thread tries for about a microsecond and then sleeps. Not recursive.
 class Mutex final : detail::ForkSafe {
  public:
   Mutex() noexcept = default;
@@ -50,15 +50,16 @@ class Mutex final : detail::ForkSafe {
   void free_in_child() noexcept override { word_.store(kFree, std::memory_order_relaxed); }
 
  private:
-  static constexpr std::uint32_t kFree = 0, kTaken = 1, kAwaited = 2;  // awaited: taken as well
+  static constexpr std::uint32_t kFree = 0, kTaken = 1, kAwaited = 2;  // awaited: taken, and a
+                                                                       // thread may sleep on it
   void wait() noexcept;
   void wake() noexcept;
 
   std::atomic<std::uint32_t> word_ = kFree;
 };
 
-/// For what may take milliseconds: those who wait get it in the order in which they came, so that
-/// one who takes it again and again lets others in between. Not recursive.
+/// For sections that may take milliseconds: first come, first served, so that a thread that takes
+/// it again and again lets others in between. Not recursive.
 class FairMutex final : detail::ForkSafe {
  public:
   FairMutex() noexcept = default;
@@ -70,11 +71,11 @@ class FairMutex final : detail::ForkSafe {
   }
 
  private:
-  std::atomic<std::uint32_t> next_ = 0;     // number for whoever comes next
-  std::atomic<std::uint32_t> serving_ = 0;  // whose turn it is
+  std::atomic<std::uint32_t> next_ = 0;     // ticket of the next thread to come
+  std::atomic<std::uint32_t> serving_ = 0;  // ticket that holds the lock
 };
 
-/// Holds one of them for its scope.
+/// Holds a mutex for its scope.
 template <class AnyMutex>
 class [[nodiscard]] Guard {
  public:

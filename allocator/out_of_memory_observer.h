@@ -1,4 +1,4 @@
-// Who wants to know of an OutOfMemory before it is thrown.
+// Reports an OutOfMemory to an observer before it is thrown.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,16 @@
 
 namespace ebb::memory::detail {
 
-/// What an observer is told, of the same moment.
+/// State at the moment of the refusal.
 struct OutOfMemoryReport {
   const OutOfMemory::Facts& facts;
-  std::vector<Holder> holders;               ///< of the device: all, largest first
-  std::shared_ptr<const EventLog> recorder;  ///< of the device; null where there is none
+  std::vector<Holder> holders;               ///< of the device: all of them, largest first
+  std::shared_ptr<const EventLog> recorder;  ///< of the device; null without one
 };
 using OutOfMemoryObserver = std::function<void(const OutOfMemoryReport&)>;
 
-/// One for the process, called by the thread whose request was refused, outside every lock. It
-/// must not throw. An empty one ends it.
+/// Sets the process's only observer; an empty one ends it. It is called on the thread whose request
+/// was refused, outside every lock, and must not throw.
 void set_out_of_memory_observer(OutOfMemoryObserver observer);
 bool observes_out_of_memory() noexcept;
 void observe_out_of_memory(const OutOfMemoryReport& report) noexcept;

@@ -1,4 +1,4 @@
-// The most bytes allocated while a scope is alive.
+// Most bytes allocated while a scope is alive.
 #pragma once
 
 #include "ebb/allocator/caching_allocator.h"
@@ -7,10 +7,10 @@
 
 namespace ebb::memory {
 
-/// Measures whatever has a ledger: an allocator, a pool, or any type for which a function
-/// `Ledger& ledger_of(const T&)` is found by argument-dependent lookup. What was allocated before
-/// counts while it stays. Scopes nest, overlap and end in any order, in any thread; one that
-/// outlives what it measures keeps its last reading.
+/// Measures anything with a ledger: an allocator, a pool, or any type for which a function `Ledger&
+/// ledger_of(const T&)` is found by argument-dependent lookup. Bytes allocated earlier count as
+/// long as they stay allocated. Scopes nest, overlap and end in any order, in any thread; a scope
+/// that outlives its owner keeps its last reading.
 class PeakScope {
  public:
   template <class Owner>
@@ -21,9 +21,9 @@ class PeakScope {
   PeakScope(const PeakScope&) = delete;
   PeakScope& operator=(const PeakScope&) = delete;
 
-  /// So far.
+  /// Peak so far.
   std::size_t bytes() const noexcept { return read().bytes; }
-  /// The split of those bytes when they were first reached.
+  /// Split of those bytes when they were first reached.
   ByCategory by_category() const noexcept { return read().by_category; }
 
  private:

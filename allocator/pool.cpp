@@ -14,8 +14,8 @@ using Presence = detail::Holding::Presence;
 using Reason = OutOfMemory::Reason;
 
 namespace {
-// Times a block's pages, for one that may grow: a batch of more rows stays where it is, and a
-// process whose addresses are limited can have as many sessions as it has memory for.
+// Addresses of a block that may grow, as a multiple of its pages. A larger batch then stays where
+// it is, and a process with limited addresses still has enough for all sessions its memory holds.
 constexpr std::size_t kRoomToGrow = 4;
 
 Holding& holding_of(Block* block) noexcept {
@@ -23,7 +23,7 @@ Holding& holding_of(Block* block) noexcept {
 }
 }  // namespace
 
-/// What a block was before it grew.
+/// State of a block before it grew.
 struct Pool::Before {
   Request request;
   Composition composition;
@@ -40,11 +40,11 @@ Pool::Pool(detail::AllocatorState& allocator, std::string name, std::optional<st
   allocator_.pools.push_back(state_.get());
 }
 
-// What the device has not taken back stays on the device's books.
+// Memory that the device did not take back stays in the device's figures.
 Pool::~Pool() {
   close();
-  const Guard mapping(
-      allocator_.mapping);  // whoever takes memory away under it is done with the pool
+  const Guard mapping(allocator_.mapping);  // threads that take memory away hold it, and are done
+                                            // with the pool after this
   for (const auto& [age, holding] : state_->holdings) allocator_.refused_by_device -= holding.pages;
   const Guard guard(allocator_.lock);
   allocator_.segments_of_pools -= state_->segments;
@@ -83,12 +83,12 @@ Block* Pool::allocate(const Request& request, Composition composition, bool may_
   return &holding;
 }
 
-// Under either lock. Others may close the pool while a request waits for its memory.
+// Under either lock. Another thread may close the pool while a request waits for its memory.
 void Pool::check_open() const {
   if (state_->closed) throw Error("pool " + state_->name + " is closed; allocate from a new one");
 }
 
-// With addresses, not counted yet, and busy.
+// Makes a block that has addresses, is busy, and is not counted yet.
 Holding& Pool::add_holding(const Request& request, Composition&& composition, bool may_grow) {
   if (request.bytes > detail::kMostBytes) allocator_.refuse(request, {}, state_.get());
   const std::size_t bytes = allocator_.profile.rounded(request.bytes);
@@ -97,7 +97,8 @@ Holding& Pool::add_holding(const Request& request, Composition&& composition, bo
   void* base = nullptr;
   const bool needs_addresses = allocator_.profile.grows && pages > 0;
   const auto reserve = [&](std::size_t wanted) {
-    // A source's own lock, taken outside of this one, may be held while another thread forks.
+    // Under `mapping`, which the fork handlers take: they do not know a source's own lock, so no
+    // other thread may hold it at a fork.
     const Guard mapping(allocator_.mapping);
     base = allocator_.source->reserve(addresses = wanted);
     return base != nullptr;
@@ -138,7 +139,7 @@ void Pool::remove_holding(Holding& holding) noexcept {
   allocator_.refill_preallocated();
 }
 
-// Pages for a block that is busy, and then, under both locks, whatever puts it on the books.
+// Gets pages for a busy block, then calls `then` under both locks to count the block.
 template <class Then>
 void Pool::provide(Holding& holding, std::size_t had, std::size_t bytes, const Request& request,
                    Then&& then) {
@@ -215,7 +216,7 @@ bool Pool::grow(Block* block, const Request& request, Composition composition) {
   return true;
 }
 
-// Under `mapping`. Where the device leaves pages there, they stay the block's.
+// Under `mapping`. Pages that the device does not take back stay with the block.
 void Pool::shrink_back(Holding& holding, Before&& before) noexcept {
   if (!before.is_here && !allocator_.take_away(*state_, holding, Presence::away)) return;
   {
@@ -272,7 +273,8 @@ bool Pool::wake(Block* block) noexcept {
                                                std::memory_order_acquire) ||
       presence == Presence::held) [[likely]]
     return true;
-  const Guard mapping(allocator_.mapping);  // it may be on its way just now, or not have gone
+  const Guard mapping(allocator_.mapping);  // its memory may be in transit, or the device may have
+                                            // refused to take it
   presence = Presence::resting;
   return holding.presence.compare_exchange_strong(presence, Presence::held,
                                                   std::memory_order_acquire);
@@ -392,7 +394,8 @@ CloseReport Pool::close() noexcept {
     }
     state_->cushion.target = 0;
   }
-  // Others may close it too while a large block goes: each block is dropped, and told of, by one.
+  // Another thread may close the pool too while `mapping` is released for a large block. Each block
+  // is dropped, and reported, by one of them.
   for (std::uint64_t age = 0;;) {
     const auto at = state_->holdings.lower_bound(age);
     if (at == state_->holdings.end()) break;

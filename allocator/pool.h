@@ -1,4 +1,4 @@
-// Memory that goes back to the device the moment it is freed: a session's.
+// Memory of a session, which goes back to the device the moment it is freed.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ struct PoolState;
 struct AllocatorState;
 }  // namespace detail
 
-/// Every block has a range of addresses of its own, exact to the device's page, so a pool never
-/// caches, never fragments, and closing one cannot touch another. Its bytes are part of the
-/// device's figures and count against the device's limit besides the pool's own. May be used from
+/// Every block has a range of addresses of its own, exact to the device's page. So a pool never
+/// caches and never fragments, and closing one cannot touch another. Its bytes are part of the
+/// device's figures and count against the device's limit as well as the pool's. May be used from
 /// any thread, each block by one at a time.
 ///
-/// Where a limit or the device is in the way, everything that the device's allocator can do about
-/// it is done before OutOfMemory is thrown, and then nothing has changed.
+/// When a limit or the device refuses, the device's allocator does all it can to find memory before
+/// OutOfMemory is thrown. The pool is then unchanged.
 class Pool {
  public:
   ~Pool();  ///< closes
@@ -36,47 +36,48 @@ class Pool {
 
   /// Throws OutOfMemory, and Error when the pool is closed.
   Block* allocate(const Request& request);
-  /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for a few times
-  /// as much.
+  /// Allocates a block of several categories. With `may_grow` it gets a few times as many
+  /// addresses.
   Block* allocate(const Request& request, Composition composition, bool may_grow = false);
-  /// Makes a block larger where it is, or of another composition; one whose memory was taken away
-  /// gets as much as is asked for now. False, with nothing changed, where its addresses do not
-  /// suffice. Throws OutOfMemory, and what a watch throws: then the block is as it was.
+  /// Grows a block in place, or changes its composition. A block whose memory was taken away gets
+  /// all of it anew. False, with nothing changed, if its addresses do not suffice. Throws
+  /// OutOfMemory and exceptions of a watch; the block is then as it was.
   bool grow(Block* block, const Request& request, Composition composition);
   void free(Block* block) noexcept;                             ///< null is allowed
   void recategorise(Block* block, Category category) noexcept;  ///< all of its bytes
 
-  /// Nothing that anybody needs is in the block until wake(): whoever is short of memory may take
-  /// its away. Without a lock.
+  /// Declares the contents unused until wake(), so that the memory may be taken away when it is
+  /// short. Takes no lock.
   void rest(Block* block) noexcept;
-  /// Ends that, without a lock where nothing was taken. False: the memory is away; grow() brings it
-  /// back, without its contents, at the same address where the device has addresses to reserve.
+  /// Ends rest(), without a lock if nothing was taken. False if the memory is away: grow() brings
+  /// it back without its contents, at the same address if the device has addresses to reserve.
   bool wake(Block* block) noexcept;
   bool has_memory(const Block* block) const noexcept;
 
-  /// Gives all memory back and keeps the addresses, where the device has such, for resume().
-  /// Blocks are not to be touched meanwhile; they may be freed. Says what was freed and returned.
+  /// Gives all memory back; keeps the addresses for resume() if the device has any to reserve.
+  /// Until then blocks must not be touched, but may be freed. Reports the blocks freed and bytes
+  /// returned.
   CloseReport suspend() noexcept;
-  /// Memory for what suspend() took it from, without its contents. Throws OutOfMemory; the pool
-  /// stays suspended then.
+  /// Brings back the memory taken by suspend(), without its contents. Throws OutOfMemory; the pool
+  /// then stays suspended.
   void resume();
 
-  /// Reserves so many bytes ahead and keeps them reserved, whatever is freed; 0: no more. Throws
-  /// OutOfMemory, and Error where the device has no addresses to reserve.
+  /// Reserves `bytes` ahead and keeps them reserved whatever is freed; 0 ends that. Throws
+  /// OutOfMemory, and Error if the device has no addresses to reserve.
   void preallocate(std::size_t bytes);
 
-  /// Frees every block that is left and returns its bytes; the second time there is nothing to do.
-  /// No block of the pool may be touched or freed afterwards: its memory is unmapped.
+  /// Frees every remaining block and returns its bytes; a second call does nothing. Afterwards no
+  /// block of the pool may be touched or freed: its memory is unmapped.
   CloseReport close() noexcept;
   bool closed() const noexcept;
 
   const std::string& name() const noexcept;
   Stats stats() const;  ///< of the pool alone; `device_free` is the device's
   void reset_peaks() noexcept;
-  /// Of reserved bytes. Lowered below what is in use, resting blocks give their memory back, and
-  /// only new requests are refused.
+  /// Limits the pool's reserved bytes. A limit below the bytes in use takes the memory of resting
+  /// blocks and otherwise only refuses new requests.
   void set_limit(std::optional<std::size_t> reserved_bytes) noexcept;
-  std::size_t allocated_bytes() const noexcept;  ///< without a lock
+  std::size_t allocated_bytes() const noexcept;  ///< takes no lock
   std::size_t reserved_bytes() const noexcept;   ///< likewise
 
   friend Ledger& ledger_of(const Pool& pool) noexcept;

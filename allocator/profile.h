@@ -1,4 +1,4 @@
-// The constants that decide where memory comes from.
+// Constants that decide where memory comes from.
 #pragma once
 
 #include <algorithm>
@@ -7,61 +7,62 @@
 
 namespace ebb::memory {
 
-/// Whose kernels, with their memory rules, a device runs.
+/// The set of kernels, and their memory rules, that a device runs.
 enum class Kernels : unsigned char { cpu, cuda };
 
-/// Belongs to a kind of device and is the same on its simulated twin: two allocators with equal
-/// profiles that see the same calls hold the same figures and place every block alike.
+/// Belongs to a kind of device and is equal on its simulated twin. Two allocators with equal
+/// profiles and equal calls have equal figures and place every block alike.
 ///
-/// Where a device has addresses to reserve, the cache is ranges of them that grow as memory is
-/// needed, in steps, and give back pages inside: one for small requests, one for larger ones. Where
-/// it has none, they are segments of fixed size.
+/// With addresses to reserve, the cache is two sets of ranges, for small and for larger requests.
+/// They grow in steps as memory is needed, and give back pages anywhere inside. Without, the cache
+/// is segments of fixed size.
 struct Profile {
   std::string name = "cpu";
   Kernels kernels = Kernels::cpu;
-  std::size_t rounding = 512;     ///< of every block; a power of two
-  std::size_t page_bytes = 4096;  ///< what the device maps in, a power of two; a pool's blocks are
-                                  ///< exact to it
-  std::size_t small_request = 1 << 20;  ///< requests up to this many bytes keep apart
+  std::size_t rounding = 512;           ///< of every block; a power of two
+  std::size_t page_bytes = 4096;        ///< unit in which the device maps memory, a power of two; a
+                                        ///< pool's blocks are whole pages
+  std::size_t small_request = 1 << 20;  ///< requests up to this size have ranges or segments of
+                                        ///< their own
   bool grows = true;
-  std::size_t growth_step = 2 << 20;               ///< of a range, where limits allow it
-  std::size_t range_bytes = std::size_t{1} << 40;  ///< addresses that are reserved for one
-  std::size_t small_segment = 2 << 20;             ///< Without growth, small requests come from
-                                                   ///< segments of this size,
-  std::size_t medium_request = 10 << 20;           ///< those up to this many bytes ...
-  std::size_t medium_segment = 20 << 20;           ///< ... from segments of this size,
-  std::size_t large_multiple = 2 << 20;  ///< larger ones from segments in multiples of this.
-  bool cuts = true;  ///< Blocks are cut from what is free. Otherwise each is a whole segment, for
-                     ///< tools that look for accesses beyond one; large requests only, no growth.
-  /// Programs are captured once and replayed: feeds and fetches go through places of their own in
-  /// the arena, since the addresses that a program reads and writes must not move.
+  std::size_t growth_step = 2 << 20;               ///< of a range, if limits allow it
+  std::size_t range_bytes = std::size_t{1} << 40;  ///< addresses reserved for one range
+  std::size_t small_segment = 2 << 20;    ///< without growth: segment size for small requests,
+  std::size_t medium_request = 10 << 20;  ///< largest request that comes from ...
+  std::size_t medium_segment = 20 << 20;  ///< ... segments of this size,
+  std::size_t large_multiple = 2 << 20;   ///< and unit of the segments for larger requests
+  bool cuts = true;  ///< Whether blocks are cut from free memory. Otherwise each is a whole
+                     ///< segment, for tools that detect accesses beyond a block; large requests
+                     ///< only, no growth.
+  /// Whether programs are captured once and replayed. Feeds and fetches then go through fixed
+  /// places in the arena, since the captured addresses must not move.
   bool captures_programs = false;
-  /// Of a GPU, on which workspace depends: 90 for compute capability 9.0.
+  /// 90 for compute capability 9.0 of a GPU; workspace depends on it.
   int compute_capability = 0;
   int multiprocessors = 0;
-  /// Whether LSTMs may be computed by cuDNN, and those of bf16 as well.
+  /// Whether cuDNN may compute LSTMs, and bf16 LSTMs.
   bool has_cudnn = false;
   bool has_cudnn_bf16 = false;
 
-  /// Stays with a device that has so much left when all of it is reserved ahead. On a GPU cuBLASLt,
+  /// Bytes to leave free when all of a device's `room` is reserved in advance. On a GPU cuBLASLt,
   /// cuDNN and kernels that are loaded late take memory of their own.
   std::size_t left_free(std::size_t room) const noexcept {
     constexpr std::size_t kLeast = std::size_t{512} << 20;
     if (kernels == Kernels::cpu) return 0;
     return std::min(std::max(room / 20, kLeast), room / 2);
   }
-  /// The allocated bytes of a request.
+  /// Allocated bytes of a request.
   std::size_t rounded(std::size_t bytes) const noexcept {
     return (bytes + rounding - 1) & ~(rounding - 1);
   }
-  /// Whole pages for so many bytes.
+  /// Rounds up to whole pages.
   std::size_t in_pages(std::size_t bytes) const noexcept {
     return whole_pages(bytes + page_bytes - 1);
   }
-  /// As many whole pages as there are in so many bytes.
+  /// Rounds down to whole pages.
   std::size_t whole_pages(std::size_t bytes) const noexcept { return bytes & ~(page_bytes - 1); }
-  /// The segment of fixed size that is mapped for a block of so many (rounded) bytes. Where it is
-  /// refused, one of in_pages() is tried.
+  /// Size of the fixed segment that is mapped for a block of `bytes` (rounded). If it is refused,
+  /// one of in_pages() bytes is tried.
   std::size_t segment_bytes(std::size_t bytes) const noexcept;
   /// Throws Error when the constants contradict each other.
   void check() const;

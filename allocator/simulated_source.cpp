@@ -53,8 +53,7 @@ DeviceMemory SimulatedSource::device_memory() const noexcept {
 }
 
 // Moves the cursor to the first gap at or behind `from` that is wide enough. The cursor runs
-// through the whole address range before it starts again, so the search is short however often one
-// reserves.
+// through the whole address range before it starts again, so searches stay short.
 bool SimulatedSource::find_gap(std::uintptr_t from, std::size_t bytes) noexcept {
   for (auto next = reserved_.lower_bound(from);; ++next) {
     const std::uintptr_t end = next == reserved_.end() ? kEnd : next->first;

@@ -10,9 +10,9 @@
 
 namespace ebb::memory {
 
-/// The twin of a device: live ranges never overlap, and none may be read or written. It refuses
-/// what is beyond its capacity as the device would, and goes past it when asked to, so that a
-/// program can be measured on a device that it does not fit on; it remembers that it did.
+/// Source of a simulated device. Live ranges never overlap, and none may be read or written. It
+/// refuses requests beyond its capacity as the device would. After overdraw() it exceeds the
+/// capacity and remembers that, so that programs too large for the device can be measured.
 class SimulatedSource final : public MemorySource {
  public:
   SimulatedSource(std::size_t capacity_bytes, std::size_t page_bytes) noexcept
@@ -30,7 +30,7 @@ class SimulatedSource final : public MemorySource {
   std::size_t committed_bytes() const noexcept {
     return committed_bytes_.load(std::memory_order_relaxed);
   }
-  /// Whether a device of this capacity would have served all that was asked so far.
+  /// Whether a device of this capacity would have served all requests so far.
   bool fits() const noexcept { return fits_.load(std::memory_order_relaxed); }
 
  private:
@@ -38,9 +38,9 @@ class SimulatedSource final : public MemorySource {
 
   const std::size_t capacity_bytes_;
   const std::size_t page_bytes_;
-  std::mutex mutex_;                                // of the next two
+  std::mutex mutex_;                                // guards the next two
   std::map<std::uintptr_t, std::size_t> reserved_;  // begin -> bytes
-  std::uintptr_t cursor_ = kBegin;                  // where the search for a gap goes on
+  std::uintptr_t cursor_ = kBegin;                  // where the search for a gap continues
   std::atomic<std::size_t> committed_bytes_ = 0;
   std::atomic<std::size_t> may_overdraw_ = 0;  // bytes
   std::atomic<bool> fits_ = true;

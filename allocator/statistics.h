@@ -1,4 +1,4 @@
-// The figures of a device or of one of its pools.
+// Figures of a device or of one of its pools.
 #pragma once
 
 #include <array>
@@ -23,78 +23,78 @@ struct Figure {
 
 using ByCategory = std::array<std::size_t, kCategoryCount>;
 
-/// A consistent snapshot: all figures are of the same moment, except what the device says is free.
+/// A consistent snapshot: all figures are of the same moment, except the device's free bytes.
 struct Stats {
   Figure requested;  ///< as asked for
-  Figure allocated;  ///< rounded up to the profile's rounding; never depends on the cache's state
+  Figure allocated;  ///< rounded up to the profile's rounding; independent of the cache's state
   Figure reserved;   ///< held from the device
-  std::array<Figure, kCategoryCount> by_category;  ///< of the allocated bytes; a change of category
-                                                   ///< adds to the total of the new one
-  ByCategory at_peak{};         ///< the split of `allocated` when it first reached its peak
-  std::size_t device_free = 0;  ///< what the device itself says
+  std::array<Figure, kCategoryCount> by_category;  ///< split of the allocated bytes; a change of
+                                                   ///< category adds to the total of the new one
+  ByCategory at_peak{};         ///< split of `allocated` when it first reached its peak
+  std::size_t device_free = 0;  ///< as the device itself reports
   std::size_t device_total = 0;
   std::size_t limit = kNoLimit;  ///< on `reserved`
-  std::size_t allocations = 0;   ///< live blocks, those of zero bytes included
+  std::size_t allocations = 0;   ///< live blocks, also empty ones
   std::size_t segments = 0;      ///< ranges of addresses that have memory
   bool operator==(const Stats&) const = default;
 
-  /// Of the device's memory, what is neither free nor reserved here: contexts, modules and handles
-  /// of libraries, and what other processes hold. Of a whole device, not of a pool.
+  /// Device memory that is neither free nor reserved here: contexts, modules, library handles,
+  /// other processes. For a whole device, not for a pool.
   std::size_t device_other() const noexcept {
     const std::size_t known = device_free + reserved.current;
     return device_total > known ? device_total - known : 0;
   }
 };
 
-/// The live blocks that one tag asked for.
+/// Live blocks that were requested under one tag.
 struct Holder {
   Tag tag;
   std::size_t bytes = 0;  ///< allocated
   std::size_t blocks = 0;
 };
 
-/// What the bytes of a block are, where they are of several kinds: an arena, a session's variables.
+/// Split of a block that serves several categories: an arena, a session's variables.
 struct Composition {
   ByCategory split{};           ///< adds up to the rounded bytes
-  std::vector<Holder> holders;  ///< the largest of those that ask for them, as far as known
+  std::vector<Holder> holders;  ///< largest requesters inside the block, as far as known
 };
 
 /// Why more is reserved than was requested: reserved = requested + rounding + page_rounding + free
 /// + reserved_ahead.
 struct Fragmentation {
-  std::size_t rounding_bytes = 0;        ///< allocated, beyond what was requested
-  std::size_t page_rounding_bytes = 0;   ///< ends of the last pages of pools' blocks
-  std::size_t reserved_ahead_bytes = 0;  ///< by sessions that preallocate, and not in use
-  std::size_t free_bytes = 0;            ///< in the cache, kept for the next request
-  std::size_t pinned_bytes = 0;          ///< of the free ones: in pages that a live neighbour uses,
-                                         ///< so that they cannot go back
+  std::size_t rounding_bytes = 0;        ///< allocated but not requested
+  std::size_t page_rounding_bytes = 0;   ///< unused ends of the last pages of pools' blocks
+  std::size_t reserved_ahead_bytes = 0;  ///< unused bytes of sessions that preallocate
+  std::size_t free_bytes = 0;            ///< cached for the next request
+  std::size_t pinned_bytes = 0;          ///< part of free_bytes: in pages that a live neighbour
+                                         ///< uses, so that they cannot go back
   std::size_t largest_free_bytes = 0;    ///< in one piece
   std::size_t free_pieces = 0;
 };
 
-/// What release_cached() did. A page goes back to the device when no live block uses any of it.
+/// Result of release_cached(). A page goes back to the device when no live block uses any of it.
 struct ReleaseReport {
   std::size_t returned_bytes = 0;
-  std::size_t pinned_bytes = 0;        ///< free, but in a page that a live block uses (where the
-                                       ///< device has no ranges: in a segment)
+  std::size_t pinned_bytes = 0;        ///< free, but in a page that a live block uses (or in a
+                                       ///< segment, on a device without ranges)
   std::size_t preallocated_bytes = 0;  ///< free, but kept because it was preallocated
   std::size_t refused_bytes = 0;       ///< free, but the device did not take it back
 };
 
-/// What closing a pool did.
+/// Result of closing a pool.
 struct CloseReport {
   std::size_t freed_blocks = 0;
   std::size_t freed_bytes = 0;     ///< allocated bytes of the blocks still alive at the close
   std::size_t returned_bytes = 0;  ///< reserved bytes that went back to the device
 };
 
-/// "512 bytes", "20 MiB", "1.5 KiB": a decimal says that the figure is rounded.
+/// "512 bytes", "20 MiB", "1.5 KiB": a decimal means that the figure is rounded.
 std::string format_bytes(std::size_t bytes);
 
-/// "FILE:LINE" in at most `columns` characters: a path that is longer loses its beginning.
+/// "FILE:LINE" in at most `columns` characters; a longer path loses its beginning.
 std::string place(const Tag& tag, std::size_t columns);
 
-/// One line for people: how much went, how much stayed, and why.
+/// One line for people: bytes returned, bytes kept, and why.
 std::string describe(const ReleaseReport& report);
 
 }  // namespace ebb::memory

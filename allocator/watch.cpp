@@ -9,7 +9,7 @@
 namespace ebb::memory {
 
 namespace {
-thread_local const detail::Watcher* calling = nullptr;  // this thread
+thread_local const detail::Watcher* calling = nullptr;  // the watcher being called on this thread
 }  // namespace
 
 bool is_in_watch_call() noexcept { return calling != nullptr; }
@@ -39,7 +39,7 @@ void Watch::end() noexcept {
 
 namespace detail {
 
-// Nobody who comes now calls it: it has ended.
+// Frees the callback. A later caller finds `ended` set and does not call it.
 void Watcher::empty_if_over() noexcept {
   if (!ended.load() || calls.load() > 0 || emptied.exchange(true)) return;
   WatchFunction owned;
@@ -73,8 +73,9 @@ void Watchers::set_marks() noexcept {
   }
 }
 
-// What is passed within a call is told of by the next request outside, to all but the one who made
-// it so.
+// Returns the watchers whose thresholds are passed, and disarms them. Inside a watch call it
+// returns none: the next request outside reports the thresholds passed there, except to the watcher
+// whose own call passed them.
 std::vector<std::shared_ptr<Watcher>> Watchers::take_passed(std::size_t allocated) {
   std::vector<std::shared_ptr<Watcher>> passed;
   for (const auto& each : watchers_) {

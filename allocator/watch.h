@@ -1,4 +1,4 @@
-// To be told when memory runs short.
+// Callbacks for memory that runs short.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@ namespace detail {
 struct Watcher;
 }  // namespace detail
 
-/// Why a watch is told.
+/// Argument of a watch's callback.
 struct Pressure {
   std::size_t requested_bytes =
-      0;                          ///< by whoever is about to be refused, or has passed a threshold
-  std::size_t missing_bytes = 0;  ///< would have to come back for it; 0 for a threshold
+      0;  ///< of the request about to be refused, or of the one that passed a threshold
+  std::size_t missing_bytes = 0;    ///< would have to come back for the request; 0 for a threshold
   std::size_t allocated_bytes = 0;  ///< on the device
   std::size_t reserved_bytes = 0;
 };
 
-/// Called without any lock, on the thread that asks for memory, in the middle of what it does: an
+/// Called without any lock, on the thread that asks for memory, in the middle of its work: an
 /// operator, a session's run. It may free tensors, release caches, change limits, allocate, plan
-/// and close other sessions; it is not told of pressure that it makes itself. Where it throws, the
-/// request fails with what it throws, and nothing else has changed. Calls may run on several
-/// threads at once: guard what they share.
+/// and close other sessions. It is not told of pressure that it causes itself. If it throws, the
+/// request fails with that exception and nothing else has changed. Calls may run on several threads
+/// at once: guard shared data.
 using WatchFunction = std::function<void(const Pressure&)>;
 
-/// Ends the watch with its scope, having waited for a call on another thread.
+/// Ends the watch with its scope, and waits for calls on other threads.
 class [[nodiscard]] Watch {
  public:
   Watch() noexcept = default;

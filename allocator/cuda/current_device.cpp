@@ -3,7 +3,7 @@
 namespace ebb::memory::cuda {
 
 cudaError_t make_current(int device) noexcept {
-  // A new thread names device 0 without having a context, which functions of the driver may need.
+  // A new thread reports device 0 but has no context, which driver functions may need.
   thread_local bool has_context = false;
   int current = -1;
   if (has_context && cudaGetDevice(&current) == cudaSuccess && current == device) [[likely]]

@@ -1,13 +1,12 @@
-// Which device a thread's CUDA calls are about.
+// The device that a thread's CUDA calls address.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace ebb::memory::cuda {
 
-/// Comes before whatever is asked of a device. Nothing is set back afterwards: the thread's device
-/// was the number 0 perhaps, which it never used, and to select that again would make a context
-/// there.
+/// Selects the device; called before every request to it. The previous device is not restored: it
+/// may be device 0, never used by this thread, and selecting that would make a context there.
 cudaError_t make_current(int device) noexcept;
 
 }  // namespace ebb::memory::cuda

@@ -11,7 +11,7 @@
 namespace ebb::memory::cuda {
 namespace {
 
-// What cudaMalloc takes from the device at a time.
+// cudaMalloc takes this much from the device at a time.
 constexpr std::size_t kPlainPageBytes = std::size_t{2} << 20;
 
 void use_pages(Profile& profile, std::size_t page_bytes) noexcept {
@@ -21,7 +21,7 @@ void use_pages(Profile& profile, std::size_t page_bytes) noexcept {
     *each = profile.in_pages(*each);
 }
 
-// A segment for each block, whatever its size.
+// Gives each block a segment of its own, whatever its size.
 void use_blocks(Profile& profile) noexcept {
   profile.page_bytes = profile.small_segment = profile.medium_segment = profile.large_multiple =
       profile.rounding;

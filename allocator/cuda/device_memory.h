@@ -1,4 +1,4 @@
-// Which memory a device is used with.
+// Choice of a memory source for a CUDA device.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace ebb::memory::cuda {
 
-/// A source of its memory, for which the profile gets its constants. The environment's
+/// Makes the source of the current device's memory and sets the constants of `profile` for it.
 /// EBB_CUDA_MEMORY chooses: `virtual`; `plain`, segments of cudaMalloc; or `block`, a cudaMalloc
-/// for each block, so that compute-sanitizer sees where each one ends. Otherwise it is virtual
-/// where the device offers that, else plain. The device is current. Null, and `problem` in one
-/// line, where what was chosen is not there.
+/// for each block, so that compute-sanitizer sees where each one ends. The default is virtual if
+/// the device offers it, otherwise plain. Returns null, and sets `problem` to one line, if the
+/// choice is unknown or not available.
 std::unique_ptr<MemorySource> make_device_source(int device, std::shared_ptr<LiveStreams> streams,
                                                  Profile& profile, std::string& problem);
 

@@ -16,7 +16,7 @@ bool DeviceSource::enter_at_rest() const noexcept {
   return enter() && streams_->wait_for_all() == cudaSuccess;
 }
 
-// Nothing of a device that is lost.
+// Zeros if the device is lost.
 DeviceMemory DeviceSource::device_memory() const noexcept {
   DeviceMemory memory;
   if (enter() && cudaMemGetInfo(&memory.free, &memory.total) == cudaSuccess) return memory;

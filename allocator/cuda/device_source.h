@@ -1,4 +1,4 @@
-// What the sources of a device's memory have in common.
+// Base of the sources of device memory.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace ebb::memory::cuda {
 
-/// Others use the device too, this process's own libraries among them: the capacity is what is held
-/// and what is free, as the device says when it is asked.
+/// Other processes and this one's own libraries use the device too. So the capacity is the held
+/// memory plus the free memory that the device reports at the moment.
 class DeviceSource : public MemorySource {
  public:
   std::size_t page_bytes() const noexcept final { return page_bytes_; }
@@ -20,9 +20,10 @@ class DeviceSource : public MemorySource {
  protected:
   DeviceSource(int device, std::size_t page_bytes, std::shared_ptr<LiveStreams> streams) noexcept;
 
-  /// The calling thread may ask something of the device now.
+  /// Makes the device current for the calling thread; false if that fails.
   bool enter() const noexcept;
-  /// So may it, and no work that was asked for before is under way. False on a device that is lost.
+  /// As enter(), then waits until all work queued on the device is done. False if the device is
+  /// lost.
   bool enter_at_rest() const noexcept;
   void count_taken(std::size_t bytes) noexcept { held_bytes_ += bytes; }
   void count_given_back(std::size_t bytes) noexcept { held_bytes_ -= bytes; }

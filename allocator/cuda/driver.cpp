@@ -5,7 +5,7 @@
 namespace ebb::memory::cuda {
 namespace {
 
-// All of them are as they came with CUDA 10.2; a later version of one would have other parameters.
+// CUDA 10.2 introduced all of these functions; a later version of one could have other parameters.
 constexpr unsigned kVersion = 10020;
 
 template <class Function>

@@ -1,5 +1,5 @@
-// What is asked of the driver itself. Its functions are fetched at run time: what links libcuda
-// does not start on a machine without a driver.
+// Functions of the CUDA driver, looked up at run time: a program linked to libcuda does not start
+// on a machine without a driver.
 #pragma once
 
 #include <cuda.h>
@@ -24,7 +24,7 @@ struct Driver {
 #undef EBB_DRIVER_MEMBER
 };
 
-/// Null where there is no driver, or one that lacks any of them.
+/// Null without a driver, or if the driver lacks any of them.
 const Driver* driver() noexcept;
 
 }  // namespace ebb::memory::cuda

@@ -1,4 +1,4 @@
-// The streams of a device, known to whoever has to wait for all of them.
+// The streams of a device, for callers that must wait for all of them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,18 +11,19 @@
 
 namespace ebb::memory::cuda {
 
-/// Memory goes back to a device only after all work that was asked for before, and cuMemUnmap waits
-/// for none. Each stream is waited for by itself: a wait for the whole device would include what
-/// others do there, and is an error while anything is captured.
+/// Memory may go back to a device only after all earlier work, and cuMemUnmap does not wait. Each
+/// stream is waited for separately: a wait for the whole device would include work of others, and
+/// is an error while a capture runs.
 ///
-/// A stream that is captured may be neither waited for nor named in an event by other threads: its
-/// capture would fail, or swallow their streams. So who captures holds the stream, and so does
-/// whoever waits for one that is not his. Captures are made in relaxed mode (CUDA's
-/// cudaStreamCaptureModeRelaxed): nothing that any thread allocates or gives back meanwhile is
-/// illegal then, nor what a library looks up when it is first used.
+/// While a stream is captured, other threads must neither wait for it nor name it in an event: the
+/// capture would fail, or include their streams. So a thread holds a stream while it captures it,
+/// and while it waits for another thread's stream. Captures use cudaStreamCaptureModeRelaxed, in
+/// which other threads may allocate and free meanwhile, and libraries may initialise themselves at
+/// first use.
 class LiveStreams {
  public:
-  /// One of them, while this object lives. The device is still to be current when it ends.
+  /// Registers a stream for its lifetime. The stream outlives it, and the device is current when it
+  /// ends.
   class Member {
    public:
     Member(std::shared_ptr<LiveStreams> all, cudaStream_t stream);
@@ -33,7 +34,8 @@ class LiveStreams {
     /// Waits until nobody else holds the stream.
     std::unique_lock<std::mutex> hold() noexcept { return std::unique_lock(mutex_); }
 
-    /// After something was put into the stream, a wait for another one included; by its thread.
+    /// Counts work put into the stream, also a wait for another stream. Called by the stream's
+    /// thread.
     void count_put() noexcept {
       puts_.store(puts_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
@@ -45,15 +47,14 @@ class LiveStreams {
     const cudaStream_t stream_;
     std::mutex mutex_;
     std::atomic<std::uint64_t> puts_ = 0;
-    std::uint64_t done_ = 0;  // of those, when the stream was last waited for
+    std::uint64_t done_ = 0;  // value of puts_ at the last wait for the stream
   };
 
-  /// Returns when all that the streams were asked for is done: with the failure of the first that
-  /// does not come to that.
+  /// Returns when all work in the streams is done, or with the first failure.
   cudaError_t wait_for_all() noexcept;
 
  private:
-  std::mutex mutex_;  // of `members_`; comes before theirs
+  std::mutex mutex_;  // guards members_; taken before theirs
   std::vector<Member*> members_;
 };
 

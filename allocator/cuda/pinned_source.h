@@ -1,4 +1,4 @@
-// Page-locked memory of the host, which a device copies from and to by itself.
+// Page-locked host memory, which a device copies from and to on its own.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace ebb::memory::cuda {
 
-/// As PlainSource: for profiles whose segments do not grow. What the host refuses to lock is
-/// refused here; nobody can say beforehand how much that is, so the capacity is all that the host
-/// has.
+/// For profiles without growth, like PlainSource. Requests that the host refuses to lock are
+/// refused. Nobody can say beforehand how much it locks, so the capacity is all of the host's
+/// memory.
 class PinnedSource final : public MemorySource {
  public:
-  /// Memory that `device` reads and writes in these streams.
+  /// `device` uses the memory in these streams.
   PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noexcept;
 
   void* reserve(std::size_t bytes) noexcept override;

@@ -24,7 +24,7 @@ void* PlainSource::map(std::size_t bytes) noexcept {
   return base;
 }
 
-// cudaFree waits as well, on every driver so far, and promises it nowhere.
+// Waits explicitly: cudaFree waits too on every driver so far, but does not promise it.
 bool PlainSource::unmap(void* base, std::size_t bytes) noexcept {
   if (!enter_at_rest()) return false;
   if (cudaFree(base) != cudaSuccess) {

@@ -1,11 +1,11 @@
-// Device memory of cudaMalloc.
+// Device memory from cudaMalloc.
 #pragma once
 
 #include "ebb/allocator/cuda/device_source.h"
 
 namespace ebb::memory::cuda {
 
-/// It has no addresses to reserve: for profiles whose segments do not grow.
+/// For profiles without growth: there are no addresses to reserve.
 class PlainSource final : public DeviceSource {
  public:
   PlainSource(int device, std::size_t page_bytes, std::shared_ptr<LiveStreams> streams) noexcept;

@@ -49,7 +49,7 @@ void VirtualSource::unreserve(void* base, std::size_t bytes) noexcept {
   if (enter()) driver_.cuMemAddressFree(address(base), bytes);
 }
 
-// The mapping keeps the memory: whoever unmaps it needs no handle, and nobody has to remember any.
+// Releases the handle at once. The mapping keeps the memory, so unmapping needs no handle.
 bool VirtualSource::map_page(CUdeviceptr at) noexcept {
   CUmemGenericAllocationHandle memory = 0;
   if (driver_.cuMemCreate(&memory, page_bytes(), &kind_, 0) != CUDA_SUCCESS) return false;
@@ -58,8 +58,8 @@ bool VirtualSource::map_page(CUdeviceptr at) noexcept {
   return is_mapped;
 }
 
-// To map all that the device has before it refuses takes a call for each page, and takes the
-// memory from others meanwhile. A few pages are tried at once.
+// Refuses early. Committing until the device refuses would take a call for each page, and take the
+// memory from others meanwhile. A few pages are tried without asking.
 bool VirtualSource::is_too_much(std::size_t bytes) const noexcept {
   constexpr std::size_t kTried = 16;
   return bytes / page_bytes() > kTried && bytes > device_memory().free;

@@ -1,4 +1,4 @@
-// Device memory behind addresses that stay.
+// Device memory behind fixed addresses.
 #pragma once
 
 #include <cuda.h>
@@ -8,11 +8,11 @@
 
 namespace ebb::memory::cuda {
 
-/// CUDA's virtual memory: a piece of memory is mapped whole and unmapped whole, so each page is a
-/// piece of its own, and any pages can go back.
+/// CUDA's virtual memory. An allocation is mapped and unmapped as a whole, so each page is an
+/// allocation of its own and any page can go back.
 class VirtualSource final : public DeviceSource {
  public:
-  /// Null where the driver or the device does not offer it. The device is current.
+  /// Null if the driver or the device does not offer it. The device must be current.
   static std::unique_ptr<VirtualSource> make(int device, std::shared_ptr<LiveStreams> streams);
 
   void* reserve(std::size_t bytes) noexcept override;
@@ -27,7 +27,7 @@ class VirtualSource final : public DeviceSource {
   bool is_too_much(std::size_t bytes) const noexcept;
 
   const Driver& driver_;
-  const CUmemAllocationProp kind_;  // of memory
+  const CUmemAllocationProp kind_;  // kind of memory to allocate
 };
 
 }  // namespace ebb::memory::cuda

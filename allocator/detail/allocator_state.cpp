@@ -14,7 +14,7 @@ AllocatorState::AllocatorState(std::unique_ptr<MemorySource> memory_source, Prof
   }
 }
 
-// What the device did not take back is its own affair now.
+// Memory that the device did not take back is left to the device.
 AllocatorState::~AllocatorState() {
   for (const auto& [age, segment] : heap.segments())
     if (profile.grows) source->unreserve(segment.base, segment.bytes);
@@ -115,8 +115,8 @@ void AllocatorState::tell_passed(const Request& request) {
   Watchers::tell(passed, pressure);
 }
 
-// A twin and its device have to give back alike, to the byte, or one of them has room where the
-// other has none.
+// Computed from the capacity, so that a device and its twin give back equally, to the byte.
+// Otherwise one of them would have room where the other has none.
 std::size_t Relief::missing_bytes(const Refusal& refusal) const noexcept {
   using Reason = OutOfMemory::Reason;
   if (refusal.reason != Reason::device_refused && refusal.reason != Reason::addresses)

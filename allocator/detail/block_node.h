@@ -1,4 +1,4 @@
-// What stands behind a Block: its place in a segment and, while it is not live, in an index.
+// A Block's place in a segment and, while it is not live, in an index.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace ebb::memory::detail {
 struct Segment;
 
 /// The nodes of a segment tile it: each begins where the one before it ends. An idle node with
-/// memory behind it is free; one without, of whole pages, is a hole. No two neighbours are both
-/// free, and none are both holes. A zero-byte block has no segment and no neighbours.
+/// memory is free; one without, of whole pages, is a hole. No two neighbours are both free, or both
+/// holes. A zero-byte block has no segment and no neighbours.
 struct BlockNode : Block {
   enum class State : std::uint8_t {
     live,
     idle,
-    moving,  // on its way from hole to memory or back: its thread's, until it settles
+    moving,  // changing between hole and memory; belongs to one thread until it settles
   };
 
   Segment* segment = nullptr;
@@ -25,12 +25,12 @@ struct BlockNode : Block {
   BlockNode* after = nullptr;
   BlockNode* left = nullptr;  // children in an index or neighbours in a list, while idle
   BlockNode* right = nullptr;
-  std::size_t key = 0;         // by which it is found there: bytes that could be had with it
-  BlockNode* chain = nullptr;  // the next of those that some function has gathered
+  std::size_t key = 0;         // sort key there: the bytes that the node could provide
+  BlockNode* chain = nullptr;  // next node in a temporary list
   std::uint32_t priority = 0;
   State state = State::live;
   bool has_memory = true;
-  bool is_aside = false;  // a hole that is in a list instead of an index
+  bool is_aside = false;  // a hole in the list of holes without a key, instead of an index
 
   bool is_free() const noexcept { return state == State::idle && has_memory; }
   bool is_hole() const noexcept { return state == State::idle && !has_memory; }
@@ -50,7 +50,7 @@ struct BlockNode : Block {
     tag_ = request.tag;
   }
   void set_last_user(User user) noexcept { last_user_ = user; }
-  /// Takes in a neighbour's memory.
+  /// Adds the last user of a neighbour that is merged into this node.
   void add_last_user(User user) noexcept {
     if (user == last_user_ || user == nullptr) return;
     last_user_ = last_user_ == nullptr ? user : many_users();
@@ -63,13 +63,13 @@ inline const BlockNode* node_of(const Block* block) noexcept {
   return static_cast<const BlockNode*>(block);
 }
 
-/// A range of addresses. Ages count up in the order of reserving and stand in for addresses
-/// wherever an order is needed, because addresses differ between a device and its twin.
+/// A range of addresses. Ages count up in order of reservation. They replace addresses in every
+/// comparison, because addresses differ between a device and its twin.
 struct Segment {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
   std::uint64_t age = 0;
-  bool small = false;          // serves small requests only, while others can be had
+  bool small = false;          // for small requests only, unless all of the cache is searched
   BlockNode* first = nullptr;  // the node at base
 
   bool is_idle() const noexcept {

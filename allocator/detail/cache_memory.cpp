@@ -51,7 +51,7 @@ BlockNode* AllocatorState::serve(BlockNode* node, const Request& request) noexce
   return node;
 }
 
-// Another range for the cache: as many addresses as the profile wants, or as there are.
+// Adds a range to the cache: the profile's size, or as many addresses as there are.
 bool AllocatorState::adopt_addresses(std::size_t bytes) {
   std::size_t range = std::max(profile.range_bytes, profile.in_pages(bytes));
   void* base = source->reserve(range);
@@ -59,7 +59,7 @@ bool AllocatorState::adopt_addresses(std::size_t bytes) {
     range = profile.in_pages(range / 2);
     base = source->reserve(range);
   }
-  // Where there are few addresses others need them too.
+  // If addresses are scarce, leaves most of them to others.
   if (base && range < profile.range_bytes && range / 8 >= profile.in_pages(bytes)) {
     source->unreserve(base, range);
     range = profile.in_pages(range / 8);
@@ -102,7 +102,7 @@ BlockNode* AllocatorState::map_segment(const Request& request, Refusal& refusal)
   return nullptr;
 }
 
-// In one piece, as memory that was freed.
+// Adds the memory in one piece, as if it had been freed.
 bool AllocatorState::preallocate(std::size_t bytes, Refusal& refusal) {
   const std::size_t target = profile.in_pages(bytes);
   for (;;) {
@@ -162,7 +162,8 @@ ReleaseReport AllocatorState::trim(std::size_t bytes) noexcept {
   if (!profile.grows) return trim_segments(bytes);
   ReleaseReport report;
   {
-    // What others free meanwhile is theirs to use again: no race with them.
+    // Only pages that are free now. Pages freed meanwhile are for their owners to use again;
+    // chasing them might never end.
     const Guard guard(lock);
     bytes = std::min(bytes, heap.free_bytes().in_pages);
   }
@@ -189,14 +190,14 @@ ReleaseReport AllocatorState::trim(std::size_t bytes) noexcept {
     }
     report.returned_bytes += returned;
     if (report.refused_bytes > 0) break;
-    mapping.unlock();  // for whoever waits
+    mapping.unlock();  // lets waiting threads in
     mapping.lock();
   }
   drop_empty();
   return report;
 }
 
-// Ranges without any memory: their addresses go back too.
+// Gives back the addresses of ranges without any memory.
 void AllocatorState::drop_empty() noexcept {
   for (;;) {
     Segment empty;
@@ -214,7 +215,7 @@ void AllocatorState::drop_empty() noexcept {
   }
 }
 
-// Whole ones, oldest first.
+// Returns whole segments, oldest first.
 ReleaseReport AllocatorState::trim_segments(std::size_t bytes) noexcept {
   ReleaseReport report;
   const Guard guard(lock);

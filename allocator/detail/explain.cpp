@@ -1,4 +1,4 @@
-// What an allocator says about itself.
+// Reports of an allocator: holders, fragmentation, errors.
 #include <algorithm>
 #include <new>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace ebb::memory::detail {
 
 namespace {
 
-// Adds up what each tag holds.
+// Adds up blocks and bytes by tag.
 class ByTag {
  public:
   void add(const Holder& holder) {
@@ -35,7 +35,7 @@ class ByTag {
   std::map<std::tuple<std::string_view, std::string_view, unsigned>, Holder> by_tag_;
 };
 
-// A block and, where that is known, those for whom it was asked.
+// Adds a block, split into its requesters as far as they are known.
 void add_holding(const Holding& holding, std::vector<Holder>& to) {
   std::size_t rest = holding.bytes();
   for (const Holder& holder : holding.composition.holders) {
@@ -48,8 +48,8 @@ void add_holding(const Holding& holding, std::vector<Holder>& to) {
 
 }  // namespace
 
-// The lock is given back again and again, so that nobody waits for the whole of it: the sum is not
-// of one moment while other threads allocate.
+// Releases the lock regularly, so that nobody waits for the whole walk. While other threads
+// allocate, the sum is not of one moment.
 std::vector<Holder> AllocatorState::holders(std::size_t most) {
   constexpr std::size_t kAtOnce = 256;
   ByTag by_tag;
@@ -112,8 +112,7 @@ Fragmentation AllocatorState::fragmentation() {
   return result;
 }
 
-// A pool has what it holds ahead besides, and the pages that a block already has stay in it as it
-// grows.
+// Room of a pool also includes its cushion, and the pages that the block already has when it grows.
 std::size_t AllocatorState::room_of(const PoolState& pool, std::size_t room_of_device,
                                     const Request& request, const Refusal& refusal) const noexcept {
   const auto less = [](std::size_t a, std::size_t b) { return a - std::min(a, b); };
@@ -157,7 +156,7 @@ void AllocatorState::refuse(const Request& request, const Refusal& refusal, Pool
   facts.fragmentation = fragmentation();
   facts.holders = holders(kHolders);
   if (!pool) facts.room_bytes = std::max(facts.room_bytes, facts.fragmentation.largest_free_bytes);
-  // Memory would be there; how many addresses are left in one piece nobody says.
+  // Memory would be there, but the largest free range of addresses is unknown.
   if (refusal.reason == OutOfMemory::Reason::addresses && request.bytes > 0)
     facts.room_bytes = std::min(facts.room_bytes, request.bytes - 1);
   const OutOfMemory error(std::move(facts));
@@ -174,7 +173,7 @@ void AllocatorState::tell_observer(const OutOfMemory& refused) noexcept {
       report.recorder = recorder;
     }
     observe_out_of_memory(report);
-  } catch (const std::bad_alloc&) {  // what is thrown then is the OutOfMemory
+  } catch (const std::bad_alloc&) {  // the OutOfMemory itself is thrown
   }
 }
 

@@ -9,14 +9,14 @@ bool precedes(const BlockNode* a, const BlockNode* b) noexcept {
   return a->data() < b->data();
 }
 
-// A treap: ordered by precedes(), heap-ordered by priority. Its shape decides the cost only.
+// A treap: ordered by precedes(), heap-ordered by priority. Its shape affects the cost only.
 
 void treap_insert(BlockNode*& root, BlockNode* node) noexcept {
   BlockNode** at = &root;
   while (*at && (*at)->priority >= node->priority) {
     at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
   }
-  BlockNode* rest = *at;  // goes below the node: split it into what precedes and what follows
+  BlockNode* rest = *at;  // split below the node into smaller and larger nodes
   *at = node;
   BlockNode** left = &node->left;
   BlockNode** right = &node->right;
@@ -37,7 +37,7 @@ void treap_insert(BlockNode*& root, BlockNode* node) noexcept {
 void treap_erase(BlockNode*& root, BlockNode* node) noexcept {
   BlockNode** at = &root;
   while (*at != node) at = precedes(node, *at) ? &(*at)->left : &(*at)->right;
-  BlockNode* left = node->left;  // join both sides in its place
+  BlockNode* left = node->left;  // join both subtrees in its place
   BlockNode* right = node->right;
   while (left && right) {
     if (left->priority >= right->priority) {
@@ -84,7 +84,7 @@ BlockNode* treap_before(BlockNode* root, const BlockNode* node) noexcept {
   return found;
 }
 
-// Puts those of at least so many bytes in front of `chain`, in ascending order.
+// Puts nodes of at least `bytes` in front of `chain`, in ascending order.
 void treap_chain(BlockNode* root, std::size_t bytes, BlockNode*& chain) noexcept {
   for (; root; root = root->right) {
     if (root->key < bytes) continue;

@@ -1,4 +1,4 @@
-// Finds the best free node.
+// Best-fit index of nodes.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace ebb::memory::detail {
 
-/// Nodes in the order (key, age of segment, offset), which is total and independent of addresses
-/// and history. A key stays what it is while its node is in the index.
+/// Nodes ordered by (key, age of segment, offset): a total order, independent of addresses and
+/// history. A node's key must not change while it is in the index.
 ///
-/// Bins split each power of two into 32, so that a bin rarely holds more than a few nodes; two
-/// levels of bitmap find the next bin that holds any. Within a bin a treap keeps the order, so that
-/// the answer is exact, and logarithmic when thousands of nodes share a bin. The node that came
-/// last stays in hand until another comes: often it is the next to go. No call allocates.
+/// Bins split each power of two into 32, so that most hold only a few nodes. Two levels of bitmap
+/// find the next filled bin. Within a bin a treap keeps the order: exact, and logarithmic when
+/// thousands of nodes share a bin. The newest node stays in hand, in no bin, until another comes,
+/// as it is often the next to be taken. No call allocates.
 class FreeIndex {
  public:
   void insert(BlockNode* node) noexcept {
@@ -29,15 +29,14 @@ class FreeIndex {
     else
       take_out(node);
   }
-  /// The first node, in the order above, whose key is at least so many bytes; null if there is
-  /// none.
+  /// First node in this order whose key is at least `bytes`; null if there is none.
   BlockNode* best_fit(std::size_t bytes) const noexcept;
-  /// The last one; null if there is none.
+  /// Last node; null if there is none.
   BlockNode* last() noexcept;
-  /// The one before it in that order, or null; it need not be there any more.
+  /// Node before `node` in this order, or null; `node` itself may be gone already.
   BlockNode* before(const BlockNode* node) noexcept;
-  /// Links every node whose key is at least so many bytes through `chain`, largest first, and
-  /// returns the first.
+  /// Links all nodes with keys of at least `bytes` through `chain`, largest first, and returns the
+  /// first.
   BlockNode* chain_of_at_least(std::size_t bytes) noexcept;
 
  private:
@@ -45,7 +44,7 @@ class FreeIndex {
   static constexpr std::size_t kBins = (64 - kFractionBits + 1) << kFractionBits;
   static constexpr std::size_t kWords = kBins / 64;
 
-  // Monotone in bytes: the position of the leading one, then the bits behind it.
+  // Monotone in bytes: the position of the leading one, then the bits after it.
   static std::size_t bin_of(std::size_t bytes) noexcept {
     constexpr std::size_t kExact = std::size_t{1} << kFractionBits;
     if (bytes < kExact) return bytes;

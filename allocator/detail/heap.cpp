@@ -10,14 +10,14 @@ using State = BlockNode::State;
 
 namespace {
 
-// A hole that suffices whatever its neighbours are: the rest of a range.
+// A hole of this size fits any request without its neighbours: the rest of a range.
 constexpr std::size_t kVastBytes = std::size_t{1} << 32;
 
 std::size_t free_bytes_of(const BlockNode* node) noexcept {
   return node && node->is_free() ? node->bytes() : 0;
 }
 
-// By which a hole is found: the bytes of the row that it is in.
+// Key of a hole: the bytes of its row.
 std::size_t row_bytes_of(const BlockNode& hole) noexcept {
   return free_bytes_of(hole.before) + hole.bytes() + free_bytes_of(hole.after);
 }
@@ -28,13 +28,13 @@ bool depends_on_neighbours(const BlockNode& node) noexcept {
 
 }  // namespace
 
-// Of a segment's pages, the end of the one in which this offset of a node lies.
+// Rounds an offset in a node up to the end of a page of its segment.
 std::size_t Heap::page_after(const BlockNode& node, std::size_t offset) const noexcept {
   const auto before = static_cast<std::size_t>(node.data() - node.segment->base);
   return profile_.in_pages(before + offset) - before;
 }
 
-// What could go back to the device. Without pages of its own a segment goes as a whole.
+// Bytes that could go back to the device: whole pages, or without growth the whole segment.
 inline std::size_t Heap::bytes_in_pages(const BlockNode& free) const noexcept {
   if (!profile_.grows) return free.bytes() == free.segment->bytes ? free.bytes() : 0;
   const auto begin = static_cast<std::size_t>(free.data() - free.segment->base);
@@ -81,9 +81,10 @@ void Heap::set_aside(BlockNode* hole) noexcept {
   aside_ = hole;
 }
 
-// Blocks that come and go beside a hole cost nothing here until the next row is looked for.
+// Moves a hole whose row changed to the list, so that frequent changes beside it cost nothing until
+// the next search for a row.
 inline void Heap::tell(BlockNode* neighbour) noexcept {
-  // The state comes first: a node that is moving belongs to a thread that does not have the lock.
+  // The state comes first: a moving node belongs to a thread that does not hold the lock.
   if (!neighbour || !neighbour->is_hole() || !depends_on_neighbours(*neighbour)) return;
   if (neighbour->is_aside) return;
   hole_index(*neighbour).erase(neighbour);
@@ -106,7 +107,7 @@ inline void Heap::list(BlockNode* node) noexcept {
   tell(node->after);
 }
 
-// It is idle no more.
+// Takes a node out of its index and marks it as moving.
 void Heap::unlist(BlockNode* node) noexcept {
   erase(node);
   node->state = State::moving;
@@ -115,14 +116,14 @@ void Heap::unlist(BlockNode* node) noexcept {
   tell(node->after);
 }
 
-// Whoever walks there goes on from the node that has taken it in.
+// Recycles a node; walks that stand on it continue from `into`.
 inline void Heap::retire(BlockNode* node, BlockNode* into) noexcept {
   for (Walk* walk = walks_; walk; walk = walk->other_)
     if (walk->at_ == node) walk->at_ = into;
   nodes_.give(node);
 }
 
-// A node takes in the one behind it.
+// Merges a node with the one behind it.
 inline void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
   node->cover(node->data(), node->bytes() + after->bytes());
   node->add_last_user(after->last_user());
@@ -131,8 +132,7 @@ inline void Heap::absorb(BlockNode* node, BlockNode* after) noexcept {
   retire(after, node);
 }
 
-// Leaves a node so many bytes; `rest` becomes what is behind them, of the same kind and in no
-// index.
+// Shortens a node to `bytes`; `rest` becomes the remainder, of the same state and in no index.
 inline void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept {
   rest->cover(node->data() + bytes, node->bytes() - bytes);
   rest->segment = node->segment;
@@ -217,7 +217,7 @@ BlockNode* Heap::take_empty() {
 }
 
 Segment& Heap::add_segment(void* base, std::size_t bytes, bool small) {
-  nodes_.reserve(2);  // for this range, and for the remainder when a block is cut from it
+  nodes_.reserve(2);  // one for this range, one for the remainder when a block is cut
   Segment& segment = segments_.try_emplace(next_age_).first->second;
   BlockNode* node = nodes_.take();
   node->cover(static_cast<std::byte*>(base), bytes);
@@ -262,7 +262,8 @@ Heap::Row Heap::find_row(std::size_t bytes) noexcept {
   return largest.bytes < best.bytes ? largest : best;
 }
 
-// With the free node before it, if there is one, and as much as is needed of it and what follows.
+// The row of a hole: the free node before it, if any, and as much as is needed of the hole and the
+// node after it.
 Heap::Row Heap::row_at(BlockNode* hole, std::size_t bytes) const noexcept {
   Row row;
   row.hole = hole;
@@ -352,7 +353,7 @@ BlockNode* Heap::claim_pages(std::size_t most) noexcept {
   return claimed;
 }
 
-// Puts them in front of `chain`; says how many bytes they are.
+// Claims pages in front of `chain`; returns their bytes.
 std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept {
   std::size_t claimed = 0;
   BlockNode* next = nullptr;
@@ -369,7 +370,7 @@ std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*&
       } catch (...) {
         break;
       }
-      // From the end of the node: what is lower is more likely to be used again.
+      // From the end of the node: its lower part is more likely to be used again.
       const std::size_t pages = std::min(node->bytes() - lowest - behind,
                                          profile_.in_pages(std::min(most - claimed, end)));
       unlist(node);

@@ -1,4 +1,4 @@
-// Segments cut into blocks: the data structure alone, without lock, source or figures.
+// Segments cut into blocks: only the data structure, without lock, source or figures.
 #pragma once
 
 #include <cstddef>
@@ -11,64 +11,67 @@
 
 namespace ebb::memory::detail {
 
-/// Blocks are always cut to the byte asked for, and idle neighbours of a kind are merged at once.
-/// What throws leaves everything as it was. Small requests and larger ones keep apart: a small
-/// block that lives long, in a gap that the next step needs whole, makes that step take more.
+/// Blocks are cut to the exact byte, and idle neighbours of a kind are merged at once. A function
+/// that throws leaves everything as it was. Small and larger requests are kept apart: a long-lived
+/// small block in a gap that the next step needs whole would make that step take more memory.
 class Heap {
  public:
   explicit Heap(const Profile& profile) noexcept : profile_(profile) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// A live node of exactly so many bytes (rounded, positive) from the best free one; null on a
-  /// miss.
+  /// Returns a live node of exactly `bytes` (rounded, positive), cut from the best free one; null
+  /// on a miss.
   BlockNode* take(std::size_t bytes);
-  /// For a large request, before more memory is asked for: of what small ones have left over, where
-  /// it takes no more than a quarter of the largest stretch.
+  /// For a large request, before more memory is requested: cuts it from the free memory for small
+  /// ones, if it takes at most a quarter of the largest free node there.
   BlockNode* take_spare(std::size_t bytes);
-  /// A node of either kind of segments.
+  /// As take(), from segments of either kind.
   BlockNode* take_any(std::size_t bytes);
   void give(BlockNode* node) noexcept;
 
-  /// A live node that has no memory: for blocks of zero bytes. Goes back through give().
+  /// Returns a live node without memory, for a zero-byte block. Goes back through give().
   BlockNode* take_empty();
 
-  /// Adds a segment, of addresses alone or free, for requests of the kind of `bytes`.
+  /// Adds a segment for requests of the size class of `bytes`: addresses only, or with free memory.
   void adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes);
   void adopt(void* base, std::size_t segment_bytes, std::size_t bytes);
-  /// Drops a segment that is one idle node; its range is the caller's again.
+  /// Drops a segment that is one idle node; the caller owns its range again.
   Segments::iterator drop(Segments::iterator segment) noexcept;
 
-  /// A hole and what is free beside it, where a block would fit once the hole has memory.
+  /// A hole and its free neighbours, where a block would fit once the hole has memory.
   struct Row {
     BlockNode* hole = nullptr;  // null: no addresses are left
     BlockNode* first = nullptr;
     BlockNode* last = nullptr;
-    std::size_t bytes = 0;       // that have to be committed, in whole pages,
-    std::size_t with_step = 0;   // and rounded up to the end of a step of growth
-    BlockNode* spare = nullptr;  // for what remains
+    std::size_t bytes = 0;       // to be committed, in whole pages,
+    std::size_t with_step = 0;   // and rounded up to the end of a growth step
+    BlockNode* spare = nullptr;  // node for the remainder
   };
-  /// The smallest row that suffices or the largest there is, whichever has fewer bytes to commit.
+  /// Finds the smallest row that fits, or the row with the largest key if that has fewer bytes to
+  /// commit.
   Row find_row(std::size_t bytes) noexcept;
-  /// Takes it out of everybody's reach, to commit `bytes` or `with_step` of it.
+  /// Hides the row from other threads while `commit_bytes` are committed: its `bytes` or
+  /// `with_step`.
   void claim(Row& row, std::size_t commit_bytes);
-  /// It has memory now: a live node of exactly so many bytes.
+  /// After the commit: returns a live node of exactly `bytes`.
   BlockNode* finish(const Row& row, std::size_t bytes) noexcept;
-  /// It has none: everything is what it was.
+  /// After a failed commit: restores the previous state.
   void abandon(const Row& row) noexcept;
 
-  /// Takes so many bytes, whole pages, out of everybody's reach, to commit them: of the oldest hole
-  /// for large requests that has them, its beginning. Null where none has.
+  /// Hides `bytes` (whole pages) from other threads while they are committed: the start of the
+  /// oldest hole for large requests that is large enough. Null if there is none.
   BlockNode* claim_hole(std::size_t bytes);
 
-  /// Takes whole free pages out of everybody's reach, of the largest free nodes first, until they
-  /// are at least `most` bytes. Returns them through `chain`. Ends early where the host has no
-  /// memory for its nodes.
+  /// Hides whole free pages from other threads, largest free nodes first, until they add up to at
+  /// least `most` bytes, and returns them linked by `chain`. Ends early if the host has no memory
+  /// for the nodes.
   BlockNode* claim_pages(std::size_t most) noexcept;
-  /// They, or nodes of a row, are idle again, with memory or without.
+  /// Makes a claimed node idle again, with memory or without.
   void settle(BlockNode* node) noexcept;
 
-  /// Free bytes in whole pages, and all of them: the others are in pages that a neighbour uses.
+  /// Free bytes: all of them, and the part in whole pages. The rest shares pages with live
+  /// neighbours.
   struct FreeBytes {
     std::size_t in_pages = 0, all = 0, pieces = 0;
   };
@@ -79,15 +82,15 @@ class Heap {
   Segments& segments() noexcept { return segments_; }
   const Segments& segments() const noexcept { return segments_; }
 
-  /// Visits the live nodes, some at a time: what happens between two calls moves it on.
+  /// Visits the live nodes in several calls; changes between two calls move it on.
   class Walk {
    public:
     explicit Walk(Heap& heap) noexcept;
     ~Walk();
     Walk(const Walk&) = delete;
     Walk& operator=(const Walk&) = delete;
-    /// The next live node, having looked at no more than `nodes`, which it counts down; null when
-    /// they are used up, or at the end.
+    /// Returns the next live node after looking at no more than `nodes` nodes, and counts them
+    /// down. Null when the count is used up or at the end.
     const BlockNode* next(std::size_t& nodes) noexcept;
     bool is_done() const noexcept { return at_ == nullptr; }
 
@@ -114,16 +117,16 @@ class Heap {
   BlockNode* cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes);
   std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
-  void list(BlockNode* node) noexcept;    // puts an idle node where it is found
-  void unlist(BlockNode* node) noexcept;  // and takes it out
-  void insert(BlockNode* node) noexcept;  // the same, but for what holes beside it know of it
+  void list(BlockNode* node) noexcept;    // puts an idle node into its index
+  void unlist(BlockNode* node) noexcept;  // takes it out
+  void insert(BlockNode* node) noexcept;  // as list(), but does not tell neighbouring holes
   void erase(BlockNode* node) noexcept;
   void insert_free(BlockNode* node, FreeIndex& index) noexcept;
   void erase_free(BlockNode* node, FreeIndex& index) noexcept;
-  // A free node beside this one, if it is a hole, has come, gone or changed its size.
+  // Notes that a free node beside this one, if it is a hole, has come, gone or changed its size.
   void tell(BlockNode* neighbour) noexcept;
   void set_aside(BlockNode* hole) noexcept;
-  void index_holes() noexcept;  // those that were set aside
+  void index_holes() noexcept;  // gives the holes in the aside list their keys
   Row row_at(BlockNode* hole, std::size_t bytes) const noexcept;
   void absorb(BlockNode* node, BlockNode* after) noexcept;
   void retire(BlockNode* node, BlockNode* into) noexcept;
@@ -131,10 +134,10 @@ class Heap {
   const Profile& profile_;
   FreeIndex small_;
   FreeIndex large_;
-  FreeIndex small_holes_;  // by the bytes of the row that each is in
+  FreeIndex small_holes_;  // keyed by the bytes of each hole's row
   FreeIndex large_holes_;
-  FreeBytes free_bytes_;        // of what is in the first two
-  BlockNode* aside_ = nullptr;  // holes whose keys are not known, until someone looks for one
+  FreeBytes free_bytes_;        // of small_ and large_
+  BlockNode* aside_ = nullptr;  // holes without a valid key, until the next search for a row
   Segments segments_;
   std::uint64_t next_age_ = 0;
   Slab<BlockNode> nodes_;

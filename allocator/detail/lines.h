@@ -1,4 +1,4 @@
-// Small text files of the kernel, read without the heap.
+// Reads small text files of the kernel without the heap.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace ebb::memory::detail {
 
-/// The first number in a text, the largest there is where it is larger; nothing without a digit.
+/// First number in a text; the largest value if it overflows; nothing if there is no digit.
 inline std::optional<std::size_t> number_in(std::string_view text) noexcept {
   const std::size_t at = text.find_first_of("0123456789");
   if (at == std::string_view::npos) return {};
@@ -24,7 +24,7 @@ inline std::optional<std::size_t> number_in(std::string_view text) noexcept {
   return error == std::errc() ? number : std::numeric_limits<std::size_t>::max();
 }
 
-/// A path that is put together in place. What does not fit is no path.
+/// A path built in place, without the heap. If it does not fit, there is no path.
 class Path {
  public:
   explicit Path(const char* folder) noexcept { append(folder); }
@@ -36,7 +36,7 @@ class Path {
     length_ += part.size();
     return true;
   }
-  /// With a file's name behind it, for as long as nothing is asked again; null when it is none.
+  /// Path of a file in the folder, valid until the next call; null if it does not fit.
   const char* with(std::string_view name) noexcept {
     const std::size_t length = length_;
     if (!append(name)) return nullptr;
@@ -51,8 +51,8 @@ class Path {
   bool fits_ = true;
 };
 
-/// A file's lines. Whatever pieces the kernel hands it out in, and however long it is; a line
-/// longer than the buffer is left out.
+/// Lines of a file of any length, however the kernel splits its reads. Lines longer than the buffer
+/// are left out.
 class Lines {
  public:
   explicit Lines(const char* path) noexcept
@@ -63,8 +63,8 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  /// The next one, without its end, for as long as no other is asked for; nothing behind the last
-  /// one, or where the file is not there or cannot be read.
+  /// Next line without its end, valid until the next call. Nothing after the last line, or if the
+  /// file is missing or cannot be read.
   std::optional<std::string_view> next() noexcept {
     if (file_ < 0) return {};
     for (bool is_cut = false;;) {

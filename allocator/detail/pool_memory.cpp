@@ -1,4 +1,4 @@
-// Memory on its way between the device and pools.
+// Memory in transit between the device and pools.
 #include <algorithm>
 
 #include "ebb/allocator/detail/allocator_state.h"
@@ -66,7 +66,7 @@ bool AllocatorState::drop(PoolState& pool, Holding& holding, std::size_t& return
       discharge(piece, &pool);
     }
     if (left > 0) {
-      mapping.unlock();  // for whoever waits
+      mapping.unlock();  // lets waiting threads in
       mapping.lock();
     }
   }
@@ -85,7 +85,7 @@ bool AllocatorState::drop(PoolState& pool, Holding& holding, std::size_t& return
   return true;
 }
 
-// Of what its pool and the device have allocated.
+// Subtracts a block from the allocated bytes of its pool and of the device.
 void AllocatorState::uncount(PoolState& pool, const Holding& holding) noexcept {
   record(EventKind::free, holding);
   for (Ledger* each : {&pool.ledger, &ledger})
@@ -108,7 +108,7 @@ bool AllocatorState::commit_pages(PoolState& pool, Holding& holding, std::size_t
   bool is_admitted = false;
   {
     const Guard guard(lock);
-    if (cushion - pool.cushion.pages >= more) {  // reserved already, whatever the limits are now
+    if (cushion - pool.cushion.pages >= more) {  // reserved already, so limits do not matter
       charge(more, &pool);
       refusal = {.reserve_bytes = more};
       is_admitted = true;
@@ -141,7 +141,7 @@ bool AllocatorState::commit_pages(PoolState& pool, Holding& holding, std::size_t
 
 bool AllocatorState::set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept {
   Cushion& cushion = pool.cushion;
-  const auto resize = [&] {  // a segment while it has memory
+  const auto resize = [&] {  // the cushion counts as a segment while it has memory
     if ((cushion.pages > 0) != (pages > 0)) {
       pages > 0 ? ++pool.segments : --pool.segments;
       pages > 0 ? ++segments_of_pools : --segments_of_pools;
@@ -172,7 +172,8 @@ bool AllocatorState::set_cushion(PoolState& pool, std::size_t pages, Refusal& re
   return true;
 }
 
-// Nobody gets between, under `mapping`: what goes back can be had again at the other place.
+// No other thread gets between, under `mapping`: the memory that goes back can be had again at the
+// new place.
 bool AllocatorState::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
   Cushion& cushion = pool.cushion;
   const std::size_t pages = cushion.pages;
@@ -208,7 +209,7 @@ void AllocatorState::refill_cushion(PoolState& pool) noexcept {
 
 namespace {
 
-// The first from an age on that rests, which is away from now on.
+// Finds the first resting block of at least this age and marks it as away.
 Holding* take_first_resting(PoolState& pool, std::uint64_t age) noexcept {
   for (auto at = pool.holdings.lower_bound(age); at != pool.holdings.end(); ++at) {
     Holding& holding = at->second;
@@ -223,7 +224,7 @@ Holding* take_first_resting(PoolState& pool, std::uint64_t age) noexcept {
 
 }  // namespace
 
-// In one pass: no pool and no block goes under `mapping`, and new ones come last.
+// One pass suffices: under `mapping` no pool and no block disappears, and new ones come last.
 std::size_t AllocatorState::take_resting(std::size_t bytes, PoolState* only_of) noexcept {
   std::size_t taken = take_refused(bytes, only_of);
   std::uint64_t age = 0;

@@ -7,12 +7,12 @@
 
 namespace ebb::memory::detail {
 
-/// Objects keep their addresses and are handed out again as they were given back, without calling
-/// their constructors. Only reserve() allocates, so only it can throw.
+/// Objects keep their addresses and are reused in the state in which they came back, without a call
+/// of their constructors. Only reserve() allocates, so only it can throw.
 template <class T>
 class Slab {
  public:
-  /// Makes sure that the next `count` takes succeed.
+  /// Makes sure that the next `count` calls of take() succeed.
   void reserve(std::size_t count) {
     if (spares_ < count) [[unlikely]]
       grow();
@@ -32,7 +32,7 @@ class Slab {
   }
 
   std::vector<std::unique_ptr<T[]>> chunks_;
-  std::vector<T*> spare_;  // has room for every object there is; the first `spares_` are to be had
+  std::vector<T*> spare_;  // has room for every object; the first `spares_` are available
   std::size_t spares_ = 0;
 };
 

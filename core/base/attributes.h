@@ -7,9 +7,9 @@
 
 namespace ebb {
 
-// The constants of one application of an operator: a trivially copyable struct of the operator's
-// family, held in place. Compared byte by byte, so it is zeroed before the struct is written; a
-// family's struct should have no padding that a copy could leave undefined.
+// Constants of one application of an operator: a trivially copyable struct of the operator's
+// family, held in place. Compared byte by byte, so the bytes are zeroed before the struct is
+// written; a struct should have no padding, which a copy could leave undefined.
 class Attributes {
  public:
   static constexpr std::size_t kCapacity = 96;
@@ -28,7 +28,7 @@ class Attributes {
     return *reinterpret_cast<const T*>(bytes_);
   }
 
-  // All of them, for a hash.
+  // All bytes, for a hash.
   std::array<std::uint64_t, kCapacity / 8> words() const noexcept {
     std::array<std::uint64_t, kCapacity / 8> words;
     std::memcpy(words.data(), bytes_, kCapacity);

@@ -2,18 +2,19 @@
 
 namespace ebb {
 
-// The user's source line that asked for something. Public functions take it as their last argument,
-// by default their caller's (clang 14 has no std::source_location); the file name is static.
+// User's source line that asked for something. Public functions take it as their last argument,
+// which defaults to their caller's line (clang 14 has no std::source_location). The file name is
+// static.
 struct CallSite {
   const char* file = "";
   unsigned line = 0;
 
-  // Where the function is called whose default argument this is. Inside a CallSiteScope: the
-  // scope's, so that all that the library does for one call is told by that call's line.
+  // Line that calls the function whose default argument this is. Inside a CallSiteScope it is the
+  // scope's line, so that everything the library does for one call names that call.
   static CallSite here(const char* file = __builtin_FILE(),
                        unsigned line = __builtin_LINE()) noexcept;
-  // For what is called often and rarely fails: the line that calls, as it is. What throws says
-  // resolved(), which is what here() would have been.
+  // For functions that are called often and rarely fail: the calling line as it is, without a look
+  // at the scope. Code that throws uses resolved(), which gives the line of here().
   static constexpr CallSite caller(const char* file = __builtin_FILE(),
                                    unsigned line = __builtin_LINE()) noexcept {
     return {file, line};
@@ -23,17 +24,17 @@ struct CallSite {
 
 namespace detail {
 
-// The line that the library works for on the calling thread; without one, line 0.
+// Line that the library works for on the calling thread; line 0 if there is none.
 inline CallSite& entry() noexcept {
   thread_local constinit CallSite site;
   return site;
 }
 
-// At the entry of what works through other public functions: models, optimizers, reverse mode.
+// Opened by functions that call other public functions: models, optimizers, reverse mode.
 class CallSiteScope {
  public:
   enum Rank { outermost, innermost };
-  // outermost: a line that is set already stays.
+  // With `outermost`, a line that is already set stays.
   explicit CallSiteScope(CallSite site, Rank rank = outermost) noexcept : previous_(entry()) {
     if (rank == innermost || !previous_.line) entry() = site;
   }

@@ -2,18 +2,19 @@
 
 namespace ebb::detail {
 
-// The public function that the calling thread is in, where it is made of others; else null.
+// Public function that the calling thread is in, if it is made of other public functions; otherwise
+// null.
 inline const char*& called() noexcept {
   thread_local constinit const char* function = nullptr;
   return function;
 }
 
-// In a public function that applies others: what they refuse is said in its name (message() in
-// error.h), whose shapes are then those that they were given. What the user gave is best checked
-// before, by check() in core/ops/shape_rules.h.
+// Opened by a public function made of others, whose errors then carry its name (message() in
+// error.h) but the shapes of the inner calls. So it should check the user's arguments first, by
+// check() in core/ops/shape_rules.h.
 class CalledScope {
  public:
-  // A function that is set already stays. Null changes nothing.
+  // A function that is already set stays. Null changes nothing.
   explicit CalledScope(const char* function) noexcept : previous_(called()) {
     if (!previous_) called() = function;
   }

@@ -4,8 +4,8 @@
 
 namespace ebb {
 
-// The element types a tensor can have. Arithmetic on f16 and bf16 is done in float, that on
-// integers wraps around; what is not floating serves as indices, counts and flags.
+// Element types of tensors. Arithmetic on f16 and bf16 is done in float; arithmetic on integers
+// wraps around. Types that are not floating serve as indices, counts and flags.
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8, boolean };
 
 constexpr std::size_t size_of(DType type) noexcept {
@@ -19,7 +19,7 @@ constexpr const char* name(DType type) noexcept {
 }
 
 constexpr bool is_floating(DType type) noexcept { return type <= DType::bf16; }
-// Whether it is stored in 16 bits and computed with in float.
+// Stored in 16 bits, computed in float.
 constexpr bool is_half(DType type) noexcept { return type == DType::f16 || type == DType::bf16; }
 
 struct Float16;   // core/base/half.h

@@ -6,13 +6,13 @@
 
 namespace ebb {
 
-// Shapes or dtypes that an operator does not take, a feed that does not fit its placeholder.
+// Shapes or dtypes that an operator does not take, or a feed that does not fit its placeholder.
 class ShapeError : public Error {
  public:
   using Error::Error;
 };
 
-// A session used after close().
+// Use of a session after close().
 class SessionClosed : public Error {
  public:
   using Error::Error;
@@ -24,32 +24,32 @@ class FileError : public Error {
   using Error::Error;
 };
 
-// The value of a tensor of a simulated device was asked for; it has none.
+// Read of a value on a simulated device, which has none.
 class SimulatedRead : public Error {
  public:
   using Error::Error;
 };
 
-// A derivative was asked for that an operator does not have.
+// Request for a derivative that an operator does not have.
 class NotDifferentiable : public Error {
  public:
   using Error::Error;
 };
 
-// A NaN, or an infinity, that DetectNan was asked to find.
+// A NaN or an infinity found by DetectNan.
 class NotANumber : public Error {
  public:
   using Error::Error;
 };
 
 namespace detail {
-// " (file.cpp:12)", or nothing where the line is not known.
+// " (file.cpp:12)"; empty if the line is not known.
 std::string at(CallSite site);
-// "[matmul] what is wrong (file.cpp:12)": the one form of every message about an operation.
+// "[matmul] what is wrong (file.cpp:12)": the form of every message about an operation.
 std::string message(const char* what, const std::string& text, CallSite site);
 
-// Throws an E about what the library does for the user's line, that of the scope it is in: "[run]
-// what is wrong (train.cpp:7)".
+// Throws an E that names the user's line of the surrounding CallSiteScope: "[run] what is wrong
+// (train.cpp:7)".
 template <class E = Error>
 [[noreturn]] void refuse(const char* what, const std::string& text) {
   throw E(message(what, text, entry()));

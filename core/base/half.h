@@ -6,10 +6,10 @@
 
 namespace ebb {
 
-// Numbers of 16 bits. They are stored and converted; what is computed with them is computed in
-// float, and rounded to nearest even when it is stored. NaN stays NaN.
+// Numbers of 16 bits, for storage. Arithmetic is done in float, and results are rounded to nearest
+// even when stored. NaN stays NaN.
 //
-// The upper half of a float: its range, 8 bits of significand.
+// BFloat16 is the upper half of a float: the same range, 8 bits of significand.
 struct BFloat16 {
   std::uint16_t bits;
 
@@ -64,8 +64,8 @@ struct Float16 {
     if (magnitude >= 0x47800000u)
       return static_cast<std::uint16_t>(sign | 0x7C00u);  // 2^16 and above
     const std::uint32_t exponent = magnitude >> 23;
-    if (exponent < 102) return static_cast<std::uint16_t>(sign);  // below half of the least one
-    // The 24-bit significand, shifted to where the result's last bit is bit `shift`.
+    if (exponent < 102) return static_cast<std::uint16_t>(sign);  // below half the least denormal
+    // The 24-bit significand, shifted so that the result's last bit is bit `shift`.
     const std::uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
     const std::uint32_t shift = exponent < 113 ? 126 - exponent : 13;
     const std::uint32_t base = exponent < 113 ? 0 : (exponent - 113) << 10;
@@ -82,7 +82,7 @@ struct Float16 {
     return value;
 #else
     const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7FFFu;
-    if (magnitude < 0x400u) {  // zero and denormals: a whole number of 2^-24, which is exact
+    if (magnitude < 0x400u) {  // zero and denormals: a multiple of 2^-24, which is exact
       const float small = static_cast<float>(magnitude) * 0x1p-24f;
       return sign != 0 ? -small : small;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is compiled for GPUs as well, where their compiler reads it.
+// Marks functions that nvcc also compiles for GPUs.
 #if defined(__CUDACC__)
 #define EBB_HOST_DEVICE __host__ __device__
 #else

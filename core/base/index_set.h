@@ -6,13 +6,11 @@
 #include <stdexcept>
 #include <vector>
 
-// Sets of inputs or outputs: as the definition of an operator names them, and as they are in one
-// application of it.
+// Sets of inputs or outputs: in an operator's definition, and in one application of it.
 namespace ebb {
 
-// Inputs or outputs in an operator's definition: constant data that holds for any number of them.
-// Those below 32 are named one by one; from(k) goes on without end, so that no input is ever too
-// far behind to be in a set:
+// Inputs or outputs in an operator's definition: constant data for any number of them. Positions
+// below 32 are named one by one; from(k) has no upper end, so that every later input is in the set:
 //
 //   .takes_over = bit(0) | bit(1)               // the first two
 //   .shape_only = from(1)                       // a loss, then any number of updates
@@ -44,7 +42,7 @@ class Positions {
     if (i < 0 || i > last) throw std::invalid_argument("a position is named below 32");
   }
 
-  std::uint64_t bits_ = 0;  // the last is that of all behind it
+  std::uint64_t bits_ = 0;  // bit 63 stands for position 63 and all after it
 };
 
 // Position i alone.
@@ -52,14 +50,14 @@ consteval Positions bit(int i) {
   Positions::require_named(i, Positions::kNamed - 1);
   return Positions(std::uint64_t{1} << i);
 }
-// Position i and all behind it.
+// Position i and all after it.
 consteval Positions from(int i) {
   Positions::require_named(i, Positions::kNamed);
   return Positions(~std::uint64_t{0} << i);
 }
 inline constexpr Positions kAll = from(0);
 
-// Inputs or outputs of one application: exact for any number of them, without the heap up to 64.
+// Inputs or outputs of one application: exact for any number of them, no heap for up to 64.
 class IndexSet {
  public:
   IndexSet() = default;
@@ -75,7 +73,7 @@ class IndexSet {
     further_ = std::move(other.further_);
     return *this;
   }
-  // Those of the first `count` that a definition names.
+  // Members of `positions` below `count`.
   static IndexSet among_first(std::size_t count, Positions positions) {
     IndexSet set;
     for (std::size_t i = 0; i < count; ++i)
@@ -102,8 +100,8 @@ class IndexSet {
 
  private:
   using Words = std::vector<std::uint64_t>;
-  std::uint64_t first_ = 0;         // those below 64
-  std::unique_ptr<Words> further_;  // null: no others
+  std::uint64_t first_ = 0;         // indices below 64
+  std::unique_ptr<Words> further_;  // null: none from 64 on
 };
 
 }  // namespace ebb

@@ -11,7 +11,7 @@
 
 namespace ebb {
 
-// A vector whose first N elements live in the object: most operators have few inputs and outputs,
+// A vector whose first N elements live in the object. Most operators have few inputs and outputs,
 // and an eager one must not pay for the heap.
 template <class T, std::size_t N>
 class InlineVector {
@@ -19,14 +19,13 @@ class InlineVector {
   using value_type = T;
 
   InlineVector() = default;
-  // Each begins as an empty one, which ends as others do where an element throws.
+  // Constructors delegate to the default one, so that the destructor runs if an element throws.
   explicit InlineVector(std::size_t count) : InlineVector() { resize(count); }
   InlineVector(std::initializer_list<T> values) : InlineVector() {
     reserve(values.size());
     for (const T& value : values) push_back(value);
   }
-  // Of a range with elements of type T, which stay where they are: std::vector, std::span,
-  // std::array.
+  // Copies a contiguous range of T: std::vector, std::span, std::array.
   template <std::ranges::contiguous_range Range>
   requires std::same_as<std::ranges::range_value_t<Range>, T> &&
       (!std::same_as<std::remove_cvref_t<Range>, InlineVector>)
@@ -88,7 +87,7 @@ class InlineVector {
   const T* end() const noexcept { return data_ + size_; }
   T& operator[](std::size_t i) & noexcept { return data_[i]; }
   const T& operator[](std::size_t i) const& noexcept { return data_[i]; }
-  // An element of a temporary is one itself: an operator may use its memory up.
+  // An element of a temporary is an rvalue, so that an operator may take over its memory.
   T&& operator[](std::size_t i) && noexcept { return std::move(data_[i]); }
   T& front() noexcept { return data_[0]; }
   const T& front() const noexcept { return data_[0]; }
@@ -109,7 +108,7 @@ class InlineVector {
     data_ = in_place();
     capacity_ = N;
   }
-  // This is empty and in place.
+  // *this is empty and in place.
   void take(InlineVector& other) noexcept {
     if (other.on_heap()) {
       data_ = std::exchange(other.data_, other.in_place());

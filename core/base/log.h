@@ -3,9 +3,9 @@
 
 namespace ebb::detail {
 
-// What ebb says of its own doing, through spdlog's logger "ebb": the program's, if it has
-// registered one, else one to the standard error. The environment's EBB_LOG sets the level of the
-// latter (debug, info, warning, off); debug tells of each plan made, each arena and each close.
+// Log messages, through spdlog's logger "ebb". The program may register its own; otherwise one to
+// the standard error is made, with the level from EBB_LOG (debug, info, warning, off). Level debug
+// reports each plan, arena and close.
 bool logs_debug();
 void log_debug(const std::string& text);
 void log_warning(const std::string& text);

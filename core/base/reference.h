@@ -7,7 +7,7 @@
 
 namespace ebb::detail {
 
-// The count of an object that Ref owns. Starts at zero; the first Ref makes it one.
+// Reference count of an object that Ref owns. Starts at zero; the first Ref makes it one.
 class Counted {
  public:
   Counted() = default;
@@ -27,8 +27,8 @@ class Counted {
   mutable std::atomic<std::uint32_t> references_{0};
 };
 
-// A counting pointer, one word wide. T derives from Counted; `destroy(T*)`, found by argument
-// dependent lookup, ends its life (the default deletes it).
+// A counting pointer, one word wide. T derives from Counted. `destroy(T*)`, found by
+// argument-dependent lookup, ends the object's life; the default deletes it.
 template <class T>
 void destroy(T* object) noexcept {
   delete object;
@@ -59,7 +59,7 @@ class Ref {
   T* operator->() const noexcept { return object_; }
   T& operator*() const noexcept { return *object_; }
   explicit operator bool() const noexcept { return object_ != nullptr; }
-  // Gives the reference up without counting it down.
+  // Releases ownership without counting down.
   T* detach() noexcept { return std::exchange(object_, nullptr); }
 
   friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.object_ == b.object_; }

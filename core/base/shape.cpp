@@ -6,7 +6,7 @@
 
 namespace ebb {
 namespace {
-// The line is that of a function which says it (CallSiteScope), or of the dimensions in braces.
+// Names the line of the surrounding CallSiteScope; without one, the line of the dimensions.
 [[noreturn]] void refuse(const std::string& text, CallSite site = {}) {
   throw ShapeError(detail::message("shape", text, site.resolved()));
 }

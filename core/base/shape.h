@@ -1,10 +1,10 @@
-// Shapes. Every file that nvcc compiles reads this header: it includes little.
+// Shapes. Every file that nvcc compiles reads this header, so it includes little.
 #pragma once
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <iosfwd>  // std::string as well, as a name
+#include <iosfwd>  // also declares std::string
 #include <limits>
 #include <span>
 #include <type_traits>
@@ -18,12 +18,12 @@ namespace ebb {
 // A dimension whose size is not known until a placeholder is fed.
 inline constexpr std::int64_t kOpen = -1;
 inline constexpr int kMaxRank = 6;
-// Of one tensor. More than any machine addresses, and few enough that no size computed from it, in
-// bytes or summed over a program, overflows.
+// Maximum for one tensor. More than any machine addresses, and small enough that no size computed
+// from it overflows, in bytes or summed over a program.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 namespace detail {
-// An axis with the user's source line, which operator[] has no second argument for.
+// An axis with the user's source line: operator[] cannot take a second argument.
 struct AxisAt {
   constexpr AxisAt(int index, CallSite at = CallSite::caller()) noexcept  // NOLINT: implicit
       : axis(index), site(at) {}
@@ -31,11 +31,11 @@ struct AxisAt {
   CallSite site;
 };
 
-// What a dimension is made from: integers, but no bool and no characters.
+// Types of a dimension: integers, but not bool or characters.
 template <class T>
 concept Dimension = std::integral<T> && sizeof(T) >= sizeof(int) && !std::same_as<T, wchar_t> &&
                     !std::same_as<T, char32_t>;
-// Integers in a row: std::vector, std::array, std::span.
+// Sequences of integers: std::vector, std::array, std::span.
 template <class T>
 concept Dimensions = requires(const T& row) {
   requires Dimension<std::remove_cvref_t<decltype(*std::data(row))>>;
@@ -47,11 +47,11 @@ constexpr std::int64_t to_dimension(Dimension auto size) noexcept {
 }
 }  // namespace detail
 
-// The dimensions of a tensor, outermost first; up to kMaxRank of them, held in place. Dimensions
-// are >= 0, or kOpen in a graph that has not been fed yet.
+// The dimensions of a tensor, outermost first; up to kMaxRank of them, held in place. Each is >= 0,
+// or kOpen in a graph that has not been fed yet.
 //
-// A program that asks for a size wants a number, so that [] and elements() throw where there is
-// none yet. Shape rules, which pass open dimensions on, read dim().
+// Programs that ask for a size need a number, so [] and elements() throw if it is still open. Shape
+// rules pass open dimensions on and use dim().
 class Shape {
  public:
   constexpr Shape() = default;
@@ -59,20 +59,20 @@ class Shape {
   Shape(std::initializer_list<std::int64_t> dims, CallSite site = CallSite::caller())
       : Shape(std::span(dims.begin(), dims.size()), site) {}
   explicit Shape(std::span<const std::int64_t> dims, CallSite site = {});
-  // From integers in a row: zeros(std::vector{2, 3}).
+  // From a sequence of integers: zeros(std::vector{2, 3}).
   template <detail::Dimensions Dims>
   Shape(const Dims& dims, CallSite site = CallSite::caller()) {  // NOLINT: implicit, as in braces
     for (const auto size : dims) append(detail::to_dimension(size), site);
   }
 
   constexpr int rank() const noexcept { return rank_; }
-  // The size along an axis; negative: from the end. Throws ShapeError for an axis that is not there
-  // or is open: size(x, axis) is its size as a tensor.
+  // Size along an axis; negative axes count from the end. Throws ShapeError if the axis does not
+  // exist or is open; size(x, axis) gives that size as a tensor.
   constexpr std::int64_t operator[](detail::AxisAt at) const {
     if (at.axis < -rank_ || at.axis >= rank_ || dim(at.axis) == kOpen) throw_no_size(at);
     return dim(at.axis);
   }
-  // The same, or kOpen; axis must lie in [-rank, rank).
+  // Size along an axis, or kOpen; axis must lie in [-rank, rank).
   constexpr std::int64_t dim(int axis) const noexcept {
     return dims_[static_cast<std::size_t>(axis < 0 ? axis + rank_ : axis)];
   }
@@ -90,7 +90,7 @@ class Shape {
       if (dims_[static_cast<std::size_t>(i)] == kOpen) return true;
     return false;
   }
-  // Whether the dimensions that are known, zeros left out, make no more than kMaxElements.
+  // Whether the product of the known dimensions, without zeros, is at most kMaxElements.
   constexpr bool is_countable() const noexcept {
     std::int64_t n = 1;
     for (int i = 0; i < rank_; ++i)
@@ -121,7 +121,7 @@ class Shape {
 
  private:
   void append(std::int64_t size, CallSite site);
-  // n *= size, unless that is beyond kMaxElements.
+  // Sets n *= size; false beyond kMaxElements.
   static constexpr bool multiply(std::int64_t& n, std::int64_t size) noexcept {
     return !__builtin_mul_overflow(n, size, &n) && n <= kMaxElements;
   }
@@ -139,7 +139,7 @@ namespace detail {
 std::string too_large(const Shape& shape);
 }  // namespace detail
 
-// What is known of a tensor without its values.
+// Shape and dtype of a tensor.
 struct Spec {
   DType dtype = DType::f32;
   Shape shape;

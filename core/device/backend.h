@@ -1,4 +1,4 @@
-// Seam 4: what core knows of a device. kernels/ defines one for each kind of device.
+// Seam 4: core's interface to a device. kernels/ defines a backend for each kind of device.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace ebb {
 
-// How far a row of launches came: all of them, or up to the one that answered `status`.
+// Progress of a sequence of launches: all of them, or the first `count` if the next failed.
 struct [[nodiscard]] Launched {
   Status status;
-  std::size_t count = 0;  // that were launched, without the one that failed
+  std::size_t count = 0;  // launched, without the one that failed
 };
 
-// A row of launches that a device has recorded, to be run again as one. Prepared state, attributes
-// and memory that they refer to outlive it.
+// A sequence of launches that a device has recorded, to be run again as one. The prepared state,
+// attributes and memory that they refer to must outlive it.
 class Capture {
  public:
   Capture() = default;
@@ -26,11 +26,12 @@ class Capture {
   virtual ~Capture() = default;
 };
 
-// All that is ever done to a device's memory, in the order of a stream. Addresses are those of the
-// device's memory source, or inside of what it handed out; zero bytes are legal everywhere, with
-// any address. May be called from any thread, for one stream by one thread at a time. A failure
-// that shows only later is the answer of the next synchronise() or copy_out(), and of all that
-// follow: the device is lost then.
+// Every operation on a device's memory, in the order of a stream. Addresses lie in memory from the
+// device's memory source; zero bytes are legal everywhere, with any address. May be called from any
+// thread, for one stream by one thread at a time.
+//
+// A failure that shows only later is returned by the next synchronise() or copy_out(), and by every
+// call after it: the device is lost then.
 class Backend {
  public:
   Backend() = default;
@@ -38,33 +39,33 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  // The device's memory is the host's, and what is asked for is done when the call returns. Streams
-  // mean nothing there: they are not made, and null stands for all of them.
+  // Whether the device's memory is the host's and work is done when the call returns. Such a device
+  // makes no streams; null stands for all of them.
   virtual bool is_host() const noexcept = 0;
 
-  // Throws Error where the device has no more.
+  // Throws Error if the device has no more streams.
   virtual std::unique_ptr<Stream> make_stream() = 0;
-  // What is put into `stream` from now on happens after all that has been put into `other`.
+  // Work put into `stream` from now on runs after all work already put into `other`.
   virtual Status wait(Stream* stream, Stream* other) noexcept = 0;
-  // Returns when all of `stream` has happened.
+  // Returns when all work in `stream` is done.
   virtual Status synchronise(Stream* stream) noexcept = 0;
 
-  // `from` is the host's and may be used again at once.
+  // `from` is host memory and may be reused at once.
   virtual Status copy_in(Stream* stream, void* to, const void* from,
                          std::size_t bytes) noexcept = 0;
-  // `to` is the host's and has the values when this returns.
+  // `to` is host memory and holds the values when this returns.
   virtual Status copy_out(Stream* stream, void* to, const void* from,
                           std::size_t bytes) noexcept = 0;
-  // Within the device; the two do not overlap.
+  // Within the device; the two ranges do not overlap.
   virtual Status copy(Stream* stream, void* to, const void* from, std::size_t bytes) noexcept = 0;
   virtual Status fill(Stream* stream, void* to, unsigned char value,
                       std::size_t bytes) noexcept = 0;
-  // One after the other, until one refuses or fails. Those beside each other that have one merged
-  // kernel may be launched together.
+  // Runs the launches in order until one refuses or fails. Neighbours that share a merged kernel
+  // may be launched together.
   virtual Launched run(Stream* stream, std::span<const Launch> launches) noexcept = 0;
 
-  // Records what run() would do, and does none of it. Null where the device records nothing or one
-  // of the launches cannot be recorded; `problem`, static text, then says why.
+  // Records the work of run() without doing it. Null if the device records nothing or one of the
+  // launches cannot be recorded; `problem`, static text, says why.
   virtual std::unique_ptr<Capture> capture(Stream* /*stream*/, std::span<const Launch> /*launches*/,
                                            const char*& problem) noexcept {
     problem = "the device records no programs";
@@ -74,8 +75,8 @@ class Backend {
     return Status::refuse("the device replays no programs");
   }
 
-  // copy_in() of page-locked memory of Runtime::staging(): it returns before the copy has happened,
-  // and `from` has to stay as it is until the stream has come past it.
+  // copy_in() from page-locked memory of Runtime::staging(). Returns before the copy is done;
+  // `from` must not change until the stream has passed it.
   virtual Status copy_in_later(Stream* stream, void* to, const void* from,
                                std::size_t bytes) noexcept {
     return copy_in(stream, to, from, bytes);
@@ -83,19 +84,21 @@ class Backend {
 };
 
 namespace detail {
-// The host: defined by kernels/cpu.
+// Backend of the host, defined by kernels/cpu.
 std::unique_ptr<Backend> make_cpu_backend();
 
-// What a CUDA device consists of.
+// Parts of a CUDA device.
 struct CudaDevice {
   memory::Profile profile;
-  std::unique_ptr<memory::MemorySource> source;   // of its memory
-  std::unique_ptr<memory::MemorySource> staging;  // of page-locked memory of the host
+  std::unique_ptr<memory::MemorySource> source;   // of device memory
+  std::unique_ptr<memory::MemorySource> staging;  // of page-locked host memory
   std::unique_ptr<Backend> backend;
 };
-// Number n from 0, defined by kernels/cuda. Throws Error, in one line that says what is missing.
+// Opens device `number`, from 0; defined by kernels/cuda. Throws Error with one line that says what
+// is missing.
 CudaDevice open_cuda(int number);
-// How many there are; 0 without a part or a driver, -1 where what there is of them serves none.
+// Number of CUDA devices. 0 without ebb's CUDA part or a driver; -1 if both are there but no device
+// can be used.
 int count_cuda() noexcept;
 }  // namespace detail
 

@@ -1,4 +1,4 @@
-// The CUDA devices of this machine, and the twins of those that may be elsewhere.
+// CUDA devices of this machine, and simulated devices of any profile.
 #include <map>
 #include <mutex>
 
@@ -27,7 +27,7 @@ std::string describe(const memory::Profile& profile) {
 }  // namespace
 
 Runtime& Runtime::cuda(int number) {
-  // Never destroyed, like the CPU's. One that could not be opened is tried again when asked for.
+  // Never destroyed, like the CPU's. A device that failed to open is tried again at the next call.
   static std::mutex& mutex = *new std::mutex;
   static auto& opened = *new std::map<int, Runtime*>;
   const std::lock_guard lock(mutex);
@@ -47,7 +47,7 @@ Device Device::cuda(int number, CallSite site) {
   const detail::CallSiteScope scope(site);
   try {
     return Device(&Runtime::cuda(number), false);
-  } catch (const Error& error) {  // says what is missing, and not to whom
+  } catch (const Error& error) {  // its message has no user line yet
     throw Error(error.what() + detail::at(detail::entry()));
   }
 }
@@ -58,7 +58,7 @@ Device Device::best() {
   try {
     return Device(&Runtime::cuda(0), false);
   } catch (const Error& error) {
-    // Said once: whoever asks for the best goes on with what there is.
+    // Logged once; the program goes on with the CPU.
     static const bool said = [&] {
       detail::log_warning(std::string("the CPU is used instead of CUDA: ") + error.what());
       return true;

@@ -28,8 +28,9 @@ class AllocatorFigures final : public DeviceFigures {
     return static_cast<std::int64_t>(bytes);
   }
 
-  const memory::CachingAllocator& allocator_;  // lives as long as the device that runs the kernel
-  const std::size_t total_bytes_;              // read once: to ask takes long
+  const memory::CachingAllocator& allocator_;  // outlives the kernel: it lives as long as the
+                                               // device
+  const std::size_t total_bytes_;              // read once: asking is slow
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 namespace ebb::detail {
 
-// From NVIDIA's data sheets, of the SXM form where there are several.
+// From NVIDIA's data sheets; the SXM form if there are several.
 std::span<const GpuKind> gpu_kinds() noexcept {
   static constexpr GpuKind kinds[] = {
       {"t4", 75, 40}, {"a100", 80, 108}, {"l4", 89, 58}, {"h100", 90, 132}, {"h200", 90, 132}};

@@ -5,7 +5,7 @@
 
 namespace ebb::detail {
 
-// A kind of GPU that can be simulated: what its memory rules depend on.
+// A kind of GPU that can be simulated: the properties that its memory rules depend on.
 struct GpuKind {
   const char* name;
   int compute_capability;

@@ -10,10 +10,10 @@ namespace ebb {
 
 namespace {
 
-// What the device leaves of its capacity is meant for programs as well.
+// Requests up to this size are not checked: the margin in the CPU's capacity covers them.
 constexpr std::size_t kAlwaysThere = std::size_t{1} << 20;
 
-// A limit bounds what the device reserves, not this.
+// A limit bounds only the device's reserved bytes, so it does not count here.
 std::size_t room(const memory::CachingAllocator& cpu) noexcept {
   const std::size_t capacity = cpu.capacity_bytes();
   return capacity - std::min(capacity, cpu.reserved_bytes());

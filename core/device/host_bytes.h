@@ -5,13 +5,13 @@
 
 namespace ebb {
 
-// Plain memory of the host, uninitialised, for values on their way: no allocator counts it.
+// Uninitialised host memory for values in transit. No allocator counts it.
 class HostBytes {
  public:
   HostBytes() = default;
-  // Throws OutOfMemory where the CPU device has not so much left, its cache given back: to try
-  // would end the process where nothing but the machine or a cgroup bounds it. `by` asks, for
-  // `purpose`, both static; `hint`: what else would do.
+  // Throws OutOfMemory if the CPU device has less left, even after its cache went back. Trying
+  // anyway could get the process killed, by a cgroup or on a full machine. `by` is the requester
+  // and `purpose` the reason, both static; `hint` suggests another way.
   HostBytes(std::size_t bytes, const char* by, const char* purpose, const std::string& hint = {});
 
   std::byte* data() noexcept { return data_.get(); }

@@ -3,7 +3,7 @@
 
 namespace ebb {
 
-// A stream of a device that one owner, a session, has for himself.
+// A stream lent to one owner, such as a session, for the life of this object.
 class LentStream {
  public:
   explicit LentStream(Runtime& runtime) : runtime_(runtime), stream_(runtime.lend_stream()) {}

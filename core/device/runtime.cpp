@@ -12,7 +12,7 @@ namespace ebb {
 
 namespace {
 
-// Shapes only: nothing is copied and nothing runs.
+// Backend of simulated devices: copies nothing and runs nothing.
 class SimulatedBackend final : public Backend {
  public:
   bool is_host() const noexcept override { return false; }
@@ -43,7 +43,7 @@ std::uint64_t next_serial() noexcept {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-// What replace_cpu() has chosen, until Device::cpu() is asked for.
+// Parts set by replace_cpu(), until Device::cpu() is first called.
 struct Chosen {
   Runtime::Parts parts;
   bool is_chosen = false;
@@ -72,13 +72,14 @@ Runtime::Runtime(Parts parts, bool simulated)
   staging.name = "page-locked";
   staging.grows = false;
   staging.page_bytes = parts.staging->page_bytes();
-  // Few blocks, which stay: what is locked is missing elsewhere, so each takes its pages alone.
+  // Few, long-lived blocks. Locked memory is missing elsewhere, so each block takes only its own
+  // pages.
   staging.small_request = staging.medium_request = 0;
   staging.large_multiple = staging.page_bytes;
   staging_ = std::make_unique<memory::CachingAllocator>(std::move(parts.staging), staging);
 }
 
-// Threads that have a stream give it back from now on to nobody.
+// Threads refer to the streams weakly: a thread that ends after this gives nothing back.
 Runtime::~Runtime() {
   allocator_.reset();
   staging_.reset();
@@ -86,7 +87,7 @@ Runtime::~Runtime() {
 }
 
 Device Device::cpu() {
-  // Never destroyed: tensors with static storage may outlive every other object of the process.
+  // Never destroyed: tensors with static storage may outlive any other object of the process.
   static Runtime* const runtime = [] {
     chosen().is_taken = true;
     return new Runtime(chosen().is_chosen ? std::move(chosen().parts) : host_parts(), false);

@@ -18,19 +18,20 @@ namespace ebb {
 
 namespace detail {
 class Streams;
-// Every byte of it: NaN in any floating type, an absurd index or count in any other.
+// Fills every byte of poisoned memory: NaN in any floating type, an absurd index or count in any
+// other.
 inline constexpr unsigned char kPoison = 0xFF;
-// What a kernel or a device has answered, in words.
+// Words for the status of a kernel or a device.
 std::string describe(const Status& status);
 }  // namespace detail
 
-// What stands behind a Device: its allocator, its streams, and the only way to its memory. The
-// CPU's lives as long as the process, another as long as its handles and tensors.
+// State behind a Device: its allocator, its streams, and the only access to its memory. The CPU's
+// lives as long as the process, any other as long as its handles and tensors.
 //
-// What goes wrong on the device is thrown as an Error.
+// Failures on the device are thrown as Error.
 class Runtime final : public detail::Counted {
  public:
-  // What a device is made of.
+  // Parts of a device.
   struct Parts {
     std::string name;
     memory::Profile profile;
@@ -38,14 +39,16 @@ class Runtime final : public detail::Counted {
     std::unique_ptr<Backend> backend;
     std::unique_ptr<memory::MemorySource> staging = {};  // see Runtime::staging(); may be null
   };
-  // A device of its own.
+  // Makes a new device.
   static Device make(Parts parts);
   static Device make_simulated(const memory::Profile& profile, std::size_t capacity_bytes);
-  // One with the room that is left on `original`, of which a fraction is what it is there.
+  // Makes a simulated device with the room left on `original`. Fractions of limits refer to the
+  // original's figures.
   static Device make_twin(const Runtime& original);
-  // For tests: what Device::cpu() gives in this process. Throws Error after it has been asked for.
+  // For tests: replaces the device that Device::cpu() returns. Throws Error once Device::cpu() has
+  // been called.
   static void replace_cpu(Parts parts);
-  // CUDA device `number`, without its handle: made when first asked for, as long as the process
+  // CUDA device `number`, without a handle: made at the first call, and kept as long as the process
   // lives. Throws Error.
   static Runtime& cuda(int number);
   ~Runtime();
@@ -53,53 +56,52 @@ class Runtime final : public detail::Counted {
   const std::string& name() const noexcept { return name_; }
   const memory::Profile& profile() const noexcept { return profile_; }
   bool is_simulated() const noexcept { return simulated_; }
-  // The memory is the host's, and whatever is asked for is done at once. There are no streams then.
+  // Whether the memory is the host's and work is done at once. There are no streams then.
   bool is_host() const noexcept { return host_; }
   memory::CachingAllocator& allocator() noexcept { return *allocator_; }
-  // Page-locked memory of the host, which the device copies from by itself; null where that is no
-  // different from any other.
+  // Page-locked host memory, which the device copies from on its own; null if the device gains
+  // nothing from it.
   memory::CachingAllocator* staging() noexcept { return staging_.get(); }
-  // No two of a process have the same.
+  // Unique in the process.
   std::uint64_t serial() const noexcept { return serial_; }
-  // The most that the device hands out, what is in use included; of a twin, what that was on its
-  // original when it was made. Limits in fractions are of it.
+  // Most bytes that the device hands out, including the bytes in use; for a twin, the original's
+  // figure when the twin was made. Fractions of limits refer to it.
   std::size_t capacity_bytes() const noexcept {
     return original_ ? original_->capacity_bytes : allocator_->capacity_bytes();
   }
-  // The limit, or the capacity where that is less or there is none: thresholds in fractions are of
-  // it. Of a twin without a limit of its own, likewise.
+  // Limit, or the capacity if that is less or there is no limit; for a twin without a limit of its
+  // own, the original's figure. Fractions of thresholds refer to it.
   std::size_t limit_bytes() const noexcept;
-  // Whether what was asked of a simulated device stayed within its capacity; true on a real one.
+  // Whether requests to a simulated device stayed within its capacity; true on a real one.
   bool fits() const noexcept;
-  // Whether memory is filled with NaNs when it is handed out and when its life ends, so that
-  // whoever reads it too early or too late shows. Initially the build's EBB_POISON; results never
-  // change.
+  // Whether memory is filled with NaNs when it is handed out and when its life ends, so that reads
+  // too early or too late show. Initially the build's EBB_POISON. Results never change.
   bool poisons() const noexcept { return poisons_ && !simulated_; }
   void set_poisons(bool poisons) noexcept { poisons_ = poisons; }
 
   bool has_streams() const noexcept { return !immediate_; }
   // The calling thread's stream; null where there are none.
   Stream* stream() { return immediate_ ? nullptr : stream_of_thread(); }
-  // A stream for one owner, a session, who gives it back when he is done.
+  // Lends a stream to one owner, such as a session, until take_back().
   Stream* lend_stream();
   void take_back(Stream* stream) noexcept;
-  // What `stream` does from now on comes after what `other` has been asked for, or, if that is
-  // Block::many_users(), all streams.
+  // Work put into `stream` from now on runs after all work already put into `other`, or into all
+  // streams if that is Block::many_users().
   void wait(Stream* stream, memory::User other) {
     if (other != nullptr && other != stream) wait_for_other(stream, other);
   }
   void synchronise(Stream* stream);
 
-  // Traffic with the device's memory, in the order of a stream. Nothing happens on a simulated
+  // Copies and fills of device memory, in the order of a stream. They do nothing on a simulated
   // device.
   void copy_in(Stream* stream, void* to, const void* from, std::size_t bytes);
-  // From memory of staging(), which has to stay as it is until the stream has come past it.
+  // From memory of staging(), which must not change until the stream has passed the copy.
   void copy_in_later(Stream* stream, void* to, const void* from, std::size_t bytes);
   void copy_out(Stream* stream, void* to, const void* from, std::size_t bytes);
   void copy(Stream* stream, void* to, const void* from, std::size_t bytes);
   void fill(Stream* stream, void* to, unsigned char value, std::size_t bytes);
-  // Calls write(host memory of so many bytes, to be filled) and brings them to the device: that
-  // memory is the device's own where it is the host's. Not called on a simulated device.
+  // Calls write(host memory of `bytes` bytes), then copies what it wrote to the device. A host
+  // device's own memory is written directly. Does nothing on a simulated device.
   template <class Write>
   void write(Stream* stream, void* to, std::size_t bytes, const Write& write) {
     if (simulated_) return;
@@ -112,11 +114,11 @@ class Runtime final : public detail::Counted {
     copy_in(stream, to, staged.get(), bytes);
   }
 
-  // Runs kernels one after the other, until one refuses or fails.
+  // Runs launches in order until one refuses or fails.
   Launched run(Stream* stream, std::span<const Launch> launches) noexcept {
     return backend_->run(stream, launches);
   }
-  // As Backend's.
+  // See Backend.
   std::unique_ptr<Capture> capture(Stream* stream, std::span<const Launch> launches,
                                    const char*& problem) noexcept {
     return backend_->capture(stream, launches, problem);
@@ -138,21 +140,21 @@ class Runtime final : public detail::Counted {
   const bool host_;
   const bool immediate_;  // host or simulated
   bool poisons_ = EBB_POISON;
-  // Of a twin: what its original had when the twin was made.
+  // For a twin: the original's figures when the twin was made.
   struct Original {
     std::size_t capacity_bytes = 0, limit_bytes = 0;
   };
   std::optional<const Original> original_;
   const memory::MemorySource* source_;
-  // The allocator goes first: its source may wait for the backend's work.
+  // The allocator is destroyed first, as its source may wait for the backend's work.
   const std::shared_ptr<Backend> backend_;
   std::shared_ptr<detail::Streams> streams_;
   std::unique_ptr<memory::CachingAllocator> allocator_;
   std::unique_ptr<memory::CachingAllocator> staging_;
 };
 
-// The values of some device memory as the host reads them: in place where they are the host's, else
-// a copy, made here. Empty for a simulated device.
+// Host view of values in device memory: in place if the memory is the host's, otherwise a copy made
+// here. Empty on a simulated device.
 class HostView {
  public:
   HostView(Runtime& runtime, Stream* stream, const void* values, std::size_t bytes);

@@ -6,8 +6,8 @@
 
 namespace ebb::detail {
 
-// Memory of the host from which a device is filled: page-locked where the device has such, so that
-// it copies by itself while the host goes on.
+// Host memory that fills a device. Page-locked if the device has such memory, so that it copies
+// while the host goes on.
 class Staging {
  public:
   // For copies in the order of `stream`.
@@ -16,7 +16,7 @@ class Staging {
     if (memory::CachingAllocator* locked = runtime.staging()) {
       try {
         block_ = locked->allocate({bytes, memory::Category::input, tag});
-      } catch (const OutOfMemory&) {  // the system lends only so much: it goes without
+      } catch (const OutOfMemory&) {  // the system locks only so much memory; plain memory will do
       }
     }
     if (!block_) plain_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -35,11 +35,11 @@ class Staging {
   std::byte* data() const noexcept {
     return block_ ? static_cast<std::byte*>(block_->data()) : plain_.get();
   }
-  // Until the device has read all that it was asked to.
+  // Returns when the device has read all copies so far.
   void wait() const {
     if (block_) runtime_.synchronise(stream_);
   }
-  // What is at `offset` stays as it is until wait() has returned.
+  // The bytes at `offset` must not change until wait() has returned.
   void copy_in(void* to, std::size_t offset, std::size_t bytes) const {
     if (block_)
       runtime_.copy_in_later(stream_, to, data() + offset, bytes);

@@ -12,7 +12,7 @@ Stream* Streams::lend() {
     idle_.pop_back();
     return stream;
   }
-  idle_.reserve(all_.size() + 1);  // so that taking one back cannot fail
+  idle_.reserve(all_.size() + 1);  // so that take_back() cannot fail
   all_.push_back(backend_->make_stream());
   return all_.back().get();
 }
@@ -22,7 +22,8 @@ void Streams::take_back(Stream* stream) noexcept {
   idle_.push_back(stream);
 }
 
-// Null where two streams wait for each other as well, or the device has no more.
+// Null with at most two streams, which can wait for each other directly, or if the device has no
+// more streams.
 Stream* Streams::joint() noexcept {
   if (joint_ || all_.size() <= 2) return joint_.get();
   try {
@@ -44,7 +45,7 @@ Status Streams::wait_for_all(Stream* stream) noexcept {
 
 namespace {
 
-// What a thread has been lent. Devices may go before the thread does.
+// Streams lent to a thread. A device may end before the thread does.
 class Lent {
  public:
   ~Lent() {
@@ -64,7 +65,8 @@ class Lent {
     return entries_.back().stream;
   }
 
-  // Tensors with static storage end after the main thread's Lent does.
+  // Set once the thread's Lent is destroyed: tensors with static storage end after the main
+  // thread's.
   static bool& is_over() noexcept {
     thread_local constinit bool over = false;
     return over;

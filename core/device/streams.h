@@ -7,31 +7,31 @@
 
 namespace ebb::detail {
 
-// The streams of a device: made when first needed, lent out, and used again. They are never
-// destroyed before the device, so that memory may name the last one that used it.
+// Streams of a device: made when first needed, lent out, and reused. None is destroyed before the
+// device, so that memory may name its last user.
 class Streams {
  public:
-  // A thread that ends while its device does may be the last to let go of both.
+  // Shares the backend: a thread that ends as its device does may be the last owner of both.
   explicit Streams(std::shared_ptr<Backend> backend) noexcept : backend_(std::move(backend)) {}
 
   Stream* lend();
   void take_back(Stream* stream) noexcept;
-  // Has `stream` wait for every other. Where there are many, a stream without work waits for them,
-  // one after the other, and `stream` for that one: whoever has had nothing to do since is waited
-  // for once, not by each.
+  // Makes `stream` wait for every other one. With more than two, a joint stream without work of its
+  // own waits for each of them, and `stream` for the joint one. A stream without new work is then
+  // waited for once, not once by every caller.
   Status wait_for_all(Stream* stream) noexcept;
 
  private:
   Stream* joint() noexcept;
 
   const std::shared_ptr<Backend> backend_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::unique_ptr<Stream>> all_;
   std::vector<Stream*> idle_;
-  std::unique_ptr<Stream> joint_;  // that stream, once it is needed
+  std::unique_ptr<Stream> joint_;  // the joint stream, once it is needed
 };
 
-// The calling thread's stream of a device: lent when first asked for, given back when the thread
+// Stream of the calling thread on a device: lent at the first call, given back when the thread
 // ends.
 Stream* stream_of_thread(const std::shared_ptr<Streams>& streams);
 

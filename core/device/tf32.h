@@ -3,14 +3,14 @@
 
 namespace ebb {
 
-// Whether products of f32, those of LSTMs among them, may be computed in TF32 on a GPU of compute
-// capability 8.0 and above: factors are rounded to 10 bits of mantissa, sums are f32. Off unless
-// said. Holds for the process, from then on: plans that a session has made stay as they are.
+// Allows TF32 for products of f32, also inside LSTMs, on GPUs of compute capability 8.0 and above:
+// factors are rounded to 10 bits of mantissa, sums are f32. Off by default. Holds for the whole
+// process from then on; existing plans of sessions stay as they are.
 void allow_tf32(bool allowed) noexcept;
 bool is_tf32_allowed() noexcept;
 
 namespace detail {
-// Where kernels look it up.
+// The switch that kernels read.
 const std::atomic<bool>& tf32_switch() noexcept;
 }  // namespace detail
 

@@ -16,10 +16,10 @@ namespace {
 
 std::string cause() { return std::generic_category().message(errno); }
 
-// At most this much in one call, since Linux reads no more than 2 GiB.
+// Linux reads no more than 2 GiB in one call.
 constexpr std::size_t kMostRead = std::size_t{1} << 30;
 
-thread_local std::optional<std::size_t> fail_after;  // reads that still pass before one fails
+thread_local std::optional<std::size_t> fail_after;  // reads that pass before one fails
 
 bool fails_now() noexcept {
   if (!fail_after || (*fail_after)-- > 0) return false;

@@ -8,12 +8,12 @@
 
 namespace ebb::detail {
 
-// A regular file open for reading. Nothing is mapped: a file cut short while it is read is an error
-// here, not a signal.
+// A regular file open for reading. It is not mapped, so that a file cut short while it is read
+// gives an error here, not a signal.
 class InputFile {
  public:
-  // Throws FileError with the system's cause; also for a directory, a pipe or a device, whose size
-  // nobody knows.
+  // Throws FileError with the system's cause; also for a directory, a pipe or a device, which have
+  // no known size.
   explicit InputFile(std::string name);
   InputFile(InputFile&& other) noexcept
       : name_(std::move(other.name_)),
@@ -24,9 +24,10 @@ class InputFile {
 
   const std::string& name() const noexcept { return name_; }
   std::uint64_t size() const noexcept { return size_; }
-  // Exactly `bytes` bytes from `offset`. Throws FileError, also where the file has become shorter.
+  // Reads exactly `bytes` bytes from `offset`. Throws FileError, also if the file has become
+  // shorter.
   void read(std::uint64_t offset, void* to, std::size_t bytes) const;
-  // Throws FileError "name: text", with the user's line where there is a scope that has it.
+  // Throws FileError "name: text", with the user's line inside a CallSiteScope.
   [[noreturn]] void fail(const std::string& text) const;
 
  private:
@@ -35,15 +36,15 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-// Makes `count` booleans of bytes from a file, where whatever is not 0 is true: of true, only 1 is
-// a bool in memory.
+// Turns `count` bytes from a file into booleans: any byte but 0 becomes 1, the only true value a
+// bool may have in memory.
 void make_booleans(void* bytes, std::size_t count) noexcept;
 
-// For tests: of the calling thread's reads the next `successes` pass and the one after them throws
-// FileError, once, as on a failing disk. Nothing: no read fails any more.
+// For tests: lets the calling thread's next `successes` reads pass and makes the one after them
+// throw FileError, once, as on a failing disk. Without a value no read fails.
 void fail_read_after(std::optional<std::size_t> successes) noexcept;
 
-// Text found in a file, for a message: in single quotes, shortened, unprintable bytes as \xNN.
+// Text from a file, for a message: in single quotes, shortened, unprintable bytes as \xNN.
 std::string in_quotes(std::string_view text);
 
 }  // namespace ebb::detail

@@ -14,12 +14,13 @@ namespace ebb {
 // f4, f8, i4, i8, u1 and bool, little-endian.
 namespace npy {
 
-// `values`: spec.bytes() on the host. Written as safetensors::write does, in C order. Throws
-// FileError, Error for bf16, which NumPy does not have, and for an open shape.
+// Writes an array from `values`, spec.bytes() bytes on the host, in C order; the file appears as
+// with safetensors::write. Throws FileError; Error for an open shape, and for bf16, which NumPy
+// does not have.
 void write(const std::string& file, const Spec& spec, const void* values);
 
-// An open file, its header read and checked against the file's size. Throws FileError saying what
-// is damaged, or what NumPy has to save differently.
+// An open file whose header is read and checked against the file's size. Throws FileError that
+// names the damage, or the form in which NumPy must save the array.
 class File {
  public:
   explicit File(const std::string& file);
@@ -27,7 +28,8 @@ class File {
   File(File&&) noexcept;
 
   const Spec& spec() const noexcept;
-  // Copies the values, spec().bytes() of them, in C order whatever the file's. Throws FileError.
+  // Copies the values, spec().bytes() bytes, in C order whatever the file's order. Throws
+  // FileError.
   void read(void* values) const;
 
  private:
@@ -37,20 +39,20 @@ class File {
 
 }  // namespace npy
 
-// NumPy's format for several arrays by name: a ZIP archive of .npy files, by libzip.
+// NumPy's format for several named arrays: a ZIP archive of .npy files, through libzip.
 namespace npz {
 
-// Whether ebb was built with libzip: without it, writing and opening a file throw Error.
+// Whether ebb was built with libzip. Without it, writing and opening a file throw Error.
 bool is_supported() noexcept;
 
 using View = safetensors::View;
 
-// As np.savez writes it, not compressed. Throws as npy::write, and Error for a name that is empty,
-// too long, not UTF-8 or given twice.
+// Writes an uncompressed archive like np.savez. Throws as npy::write does, and Error for a name
+// that is empty, too long, not UTF-8 or given twice.
 void write(const std::string& file, std::span<const View> tensors);
 
-// An open file, its directory and all headers read and checked, of np.savez or
-// np.savez_compressed. Throws FileError. Used by one thread at a time.
+// An open file of np.savez or np.savez_compressed, its directory and all headers read and checked.
+// Throws FileError. Used by one thread at a time.
 class File {
  public:
   using Entry = safetensors::File::Entry;
@@ -59,12 +61,12 @@ class File {
   ~File();
   File(File&&) noexcept;
 
-  // As the file has them; a name is without ".npy".
+  // In the order of the file; names come without ".npy".
   const std::vector<Entry>& entries() const noexcept;
-  // Null where there is none of that name.
+  // Null if there is no entry of that name.
   const Entry* find(const std::string& name) const noexcept;
-  // Copies the values of entry `name`, spec.bytes() of them, in C order. Throws FileError, also for
-  // values of another checksum than the archive says.
+  // Copies the values of entry `name`, spec.bytes() bytes, in C order. Throws FileError, also if
+  // the archive's checksum does not match.
   void read(const std::string& name, void* values) const;
 
  private:

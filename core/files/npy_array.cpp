@@ -26,7 +26,7 @@ constexpr struct {
                {"<i4", DType::i32},    {"<i8", DType::i64}, {"|u1", DType::u8},
                {"|b1", DType::boolean}};
 
-// The header: a Python dict of three keys, whose values are a text, a bool and a tuple.
+// Parser of the header: a Python dict of three keys, with a string, a bool and a tuple as values.
 class HeaderParser {
  public:
   HeaderParser(const NpyBytes& from, std::string_view text) : from_(from), text_(text) {}
@@ -105,7 +105,7 @@ class HeaderParser {
       from_.fail("is an array of records, which ebb does not read; save each field by itself");
     const std::string name = string("a dtype");
     for (const auto& known : kDTypes)
-      // The order of single bytes means nothing.
+      // Single bytes have no byte order.
       if (name == known.name ||
           (size_of(known.dtype) == 1 && name.size() == 3 && name.substr(1) == known.name.substr(1)))
         return known.dtype;
@@ -124,7 +124,7 @@ class HeaderParser {
       const auto [stop, error] = std::from_chars(text_.data(), text_.data() + text_.size(), size);
       if (error != std::errc() || size < 0) fail("has " + here() + " in its shape");
       text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
-      if (!text_.empty() && text_[0] == 'L') text_.remove_prefix(1);  // Python 2 wrote it
+      if (!text_.empty() && text_[0] == 'L') text_.remove_prefix(1);  // written by Python 2
       if (shape.rank() == kMaxRank)
         from_.fail("has more than " + std::to_string(kMaxRank) + " dimensions");
       shape.push_back(size);
@@ -138,11 +138,11 @@ class HeaderParser {
   }
 
   const NpyBytes& from_;
-  std::string_view text_;  // what is left
+  std::string_view text_;  // the rest of the header
   bool has_dtype_ = false, has_order_ = false, has_shape_ = false;
 };
 
-// Puts elements that come in Fortran order where they belong in C order.
+// Copies elements from Fortran order to C order.
 class Scatter {
  public:
   Scatter(const Spec& spec, void* to)
@@ -176,7 +176,7 @@ class Scatter {
 }  // namespace
 
 NpyArray read_npy_header(NpyBytes& bytes) {
-  constexpr std::size_t kPrefix = kMagic.size() + 4;  // with version and a length of two bytes
+  constexpr std::size_t kPrefix = kMagic.size() + 4;  // with the version and a two-byte length
   unsigned char prefix[kPrefix + 2] = {};
   const auto damaged = [&](const std::string& why) {
     bytes.fail("is no NumPy array, or damaged: " + why);

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view kEnding = ".npy";
 constexpr std::size_t kLongestName = 0xffff;
-constexpr zip_uint64_t kMostInflated = 1032;  // times its size, by deflate: 258 bytes of two bits
+constexpr zip_uint64_t kMostInflated = 1032;  // most bytes inflated from one: deflate stores 258
+                                              // bytes in two bits
 using Archive = std::unique_ptr<zip_t, decltype(&zip_discard)>;  // closed without writing
 
 struct ZipError : zip_error_t {
@@ -29,13 +30,13 @@ struct ZipError : zip_error_t {
   ZipError& operator=(const ZipError&) = delete;
 };
 
-// An OutputFile as libzip writes to one.
+// Lets libzip write to an OutputFile.
 class Target {
  public:
   explicit Target(const std::string& name) : name_(name), file_(name) {}
 
   void write(std::span<const View> tensors, std::span<const std::string> headers) {
-    if (tensors.empty()) {  // for which libzip makes no file
+    if (tensors.empty()) {  // libzip makes no file without entries
       const std::string end = "PK\5\6" + std::string(18, '\0');
       file_.write(end.data(), end.size());
       return file_.commit();
@@ -61,7 +62,7 @@ class Target {
 
   void add(zip_t* archive, const View& tensor, const std::string& header) const {
     const auto bytes = [](const void* from) {
-      return static_cast<zip_uint8_t*>(const_cast<void*>(from));  // which libzip only reads
+      return static_cast<zip_uint8_t*>(const_cast<void*>(from));  // libzip only reads it
     };
     const zip_buffer_fragment_t parts[] = {{bytes(header.data()), header.size()},
                                            {bytes(tensor.values), tensor.spec.bytes()}};
@@ -73,7 +74,7 @@ class Target {
     if (source && index < 0 && zip_error_code_zip(zip_get_error(archive)) == ZIP_ER_INVAL)
       detail::refuse("npz", "the name " + detail::in_quotes(tensor.name) + " is not UTF-8");
     const auto at = static_cast<zip_uint64_t>(index);
-    constexpr zip_uint16_t kMidnight = 0, kDay = 33;  // of 1980-01-01: equal tensors, equal files
+    constexpr zip_uint16_t kMidnight = 0, kDay = 33;  // 1980-01-01: equal tensors give equal files
     if (index < 0 || zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) != 0 ||
         zip_file_set_dostime(archive, at, kMidnight, kDay, 0) != 0)
       fail(zip_get_error(archive));
@@ -83,7 +84,7 @@ class Target {
     auto& target = *static_cast<Target*>(self);
     try {
       return target.execute(data, bytes, command);
-    } catch (...) {  // through libzip, to fail()
+    } catch (...) {  // passes through libzip, to fail()
       target.problem_ = std::current_exception();
       zip_error_set(&target.error_, ZIP_ER_WRITE, EIO);
       return -1;
@@ -93,7 +94,7 @@ class Target {
     switch (command) {
       case ZIP_SOURCE_SUPPORTS:
         return ZIP_SOURCE_SUPPORTS_WRITABLE;
-      case ZIP_SOURCE_STAT:  // there is nothing yet
+      case ZIP_SOURCE_STAT:  // there is no file yet
         zip_error_set(&error_, ZIP_ER_READ, ENOENT);
         return -1;
       case ZIP_SOURCE_WRITE:
@@ -132,7 +133,7 @@ class Target {
   std::exception_ptr problem_;
 };
 
-// The bytes of an archive's entry, inflated where they are compressed.
+// Bytes of an archive's entry, inflated if they are compressed.
 class EntryBytes final : public detail::NpyBytes {
  public:
   EntryBytes(const detail::InputFile& file, const std::string& name, zip_t* archive,
@@ -149,7 +150,7 @@ class EntryBytes final : public detail::NpyBytes {
     std::string skipped(static_cast<std::size_t>(bytes), '\0');
     read(skipped.data(), skipped.size());
   }
-  // libzip compares checksums where it meets the end.
+  // Reads past the end, where libzip compares checksums.
   void finish() {
     char none = 0;
     if (zip_fread(entry_.get(), &none, 1) != 0) fail_damaged();
@@ -218,7 +219,7 @@ struct File::Impl {
     if (!is_stored && found.comp_method != ZIP_CM_DEFLATE)
       file.fail(part.name + " is compressed by ZIP's method " + std::to_string(found.comp_method) +
                 "; ebb reads what np.savez_compressed writes");
-    // No more memory is taken than the file's size allows.
+    // Bounds the memory that is taken by the file's size.
     if (found.comp_size > file.size() ||
         (is_stored ? found.size != found.comp_size : found.size / kMostInflated > found.comp_size))
       file.fail(part.name + " is damaged: " + std::to_string(found.size) +
@@ -226,7 +227,7 @@ struct File::Impl {
     EntryBytes bytes = bytes_of(part);
     part.array = detail::read_npy_header(bytes);
     const std::string entry = name.substr(0, name.size() - kEnding.size());
-    indices.emplace(entry, parts.size());  // libzip refuses a name that is there twice
+    indices.emplace(entry, parts.size());  // libzip refuses archives with a name twice
     entries.push_back({entry, part.array.spec});
     parts.push_back(std::move(part));
   }

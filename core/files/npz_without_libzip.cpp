@@ -1,4 +1,4 @@
-// In place of npz.cpp where ebb is built without libzip.
+// Replaces npz.cpp in a build without libzip.
 #include "ebb/core/base/error.h"
 #include "ebb/core/files/npy.h"
 
@@ -21,7 +21,7 @@ File::File(const std::string& file) { refuse(file); }
 File::~File() = default;
 File::File(File&&) noexcept = default;
 const std::vector<File::Entry>& File::entries() const noexcept {
-  static const std::vector<Entry> none;  // there is no File to ask
+  static const std::vector<Entry> none;  // never called: no File can be made
   return none;
 }
 const File::Entry* File::find(const std::string&) const noexcept { return nullptr; }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kMostWritten = std::size_t{1} << 30;
 
-// The file that is meant, also where it is not there: a link is followed and stays, unless it leads
-// back to itself.
+// Follows links to the file that is meant, whether it exists or not, so that links stay as they
+// are. Only a link that leads back to itself is replaced.
 std::string behind_links(const std::string& name) {
   namespace fs = std::filesystem;
   fs::path file = name;
@@ -30,14 +30,14 @@ std::string behind_links(const std::string& name) {
   return file.string();
 }
 
-// Another name in the same folder, that no other writer of this process uses.
+// Another name in the same folder, which no other writer in this process uses.
 std::string another_name(const std::string& name) {
   static std::atomic<unsigned> count{0};
   return name + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
 }
 
-// Makes the renaming last through a crash of the machine. Some file systems know no such thing and
-// some folders may be written but not read: the file is there all the same.
+// Makes the rename survive a crash of the machine. Failures are ignored: some file systems cannot
+// sync a folder, and some folders cannot be read, but the file is there all the same.
 void sync_folder_of(const std::string& name) noexcept {
   const std::size_t slash = name.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
@@ -50,7 +50,7 @@ void sync_folder_of(const std::string& name) noexcept {
 }
 
 [[noreturn]] void fail_for(const std::string& name, const char* what) {
-  const std::string cause = std::generic_category().message(errno);  // before anything changes it
+  const std::string cause = std::generic_category().message(errno);  // before errno changes
   throw FileError(name + ": " + what + ": " + cause + at(entry()));
 }
 
@@ -96,7 +96,7 @@ void OutputFile::seek(std::uint64_t offset) {
 
 void OutputFile::commit() {
   if (::fsync(descriptor_) != 0) fail("cannot be synced");
-  // Closing may report what writing deferred.
+  // Closing may report an error of an earlier write.
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be closed");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be put in place");
   temporary_.clear();

@@ -5,12 +5,12 @@
 
 namespace ebb::detail {
 
-// A file that appears whole or not at all: it is written under another name in the same folder,
-// then synced and renamed. Whatever happens before commit() returns, the old file stays as it was
-// and the other name goes. Where `name` is a link, that is what it leads to.
+// A file that appears as a whole or not at all. It is written under another name in the same
+// folder, then synced and renamed. On any failure before commit() returns, the old file stays as it
+// was and the new one is removed. If `name` is a link, the file it leads to is replaced.
 class OutputFile {
  public:
-  // Throws FileError with the system's cause; also where `name` is there and no regular file.
+  // Throws FileError with the system's cause; also if `name` exists and is not a regular file.
   explicit OutputFile(std::string name);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -18,23 +18,23 @@ class OutputFile {
 
   // Throws FileError.
   void write(const void* from, std::size_t bytes);
-  // The next byte is written there. Throws FileError.
+  // Moves to `offset` for the next write. Throws FileError.
   void seek(std::uint64_t offset);
-  // Throws FileError. Nothing is written afterwards.
+  // Puts the file in place; no write may follow. Throws FileError.
   void commit();
 
  private:
   [[noreturn]] void fail(const char* what) const;
 
-  const std::string name_, target_;  // as it was given, and behind its links
+  const std::string name_, target_;  // as given, and behind its links
   std::string temporary_;
   int descriptor_ = -1;
 };
 
-// A file that nobody else is meant to read or keep: written in place, and not synced.
+// A temporary file for this process only: written in place and not synced.
 class ScratchFile {
  public:
-  // Throws FileError with the system's cause; also where `name` is there.
+  // Throws FileError with the system's cause; also if `name` exists.
   explicit ScratchFile(std::string name);
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;

@@ -4,18 +4,18 @@
 
 namespace ebb {
 
-// What a checkpoint carries beside parameters, so that a program goes on where it was: the position
-// of a DataLoader, or of a loader of one's own.
+// State that a checkpoint carries beside parameters so that a program continues at the same place:
+// the position of a DataLoader, or of a loader of one's own.
 class Resumable {
  public:
   using Position = std::map<std::string, std::string>;
 
-  // At least one entry: an empty one is refused when it is saved.
+  // Current position, with at least one entry: saving an empty one is refused.
   virtual Position position() const = 0;
-  // Whether it can go on from there. Throws FileError, which names the file that the position was
-  // read from and says what differs.
+  // Checks that it can continue from `position`. Throws FileError, which names `file`, the source
+  // of the position, and says what differs.
   virtual void check(const Position& position, const std::string& file) const = 0;
-  // Goes on from a position that check() has let pass.
+  // Continues from a position that check() has accepted.
   virtual void resume(const Position& position) noexcept = 0;
 
  protected:

@@ -22,12 +22,12 @@ struct View {
 };
 
 // Writes to a temporary file beside `file`, syncs it and renames it, so that a crash leaves the old
-// file or the new one. Throws FileError (the cause from the system, the file's name), Error for a
-// name given twice.
+// file or the new one. Throws FileError with the file's name and the system's cause. Throws Error
+// for an open shape, and for a name that is given twice, reserved or not UTF-8.
 void write(const std::string& file, std::span<const View> tensors, const Metadata& metadata = {});
 
-// An open file, its header read and checked: sizes, offsets, overlaps, dtypes, duplicate names.
-// Throws FileError saying what is damaged and where.
+// An open file whose header is read and checked: sizes, offsets, overlaps, dtypes, duplicate names.
+// Throws FileError that says what is damaged and where.
 class File {
  public:
   struct Entry {
@@ -41,9 +41,9 @@ class File {
 
   const std::vector<Entry>& entries() const noexcept;
   const Metadata& metadata() const noexcept;
-  // Null where there is none of that name.
+  // Null if there is no entry of that name.
   const Entry* find(const std::string& name) const noexcept;
-  // Copies the values of entry `name`, spec.bytes() of them. Throws FileError.
+  // Copies the values of entry `name`, spec.bytes() bytes. Throws FileError.
   void read(const std::string& name, void* values) const;
 
  private:

@@ -25,8 +25,8 @@ constexpr struct {
                {"BF16", DType::bf16}, {"I64", DType::i64},     {"I32", DType::i32},
                {"U8", DType::u8},     {"BOOL", DType::boolean}};
 
-// What dtype and shape call for; nothing where 63 bits do not hold it. Zeros do not excuse the
-// other dimensions.
+// Bytes that dtype and shape call for; nothing if they exceed 63 bits. The other dimensions must
+// fit even if one is zero.
 std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::uint64_t> dims) {
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::uint64_t product = size_of(dtype);
@@ -41,13 +41,13 @@ std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::uint64_t
   return empty ? 0 : product;
 }
 
-// Takes the header as it is parsed, so that a hostile one costs no more memory than what it has in
-// tensors: no nesting, no list beyond kMaxRank is ever built.
+// Reads the header while it is parsed, so that a hostile one takes no more memory than its tensors
+// need: nesting and lists beyond kMaxRank are never built.
 class Parser final : public nlohmann::json_sax<Json> {
  public:
   explicit Parser(Header& header) : header_(header) {}
 
-  // What is wrong; empty while nothing is.
+  // Description of the first error; empty if there is none.
   const std::string& problem() const noexcept { return problem_; }
 
   bool null() override { return unexpected("null"); }
@@ -149,7 +149,7 @@ class Parser final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // Where in the header the parser is: the object or list that is open.
+  // The open object or list that the parser is in.
   enum class Place { before, header, metadata, tensor, shape, offsets, after };
 
   bool fail(std::string problem) {
@@ -204,15 +204,16 @@ class Parser final : public nlohmann::json_sax<Json> {
   std::string problem_;
   Place place_ = Place::before;
   std::unordered_set<std::string> names_;
-  std::string name_;  // the tensor that is read
-  std::string key_;   // in the tensor or the metadata
+  std::string name_;  // name of the current tensor
+  std::string key_;   // key inside the tensor or the metadata
   std::unordered_set<std::string> seen_;
   std::optional<DType> dtype_;
   std::vector<std::uint64_t> dims_;
   std::vector<std::uint64_t> offsets_;
 };
 
-// One after the other, from the first byte behind the header to the last of the file.
+// Checks that the tensors follow each other without gaps, from the end of the header to the end of
+// the file.
 void check_extents(const InputFile& file, const Header& header) {
   std::vector<std::size_t> order(header.extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -239,7 +240,7 @@ void check_extents(const InputFile& file, const Header& header) {
     file.fail("has " + std::to_string(available - at) + " bytes behind its last tensor");
 }
 
-// Whether torch.save() wrote it: a pickle, in a ZIP archive since version 1.6 of PyTorch.
+// Whether torch.save() wrote the file: a pickle, inside a ZIP archive since PyTorch 1.6.
 bool is_of_torch(const InputFile& file) {
   std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 128)), '\0');
   file.read(0, start.data(), start.size());
@@ -267,7 +268,7 @@ Header read_header(const InputFile& file) {
 
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(kLengthBytes, text.data(), text.size());
-  // The parser would take a zero for the end of the text.
+  // The parser would take a zero byte for the end of the text.
   if (text.empty() || text.front() != '{' || text.find('\0') != std::string::npos)
     file.fail("its header is no JSON object");
   Header header;
@@ -281,7 +282,7 @@ Header read_header(const InputFile& file) {
 
 std::string make_header(std::span<const View> tensors, std::span<const Extent> extents,
                         const Metadata& metadata) {
-  // A text as JSON has it.
+  // Quotes a text for JSON.
   const auto json = [](const std::string& text) {
     try {
       return Json(text).dump();

@@ -7,14 +7,14 @@
 
 namespace ebb::memory {
 
-// What Comparison::measure found out about a program.
+// Result of Comparison::measure for one program.
 struct Measurement {
   std::string name;
   Footprint predicted;         // on the device's twin
-  Footprint measured;          // on the device; on a simulated one, the prediction
-  bool fits = true;            // whether the twin's capacity sufficed
-  std::vector<double> losses;  // of each step of the real run; none on a simulated device
-  double seconds = 0;          // the real run took
+  Footprint measured;          // on the device; equal to the prediction on a simulated one
+  bool fits = true;            // whether the twin's capacity was enough
+  std::vector<double> losses;  // of each step of the real run; empty on a simulated device
+  double seconds = 0;          // duration of the real run
 };
 
 // Lays the memory of programs side by side, predicted and measured.
@@ -30,7 +30,7 @@ struct Measurement {
 //   });
 //   comparison.print();
 //
-// Figures are the device's, whoever allocates on it meanwhile: load data before, and measure one
+// Figures include everything allocated on the device meanwhile, so load data first and measure one
 // program at a time.
 class Comparison {
  public:
@@ -38,16 +38,15 @@ class Comparison {
 
   explicit Comparison(const Device& device);
 
-  // Runs the program on the device's twin, for the prediction, and then on the device. If that is
-  // simulated itself, only there. The program gets the device it is to use, and leaves nothing
-  // behind that it does not want counted: its end is the end of its scope. Throws what it throws;
-  // then nothing has been added.
+  // Runs the program on the device's twin for the prediction, then on the device; a simulated
+  // device gets only the second run. The program uses the device it is given. Anything it leaves
+  // allocated counts as held at its end. Throws the program's exception; nothing is added then.
   void measure(std::string name, const Program& program);
 
   const Device& device() const noexcept { return device_; }
   const std::vector<Measurement>& results() const noexcept { return results_; }
 
-  // The table, 80 columns wide, to the standard output.
+  // Prints the table, 80 columns wide, to the standard output.
   void print() const;
   std::string table() const;
   // {"device", "capacity_bytes", "simulated", "programs": [{"name", "seconds", "fits", "losses",

@@ -12,14 +12,14 @@ namespace ebb::memory::detail {
 
 namespace {
 
-using Cell = std::optional<std::size_t>;  // none: the program has no such figure
+using Cell = std::optional<std::size_t>;  // empty: the program has no such figure
 
-// A figure of every program, as predicted and as measured.
+// One figure for every program, predicted and measured.
 struct Row {
   std::string label;
   std::vector<std::pair<Cell, Cell>> cells;
-  bool is_peak = false;      // whoever compares programs wants it to the byte
-  bool opens_group = false;  // an empty line stands before it
+  bool is_peak = false;      // also shown to the byte, for comparing programs
+  bool opens_group = false;  // an empty line comes before it
 };
 
 constexpr std::size_t kColumns = 80;
@@ -103,8 +103,8 @@ std::vector<Row> make_rows(std::span<const Measurement> results) {
   return rows;
 }
 
-// The rows, for the programs [begin, end). A cell holds a figure, and where there is room for it
-// the exact bytes behind.
+// Table of the programs [begin, end). A cell holds a figure and, if there is room, the exact bytes
+// after it.
 class Section {
  public:
   Section(std::span<const Row> rows, std::span<const Measurement> results, bool simulated,
@@ -155,7 +155,7 @@ class Section {
     return is_wide_ ? right(figure(*cell), kFigure + 2) + right(exact_figure(*cell), exact_)
                     : right(figure(*cell), width_);
   }
-  // Nothing where there is no room: digits are never cut off.
+  // Empty if there is no room: digits are never cut off.
   std::string exact(const Cell& cell) const {
     const std::string text = cell ? exact_figure(*cell) : "";
     return right(text.size() < width_ ? text : "", width_);
@@ -169,7 +169,7 @@ class Section {
   std::size_t label_ = 24, exact_ = 0, width_ = 0;
 };
 
-// How far the prediction was off.
+// Says in how many figures prediction and measurement differ, and the largest difference.
 std::string verdict(std::span<const Row> rows, std::span<const Measurement> results) {
   std::size_t figures = 0, off = 0, most = 0;
   std::string where;

@@ -4,11 +4,11 @@
 
 namespace ebb::memory {
 
-// Bytes for columns: "512 B", "702.0 KiB", "1.5 MiB"; one decimal always, so that figures line up.
+// Bytes for columns: "512 B", "702.0 KiB", "1.5 MiB". Always one decimal, so that figures line up.
 std::string figure(std::size_t bytes);
-// To the byte: "718,848".
+// Exact bytes: "718,848".
 std::string exact_figure(std::size_t bytes);
-// What changed from one figure to another, with its sign: "-120.5 KiB", "+512 B", "0 B".
+// Difference between two figures, with its sign: "-120.5 KiB", "+512 B", "0 B".
 std::string change_figure(std::size_t from, std::size_t to);
 
 }  // namespace ebb::memory

@@ -8,30 +8,30 @@
 
 namespace ebb::memory {
 
-// What was held at a moment that a program marked.
+// Bytes held at a moment that a program marked.
 struct Moment {
   std::string name;
-  std::size_t bytes = 0;  // the last time, if it was marked again
+  std::size_t bytes = 0;  // at the last mark of that name
   bool before_steps = true;
 };
 
-// What one run of a program took: allocated bytes of a device, above what it held before.
+// Memory of one run of a program: allocated bytes of a device, above the bytes held before it.
 struct Footprint {
-  std::vector<Moment> moments;  // in the order they were first marked
+  std::vector<Moment> moments;  // in the order of their first marks
   std::int64_t steps = 0;
-  std::size_t step_peak_bytes = 0;  // the most in any step, from the mark before to its own
-  std::size_t held_between_steps_bytes = 0;  // when the last step was marked, its loss included
-  std::size_t peak_bytes = 0;                // the most in all
+  std::size_t step_peak_bytes = 0;           // most in any step, from the previous mark to its own
+  std::size_t held_between_steps_bytes = 0;  // at the mark of the last step, its loss included
+  std::size_t peak_bytes = 0;                // most in the whole run
   ByCategory by_category{};                  // of peak_bytes, when it was first reached
-  std::size_t end_bytes = 0;                 // left when the program had returned
+  std::size_t end_bytes = 0;                 // still held after the program returned
 
-  // Held from the device when the program had returned, and once the cache was released: above what
-  // was held before, of which nothing was cached. The first depends on the room in segments that
-  // were there already, so that a device and its twin need not agree on it.
+  // Reserved bytes, above the bytes reserved before the run with an empty cache: after the program
+  // returned, and after release_cached(). The first depends on the room in segments that already
+  // existed, so it may differ between a device and its twin.
   std::size_t reserved_end_bytes = 0;
   std::size_t reserved_released_bytes = 0;
 
-  // What was held at the moment of that name. Throws Error where there is none.
+  // Bytes held at the moment of that name. Throws Error if it was never marked.
   std::size_t at(const std::string& moment) const;
 };
 

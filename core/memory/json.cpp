@@ -1,4 +1,4 @@
-// Everything that the library writes as JSON: comparisons, figures, recordings and snapshots.
+// All JSON that the library writes: comparisons, figures, recordings and snapshots.
 #include "ebb/core/memory/json.h"
 
 #include <charconv>
@@ -17,12 +17,12 @@ namespace ebb::memory {
 namespace {
 using Json = nlohmann::ordered_json;
 
-// Replaces what is no UTF-8, which the names of files may hold.
+// Serialises; replaces bytes that are not UTF-8, which file names may contain.
 std::string text_of(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// {category: value(its number)}
+// {category: value(index of the category)}
 template <class Value>
 Json by_category(const Value& value) {
   Json json = Json::object();
@@ -102,7 +102,7 @@ const char* name(OutOfMemory::Reason reason) noexcept {
   return "unknown";
 }
 
-// Tags by their text: one line of a header has several addresses.
+// Table of tags, compared by text: copies of one line in a header have several addresses.
 class TagTable {
  public:
   std::size_t index_of(const Event& event) {
@@ -120,7 +120,7 @@ class TagTable {
   Json tags_ = Json::array();
 };
 
-// Rows of numbers, passed on in large pieces.
+// Writes rows of numbers in large pieces.
 class Rows {
  public:
   explicit Rows(const detail::Writer& write) : write_(write) {}
@@ -198,7 +198,7 @@ void detail::write_recording(std::string_view device, const EventLog::Reading& r
        {"tags", tags.tags()},
        {"columns", {"nanoseconds", "kind", "address", "bytes", "category", "old_category", "tag"}}},
       -1);
-  text.back() = ',';  // the object goes on
+  text.back() = ',';  // reopens the object
   write(text + "\"events\":[");
   Rows rows(write);
   for (const Event& event : reading.events)
@@ -239,7 +239,7 @@ void detail::write_snapshot(const OutOfMemory::Facts& facts, const std::vector<H
                               {"pool_stats", pool_stats},
                               {"holders", to_json(holders)}},
                              2);
-  text.resize(text.size() - 2);  // the object goes on
+  text.resize(text.size() - 2);  // reopens the object
   write(text + ",\n  \"recording\": ");
   if (recorder)
     write_recording(facts.device, recorder->read(), write);

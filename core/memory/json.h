@@ -8,14 +8,16 @@
 
 namespace ebb::memory::detail {
 
-// Takes a text piece by piece.
+// Receives a text piece by piece.
 using Writer = std::function<void(std::string_view)>;
 
-// The object that Recording::write_json() describes, in pieces: a million events are 50 MB of text.
+// Writes the object described at Recording::write_json(), in pieces: a million events are 50 MB of
+// text.
 void write_recording(std::string_view device, const EventLog::Reading& reading,
                      const Writer& write);
 
-// The object that snapshot_on_out_of_memory() describes; without a recorder its recording is null.
+// Writes the object described at snapshot_on_out_of_memory(). Its recording is null without a
+// recorder.
 void write_snapshot(const OutOfMemory::Facts& facts, const std::vector<Holder>& holders,
                     const EventLog* recorder, const Writer& write);
 

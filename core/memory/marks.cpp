@@ -9,7 +9,7 @@
 namespace ebb::memory {
 
 namespace {
-// A program may free what was held before it; then it holds nothing of its own.
+// A program may free memory from before its start; it then holds nothing of its own.
 std::size_t above(std::size_t bytes, std::size_t before) noexcept {
   return bytes > before ? bytes - before : 0;
 }

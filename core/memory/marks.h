@@ -9,24 +9,24 @@
 
 namespace ebb::memory {
 
-// How a program tells what it is doing while its memory is measured. Used by one thread at a time.
+// Marks that a program sets while its memory is measured. Used by one thread at a time.
 class Marks {
  public:
-  // Releases what `device` has cached, and measures from now on.
+  // Releases the cache of `device` and starts measuring.
   explicit Marks(const Device& device);
   Marks(const Marks&) = delete;
   Marks& operator=(const Marks&) = delete;
 
-  // Remembers what is held now under this name: mark("built").
+  // Records the bytes held now under a name: mark("built").
   void operator()(std::string_view moment);
-  // A training step is over; it began at the mark before. Reads the loss, one floating element,
-  // unless it is on a simulated device or not defined. Throws ShapeError, Error as Tensor::item
-  // does, which name the caller's line.
+  // Ends a training step, which began at the previous mark. Reads the loss, one floating element,
+  // unless it is undefined or on a simulated device. Throws ShapeError and Error like Tensor::item,
+  // with the caller's line.
   void step(const Tensor& loss, CallSite site = CallSite::here());
 
-  // Of the steps so far; none on a simulated device.
+  // Losses of the steps so far; empty on a simulated device.
   const std::vector<double>& losses() const noexcept { return losses_; }
-  // The program has returned: what it took in all. Releases what is cached.
+  // Returns the program's footprint after its end. Releases the cache.
   Footprint finish();
 
  private:

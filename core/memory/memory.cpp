@@ -26,7 +26,7 @@ void set_limit(const Device& device, std::optional<Limit> reserved) {
 void set_growth(const Device& device, Growth growth) {
   CachingAllocator& allocator = allocator_of(device);
   if (growth == Growth::on_demand) return allocator.preallocate(0);
-  // What pools have reserved is theirs.
+  // Memory reserved by pools stays theirs.
   const Stats stats = allocator.stats();
   const std::size_t most = std::min(stats.limit, allocator.capacity_bytes());
   const std::size_t room = allocator.room_bytes();

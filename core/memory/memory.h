@@ -13,53 +13,53 @@ namespace ebb {
 
 namespace memory {
 
-// The figures of a device, its sessions' pools included: requested, allocated and reserved bytes,
-// each current, peak and total; allocated bytes by category; what the device itself says is free.
+// Figures of a device, its sessions' pools included: requested, allocated and reserved bytes, each
+// current, peak and total; allocated bytes by category; the free bytes that the device reports.
 Stats stats(const Device& device);
 
-// Bounds the bytes that the device's allocator reserves, sessions included: bytes, or
-// Limit::fraction(of the device's capacity); without a value, only that capacity does. At any time:
-// lowered below what is in use, it gives back what is cached and what sessions keep between runs,
-// and refuses only new requests. What sessions have preallocated stays theirs: suspend or close
-// them.
+// Bounds the bytes reserved on a device, sessions included: bytes, or Limit::fraction(of the
+// device's capacity). Without a value only the capacity bounds them. May be called at any time: a
+// limit below the bytes in use gives back cached memory and the memory that sessions keep between
+// runs, and refuses only new requests. Memory preallocated by sessions stays theirs until they are
+// suspended or closed.
 void set_limit(const Device& device, std::optional<Limit> reserved);
 
-// Growth::preallocate reserves all that the limit allows, or without one all that the device has
-// left, at once and keeps it reserved, whatever is freed; sessions take theirs from it. Without a
-// limit a GPU keeps 5 % of that, at least 512 MiB but never more than half: cuBLASLt, cuDNN and
-// kernels that are loaded late need it. Throws OutOfMemory, and Error where the device has no
-// addresses to reserve.
+// Growth::preallocate reserves all that the limit allows, or all that the device has left without a
+// limit, at once and keeps it reserved. Sessions take their memory from it. Without a limit a GPU
+// keeps 5 % free, at least 512 MiB but at most half: cuBLASLt, cuDNN and kernels that are loaded
+// late need it. Throws OutOfMemory, and Error if the device has no addresses to reserve.
 void set_growth(const Device& device, Growth growth);
 
-// Gives back what is cached and not in use, to the host its page-locked memory; see describe().
+// Gives back cached memory that is not in use, page-locked host memory too. See describe() for the
+// report.
 ReleaseReport release_cached(const Device& device);
 
-// The most that could still be reserved for something new: the limit or the capacity, less what
-// live blocks use. The arena of an idle session does not count: it gives way.
+// Most bytes that could still be reserved for something new: the limit or the capacity, less the
+// memory of live blocks. The arena of an idle session does not count, as it gives way.
 std::size_t available(const Device& device);
 
-// Why more is reserved than was asked for. Looks at every free block.
+// Parts of the difference between reserved and requested bytes. Looks at every free block.
 Fragmentation fragmentation(const Device& device);
 
-// Calls when a request on the device is about to be refused, before anything else is tried, until
-// the watch ends: see WatchFunction for what may be done there. May call on several threads at
-// once: guard what is shared.
+// Calls `call` when a request on the device is about to be refused, until the watch ends. Only
+// preallocated memory may have been given up for the request before. See WatchFunction for what it
+// may do. Calls may run on several threads at once: guard shared data.
 Watch on_pressure(const Device& device, WatchFunction call);
-// Calls each time that the device's allocated bytes rise above a threshold, for a block that has
-// just been allocated: bytes, or Limit::fraction(of the limit, or of the capacity without one, as
-// either is when the watch is made). On several threads at once too: guard what is shared.
+// Calls `call` each time that the device's allocated bytes rise above a threshold, after the block
+// is allocated. A Limit::fraction() refers to the limit, or to the capacity without one, at the
+// time when the watch is made. Calls may run on several threads at once: guard shared data.
 Watch on_threshold(const Device& device, Limit threshold, WatchFunction call);
 
-// Every peak of stats() starts again from now. PeakScopes are not affected.
+// Restarts every peak of stats() from now. PeakScopes are not affected.
 void reset_peaks(const Device& device);
 
-// Who holds most allocated bytes: operators with the source lines that called them, largest first,
-// at most `most` of them. Walks every block.
+// Largest holders of allocated bytes: operators with the source lines that called them, largest
+// first, at most `most`. Walks every block.
 std::vector<Holder> holders(const Device& device, std::size_t most = 10);
 
 }  // namespace memory
 
-// What PeakScope(device) measures.
+// Lets PeakScope(device) measure a device.
 memory::Ledger& ledger_of(const Device& device) noexcept;
 
 }  // namespace ebb

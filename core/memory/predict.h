@@ -7,25 +7,24 @@
 
 namespace ebb::memory {
 
-// What a program takes, found out without taking it.
+// Predicted memory of a program.
 struct Prediction {
-  std::size_t peak_bytes = 0;           // the most allocated at once
+  std::size_t peak_bytes = 0;           // most allocated at once
   ByCategory by_category{};             // of peak_bytes, when it was first reached
-  std::size_t reserved_peak_bytes = 0;  // the most held from a device that held nothing before
-  std::size_t held_bytes = 0;           // still allocated when the program had returned
-  std::size_t capacity_bytes = 0;       // what the device had left when its twin was made
+  std::size_t reserved_peak_bytes = 0;  // most reserved, on a device that held nothing before
+  std::size_t held_bytes = 0;           // still allocated after the program returned
+  std::size_t capacity_bytes = 0;       // room on the device when its twin was made
   bool fits =
-      true;  // whether that was enough, all that can give way given way; free pieces of pages
-             // that live blocks use do not count, where the device may find room for more
+      true;  // whether that room was enough after everything that can give way did; free parts of
+             // pages that live blocks use count as lost, though the device may find room there
 };
 
-// Runs `program` on a fresh simulated twin of `device` (of its profile and capacity, if it is
-// simulated itself). Nothing real is touched and no values exist, but every byte is counted as it
-// would be: what the program allocates on the device it is given is predicted byte for byte. What
-// it captures from outside stays where it is. The calling thread's random state is afterwards what
-// it was.
+// Runs `program` on a fresh simulated twin of `device` (with its profile and capacity, if it is
+// simulated itself). Nothing real is touched and no values exist, but every byte is counted: the
+// prediction is exact for memory that the program allocates on the device it is given. Captured
+// tensors stay on their own devices. The calling thread's random state is restored afterwards.
 //
-// Throws what the program throws; SimulatedRead where it reads a value.
+// Throws the program's exceptions, and SimulatedRead if it reads a value.
 Prediction predict(const Device& device, const std::function<void(Device)>& program);
 
 }  // namespace ebb::memory

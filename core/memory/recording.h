@@ -11,20 +11,21 @@
 namespace ebb::memory {
 
 struct RecordingOptions {
-  std::size_t max_events = 1'000'000;  // 48 bytes each; beyond, the oldest go and are counted, and
-                                       // the names of their marks go, unless events() gave them
+  std::size_t max_events = 1'000'000;  // 48 bytes each; beyond, the oldest are dropped and counted,
+                                       // with the names of their marks, unless events() returned
+                                       // them
 };
 
-// An event, and what was held after it on the device as a whole. The names of its marks live as
-// long as the recording.
+// An event, and the bytes held on the whole device after it. The names of marks live as long as the
+// recording.
 struct RecordedEvent : Event {
   std::size_t allocated_bytes = 0;
   std::size_t reserved_bytes = 0;
 };
 
-// Everything that happens to a device's memory while it lives: each allocation and free with the
-// operator and the source line that asked, each segment that came from the device or went back,
-// sessions included, and what the program says of itself.
+// Recording of a device's memory while the object lives: each allocation and free with its operator
+// and source line, each segment mapped and unmapped, sessions included, and the program's own
+// marks.
 //
 //   memory::Recording recording(device);
 //   for (...) {
@@ -34,25 +35,25 @@ struct RecordedEvent : Event {
 //   recording.mark("trained");
 //   recording.write_json("memory.json");
 //
-// May be used from any thread. A device has one recording at a time. Without one nothing is
-// written down and nothing is paid for.
+// May be used from any thread. A device has at most one recording at a time; without one, recording
+// costs nothing.
 class Recording {
  public:
-  // Throws Error while there is another one of this device, and for less than one event.
+  // Throws Error if the device is being recorded already, and for a maximum of zero events.
   explicit Recording(const Device& device, const RecordingOptions& options = {});
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  void mark(std::string_view name);  // this moment
-  void step() noexcept;              // a training step is over
+  void mark(std::string_view name);  // names this moment
+  void step() noexcept;              // ends a training step
 
-  // So far, the oldest first.
+  // Events so far, oldest first.
   std::vector<RecordedEvent> events() const;
-  std::size_t dropped() const noexcept;  // that were before the first of these
+  std::size_t dropped() const noexcept;  // events missing before the first
 
-  // What was recorded so far, as one JSON object; a file of that name is replaced whole or not at
-  // all. Throws FileError.
+  // Writes the recording so far as one JSON object, replacing a file of that name as a whole or not
+  // at all. Throws FileError.
   //
   //   {"format": "ebb memory recording", "version": 1, "device": name,
   //    "dropped": events that are missing before the first,
@@ -63,10 +64,10 @@ class Recording {
   //    "events": [[number, ...], ...]}
   //
   // A row holds its columns in that order: nanoseconds since the recording began; kind, categories
-  // and tag as places in their lists; bytes as allocated (rounded), or of the segment. The old
-  // category differs from the new one where a block changed it. A mark's tag has its name as the
-  // operator. What is held after a row is what was held before the first, changed by all rows up to
-  // it: "allocate" and "map" add, "free" and "unmap" take away.
+  // and tag as indices into their lists; bytes as allocated (rounded), or of the segment. The old
+  // category differs from the new one if a block changed it. A mark's tag has its name as the
+  // operator. The bytes held after a row are those before the first, changed by all rows up to it:
+  // "allocate" and "map" add, "free" and "unmap" subtract.
   void write_json(const std::string& path) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace ebb::memory {
 
 namespace {
-// In the middle of an OutOfMemory, nothing else may be thrown.
+// Does not throw, as an OutOfMemory is about to be thrown.
 void log_failure(const std::exception& problem) noexcept {
   try {
     ebb::detail::log_warning("the snapshot of an out-of-memory error was not written: " +

@@ -30,7 +30,7 @@ std::string line(const std::string& label, const Figure& of) {
   return line(label, figure(of.current), figure(of.peak), figure(of.total));
 }
 
-// Of the bytes in each category: what there is now, was at the peak of all, and at most.
+// A line for each category: bytes now, at most, in all, and at the peak of all allocated bytes.
 std::string categories(const Stats& stats) {
   std::string text;
   for (std::size_t i = 0; i < kCategoryCount; ++i) {

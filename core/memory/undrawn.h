@@ -3,8 +3,8 @@
 
 namespace ebb::memory::detail {
 
-// While one is alive, what the calling thread draws at random counts for nothing: a prediction must
-// not change what the program computes afterwards.
+// Restores the calling thread's random state at its end: a prediction must not change what the
+// program computes afterwards.
 class Undrawn {
  public:
   Undrawn() noexcept : before_(ebb::detail::generator()) {}
