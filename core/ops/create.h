@@ -96,11 +96,11 @@ Tensor eye(std::int64_t rows, std::same_as<DType> auto dtype, CallSite site = Ca
   return eye(rows, EyeOptions{.dtype = dtype}, site);
 }
 
-// The matrices x [..., m, n] with 0 above a diagonal, in place of NaN too. The gradient has the
-// same zeros. The diagonal is where column - row is `diagonal`. Any dtype. Throws ShapeError for
-// fewer than two axes.
+// The lower triangles of matrices x [..., m, n], with 0 above, in place of NaN too. The gradient
+// has the same zeros. The last diagonal that stays is where column - row is `diagonal`. Any dtype.
+// Throws ShapeError for fewer than two axes.
 Tensor tril(const Operand& x, std::int64_t diagonal = 0);
-// The matrices x [..., m, n] with 0 below a diagonal. Otherwise as tril.
+// The upper triangles of matrices x [..., m, n], with 0 below. Otherwise as tril.
 Tensor triu(const Operand& x, std::int64_t diagonal = 0);
 
 // The operators of Tensor::full() and zeros(), without inputs, and of Tensor::to(), whose input is

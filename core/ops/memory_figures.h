@@ -19,8 +19,8 @@ namespace memory {
 Tensor bytes_in_use(const Operand& after);
 // The maximum of bytes_in_use since reset_peaks().
 Tensor max_bytes_in_use(const Operand& after);
-// The limit on reserved bytes (set_limit), at most the device's capacity, which it is without a
-// limit.
+// The limit on reserved bytes (set_limit), or the device's capacity where that is lower or there is
+// no limit.
 Tensor bytes_limit(const Operand& after);
 
 // The figures of `device` now. While a graph traces the calling thread: in each run of it, at this

@@ -40,10 +40,10 @@ struct BernoulliOptions {
 // become equal are an Error, unless low = high was asked for, which draws that number.
 Tensor uniform(const Shape& shape, const UniformOptions& options = {},
                CallSite site = CallSite::here());
-// Random numbers of a normal distribution, by Box and Muller (core/kernels/random.h).
+// Random numbers of a normal distribution. By Box and Muller (core/kernels/random.h).
 Tensor normal(const Shape& shape, const NormalOptions& options = {},
               CallSite site = CallSite::here());
-// Random ones, with `probability`, and zeros.
+// Random ones and zeros, ones with `probability`.
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
 // Parameters may stand for the options.

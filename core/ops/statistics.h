@@ -12,12 +12,13 @@ struct VarianceOptions {
   int correction = 0;  // 1: divided by n - 1, without bias for a sample (Bessel)
 };
 
-// The mean of squared differences from the mean. In two passes on the CPU, in one on a GPU, by
-// updates in double (Welford, "Note on a method for calculating corrected sums of squares", 1962;
-// Chan, Golub and LeVeque, 1983). NaN over no elements, and over one with a correction of 1. Throws
-// Error for a correction other than 0 and 1.
+// The variance over axes: the mean of squared differences from the mean. In two passes on the CPU,
+// in one on a GPU, by updates in double (Welford, "Note on a method for calculating corrected sums
+// of squares", 1962; Chan, Golub and LeVeque, 1983). NaN over no elements, and over one with a
+// correction of 1. Throws Error for a correction other than 0 and 1.
 Tensor variance(const Operand& x, const VarianceOptions& options = {});
-// The square root of variance(). The gradient is 0 where the deviation is 0.
+// The standard deviation over axes, the square root of variance(). The gradient is 0 where the
+// deviation is 0.
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
 // Axes may stand for the options.
 template <std::same_as<bool> Keep = bool>
@@ -51,8 +52,8 @@ struct NormOptions {
 // squares do. Throws Error for another p, ShapeError for p = infinity over no elements.
 Tensor norm(const Operand& x, const NormOptions& options = {});
 
-// log(sum(exp(x))), without overflow. -infinity over no elements, and over elements that are all
-// -infinity.
+// log(sum(exp(x))) over axes, without overflow. -infinity over no elements, and over elements that
+// are all -infinity.
 Tensor logsumexp(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
