@@ -14,7 +14,7 @@ struct ExtremeAttributes {
 
 // The order that the elements of each row, along the last axis, are put into.
 struct SortAttributes {
-  std::int64_t count = -1;      // only the first so many; -1: all
+  std::int64_t count = -1;      // how many of the first elements; -1: all
   std::uint8_t descending = 0;  // the largest ones first
   std::uint8_t reserved[7] = {};
 };

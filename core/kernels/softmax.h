@@ -4,7 +4,7 @@
 namespace ebb {
 
 struct SoftmaxAttributes {
-  std::int64_t behind = 0;  // axes behind the one of the classes
+  std::int64_t behind = 0;  // the number of axes behind the classes
 };
 
 // x seen as [outer, classes, inner].

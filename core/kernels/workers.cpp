@@ -89,7 +89,7 @@ struct Workers::Impl {
   alignas(64) std::atomic<bool> busy{false};
   std::atomic<void (*)(const void*, std::int64_t)> call{nullptr};
   std::atomic<const void*> context{nullptr};
-  alignas(64) std::atomic<std::uint32_t> job{0};  // what sleeping threads wait on
+  alignas(64) std::atomic<std::uint32_t> job{0};  // sleeping threads wait for its change
   std::atomic<bool> stopping{false};
   alignas(64) std::atomic<std::uint32_t> unfinished{0};
 

@@ -24,7 +24,7 @@ struct GruPassOptions {
 };
 
 struct GruResult {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step
+  Tensor sequence;  // [batch, time, hidden]: the last layer's output at each step
   Tensor hidden;    // [layers, batch, hidden]: the state after the last step
 };
 

@@ -26,7 +26,7 @@ struct LayerNormOptions {
     }
   };
   [[no_unique_address]] ByName by_name = ByName();
-  int axes = 1;  // the last so many
+  int axes = 1;  // how many of the last axes
   double epsilon = 1e-5;
 };
 

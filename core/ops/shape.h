@@ -61,9 +61,9 @@ Tensor select(const Operand& x, int axis, std::int64_t index);
 // The last step of x [batch, time, feature]: [batch, feature].
 Tensor last_step(const Operand& x);
 
-// The size of x along an axis, as an i64 scalar on x's device. The axis may be negative: from the
-// end. A symbolic tensor has this size when the graph runs, even where its shape is open before.
-// Has no derivative. Throws ShapeError for an axis out of range.
+// The size of x along an axis (negative: from the end), as an i64 scalar on x's device. For a
+// symbolic tensor it is known once the graph runs, even where the shape is open. Has no derivative.
+// Throws ShapeError for an axis out of range.
 Tensor size(const Operand& x, int axis);
 // The number of samples of a batch, size(x, 0).
 Tensor rows(const Operand& x);

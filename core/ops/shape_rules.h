@@ -92,7 +92,7 @@ inline bool is_draw(const Spec& spec) noexcept {
 
 // Throws unless input i is a scalar of this dtype: "`what` must be an i64 scalar".
 void require_scalar(const Inference& inference, std::size_t i, DType dtype, const char* what);
-// Output 0 is like the first input: what an update in place gives.
+// Makes output 0 like the first input, as updates in place do.
 void output_like_first(Inference& inference);
 // The shape rule of an operator whose output is like its first input; floating.
 void same_shape(Inference& inference);

@@ -182,8 +182,8 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
 }
 
 // A piece is one matrix of the batch, all of whose tiles are computed again:
-//   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale, dq += ds k, dk += ds^T
-//   q
+//   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale,
+//   dq += ds k, dk += ds^T q
 Status attention_backward(const KernelContext& context) {
   if (is_half(context.inputs[0].spec.dtype))
     return in_float(context, attention_backward, reads_values);

@@ -11,17 +11,17 @@
 namespace ebb::cpu {
 namespace {
 
-// Workspace of backward, independent of the length of the sequence. What belongs to a chunk lies in
-// the forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
+// Workspace of backward, independent of the length of the sequence. The data of a chunk lie in the
+// forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
 // gates and cells are not read again. A GRU has no cells.
 template <class T>
 struct BackwardSpace {
   T* recurrent;  // the transpose of R of every layer, in strips [strip][columns, units]
   T* d_gates;    // [chunk, batch, 4, hidden]; null: over the gates
   T* scratch;    // [chunk, batch, the wider of in and hidden]; null: over the cells
-  T* d_hidden;  // [layers, batch, hidden]: what a step hands to the step before, in strips of units
-  T* d_cell;    // [layers, batch, hidden], of an LSTM
-  void* sums;   // of column_sum
+  T* d_hidden;   // [layers, batch, hidden]: from a step to the step before, in strips of units
+  T* d_cell;     // [layers, batch, hidden], of an LSTM
+  void* sums;    // of column_sum
   std::size_t bytes;
 
   BackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
