@@ -6,8 +6,8 @@ namespace ebb {
 // Inputs of a pointwise kernel that is made from a functor: the user's three, and a gradient's dy.
 inline constexpr int kMostPointwiseInputs = 4;
 
-// The loop of such a functor, which is the attributes. It computes out[i] = f(in[0][i], in[1][i],
-// ..) for count elements. out may be one of the inputs.
+// The loop of such a functor, which is passed as the attributes. It computes out[i] = f(in[0][i],
+// in[1][i], ..) for count elements. out may be one of the inputs.
 template <class T>
 using PointwiseLoop = void (*)(const Attributes& functor, const T* const* in, T* out,
                                std::int64_t count) noexcept;

@@ -218,8 +218,8 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
   if (!is_label(y.dtype()) || how.reduction != LossReduction::mean ||
       (!how.weights.defined() && !how.ignored_label))
     return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
-  // Holds the caller's operands: when memory is short, label_weights may free them (see
-  // HeldOperand). Temporaries have no other owner.
+  // Holds the caller's operands, which a callback may give up when label_weights finds memory short
+  // (see HeldOperand). Temporaries have no other owner.
   const Tensor held_scores = scores.expiring() ? Tensor() : x,
                held_labels = labels.expiring() ? Tensor() : y;
   Inputs5 of_labels{x, y};

@@ -65,13 +65,13 @@ struct BatchNormOptions {
 
 // Batch normalisation, over all axes but the channels. x is [batch, channels, ..] or has another
 // channel axis; the other operands are [channels]. In training mean and variance are the batch's,
-// and the running ones are updated in place to running (1 - momentum) + momentum batch. That batch
-// variance divides by one element less (as in PyTorch; Keras calls 1 - momentum the momentum). In a
-// graph reading the result makes this update in the same run; eagerly recompute() refuses it, as
-// every update of what it reads. In inference mean and variance are the running ones. They are f32
-// beside f16 and bf16. Ioffe and Szegedy, "Batch normalization", 2015. Throws ShapeError in
-// training for one element a channel, which has no variance; an empty batch leaves the running ones
-// as they were.
+// and the running ones are updated in place to running (1 - momentum) + momentum batch. The
+// variance for this update divides by one element less (as in PyTorch; Keras calls 1 - momentum the
+// momentum). In a graph reading the result makes this update in the same run; eagerly recompute()
+// refuses it, as every update of what it reads. In inference mean and variance are the running
+// ones. They are f32 beside f16 and bf16. Ioffe and Szegedy, "Batch normalization", 2015. Throws
+// ShapeError in training for one element a channel, which has no variance; an empty batch leaves
+// the running ones as they were.
 Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options = {});
