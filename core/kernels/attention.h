@@ -10,7 +10,7 @@ struct AttentionAttributes {
   std::int32_t mask = 0;  // whether there is one, the last input
 };
 
-// Where the mask's elements are, which broadcasts to the scores [batch, length, keys].
+// Offsets into the mask, which broadcasts to the scores [batch, length, keys].
 struct MaskLayout {
   std::int64_t row = 0, column = 0;  // steps, 0 where it broadcasts
   std::int64_t size[kMaxRank] = {}, step[kMaxRank] = {};
@@ -71,16 +71,16 @@ enum AttentionBackwardInput {
   kAttentionMask
 };
 
-// Both go through the scores tile by tile: what they have beside the operands is linear in the
-// length at most. Floating; the mask is of q's dtype, or bool.
+// Both go through the scores tile by tile. Memory beside the operands is linear in the length at
+// most. Floating; the mask is of q's dtype, or bool.
 namespace cpu {
-// Inputs q, k, v, mask (optional). Outputs y = softmax(scale q k^T + mask) v, and of each row log
-// of the sum of exp(scores), infinite where no key counts, and y then 0: f64 for f64, else f32.
+// Inputs q, k, v, mask (optional). Outputs y = softmax(scale q k^T + mask) v, and of each row
+// log(sum(exp(scores))), f64 for f64, else f32. Where no key counts this is infinite and y is 0.
 Status attention(const KernelContext&);
-// Outputs dq, dk, dv, those that somebody reads.
+// Outputs dq, dk, dv, except unwanted ones.
 Status attention_backward(const KernelContext&);
-// out [length, keys] = 0 where the key is none behind the query's place, else minus infinity; of
-// the scores (input 0) only the shape counts.
+// out [length, keys] = 0 for keys up to the query's place, else minus infinity. Of the scores
+// (input 0) only the shape counts.
 Status causal_bias(const KernelContext&);
 MemoryNeeds attention_memory(const MemoryQuery&);
 MemoryNeeds attention_backward_memory(const MemoryQuery&);

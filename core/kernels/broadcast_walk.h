@@ -6,7 +6,7 @@
 
 namespace ebb {
 
-// The walk through an output and inputs that broadcast to it, in its simplest form: axes of size 1
+// A walk through an output and inputs that broadcast to it, in its simplest form: axes of size 1
 // dropped, neighbours along which all inputs advance alike merged.
 template <int kInputs>
 class BroadcastWalk {
@@ -48,7 +48,7 @@ class BroadcastWalk {
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t row_elements() const noexcept { return size_[0]; }
   bool one(int input) const noexcept { return step_[0][input] == 0; }
-  // Where the row begins in each input.
+  // The offset of a row in each input.
   void row(std::int64_t index, Steps& at) const noexcept {
     for (std::int64_t& offset : at) offset = 0;
     for (int axis = 1; axis < axes_; ++axis) {

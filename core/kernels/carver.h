@@ -7,8 +7,8 @@ namespace ebb {
 // Parts of a workspace begin at multiples of a cache line.
 constexpr std::size_t aligned_bytes(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-// Cuts memory into arrays one after the other; with a null base it only counts. Where a part has to
-// be aligned to more than workspaces are, the room for that is counted.
+// Cuts memory into consecutive arrays; with a null base it only counts. For parts with stricter
+// alignment than workspaces it counts the room to align them.
 class Carver {
  public:
   explicit Carver(void* base) noexcept : base_(static_cast<std::byte*>(base)) {}

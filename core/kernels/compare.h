@@ -16,14 +16,14 @@ enum class Comparison : std::int64_t {
   greater_equal,
   both,    // bool
   either,  // bool
-  is_nan,  // of one operand, floating, as are those below
+  is_nan,  // of one floating operand, like the next two
   is_inf,
   is_finite
 };
 
 constexpr bool is_of_one(Comparison operation) noexcept { return operation >= Comparison::is_nan; }
 
-// The same with the operands exchanged.
+// The comparison that holds for exchanged operands.
 constexpr Comparison exchanged(Comparison operation) noexcept {
   switch (operation) {
     case Comparison::less:
@@ -46,8 +46,8 @@ struct AgainstNumber {
   T number;
 };
 
-// The one that says of every integer x what `x operation number` is as numbers go: 2.5 lies between
-// 2 and 3, and what is out of T's range beyond all of T.
+// A comparison in T that equals `x operation number` of real numbers for every integer x. 2.5 lies
+// between 2 and 3, and a number out of T's range beyond all of T.
 template <class T>
 AgainstNumber<T> against_integer(Comparison operation, double number) noexcept {
   constexpr T least = std::numeric_limits<T>::min();
@@ -60,7 +60,7 @@ AgainstNumber<T> against_integer(Comparison operation, double number) noexcept {
   if (operation == Comparison::not_equal)
     return whole ? AgainstNumber<T>{operation, static_cast<T>(number)} : always;
   if (number != number) return never;
-  // Below the least integer that is not below the number; at most the greatest that is not above.
+  // x < 2.5 is x < 3, and x <= 2.5 is x <= 2.
   const bool to_above = operation == Comparison::less || operation == Comparison::greater_equal;
   const double bound = to_above ? std::ceil(number) : std::floor(number);
   const bool wants_less = operation == Comparison::less || operation == Comparison::less_equal;
@@ -70,12 +70,13 @@ AgainstNumber<T> against_integer(Comparison operation, double number) noexcept {
 }
 
 namespace cpu {
-// out, bool, = a operation b with NumPy's broadcasting, attributes NumberAndOperation: of two
-// tensors of one dtype, or one and a number. Every dtype. The number is of the tensor's dtype, 16
-// bits too, but beside integers compared as it is. Of one operand: out[i] = operation(in[i]).
+// out (bool) = a operation b with NumPy's broadcasting, attributes NumberAndOperation: two tensors
+// of one dtype, or a tensor and a number. Every dtype. The number is rounded to the tensor's dtype,
+// 16 bits too; beside integers it is compared as it is. With one operand: out[i] =
+// operation(in[i]).
 Status compare(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction compare;
 }  // namespace cuda

@@ -44,25 +44,26 @@ struct ConvLayout {
   std::int64_t pixels() const noexcept { return height * width; }          // of a plane of x
   std::int64_t places() const noexcept { return out_height * out_width; }  // of a plane of y
   std::int64_t taps() const noexcept { return kernel_height * kernel_width; }
-  std::int64_t depth() const noexcept { return channels * taps(); }  // of a place
-  // Whether a place is a pixel.
+  std::int64_t depth() const noexcept { return channels * taps(); }  // of an output position
+  // Whether each output position reads one pixel, at the same place.
   bool is_pointwise() const noexcept {
     return taps() == 1 && stride[0] == 1 && stride[1] == 1 && padding[0] == 0 && padding[1] == 0;
   }
 };
 
-// The operators' inputs in this order; the last, of which only the shape counts, is what the
-// gradient is of.
+// The operators' inputs in this order. A gradient is of its last input, of which only the shape
+// counts.
 //   conv2d: x, weights, bias (optional)
 //   conv2d_input_gradient: dy, weights, x
 //   conv2d_weight_gradient: x, dy, weights
 // conv_transpose2d takes x, weights and a bias (optional). It is the input gradient of the
-// convolution whose result is its x, the bias added.
-// Floating. On the CPU in matrix products of a tile of the places at once, whose pixels are copied
-// into workspace first (im2col): for at most 16 threads, 64 Ki elements or 16 places each. The
-// gradient of the weights is summed in up to 8 parts of their size beside that, however many images
-// there are; f16 and bf16 take float copies of their operands as well. On a GPU nothing is copied;
-// the gradient of the weights takes up to 4 MiB (8 of f64).
+// convolution whose result is its x, plus the bias. Floating.
+//
+// The CPU multiplies a tile of output positions at a time, whose pixels it copies into workspace
+// first (im2col): for at most 16 threads, 64 Ki elements or 16 positions each. The gradient of the
+// weights is also summed there in up to 8 parts of their size, however many images there are. f16
+// and bf16 take float copies of their operands as well. A GPU copies nothing; its gradient of the
+// weights takes up to 4 MiB (8 for f64).
 namespace cpu {
 KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;
 MemoryNeeds conv2d_memory(const MemoryQuery&);

@@ -6,12 +6,13 @@
 
 namespace ebb {
 
-// Of dtypes: where nothing else is said, the floating operands of a kernel have one dtype. f16 and
-// bf16 are widened to float when they are read; all arithmetic on them, sums and what is kept from
-// one step to the next within a kernel are float (or double), as are the numbers of attributes; a
-// result is rounded once, to nearest even, when it is stored (core/base/half.h).
+// Dtypes: unless a kernel says otherwise, its floating operands have one dtype. f16 and bf16 are
+// widened to float when they are read. Arithmetic on them, sums, values kept within a kernel and
+// the numbers of attributes are float (or double). A result is rounded once, to nearest even, when
+// it is stored (core/base/half.h).
 
-// NaN and numbers out of range become 0 and the nearest integer: bad data must not be undefined.
+// NaN becomes 0, a number out of range the nearest integer: bad data must not be undefined
+// behaviour.
 template <class To>
 constexpr To to_integer(double value) noexcept {
   constexpr double kLow = static_cast<double>(std::numeric_limits<To>::min());

@@ -5,13 +5,13 @@
 
 namespace ebb {
 
-// What a kernel may find out about the memory of its device, which is neither data nor a function
-// of its node: asked while it runs. From any thread.
+// Figures of a device's memory that a kernel may ask for while it runs, though they are neither
+// data nor a function of its node. From any thread.
 class DeviceFigures : public Prepared {
  public:
   virtual std::int64_t bytes_in_use() const noexcept = 0;      // allocated, by sessions as well
   virtual std::int64_t max_bytes_in_use() const noexcept = 0;  // since the peaks were last reset
-  virtual std::int64_t bytes_limit() const noexcept = 0;       // without one the capacity
+  virtual std::int64_t bytes_limit() const noexcept = 0;       // the capacity without a limit
 };
 
 namespace detail {
@@ -20,12 +20,13 @@ Ref<Prepared> prepare_figures(const MemoryQuery& query);
 }  // namespace detail
 
 namespace cpu {
-// One figure, prepared by prepare_figures, as an i64 scalar. An input is there to come after it.
+// One figure, prepared by prepare_figures, as an i64 scalar. An input only makes the kernel run
+// after it.
 Status bytes_in_use(const KernelContext& context);
 Status max_bytes_in_use(const KernelContext& context);
 Status bytes_limit(const KernelContext& context);
 }  // namespace cpu
-namespace cuda {  // the same, as it was when the kernel was launched
+namespace cuda {  // with the figures at the time of the launch
 Status bytes_in_use(const KernelContext& context);
 Status max_bytes_in_use(const KernelContext& context);
 Status bytes_limit(const KernelContext& context);

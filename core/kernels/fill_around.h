@@ -4,8 +4,8 @@
 
 namespace ebb {
 
-// Fills out with a number, by a device's fill kernel, before in is put where the walk says: where
-// that is in one piece, around it.
+// Fills `out` with a number, by a device's fill kernel, before `in` is copied into it. Where `in`
+// will lie in one piece, only the elements around it are filled.
 inline Status fill_around(const KernelContext& context, const Buffer& in, const Buffer& out,
                           const StridedWalk& walk, double value, Kernel fill) noexcept {
   const Attributes attributes = FillAttributes{value};

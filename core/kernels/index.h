@@ -7,11 +7,11 @@ namespace ebb {
 struct IndexAttributes {
   std::int64_t axis = 0;
   std::int32_t zero_outside = 0;   // 1: an index out of range chooses 0 of every dtype, on a GPU
-  std::int32_t check_labels = 0;   // 1: is refused there as well
-  const char* function = nullptr;  // the public one, as errors name it; null: as the operator
+  std::int32_t check_labels = 0;   // 1: a GPU refuses one as well
+  const char* function = nullptr;  // the name that errors show; null: the operator's
 };
 
-// A tensor seen as [outer, size, inner], whose middle axis is the one that indices choose from.
+// A tensor seen as [outer, size, inner], whose middle axis the indices choose along.
 struct IndexedAxis {
   std::int64_t outer = 1, size = 1, inner = 1;
 
@@ -23,16 +23,16 @@ struct IndexedAxis {
   }
 };
 
-// Every byte of an element that an index out of range chooses on a GPU: NaN, or 0 of what is not
-// floating.
+// The value of every byte of an element for an index out of range on a GPU: it makes NaN, or 0 for
+// a dtype that is not floating.
 constexpr unsigned char missing_byte(DType dtype, const IndexAttributes& attributes = {}) noexcept {
   return is_floating(dtype) && attributes.zero_outside == 0 ? 0xFF : 0;
 }
 
 // Kernels of the CPU. They fail where an index is out of range.
 namespace cpu {
-// out[o, k, i] = in[o, indices[k], i] where the inputs are in [outer, size, inner], of any dtype,
-// and indices (i32, i64).
+// out[o, k, i] = in[o, indices[k], i] for in [outer, size, inner], of any dtype, and indices (i32,
+// i64).
 Status index_select(const KernelContext&);
 // out = zeros like input 2 (no data), seen as [outer, size, inner], with input 0 [outer, indices,
 // inner] added at the indices (input 1) in their order. Floating.
@@ -40,16 +40,16 @@ Status index_select_backward(const KernelContext&);
 MemoryNeeds index_select_backward_memory(const MemoryQuery&);
 // out[k, j] = indices[k] == j; floating. All zeros for an index out of range.
 Status one_hot(const KernelContext&);
-// out[o, k, i] = in[o, indices[o, k, i], i] where input 0 is in [outer, size, inner], of any dtype,
-// and indices [outer, k, inner].
+// out[o, k, i] = in[o, indices[o, k, i], i] for input 0 in [outer, size, inner], of any dtype, and
+// indices [outer, k, inner].
 Status gather(const KernelContext&);
 // out = zeros like input 2 (no data), with input 0 [outer, k, inner] added at the indices (input 1,
 // of its shape) in the order of k. Floating.
 Status gather_backward(const KernelContext&);
 MemoryNeeds gather_backward_memory(const MemoryQuery&);
 }  // namespace cpu
-// The same, on a GPU, where nobody would wait for a refusal: an index out of range chooses
-// missing_byte(), and what is added there counts for nothing.
+// These kernels on a GPU, where nobody would wait for an error. An index out of range chooses
+// missing_byte(), and a value added there is dropped.
 namespace cuda {
 KernelFunction index_select, index_select_backward, one_hot, gather, gather_backward;
 }  // namespace cuda

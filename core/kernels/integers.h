@@ -9,8 +9,8 @@
 namespace ebb {
 
 // The operations of the kernel `integers`, of two operands and of one. Sums, differences and
-// products wrap around, as does what negates or divides the least number by -1. A division by 0
-// gives 0, and so does its remainder, on every device: NumPy's answer.
+// products wrap around, and so do negating the least number and dividing it by -1. A division by 0
+// gives 0, and so does its remainder, on every device, as in NumPy.
 enum class IntegerOperation : std::int64_t {
   add,
   subtract,
@@ -19,12 +19,12 @@ enum class IntegerOperation : std::int64_t {
   remainder,
   maximum,
   minimum,
-  negate,  // of one operand, as are those below
+  negate,  // of one operand, like the next ones
   abs,
   sign
 };
 
-// What a functor is for integers.
+// The operation on integers that a functor stands for.
 template <class F>
 extern const IntegerOperation kOfIntegers;
 template <>
@@ -135,11 +135,11 @@ inline Status run_on_integers(const KernelContext& context, IntegerOperation ope
 }  // namespace detail
 
 namespace cpu {
-// out = a operation b with NumPy's broadcasting, attributes NumberAndOperation; i32, i64, u8: of
-// two tensors, or one and a number that its dtype has. Of one operand: out[i] = operation(in[i]).
-// out may be an input of out's own shape.
+// out = a operation b with NumPy's broadcasting, attributes NumberAndOperation, on i32, i64 and u8:
+// two tensors, or a tensor and a number that its dtype has. With one operand: out[i] =
+// operation(in[i]). out may be an input of out's own shape.
 Status integers(const KernelContext&);
-// map and zip of integers as well.
+// map and zip that take integers as well.
 template <class F>
 Status map_number(const KernelContext& context) {
   if (is_floating(context.outputs[0].spec.dtype)) return map<F>(context);
@@ -151,7 +151,7 @@ Status zip_number(const KernelContext& context) {
   return ebb::detail::run_on_integers(context, kOfIntegers<F>, integers);
 }
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction integers;
 template <class F>

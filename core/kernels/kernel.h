@@ -1,5 +1,5 @@
-// Kernels, as operators and devices see them. Every file that nvcc compiles reads this header: it
-// includes little.
+// Kernels, as operators and devices see them. Every file that nvcc compiles reads this header, so
+// it includes little.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +19,12 @@ struct MemoryNeeds;
 namespace detail {
 template <class T>
 class Ref;  // core/base/reference.h
-// The product of the sizes; for small kernels, out of line, where compilers make no vectors of it.
+// The product of the sizes. For small kernels; out of line, so that compilers do not vectorise it.
 std::int64_t product(const Shape& shape) noexcept;
 }  // namespace detail
 
 // One operand as a kernel sees it: contiguous, row-major. data is null for an output that nobody
-// reads (one that its operator may leave out): the kernel then does without.
+// reads and that its operator may leave out; the kernel then does not write it.
 struct Buffer {
   void* data = nullptr;
   Spec spec;
@@ -33,7 +33,7 @@ struct Buffer {
   T* as() const noexcept {
     return static_cast<T*>(data);
   }
-  // Nothing is open or too large here: that was found out before there was memory for it.
+  // No size is open or too large here: that was checked before memory was allocated.
   std::int64_t elements() const noexcept {
     const Shape& shape = spec.shape;
     if (shape.rank() == 1) return shape.dim(0);
@@ -42,8 +42,8 @@ struct Buffer {
   }
 };
 
-// An order of work on a device: what is put into a stream happens one after the other. Streams go
-// on beside each other, except where one waits for another.
+// A queue of work on a device: its work runs one after the other. Streams run beside each other,
+// except where one waits for another.
 class Stream {
  public:
   Stream() = default;
@@ -52,16 +52,16 @@ class Stream {
   virtual ~Stream() = default;
 };
 
-// Everything a kernel sees. It never allocates, synchronises or throws: shapes and dtypes were
-// checked by the operator's shape rule, memory was declared by its memory rule. It puts its work
-// into the stream, or does it at once where the device is the host.
+// Everything a kernel sees. It never allocates, synchronises or throws: the operator's shape rule
+// has checked shapes and dtypes, its memory rule has declared memory. It puts its work into the
+// stream, or does it at once on the host.
 struct KernelContext {
   std::span<const Buffer> inputs;
   std::span<const Buffer> outputs;
   const Attributes* attributes = nullptr;
-  void* workspace = nullptr;  // of the declared size, aligned to 64 bytes or more
-  // Inputs that the kernel may write over, of those its operator destroys: as its memory rule was
-  // told, so that the workspace is the one it declared for this.
+  void* workspace = nullptr;  // of the declared size; aligned to at least 64 bytes
+  // Inputs that the kernel may write over, among those its operator destroys. The memory rule was
+  // told the same set, and declared the workspace for it.
   const IndexSet* destroyed = nullptr;  // null: none
   const Prepared* prepared = nullptr;   // by the operator's prepare rule, if it has one
   Stream* stream = nullptr;             // the device's
@@ -78,16 +78,16 @@ using KernelFunction = Status(const KernelContext&);
 using Kernel = KernelFunction*;
 
 struct Launch;
-// Runs several applications of a kernel, none of which reads what another writes, as one. It writes
+// Runs several applications of a kernel as one, none of which reads what another writes. It writes
 // nothing where it refuses.
 using MergedKernel = Status (*)(std::span<const Launch>);
 
-// A kernel and everything it sees. A backend that runs it later copies the context, with the
-// buffers, attributes and set of inputs that it refers to, and keeps what was prepared.
+// A kernel and its context. A backend that runs it later copies the context, with the buffers,
+// attributes and set of inputs that it refers to, and keeps the prepared object.
 struct Launch {
   Kernel run = nullptr;
   KernelContext context;
-  const char* name = "";  // the operator's: what is told of a failure that shows later
+  const char* name = "";  // the operator's, for an error that shows later
   MergedKernel run_merged = nullptr;
 };
 

@@ -6,13 +6,13 @@
 
 namespace ebb {
 
-// Axis i of the result is axis axes[i] of what is permuted; none is negative.
+// Axis i of the result is axis axes[i] of the input; none is negative.
 struct PermuteAttributes {
   std::int32_t axes[kMaxRank] = {};
   std::int32_t rank = 0;
 };
 
-// How the result of `permute` lies in its input.
+// The walk through the input of `permute` in the order of its result.
 inline StridedWalk permuted(const Spec& in, const PermuteAttributes& attributes) noexcept {
   std::int64_t strides[kMaxRank], step = static_cast<std::int64_t>(size_of(in.dtype));
   for (int axis = attributes.rank - 1; axis >= 0; --axis) {
@@ -25,13 +25,13 @@ inline StridedWalk permuted(const Spec& in, const PermuteAttributes& attributes)
   return walk;
 }
 
-// The axis along which tensors lie one after the other; not negative.
+// The axis along which tensors are joined; not negative.
 struct ConcatAttributes {
   std::int64_t axis = 0;
 };
 
-// Calls f(part, walk) for tensors that lie one after the other in `whole`, without those that are
-// empty or have no data: how the part lies in it. The first failure is the answer.
+// Calls f(part, walk) for tensors joined in `whole`, without empty ones and ones without data. The
+// walk goes through the part's elements in `whole`. Returns the first failure.
 template <class F>
 Status for_parts(const Spec& whole, const ConcatAttributes& attributes,
                  std::span<const Buffer> parts, const F& f) noexcept {
@@ -54,14 +54,14 @@ Status for_parts(const Spec& whole, const ConcatAttributes& attributes,
   return {};
 }
 
-// How many elements of `value` are before and behind those of each axis.
+// The number of elements of `value` before and after each axis.
 struct PadAttributes {
   std::uint32_t before[kMaxRank] = {}, after[kMaxRank] = {};
   std::uint64_t rank = 0;
   double value = 0;
 };
 
-// How what is padded lies in the result.
+// The walk through the input's elements in the padded result.
 inline StridedWalk padded(const Spec& in, const Spec& out,
                           const PadAttributes& attributes) noexcept {
   std::int64_t offset = 0, step = static_cast<std::int64_t>(size_of(out.dtype));
@@ -77,7 +77,7 @@ inline StridedWalk padded(const Spec& in, const Spec& out,
   return walk;
 }
 
-// How the result of broadcasting by NumPy's rules lies in its input.
+// The walk through an input of broadcasting, by NumPy's rules, in the order of its result.
 inline StridedWalk expanded(const Spec& in, const Spec& out) noexcept {
   StridedWalk walk(size_of(in.dtype));
   auto step = static_cast<std::int64_t>(size_of(in.dtype));
@@ -92,10 +92,10 @@ inline StridedWalk expanded(const Spec& in, const Spec& out) noexcept {
 namespace cpu {
 // out = in with its axes in the order of PermuteAttributes; any dtype.
 Status permute(const KernelContext&);
-// out = the inputs one after the other along ConcatAttributes::axis; any dtype.
+// out = the inputs joined along ConcatAttributes::axis; any dtype.
 Status concat(const KernelContext&);
-// out[i] = the part of input 0 that input 1 + i (no data) has the shape of, those that are wanted:
-// the gradient of concat; any dtype.
+// The gradient of concat: out[i] = the part of input 0 where input 1 + i (no data) lay, except
+// unwanted ones; any dtype.
 Status concat_backward(const KernelContext&);
 // out = in with the paddings of PadAttributes around it; any dtype.
 Status pad(const KernelContext&);
@@ -103,7 +103,7 @@ Status pad(const KernelContext&);
 // shape of out and no data.
 Status broadcast(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction permute, concat, concat_backward, pad, broadcast;
 }  // namespace cuda

@@ -3,8 +3,9 @@
 
 namespace ebb {
 
-// What follows a product. The first ones are part of it, forward and backward; from gelu on they
-// are operators of their own behind it (core/ops/activations.h), as they are without parameters.
+// The activation after a product. The kernels of dense compute the first ones, forward and
+// backward. From gelu on they are operators of their own behind it (core/ops/activations.h), with
+// default parameters.
 enum class Activation : std::int32_t {
   none,
   relu,
@@ -24,7 +25,7 @@ struct MatmulAttributes {
 };
 
 struct DenseAttributes {
-  Activation activation = Activation::none;  // one that is part of it, here and below
+  Activation activation = Activation::none;  // at most sigmoid, here and below
   std::int32_t bias = 1;                     // whether there is an input 2, the bias
 };
 
@@ -33,12 +34,12 @@ struct ActivationAttributes {
 };
 
 namespace cpu {
-// out[..., m, n] = op(a) op(b), matrices whose leading axes broadcast to those of out; floating.
+// out[..., m, n] = op(a) op(b), matrices whose leading axes broadcast to out's; floating.
 Status matmul(const KernelContext&);
 // Inputs x [..., in], w [in, out], b [out] (optional); output y [..., out] = activation(x w + b).
 Status dense(const KernelContext&);
-// Inputs x, w and da, the gradient before the activation (x has data where dw has, w where dx has);
-// outputs dx, dw, db, those that somebody reads. dx may be x.
+// Inputs x, w and da, the gradient before the activation; x has data where dw is wanted, w where dx
+// is. Outputs dx, dw, db, except unwanted ones. dx may be x.
 Status dense_backward(const KernelContext&);
 // Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be
 // dy or y.

@@ -4,14 +4,14 @@
 
 namespace ebb {
 
-// What matmul multiplies: matrices [m, k] and [k, n], and how the factors of each product of the
-// batch follow from its number. Where every matrix of a batch meets the same second factor, their
-// rows are those of one matrix, and the batch is 1.
+// The products of matmul, [m, k] by [k, n], and the factors of each product of the batch by its
+// number. Where every first factor of a batch meets the same second factor, their rows are one
+// matrix and the batch is 1.
 struct MatmulLayout {
   bool transpose_a, transpose_b;
   std::int64_t m, n, k;
   std::int64_t batch = 1;
-  BroadcastWalk<2> walk;  // in matrices
+  BroadcastWalk<2> walk;  // its steps count matrices
 
   MatmulLayout(const Shape& a, const Shape& b, const Shape& out,
                const MatmulAttributes& attributes) noexcept
@@ -29,7 +29,7 @@ struct MatmulLayout {
     }
   }
 
-  // The matrices that product i of the batch is of.
+  // The numbers of the matrices that product i of the batch multiplies.
   void factors(std::int64_t i, std::int64_t& a, std::int64_t& b) const noexcept {
     a = b = 0;
     for (int axis = 0; axis < walk.axes(); ++axis) {

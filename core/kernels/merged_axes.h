@@ -5,8 +5,9 @@
 
 namespace ebb {
 
-// A reduction in its simplest form: axes of size 1 dropped, neighbours of one kind merged. Kinds
-// then alternate; the innermost is `inner`, and what is outside it is walked by index.
+// A reduction in its simplest form: axes of size 1 dropped, neighbours of one kind (reduced or
+// kept) merged. Kinds then alternate. `inner` is the innermost group; the groups outside it are
+// walked by index.
 struct MergedAxes {
   std::int64_t inner = 1;  // the innermost group, contiguous
   bool inner_reduced = true;
@@ -41,7 +42,7 @@ struct MergedAxes {
     for (int g = 0; g < groups; ++g) (reduced[g] ? outer_reduced : outer_kept) *= size[g];
   }
 
-  // Where the index-th combination of the outer groups of one kind begins.
+  // The offset of the index-th combination of the outer groups of one kind.
   std::int64_t offset(std::int64_t index, bool kind) const noexcept {
     std::int64_t at = 0;
     for (int g = 0; g < groups; ++g) {
@@ -54,7 +55,7 @@ struct MergedAxes {
   }
 };
 
-// The axes of shape that are reduced to reach `to`, which broadcasts to it.
+// The axes that a reduction of `shape` to `to`, which broadcasts to it, reduces.
 inline std::uint32_t axes_between(const Shape& shape, const Shape& to) noexcept {
   std::uint32_t axes = 0;
   const int missing = shape.rank() - to.rank();

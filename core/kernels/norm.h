@@ -4,13 +4,13 @@
 
 namespace ebb {
 
-// Normalisation: y = (x - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance being
-// those of x itself over some of its elements.
+// Normalisation: y = (x - mean) / sqrt(variance + epsilon) * scale + shift. Mean and variance are
+// over some elements of x.
 struct NormAttributes {
   enum Kind : std::int32_t {
     layer,  // over the last `number` axes
     rms,    // the same without the mean, which counts as 0
-    group,  // over each of `number` groups of channels (axis 1) and what is behind them
+    group,  // over each of `number` groups of channels (axis 1) and all axes after
     batch,  // over all but the channels, axis `number`
   };
   double epsilon = 0;
@@ -24,8 +24,8 @@ struct NormAttributes {
   bool has_mean() const noexcept { return kind != rms; }
 };
 
-// x seen as [batch, channels, inner]; scale and shift have a number for each channel. One mean and
-// variance is for the elements of one batch row and group of channels, or of one channel.
+// x seen as [batch, channels, inner]; scale and shift have a number for each channel. A mean and
+// variance is over one batch row of a group of channels, or over one channel.
 struct NormView {
   std::int64_t batch = 1, channels = 1, inner = 1;
   std::int64_t groups = 1;  // 0: one for each channel, over the batch
@@ -33,7 +33,7 @@ struct NormView {
   NormView() = default;
   NormView(const Shape& x, const NormAttributes& attributes) noexcept {
     const int rank = x.rank(), number = attributes.number;
-    int first = 1, last = 1;  // of the axes that channels are
+    int first = 1, last = 1;  // the axes of the channels
     if (attributes.kind == NormAttributes::batch) {
       first = last = number;
       groups = 0;
@@ -47,13 +47,13 @@ struct NormView {
       (axis < first ? batch : axis > last ? inner : channels) *= x.dim(axis);
   }
 
-  // How many means there are, and of how many elements each is.
+  // The number of means, and the number of elements under each.
   std::int64_t statistics() const noexcept { return groups == 0 ? channels : batch * groups; }
   std::int64_t per_group() const noexcept { return groups == 0 ? 1 : channels / groups; }
   std::int64_t terms() const noexcept { return groups == 0 ? batch * inner : per_group() * inner; }
 };
 
-// Enters a batch's mean or variance into the running one, which a batch of none leaves as it was.
+// Enters a batch's mean or variance into the running one, which an empty batch leaves as it was.
 template <class T>
 struct RunningValues {
   const T* before;
@@ -74,15 +74,14 @@ struct RunningValues {
 
 // Inputs of the forward kernels: x (floating), then scale and shift [channels] of its dtype, if the
 // attributes say so; y may be x. Means and 1 / sqrt(variance + epsilon) are f64 for f64, else f32.
-// Inputs of the backward kernels: dy, x, 1 / sqrt(..), the mean (for rms anything), the scale if
-// there is one; outputs: dx, d_scale, d_shift, those that somebody reads. dx may be dy or x.
+// Inputs of the backward kernels: dy, x, 1 / sqrt(..), the mean (for rms ignored), the scale if
+// there is one. Outputs dx, d_scale, d_shift, except unwanted ones. dx may be dy or x.
 namespace cpu {
-// layer, rms, group. Outputs y, 1 / sqrt(..) and, but for rms, the mean.
+// Kinds layer, rms, group. Outputs y, 1 / sqrt(..) and, but for rms, the mean.
 Status norm(const KernelContext&);
 Status norm_backward(const KernelContext&);
-// batch. Inputs 3 and 4 are the running mean and variance. Outputs y, 1 / sqrt(..), the mean, and
-// the new running values, whose variance is that of the population (the sum of squares over one
-// less than their number).
+// Kind batch. Inputs 3 and 4 are the running mean and variance. Outputs y, 1 / sqrt(..), the mean,
+// and the new running values, whose variance is the sum of squares over one element less.
 Status batch_norm(const KernelContext&);
 Status batch_norm_backward(const KernelContext&);
 // Inputs x, mean, variance (f64 for f64, else f32), scale, shift; output y.
@@ -93,7 +92,7 @@ MemoryNeeds batch_norm_memory(const MemoryQuery&);
 MemoryNeeds batch_norm_backward_memory(const MemoryQuery&);
 MemoryNeeds batch_norm_inference_memory(const MemoryQuery&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction norm, norm_backward, batch_norm, batch_norm_backward, batch_norm_inference;
 MemoryNeeds norm_backward_memory(const MemoryQuery&);

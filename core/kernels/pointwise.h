@@ -12,8 +12,8 @@ struct NumberOperand {
   Position position = none;  // none: both operands are tensors (two inputs)
 };
 
-// What a kernel is told that does one of several operations: beside it which one, as a number of
-// its family, the first of which is 0.
+// The attributes of a kernel that does one of several operations: beside a NumberOperand the
+// operation, as its place in its family's enumeration.
 struct NumberAndOperation {
   NumberOperand number;
   std::int64_t operation = 0;
@@ -23,7 +23,7 @@ struct FillAttributes {
   double value = 0;
 };
 
-// The functor that a pointwise operator applies: one with parameters is its attributes.
+// The functor that a pointwise operator applies. A functor with parameters is the attributes.
 template <class F>
 F functor_of(const KernelContext& context) noexcept {
   if constexpr (std::is_empty_v<F>)
@@ -50,7 +50,7 @@ Status copy(const KernelContext&);
 // out[i] = in[i] converted, by convert() of core/kernels/convert.h; between all dtypes.
 Status cast(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 template <class F>
 Status map(const KernelContext&);

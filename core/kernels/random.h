@@ -11,7 +11,7 @@ struct RandomAttributes {
   double b = 1;  // uniform: high, both numbers of the dtype; normal: standard deviation
 };
 
-// What randint makes: `count` integers from `low` on, at most 2^32 of them.
+// The integers of randint: `count` from `low` on, at most 2^32 of them.
 struct RandintAttributes {
   std::int64_t low = 0;
   std::uint64_t count = 1;
@@ -26,13 +26,13 @@ struct RandintAttributes {
   }
 };
 
-// Which random node of a graph draws.
+// The number of a random node in its graph.
 struct DrawAttributes {
   std::uint64_t node = 0;  // below 2^32
 };
 
-// The largest number of 16 bits that is below `bound`: what keeps uniform draws, once rounded, out
-// of the open end of their interval.
+// The largest number of 16 bits below `bound`. It keeps uniform draws, once rounded, below the open
+// end of their interval.
 template <class Half>
 constexpr Half largest_below(float bound) noexcept {
   const Half nearest(bound);
@@ -48,13 +48,16 @@ namespace cpu {
 Status draw(const KernelContext&);
 // Input: the random state*; adds one to its run count.
 Status next_run(const KernelContext&);
-// Input: draw; output floating, the same numbers whatever its dtype, up to rounding. uniform in
-// [a, b): with T float (double for f64) and u = unit_interval(word), x = fma(T(b - a), T(u), T(a)),
-// a where that is not below b; for f16 and bf16 rounded, and where a < b no more than
-// largest_below(b).
-// bernoulli 1 with probability a. normal by Box and Muller, in f64 for any output: elements 2 i and
-// 2 i + 1 have the words w and v; with u = 1 - unit_interval(w), in (0, 1], and t =
-// unit_interval(v) they are
+// Input: draw. Output floating, the same numbers for every dtype, up to rounding.
+//
+// uniform is in [a, b). With T float (double for f64) and u = unit_interval(word), x = fma(T(b -
+// a), T(u), T(a)), or a where that is not below b. For f16 and bf16 x is rounded, to at most
+// largest_below(b) where a < b.
+//
+// bernoulli is 1 with probability a.
+//
+// normal is by Box and Muller, in f64 for any output. Elements 2 i and 2 i + 1 have the words w and
+// v. With u = 1 - unit_interval(w), in (0, 1], and t = unit_interval(v) they are
 //   a + b sqrt(-2 log(u)) cos(2 pi t)  and  a + b sqrt(-2 log(u)) sin(2 pi t),
 // cosine and sine of the exact t (a GPU's cospi(2 t)), each within 4 ulp for a = 0, then rounded
 // (for f16 and bf16 to f32, then to them).
@@ -67,7 +70,7 @@ Status randint(const KernelContext&);
 // gradient is the same kernel on dy.
 Status dropout(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction draw, next_run, uniform, normal, bernoulli, randint, dropout;
 }  // namespace cuda

@@ -3,7 +3,7 @@
 
 namespace ebb {
 
-// A stack of recurrent layers over a whole sequence, of one cell or the other.
+// The cell of a stack of recurrent layers over a whole sequence.
 enum class RecurrentCell : std::int32_t {
   // Gates in the order i, f, g, o (PyTorch's):
   //   a = x_t W + h_{t-1} R + b;  c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g);
@@ -30,26 +30,28 @@ struct RecurrentAttributes {
   }
 };
 
-// What h0, c0, `cell` and d_cell are said of here, an LSTM alone has.
+// A GRU has no c0, `cell` and d_cell.
 //
-// Forward inputs:  x [batch, time, in], (h0, c0 [layers, batch, hidden])?, (draw i64[2])?,
-//                  (lengths i64[batch])?, then per layer W [in_l, columns], R [hidden, columns],
-//                  b [4 hidden].
-// Forward outputs: sequence [batch, time, hidden] (of the last layer), hidden and cell
-//                  [layers, batch, hidden] (after the last step), reserve u8[n] (optional: null
-//                  data when no gradient will be asked for). For f16 and bf16 it may hold floats:
-//                  gates and cells are then not rounded on the way to the gradient.
-// Backward inputs: reserve, sequence, then the forward inputs, then those of d_sequence, d_hidden,
-//                  d_cell that d_given names. Where the reserve may be destroyed, the gradients of
-//                  the gates are written over the gates, and a chunk's scratch is in the cells.
-// Backward outputs: one per forward input except draw and lengths (in the order of the forward
-// inputs), those
-//                  that somebody reads. Weight gradients are set, not added. dx may be x.
-// Of row b of the batch only the first lengths[b] steps count: what its states are then is its last
-// state, its sequence is 0 from there on, as are the gradients of its x, which has to be finite
-// there (it is multiplied by 0). A length outside [0, time] makes all of the row NaN.
-// Dropout of layer l > 0's input [batch, time, hidden] takes the elements of the draw from
-// l * kRecurrentLayerElements on: more than one layer has, and few enough for millions of layers.
+//   Forward inputs:  x [batch, time, in], (h0, c0 [layers, batch, hidden])?, (draw i64[2])?,
+//                    (lengths i64[batch])?, then per layer W [in_l, columns], R [hidden, columns],
+//                    b [4 hidden].
+//   Forward outputs: sequence [batch, time, hidden] (of the last layer), hidden and cell
+//                    [layers, batch, hidden] (after the last step), reserve u8[n] (optional: null
+//                    data when no gradient will be asked for). For f16 and bf16 it may hold floats:
+//                    gates and cells are then not rounded on the way to the gradient.
+//   Backward inputs: reserve, sequence, then the forward inputs, then d_sequence, d_hidden, d_cell,
+//                    as far as d_given names them. Where the reserve may be destroyed, the
+//                    gradients of the gates are written over the gates, and a chunk's scratch is in
+//                    the cells.
+//   Backward outputs: the gradients of the forward inputs except draw and lengths, in their order,
+//                    without unwanted ones. Weight gradients are set, not added. dx may be x.
+//
+// Of row b of the batch only the first lengths[b] steps count. The states after them are its last
+// states. From there on its sequence and the gradients of its x are 0, and x must be finite (it is
+// multiplied by 0). A length outside [0, time] makes the whole row NaN.
+//
+// Dropout of the input [batch, time, hidden] of layer l > 0 takes the elements of the draw from l *
+// kRecurrentLayerElements on. One layer has fewer elements, and millions of layers fit.
 inline constexpr std::int64_t kRecurrentLayerElements = std::int64_t{1} << 40;
 inline constexpr int kRecurrentBackwardReserve = 0, kRecurrentBackwardSequence = 1,
                      kRecurrentBackwardX = 2;

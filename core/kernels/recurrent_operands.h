@@ -4,11 +4,11 @@
 
 namespace ebb {
 
-// Where forward inputs and backward outputs of a stack are. The backward outputs leave out those
-// without a gradient, `draw` and `lengths`.
+// The indices of a stack's forward inputs and backward outputs. Backward has no outputs for `draw`
+// and `lengths`, which have no gradient.
 struct RecurrentOperands {
   std::int64_t h0 = -1, c0 = -1, draw = -1, lengths = -1, weights, count;
-  std::size_t reserve;  // of the forward outputs, behind the states
+  std::size_t reserve;  // its index in the forward outputs, after the states
 
   explicit RecurrentOperands(const RecurrentAttributes& attributes) noexcept {
     std::int64_t next = 1;
@@ -28,7 +28,7 @@ struct RecurrentOperands {
   std::size_t r(std::int64_t layer) const noexcept { return w(layer) + 1; }
   std::size_t b(std::int64_t layer) const noexcept { return w(layer) + 2; }
   bool has_gradient(std::int64_t input) const noexcept { return input != draw && input != lengths; }
-  // The place among backward's outputs of the gradient of a forward input.
+  // The index in the backward outputs of a forward input's gradient.
   std::size_t gradient(std::size_t input) const noexcept {
     const auto before = [&](std::int64_t left_out) {
       return left_out >= 0 && input > static_cast<std::size_t>(left_out) ? std::size_t{1} : 0;
@@ -37,12 +37,12 @@ struct RecurrentOperands {
   }
 };
 
-// How many steps of a row count.
+// The number of steps of a row that count.
 struct RowLength {
   std::int64_t steps;
   bool is_valid;
 };
-// lengths: null where all do.
+// lengths: null where all steps count.
 EBB_HOST_DEVICE inline RowLength row_length(const std::int64_t* lengths, std::int64_t row,
                                             std::int64_t time) {
   if (lengths == nullptr) return {time, true};

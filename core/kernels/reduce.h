@@ -8,10 +8,10 @@ struct Reduction {
   std::uint32_t axes = 0;
   std::uint8_t keep = 0;
   std::uint8_t mean = 0;
-  std::uint8_t correction = 0;  // of a mean: what its number of elements is less by
+  std::uint8_t correction = 0;  // of a mean: subtracted from its number of elements
   std::uint8_t reserved = 0;
 
-  // What sums are divided by.
+  // The divisor of the sums.
   double divisor(std::int64_t elements, std::int64_t results) const noexcept {
     if (mean == 0 || results == 0) return 1;
     const double terms = static_cast<double>(elements) / static_cast<double>(results);
@@ -23,22 +23,22 @@ namespace cpu {
 // out = the sum (or mean) of in over Reduction::axes; floating. Summation is pairwise or blocked in
 // an order fixed by the shape; f32 sums may accumulate in f64 where that is as fast.
 Status sum(const KernelContext&);
-// The same of i32, i64, u8 and bool, into i64, exact.
+// The sum of i32, i64, u8 and bool, into i64, exact.
 Status sum_integers(const KernelContext&);
-// Whether any of in, bool, is true over Reduction::axes, and whether all are; bool. Of nothing none
-// is, and all are.
+// Whether any element of in, bool, is true over Reduction::axes, and whether all are; bool. No
+// elements give false for any, true for all.
 Status any(const KernelContext&);
 Status all(const KernelContext&);
-// out = in summed to the shape of out, which broadcasts to that of in (NumPy's rules). Input 1, the
-// tensor whose shape this is, has no data.
+// out = in summed to the shape of out, which broadcasts to in's by NumPy's rules. Input 1 has this
+// shape and no data.
 Status sum_like(const KernelContext&);
-// The transpose of `sum`: out[..] = in broadcast back along Reduction::axes, divided as it is if
-// mean. Input 1, whose shape out has, has no data.
+// The transpose of `sum`: out = in broadcast back along Reduction::axes, for a mean divided by its
+// divisor. Input 1 has the shape of out and no data.
 Status broadcast_like(const KernelContext&);
 MemoryNeeds sum_memory(const MemoryQuery&);
 MemoryNeeds sum_like_memory(const MemoryQuery&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction sum, sum_integers, any, all, sum_like, broadcast_like;
 MemoryNeeds sum_memory(const MemoryQuery&);

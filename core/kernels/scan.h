@@ -13,8 +13,8 @@ struct ScanAttributes {
   std::uint8_t reserved = 0;
 };
 
-// A linear recurrence along an axis: c_0 = 0, c_k+1 = a_k c_k + b_k, y_k = w_k c_k. Without b it is
-// the products of what comes before: c_0 = 1, c_k+1 = a_k c_k. Without w, y_k = c_k.
+// A linear recurrence along an axis: c_0 = 0, c_k+1 = a_k c_k + b_k, y_k = w_k c_k. Without b, c is
+// the product of the elements before: c_0 = 1, c_k+1 = a_k c_k. Without w, y_k = c_k.
 struct RecurrenceAttributes {
   std::int32_t axis = 0;
   std::uint8_t reverse = 0;     // from the end
@@ -36,7 +36,7 @@ Status scan(const KernelContext&);
 // Inputs a, b?, w?, each f64 and of out's shape; out may be one of them.
 Status recurrence(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU, where a long row is put together from parts.
+// These kernels on a GPU, where a long row is put together from parts.
 namespace cuda {
 KernelFunction scan, recurrence;
 }  // namespace cuda

@@ -20,7 +20,7 @@ namespace cpu {
 // Where a length is outside [0, time]: missing_byte().
 Status reverse_sequence(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction reverse_sequence;
 }  // namespace cuda

@@ -16,8 +16,8 @@ struct SizeAttributes {
   std::int64_t axis = 0;
 };
 
-// begin, begin + step and so on along `axis`, before `end`. Negative bounds count from the end;
-// `end` at its limit is all that is left. The axis is not negative, the step not 0.
+// Indices begin, begin + step and so on along `axis`, before `end`. Negative bounds count from the
+// end; kToTheEnd takes all the rest. The axis is not negative, the step not 0.
 struct SliceAttributes {
   static constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
 
@@ -26,7 +26,7 @@ struct SliceAttributes {
   std::int64_t axis = 0;
   std::int64_t step = 1;
 
-  // The first index, and the one where it stops, along an axis of this size.
+  // The first index, and the end, along an axis of this size.
   constexpr std::int64_t first(std::int64_t size) const noexcept {
     return begin < 0 ? begin + size : begin;
   }
@@ -34,7 +34,7 @@ struct SliceAttributes {
     if (end == kToTheEnd) return step > 0 ? size : -1;
     return end < 0 ? end + size : end;
   }
-  // How many there are between the two; none where they are the wrong way round.
+  // The number of indices between the two; 0 where they are the wrong way round.
   constexpr std::int64_t count(std::int64_t first, std::int64_t last) const noexcept {
     const std::int64_t distance = step > 0 ? last - first : first - last;
     const std::int64_t width = step > 0 ? step : -step;
@@ -42,7 +42,7 @@ struct SliceAttributes {
   }
 };
 
-// How `count` indices along an axis, from `first` on, lie in their tensor.
+// The walk through `count` indices along an axis, from `first` on, in their tensor.
 inline StridedWalk part_of(const Spec& whole, std::int64_t axis, std::int64_t first,
                            std::int64_t count, std::int64_t step = 1) noexcept {
   const auto element = static_cast<std::int64_t>(size_of(whole.dtype));
@@ -73,15 +73,15 @@ namespace cpu {
 Status select(const KernelContext&);
 // out = zeros like input 1 (no data) with input 0 written at the index: the gradient of select.
 Status select_backward(const KernelContext&);
-// out = the indices of in that SliceAttributes says; any dtype.
+// out = in at the indices of SliceAttributes; any dtype.
 Status strided_slice(const KernelContext&);
-// out = zeros like input 1 (no data) with input 0 at the indices SliceAttributes: the gradient of
-// slice, strided or a view; any dtype.
+// out = zeros like input 1 (no data) with input 0 at the indices of SliceAttributes: the gradient
+// of slice, with steps or as a view; any dtype.
 Status slice_backward(const KernelContext&);
 // out, an i64 scalar, = the size of input 0 (no data) along SizeAttributes::axis.
 Status size(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction select, select_backward, strided_slice, slice_backward, size;
 }  // namespace cuda

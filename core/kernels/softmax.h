@@ -4,7 +4,7 @@
 namespace ebb {
 
 struct SoftmaxAttributes {
-  std::int64_t behind = 0;  // axes behind the one of the classes
+  std::int64_t behind = 0;  // the number of axes behind the classes
 };
 
 // x seen as [outer, classes, inner].
@@ -20,13 +20,13 @@ struct SoftmaxView {
 };
 
 namespace cpu {
-// Input x (floating); out = exp(x) / the sum of exp(x) over the classes, and the logarithm of that.
-// out may be x.
+// Input x (floating). out = exp(x) / the sum of exp(x) over the classes, or its logarithm. out may
+// be x.
 Status softmax(const KernelContext&);
 Status log_softmax(const KernelContext&);
 MemoryNeeds softmax_memory(const MemoryQuery&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction softmax, log_softmax;
 }

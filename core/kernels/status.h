@@ -2,11 +2,11 @@
 
 namespace ebb {
 
-// What a kernel or a device answers: done, or what went wrong. Not to be ignored.
+// The answer of a kernel or a device: done, or a problem. Not to be ignored.
 struct [[nodiscard]] Status {
   const char* problem = nullptr;  // null: done; static text
   int code = 0;                   // of the library that found it, if any
-  // Nothing has been written. Otherwise whatever was to be written may have been, in part.
+  // True: nothing has been written. Otherwise outputs may have been written in part.
   bool refused = false;
 
   constexpr bool ok() const noexcept { return problem == nullptr; }

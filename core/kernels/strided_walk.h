@@ -5,17 +5,17 @@
 
 namespace ebb {
 
-// The walk through an output whose elements lie in an input at other distances, in its simplest
-// form: axes of size 1 dropped, neighbours along which the input advances as one merged, and what
-// is contiguous in both made one unit, which is moved as a whole. All in bytes.
+// A walk through an output whose elements lie in an input at other distances, in its simplest form.
+// Axes of size 1 are dropped, and neighbours along which the input advances as one are merged.
+// Bytes contiguous in both are one unit, moved as a whole. All numbers are in bytes.
 class StridedWalk {
  public:
-  // Of elements of so many bytes, the first of them at `offset` in the input.
+  // Elements of `element` bytes; the first is at `offset` in the input.
   explicit StridedWalk(std::size_t element, std::int64_t offset = 0) noexcept
       : unit_(static_cast<std::int64_t>(element)), offset_(offset) {}
 
-  // An axis of the output, innermost first, along which the input advances by `stride`: by 0 where
-  // one element stands for all, by less where it is read from the end.
+  // Adds an axis of the output, innermost first, along which the input advances by `stride`: 0
+  // where one element is repeated, negative where it is read from the end.
   void add(std::int64_t size, std::int64_t stride) noexcept {
     if (size == 1) return;
     if (axes_ == 0 && stride == unit_) {
@@ -39,8 +39,8 @@ class StridedWalk {
     for (int axis = first; axis < axes_; ++axis) n *= size_[axis];
     return n;
   }
-  // The axis along which the input is contiguous, where the output is not: with axis 0 it makes a
-  // matrix that is transposed. 0: there is none.
+  // The axis along which the input is contiguous and the output is not; with axis 0 it makes a
+  // matrix to transpose. 0: there is none.
   int contiguous_axis() const noexcept {
     for (int axis = 1; axis < axes_; ++axis)
       if (stride_[axis] == unit_) return axis;

@@ -42,11 +42,11 @@ inline std::uint64_t element_of(DType dtype, double number) noexcept {
 
 namespace cpu {
 // out = a where the condition (input 0, bool) is true, else b, all three with NumPy's broadcasting;
-// any dtype. Attributes NumberOperand: a or b may be a number, and is no input then. out may be an
-// a or b of out's own shape.
+// any dtype. Attributes NumberOperand: a or b may be a number, which is then no input. out may be
+// an a or b of out's own shape.
 Status where(const KernelContext&);
 }  // namespace cpu
-// The same, on a GPU.
+// These kernels on a GPU.
 namespace cuda {
 KernelFunction where;
 }  // namespace cuda

@@ -20,8 +20,8 @@
 namespace ebb {
 namespace {
 
-// How long a thread looks for work, or for the end of work, before it sleeps. Longer than the gap
-// between two kernels, so that a training step wakes nobody; short enough to leave an idle CPU
+// The time that a thread looks for work, or for the end of work, before it sleeps. Longer than the
+// gap between two kernels, so that a training step wakes nobody; short enough to leave an idle CPU
 // idle.
 constexpr std::chrono::microseconds kSpin{30};
 
@@ -68,14 +68,14 @@ int initial_threads() noexcept {
 
 }  // namespace
 
-// Each thread has a share of a job's pieces, contiguous and always the same one for a given number
-// of pieces, so that what a piece reads again in the next job is in that thread's cache; a thread
+// Each thread has a contiguous share of a job's pieces, always the same for a given number of
+// pieces. Data that a piece reads again in the next job is then in that thread's cache. A thread
 // that is done takes from the shares of others.
 //
 // A share is one word: the job's number in the upper half, the pieces not yet taken in the lower.
-// Taking a piece is a compare-and-swap on it. It succeeds only while the job is the current one
-// and has a piece left, and the job cannot end before that piece is done: so whoever comes
-// late finds nothing to take, and run() need not wait for threads that never woke.
+// Taking a piece is a compare-and-swap on it. It succeeds only while the job is the current one and
+// has a piece left, and the job cannot end before that piece is done. A thread that comes late
+// therefore finds nothing to take, and run() need not wait for threads that never woke.
 struct Workers::Impl {
   struct alignas(64) Share {
     std::atomic<std::uint64_t> state{0};
@@ -89,7 +89,7 @@ struct Workers::Impl {
   alignas(64) std::atomic<bool> busy{false};
   std::atomic<void (*)(const void*, std::int64_t)> call{nullptr};
   std::atomic<const void*> context{nullptr};
-  alignas(64) std::atomic<std::uint32_t> job{0};  // what sleeping threads wait on
+  alignas(64) std::atomic<std::uint32_t> job{0};  // sleeping threads wait for its change
   std::atomic<bool> stopping{false};
   alignas(64) std::atomic<std::uint32_t> unfinished{0};
 
@@ -131,7 +131,7 @@ struct Workers::Impl {
     }
   }
 
-  // A thread that the system refuses is done without: others take its share.
+  // If the system refuses a thread, others take its share.
   void start() noexcept {
     const std::uint32_t seen = job.load(std::memory_order_relaxed);
     try {

@@ -6,7 +6,7 @@
 namespace ebb {
 
 // The threads that compute on the CPU: one pool for the process. Work is cut by shape alone, so
-// which thread takes which piece, and how many threads there are, never changes a result.
+// neither the number of threads nor their share of the pieces ever changes a result.
 class Workers {
  public:
   static Workers& instance();

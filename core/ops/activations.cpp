@@ -42,7 +42,7 @@ constinit const OpDef relu_gradient_op = pair<functors::ReluGradient>(
 
 namespace {
 
-// What makes gradients from results keeps their sign.
+// The gradient is computed from the result, which must have the sign of x.
 void require_not_negative(const char* op, const char* what, double value, CallSite site) {
   if (!(value >= 0))
     throw Error(detail::message(op, std::string("takes ") + what + " of 0 or more", site));

@@ -12,11 +12,11 @@ namespace ebb {
 #include "ebb/core/ops/undefine_pointwise.inc"
 
 // x above 0, slope x below; exact. The gradient at 0 is the slope. Throws Error for a slope below
-// 0, since gradients are made from the result.
+// 0: the gradient is computed from the result, which has to keep x's sign.
 Tensor leaky_relu(const Operand& x, double slope = 0.01);
 
 // x above 0, alpha (exp(x) - 1) below. Within 2 ulp (1.8 measured). Throws Error for an alpha below
-// 0, as leaky_relu does.
+// 0, for the reason leaky_relu has.
 Tensor elu(const Operand& x, double alpha = 1);
 
 // 0.5 x (1 + erf(x / sqrt(2))). Within 6 ulp (4.5 measured), for a large negative x too.

@@ -74,7 +74,7 @@ constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
      .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
      .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
 
-// A mask takes the dtype of what it masks.
+// A mask is cast to the dtype of the other operand.
 static std::optional<DType> masked_dtype(DType a, DType b) {
   if (a == DType::boolean) return b;
   if (b == DType::boolean) return a;

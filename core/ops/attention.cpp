@@ -72,12 +72,12 @@ void infer_causal_bias(Inference& inference) {
   inference.output(scores.dtype, {scores.shape.dim(-2), scores.shape.dim(-1)});
 }
 
-// The least number that a dtype has, or nearly.
+// The lowest finite number of a dtype, or nearly.
 double lowest(DType dtype) {
   return dtype == DType::f16 ? -65504 : dtype == DType::f64 ? -1e308 : -1e38;
 }
 
-// What the composed gradients consist of, in memory for all the scores.
+// Probabilities and score gradients of the composed gradients, in memory for all the scores.
 struct Composed {
   Tensor probabilities, d_scores;  // of the scores before they are scaled: times scale
 
@@ -92,7 +92,8 @@ struct Composed {
       bias = bias.defined() ? bias + causal : causal;
     }
     if (bias.defined()) {
-      // In finite numbers, so that a query for which no key counts has probabilities: zeros.
+      // Kept finite, so that a query for which no key counts has probabilities, which exp(bias)
+      // makes 0.
       probabilities = softmax(maximum(scores + bias, lowest(q.dtype()))) * exp(bias);
     } else {
       probabilities = softmax(scores);
@@ -124,7 +125,7 @@ Tensors attention_gradient(Gradient g) {
   return all;
 }
 
-// attention_backward out of differentiable operators, which make y and its sums again.
+// attention_backward from differentiable operators, which compute y and its sums again.
 Tensors compose_attention_backward(std::span<const Tensor> inputs, const Attributes& attributes,
                                    const IndexSet& unwanted) {
   const auto& of = attributes.get<AttentionAttributes>();

@@ -16,16 +16,15 @@ struct AttentionOptions {
   std::optional<double> scale = {};
 };
 
-// softmax(scale q k^T + mask) v over the keys (Vaswani et al. 2017). q [..., length, depth],
-// k [..., keys, depth] and v [..., keys, width] have equal leading axes, usually [batch, heads].
-// Gives
-// [..., length, width], of their floating dtype. A query for which no key counts gives zeros.
+// softmax(scale q k^T + mask) v over the keys (Vaswani et al. 2017). q [..., length, depth], k
+// [..., keys, depth] and v [..., keys, width] have equal leading axes, usually [batch, heads].
+// Gives [..., length, width], of their floating dtype. A query for which no key counts gives zeros.
 //
-// The scores are made tile by tile and never kept: beside its operands it takes memory for a number
+// The scores are made tile by tile and never kept. Beside its operands it takes memory for a number
 // per query (Dao et al., "FlashAttention", NeurIPS 2022), forward and backward. The second
 // derivative and the gradient of a mask are made of matmul and softmax, with all the scores. They
-// are NaN where an added mask leaves a query no key. Throws ShapeError, for a default
-// scale of an open depth too.
+// are NaN where an added mask leaves a query no key. Throws ShapeError, also for a default scale of
+// an open depth.
 Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,
                                     const AttentionOptions& options = {});
 Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Operand& v,

@@ -15,8 +15,8 @@ namespace ebb {
 using Axes = InlineVector<int, kMaxRank>;
 
 namespace detail {
-// An axis in a call that takes options as well, also by an enumerator's name. A bool is none: who
-// writes one means an option.
+// An axis in a call that takes options as well; an enumerator counts too. A bool does not: it is
+// meant as an option.
 template <class T>
 concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_to<T, int> &&
                      !std::same_as<T, bool>;
@@ -24,8 +24,9 @@ concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_t
 
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
 //
-// Where a function takes options as well, the one that takes these is a template without need of
-// it: a list in braces that could be either, as {} and {{0}, true} can, is then the options.
+// Where a function takes options as well, its overload for AxisList is a template only for the sake
+// of overload resolution: a list in braces that could be either, such as {} and {{0}, true}, then
+// means the options.
 class AxisList : public Axes {
  public:
   struct Number {

@@ -5,14 +5,14 @@
 
 namespace ebb {
 
-// A pointwise operator of two operands, either of which may be a plain number: one operator each,
-// since they keep and give gradients to different things.
+// A pointwise operator of two operands, either of which may be a plain number. The three forms are
+// operators of their own, since they keep different things for their gradients.
 struct BinaryOpDef {
   OpDef tensors;
   OpDef number_right;  // x op n
   OpDef number_left;   // n op x
-  // The dtype that two tensors of different dtypes are cast to before they are computed with; none:
-  // they are refused, as all are where this is null.
+  // The dtype that two tensors of different dtypes are cast to before the operator; nullopt refuses
+  // them. Null refuses every such pair.
   std::optional<DType> (*common)(DType a, DType b) = nullptr;
 };
 

@@ -22,7 +22,8 @@ void infer_broadcast_to(Inference& inference) {
   inference.output(inference.inputs[0].dtype, to);
 }
 
-// x with a new axis before or behind this one, along which it is so many times, made one with it.
+// x repeated `times` times along an axis, element by element (`behind`) or as a whole: a new axis
+// of that size behind or before this one, merged with it.
 Tensor repeated(const char* function, const Operand& x, std::int64_t times, int axis, bool behind) {
   const detail::CalledScope called(function);
   axis = detail::axis_of(broadcast_to_op, axis, x);

@@ -12,7 +12,7 @@ namespace {
 using Gradient = const GradientContext&;
 using ManyInputs = InlineVector<Input, 8>;
 
-// What is known of tensors one after the other along an axis. Throws where they do not fit.
+// The dtype and shape of tensors joined along an axis. Throws where they do not fit.
 Spec joined(const Inference& inference, std::span<const Spec> parts) {
   const auto axis = static_cast<int>(inference.attribute<ConcatAttributes>().axis);
   Spec all = parts[0];
@@ -38,7 +38,7 @@ void infer_concat(Inference& inference) {
   inference.output(all.dtype, all.shape);
 }
 
-// The parts are inputs 1 and on.
+// The parts, of which only the shapes are read, are inputs 1 and on.
 void infer_concat_backward(Inference& inference) {
   const Spec all = joined(inference, inference.inputs.subspan(1));
   const Spec& dy = inference.inputs[0];
@@ -64,10 +64,10 @@ Tensors concat_gradient(Gradient g) {
   return all;
 }
 
-// The gradients of the parts that were read, one after the other, and zeros in place of the others.
+// The part gradients joined, with zeros in place of those that nobody read.
 Tensors concat_backward_gradient(Gradient g) {
   const int parts = g.inputs() - 1;
-  Tensor zero;  // a scalar, beside one that is there: only the shapes of the parts are
+  Tensor zero;  // on the device of a gradient: of parts only shapes are there
   for (int i = 0; i < parts && !zero.defined(); ++i)
     if (g.dy(i).defined()) zero = sum(fill_like(g.dy(i), 0));
   Tensors d_parts, result(static_cast<std::size_t>(g.inputs()));

@@ -15,7 +15,7 @@ using Gradient = const GradientContext&;
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
-// How many places a kernel has along a side.
+// The number of output positions along a side.
 std::int64_t places(const Inference& inference, std::int64_t size, std::int64_t kernel, int side) {
   const auto& attributes = inference.attribute<ConvAttributes>();
   if (size == kOpen || kernel == kOpen) return kOpen;
@@ -49,7 +49,7 @@ std::string by_groups(std::int64_t groups) {
   return groups == 1 ? "" : ", divided by " + std::to_string(groups) + " groups";
 }
 
-// layout: that of the weights.
+// layout: the layout of the weights, for the message.
 void require_bias(const Inference& inference, const Shape& y, const char* layout) {
   if (inference.attribute<ConvAttributes>().bias == 0) return;
   const Shape& bias = inference.inputs[2].shape;
@@ -84,7 +84,8 @@ void infer_conv2d(Inference& inference) {
   inference.output(x.dtype, y);
 }
 
-// The pixels along a side that a convolution, whose places those of x are, reads.
+// The output pixels of a transposed convolution along a side: the input size of a convolution with
+// `size` output positions.
 std::int64_t pixels(const Inference& inference, std::int64_t size, std::int64_t kernel, int side) {
   const auto& attributes = inference.attribute<ConvAttributes>();
   const std::int64_t more = attributes.output_padding[side];
@@ -103,7 +104,7 @@ std::int64_t pixels(const Inference& inference, std::int64_t size, std::int64_t 
   return all;
 }
 
-// The shape of y of a transposed convolution.
+// The shape of y in a transposed convolution.
 Shape transposed(const Inference& inference, const Shape& x, const Shape& weights) {
   require_geometry(inference);
   const std::int64_t groups = inference.attribute<ConvAttributes>().groups;
@@ -130,7 +131,7 @@ void infer_transpose(Inference& inference) {
   inference.output(x.dtype, y);
 }
 
-// Input 2 is what the gradient is of.
+// The gradient is of input 2.
 void infer_gradient(Inference& inference, std::size_t x, std::size_t weights, std::size_t dy) {
   detail::require_arithmetic(inference);
   const auto shape = [&](std::size_t i) -> const Shape& { return inference.inputs[i].shape; };
@@ -155,7 +156,7 @@ Tensor convolution(const Tensor& x, const Tensor& weights, Gradient g) {
   return apply_one(conv2d_op, {x, weights}, of(g), g.site());
 }
 
-// The gradient of one factor reads the other, that of a bias none.
+// The gradient of a factor reads the other factor; the gradient of a bias reads neither.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
 template <class Options>
@@ -181,8 +182,8 @@ Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions&
   return apply_conv(conv2d_op, operands, attributes_of(options, operands.size() == 3));
 }
 
-// An output padding of a stride is what one more row of x gives, of zeros. Nothing is done here
-// about what the shape rule refuses.
+// Turns an output padding of a stride or more into extra rows of zeros of x, one per stride. Values
+// that the shape rule refuses are left to it.
 std::int64_t rows_more(std::int64_t& output_padding, std::int64_t stride, std::int64_t dilation) {
   if (stride < 1 || output_padding < stride || output_padding >= dilation) return 0;
   const std::int64_t rows = output_padding / stride;
@@ -218,7 +219,7 @@ Tensor apply_transpose(std::span<const Operand* const> operands,
   return apply_conv(conv_transpose2d_op, {all.data(), all.size()}, attributes);
 }
 
-// What is one-dimensional as images of height 1.
+// A one-dimensional shape as images of height 1.
 Shape as_images(const Shape& rows) { return {rows.dim(0), rows.dim(1), 1, rows.dim(2)}; }
 
 void infer_conv1d(Inference& inference) {
@@ -241,7 +242,7 @@ void infer_transpose1d(Inference& inference) {
 }
 constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = infer_transpose1d};
 
-// The operands checked as what they are, then as images of height 1.
+// Checks the operands as given, then applies them as images of height 1.
 template <class Apply>
 Tensor apply_rows(const OpDef& function, std::span<const Operand* const> operands,
                   const ConvAttributes& attributes, Apply apply_images) {

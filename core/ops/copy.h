@@ -6,9 +6,9 @@ namespace ebb {
 
 // A copy of x in memory of its own. Any dtype. Gradients pass through.
 Tensor copy(const Operand& x);
-// x converted to another dtype; x itself where it has it already. Towards integers values
-// are cut, not rounded; towards f16 and bf16 they are rounded to f32 and then to nearest even. The
-// gradient passes between floating dtypes.
+// x converted to another dtype; x itself where it has that dtype. Towards integers values are cut,
+// not rounded. Towards f16 and bf16 they are rounded to f32 and then to nearest even. The gradient
+// passes between floating dtypes.
 Tensor cast(const Operand& x, DType dtype);
 
 // detach is Tensor::detach() in a graph: x itself, in x's memory, with no gradient to it.

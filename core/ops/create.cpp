@@ -1,4 +1,4 @@
-// Tensors out of nothing, from the host, from another device.
+// Creation of tensors: filled, from the host, and from another device.
 #include "ebb/core/ops/create.h"
 
 #include "ebb/core/base/called.h"
@@ -16,7 +16,7 @@ using detail::message;
 
 namespace {
 
-// FillAttributes, which is what the kernel reads, and what is to be filled.
+// FillAttributes, which the kernel reads, then the dtype and shape of the result.
 struct FullAttributes {
   FillAttributes fill;
   std::int64_t dims[kMaxRank] = {};

@@ -20,7 +20,7 @@ struct ArangeOptions {
 };
 struct EyeOptions {
   std::optional<std::int64_t> columns = {};  // as many as rows
-  std::int64_t diagonal = 0;  // 1 where column - row is this: above the main one where positive
+  std::int64_t diagonal = 0;  // the ones have column - row = this; positive: above the main
   DType dtype = DType::f32;
   Device device = Device::cpu();
 };
@@ -49,7 +49,7 @@ Tensor ones(const Shape& shape, std::same_as<DType> auto dtype, CallSite site = 
 Tensor zeros(std::integral auto, auto...) = delete;  // in braces: zeros({2, 3})
 Tensor ones(std::integral auto, auto...) = delete;   // in braces: ones({2, 3})
 
-// The numbers start, start + step and so on, before end: ceil((end - start) / step) of them,
+// The numbers start, start + step and so on, before end. There are ceil((end - start) / step),
 // computed in double and rounded once. start is 0 where it is left out. i64 by default; not bool.
 // Throws Error for a step that is 0 or not finite, ends that are not finite, and numbers that the
 // dtype, if not floating, does not have (2^53 and beyond among them).
@@ -72,7 +72,7 @@ Tensor arange(double start, double end, std::same_as<DType> auto dtype,
   return arange(start, end, ArangeOptions{.dtype = dtype}, site);
 }
 
-// `count` numbers at equal distances from start to end; a single one is start. Computed in double
+// `count` numbers at equal distances from start to end. A single one is start. Computed in double
 // and rounded once; floating. Throws Error for other dtypes, a negative count and ends that are not
 // finite.
 Tensor linspace(double start, double end, std::int64_t count, const CreateOptions& options = {},
@@ -82,8 +82,8 @@ Tensor linspace(double start, double end, std::int64_t count, std::same_as<DType
   return linspace(start, end, count, CreateOptions{.dtype = dtype}, site);
 }
 
-// A matrix [rows, columns] with 1 on a diagonal and 0 elsewhere. Any dtype. Throws ShapeError for
-// negative numbers of rows or columns.
+// A matrix [rows, columns] with 1 on a diagonal and 0 elsewhere. Any dtype. Throws ShapeError for a
+// negative size.
 Tensor eye(std::int64_t rows, const EyeOptions& options = {}, CallSite site = CallSite::here());
 Tensor eye(std::int64_t rows, std::integral auto columns, CallSite site = CallSite::here()) {
   return eye(rows, EyeOptions{.columns = static_cast<std::int64_t>(columns)}, site);
@@ -96,11 +96,11 @@ Tensor eye(std::int64_t rows, std::same_as<DType> auto dtype, CallSite site = Ca
   return eye(rows, EyeOptions{.dtype = dtype}, site);
 }
 
-// Matrices x [..., m, n] with 0 above the diagonal, whatever stood there; the gradient likewise.
-// The diagonal is where column - row is `diagonal`. Any dtype. Throws ShapeError for fewer than two
-// axes.
+// The lower triangles of matrices x [..., m, n], with 0 above, in place of NaN too. The gradient
+// has the same zeros. The last diagonal that stays is where column - row is `diagonal`. Any dtype.
+// Throws ShapeError for fewer than two axes.
 Tensor tril(const Operand& x, std::int64_t diagonal = 0);
-// Matrices x [..., m, n] with 0 below the diagonal; otherwise as tril.
+// The upper triangles of matrices x [..., m, n], with 0 below. Otherwise as tril.
 Tensor triu(const Operand& x, std::int64_t diagonal = 0);
 
 // The operators of Tensor::full() and zeros(), without inputs, and of Tensor::to(), whose input is

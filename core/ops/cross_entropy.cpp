@@ -29,7 +29,8 @@ Shape without_classes(const Shape& scores) {
   return rows;
 }
 
-// Scores, labels and, from input `weights` on, what the attributes say. Returns the shape of rows.
+// Checks scores, labels and, from input `weights` on, the optional inputs that the attributes name.
+// Returns the shape of rows.
 Shape require_scores_and_labels(const Inference& inference, std::size_t weights) {
   const auto& options = inference.attribute<Options>();
   const Spec &scores = inference.inputs[0], &labels = inference.inputs[1];
@@ -79,7 +80,7 @@ void infer_label_weights(Inference& inference) {
   inference.output(dtype_of_total(inference.inputs[0].dtype), rows);
 }
 
-// What a rule has of its node: scores, labels and, from `weights` on, the others.
+// A node's inputs: scores, labels and, from `first` on, the optional weights and total.
 struct Parts {
   Options options;
   Tensor scores, labels, weights, total;
@@ -89,10 +90,10 @@ struct Parts {
     if (options.has_total != 0) total = g.x(first);
   }
   bool has_labels() const { return is_label(labels.dtype()); }
-  // For what is differentiated again.
+  // For a gradient that is differentiated again.
   Tensor constant_weights() const { return apply_one(detach_op, {weights}, {}, {}); }
 
-  // The scores are read here for the last time.
+  // The last use of the scores.
   Tensor backward(const Tensor& dy, CallSite site) {
     Inputs5 inputs{std::move(scores), labels, dy};
     if (weights.defined()) inputs.push_back(weights);
@@ -100,17 +101,19 @@ struct Parts {
     return std::move(
         apply(softmax_cross_entropy_backward_op, {inputs.data(), inputs.size()}, options, site)[0]);
   }
-  // The gradient of each row's loss, for what is [.., 1] as `rows` is.
+  // The gradient of each row's loss, as [.., 1] or a shape that broadcasts to it; `rows` is [..,
+  // 1].
   Tensor share(const Tensor& dy, const Tensor& rows) const {
     if (options.reduction == Options::none) return unsqueeze(dy, -1);
     if (total.defined()) return cast(cast(dy, total.dtype()) / total, dy.dtype());
-    // n is not known before shapes are fed.
+    // The number of rows may be unknown until shapes are fed.
     if (options.reduction == Options::mean)
       return detail::broadcast_like(dy, rows,
                                     {.axes = (1u << rows.rank()) - 1, .keep = 0, .mean = 1});
     return dy;
   }
-  // The weights of the rows' labels, [..], or without weights 1.
+  // The weight of each row's label as [.., 1], 0 for an ignored one; without weights 1 in place of
+  // weights.
   Tensor of_labels(bool with_weights) const {
     Options how = options;
     how.has_total = 0;
@@ -120,7 +123,7 @@ struct Parts {
     Tensor found = std::move(apply(label_weights_op, {inputs.data(), inputs.size()}, how, {})[0]);
     return unsqueeze(cast(found, scores.dtype()), -1);
   }
-  // x times the sum of each row's targets, or x where that is 1.
+  // x times the sum of each row's targets, which is often 1.
   Tensor times_targets(Tensor x) const {
     const double label = 1 - options.smoothing, rest = options.smoothing;
     if (!has_labels()) {
@@ -215,7 +218,8 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
   if (!is_label(y.dtype()) || how.reduction != LossReduction::mean ||
       (!how.weights.defined() && !how.ignored_label))
     return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
-  // What memory that is short may take from the caller meanwhile; temporaries are nobody else's.
+  // Holds the caller's operands, which a callback may give up when label_weights finds memory short
+  // (see HeldOperand). Temporaries have no other owner.
   const Tensor held_scores = scores.expiring() ? Tensor() : x,
                held_labels = labels.expiring() ? Tensor() : y;
   Inputs5 of_labels{x, y};
@@ -249,7 +253,7 @@ constinit const OpDef softmax_cross_entropy_backward_op{
     .cpu = {cpu::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward_memory},
     .cuda = {cuda::softmax_cross_entropy_backward}};
 
-// Named as what it is a part of, whose refusals it may have to say.
+// Has the name of the public function, which its error messages show.
 constinit const OpDef label_weights_op{
     .name = "softmax_cross_entropy",
     .infer = infer_label_weights,

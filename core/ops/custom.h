@@ -1,4 +1,4 @@
-// What operators made from functors share (custom_operator.h).
+// Shared by operators made from functors (custom_operator.h).
 #pragma once
 #include <initializer_list>
 
@@ -12,7 +12,8 @@ void infer_pointwise(Inference& inference);
 // Nothing beside the output.
 MemoryNeeds pointwise_memory(const MemoryQuery& query) noexcept;
 
-// Throws Error where an operand is a number, or holds nothing. The line is that of the first.
+// Throws Error where an operand is a number, or holds nothing. The call site is the first
+// operand's.
 Tensor apply_pointwise(const OpDef& op, std::initializer_list<Operand> operands,
                        const Attributes& attributes);
 

@@ -4,10 +4,9 @@
 
 namespace ebb {
 
-// Elementary functions element by element, of x's shape and floating dtype, at extremes as IEEE
-// 754 has it. How far from the exact value they are is said for the CPU, where denormals count as
-// zeros; dense's activations and lstm's gates are the same functions. Throw ShapeError for other
-// dtypes.
+// Elementary functions element by element, of x's shape and floating dtype, at extremes as IEEE 754
+// has it. Error bounds are for the CPU, where denormals count as zeros; dense's activations and
+// lstm's gates are the same functions. Throw ShapeError for other dtypes.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/elementary.inc"

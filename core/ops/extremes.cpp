@@ -39,7 +39,7 @@ constinit const BinaryOpDef maximum_op = binary_number<functors::Maximum>(
                      },
                      .keeps = input(0)}});
 
-// What is the larger one for a is the smaller one for b.
+// share_of_maximum with its operands exchanged is the share of a minimum.
 constinit const BinaryOpDef minimum_op = binary_number<functors::Minimum>(
     "minimum",
     {.tensors = {.gradient = [](Gradient g) -> Tensors {
@@ -62,7 +62,7 @@ constinit const BinaryOpDef share_of_maximum_op =
     binary<functors::ShareOfMaximum>("share_of_maximum", {kNoGradient, kNoGradient, kNoGradient});
 
 namespace {
-// Whose bounds are integers too.
+// clamp of integers: two operators, which refuse bounds that the dtype does not have.
 Tensor clamp_integers(const Operand& x, std::optional<double> low, std::optional<double> high) {
   const detail::CalledScope called("clamp");
   if (!low && !high) return copy(x);

@@ -14,9 +14,9 @@ namespace ebb {
 #include "ebb/core/kernels/functors/extremes.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-// x between low and high, either of which may be left out: minimum(maximum(x, low), high) in one
-// operator; of integers in two, with bounds that are integers. NaN stays NaN; the gradient passes
-// where low <= x <= high. Throws Error for a bound that is NaN, or that an integer x cannot have.
+// x clamped to [low, high], either of which may be left out. minimum(maximum(x, low), high) in one
+// operator; of integers in two, with integer bounds. NaN stays NaN; the gradient passes where low
+// <= x <= high. Throws Error for a bound that is NaN, or that an integer x cannot have.
 Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> high = {});
 
 }  // namespace ebb

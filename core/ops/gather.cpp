@@ -9,7 +9,7 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-// The shape of the indices, with what is known of x: they have its sizes but for the axis.
+// The shape of the indices, which has x's sizes except along the axis; open sizes are taken from x.
 Shape gathered(const Inference& inference, const Shape& x, const Spec& indices) {
   inference.require(indices.dtype == DType::i32 || indices.dtype == DType::i64,
                     "indices must be i32 or i64");
@@ -27,7 +27,7 @@ void infer_gather(Inference& inference) {
   inference.output(x.dtype, gathered(inference, x.shape, inference.inputs[1]));
 }
 
-// What is added, indices, and what they are indices of.
+// Inputs: values to add, indices, and x, of which only the shape counts.
 void infer_gather_backward(Inference& inference) {
   const Spec &dy = inference.inputs[0], &x = inference.inputs[2];
   if (!is_floating(dy.dtype)) inference.fail(detail::kTakesFloating);
@@ -37,7 +37,7 @@ void infer_gather_backward(Inference& inference) {
   inference.output(x.dtype, x.shape);
 }
 
-// What scatter_add is: x, indices, updates.
+// The rule of scatter_add(x, indices, updates).
 void infer_scatter_add(Inference& inference) {
   const Spec &x = inference.inputs[0], &updates = inference.inputs[2];
   if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);

@@ -12,10 +12,10 @@ namespace ebb {
 struct GruWeights {
   Tensor input;      // [in, 3 hidden]
   Tensor recurrent;  // [hidden, 3 hidden]
-  Tensor bias;       // [4 hidden]: r, z, n, and that of what r multiplies
+  Tensor bias;       // [4 hidden]: r, z, n, q (q is the product that r multiplies)
 };
 
-// Options of a pass of a stack of layers over its sequences: LstmPassOptions without cells.
+// Options of gru() over whole sequences: LstmPassOptions without cells.
 struct GruPassOptions {
   double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
   Phase phase = Phase::inference;
@@ -24,7 +24,7 @@ struct GruPassOptions {
 };
 
 struct GruResult {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step
+  Tensor sequence;  // [batch, time, hidden]: the last layer's output at each step
   Tensor hidden;    // [layers, batch, hidden]: the state after the last step
 };
 
@@ -41,8 +41,8 @@ inline GruResult gru(const Operand& x, std::initializer_list<GruWeights> layers,
   return gru(x, std::span(layers.begin(), layers.size()), options);
 }
 
-// One step of one layer, x [batch, in]: the state [batch, hidden] after `hidden`, or after zeros
-// where that holds nothing. Throws as gru does.
+// One step of one GRU layer, of x [batch, in]. Gives the state [batch, hidden] after `hidden`, or
+// after zeros where it holds nothing. Throws as gru does.
 Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights);
 
 extern const OpDef gru_op, gru_backward_op;

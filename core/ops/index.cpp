@@ -20,7 +20,7 @@ void require_indices(const Inference& inference, std::size_t i) {
   inference.require(dtype == DType::i32 || dtype == DType::i64, "indices must be i32 or i64");
 }
 
-// x with the axes of the indices in the place of the one that they choose along.
+// The shape of x with the indices' axes in place of the axis that they choose along.
 Shape selected(const Inference& inference, const Shape& x, const Shape& indices) {
   const auto axis = static_cast<int>(inference.attribute<IndexAttributes>().axis);
   if (axis < 0 || axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
@@ -39,7 +39,7 @@ void infer_index_select(Inference& inference) {
   inference.output(x.dtype, selected(inference, x.shape, inference.inputs[1].shape));
 }
 
-// Parts, indices, and what they are parts of.
+// Inputs: values to add, indices, and x, of which only the shape counts.
 void infer_index_select_backward(Inference& inference) {
   require_indices(inference, 1);
   const Spec &dy = inference.inputs[0], &x = inference.inputs[2];
@@ -51,7 +51,7 @@ void infer_index_select_backward(Inference& inference) {
   inference.output(x.dtype, x.shape);
 }
 
-// What index_add is: x, indices, values.
+// The rule of index_add(x, indices, values).
 void infer_index_add(Inference& inference) {
   require_indices(inference, 1);
   const Spec &x = inference.inputs[0], &values = inference.inputs[2];
@@ -76,7 +76,7 @@ void infer_one_hot(Inference& inference) {
   inference.output(dtype, out);
 }
 
-// From the front; one that is not there is left to the shape rule.
+// The axis counted from the front; one out of range is left to the shape rule.
 IndexAttributes along(const Tensor& x, int axis, const IndexOptions& options) {
   const int front = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis;
   return detail::index_attributes(index_select_op, front, options);

@@ -24,7 +24,8 @@ IndexRange indices_into(const KernelContext& context) {
           .function = attributes.function};
 }
 
-// Added at an index out of range, on a GPU, a value counts for nothing and has no gradient.
+// For values added at indices. On a GPU a value at an index out of range is dropped, so its
+// gradient is 0, not NaN.
 inline IndexAttributes of_what_is_added(const GradientContext& g) {
   IndexAttributes attributes = g.attribute<IndexAttributes>();
   attributes.zero_outside = 1;

@@ -15,12 +15,12 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-// The axes of a batch of matrices, or of a vector.
+// The leading axes, of the batch; none for a vector.
 Shape leading(const Shape& x) {
   return Shape(x.dims().first(static_cast<std::size_t>(std::max(x.rank() - 2, 0))));
 }
 
-// Of matrices, and of vectors as they are given.
+// The shape of a product of matrices or vectors.
 Shape product_shape(const Inference& inference) {
   detail::require_arithmetic(inference);
   const auto& attributes = inference.attribute<MatmulAttributes>();
@@ -50,8 +50,9 @@ void infer_matmul(Inference& inference) {
 }
 
 // With A = op(a), B = op(b): dA = dy B^T, dB = A^T dy, each transposed again where op transposes.
-// What dA alone reads is gone before dB is made. A factor that meets several has the sum over them;
-// where one B meets all rows of A, that sum is made by the product.
+// Inputs that only dA reads are freed before dB is made. The gradient of a broadcast factor is
+// summed over the matrices that it meets; where one B meets all rows of A, the product itself makes
+// that sum.
 Tensors matmul_gradient(Gradient g) {
   const auto& attributes = g.attribute<MatmulAttributes>();
   const bool ta = attributes.transpose_a;
@@ -74,7 +75,7 @@ Tensors matmul_gradient(Gradient g) {
   return {da, db};
 }
 
-// The gradient of a factor reads the other one, that of a bias none.
+// The gradient of a factor reads the other factor; the gradient of a bias reads neither.
 bool other_factor(std::size_t i, const IndexSet& wants) { return i < 2 && wants.has(1 - i); }
 
 void infer_dense(Inference& inference) {
@@ -108,8 +109,8 @@ void infer_dense_backward(Inference& inference) {
     inference.output(x.dtype, shape);
 }
 
-// The gradient before the activation takes the memory of the one behind it, so that its result,
-// kept for it, is free before the products.
+// The gradient before the activation. It takes the memory of dy, and the result y, which only this
+// step reads, is free before the products.
 Tensor before_activation(Gradient g) {
   const Activation activation = g.attribute<DenseAttributes>().activation;
   if (activation == Activation::none) return g.take_dy();
@@ -130,7 +131,7 @@ Tensors dense_gradient(Gradient g) {
   return wanted;
 }
 
-// activation_backward out of differentiable operators.
+// activation_backward from differentiable operators.
 Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attributes& attributes,
                                     const IndexSet&) {
   const Tensor &dy = inputs[0], &y = inputs[1];
@@ -147,7 +148,7 @@ Tensors compose_activation_backward(std::span<const Tensor> inputs, const Attrib
   return {dy};
 }
 
-// dense_backward out of differentiable operators, on x and da as matrices.
+// dense_backward from differentiable operators, on x and da as matrices.
 Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&,
                                const IndexSet& unwanted) {
   const Tensor& x = inputs[0];
@@ -200,7 +201,7 @@ Tensor matmul(const Operand& a, const Operand& b, MatmulOptions options) {
   const MatmulAttributes attributes{options.transpose_a, options.transpose_b};
   if (a_rank > 1 && b_rank > 1) return apply_one(matmul_op, {a, b}, attributes, a.site());
 
-  // A vector is a matrix of one row or one column. What is wrong is told of what was given.
+  // A vector becomes a matrix of one row or one column. The check before names the shapes as given.
   const Spec given[] = {{a.tensor().dtype(), a.tensor().shape()},
                         {b.tensor().dtype(), b.tensor().shape()}};
   const Attributes of_given = attributes;

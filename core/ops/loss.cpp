@@ -33,7 +33,7 @@ void require_above_zero(const OpDef& op, const char* what, double value, CallSit
     throw Error(detail::message(op.name, std::string("takes a ") + what + " above 0", site));
 }
 
-// Of a - b, where b's is the negative.
+// The gradients of a function of a - b, of which da is given: db = -da.
 Tensors of_difference(Gradient g, Tensor da) {
   Tensor db = g.wants(1) ? -da : Tensor();
   return {g.wants(0) ? std::move(da) : Tensor(), std::move(db)};
@@ -84,7 +84,7 @@ Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& opti
   return Operand(std::move(losses), a.site()) * (1 / options.beta);
 }
 
-// What is more with a positive weight w: (w - 1) z softplus(-x).
+// A positive weight w adds (w - 1) z softplus(-x) to the loss.
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options) {
   const detail::CalledScope called("binary_cross_entropy_with_logits");
@@ -98,7 +98,7 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
   if (weight.defined()) {
     const Tensor logits_held = x, targets_held = detail::tensor_of(op, targets);
     losses = detail::apply_pair(op, {logits_held, site}, targets_held);
-    // The weight comes last: what it is times is not kept where it is a constant.
+    // The weight is multiplied last: where it is constant, its other factor is then not kept.
     Tensor others = at_site(softplus(at_site(-Operand(logits_held, site)))) * targets_held;
     others = at_site(std::move(others)) * at_site(Operand(weight, site) - 1);
     losses = at_site(std::move(losses)) + at_site(std::move(others));
@@ -119,7 +119,7 @@ Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptio
   return detail::reduce_losses({std::move(divergences), site}, options.reduction);
 }
 
-// A subtraction that broadcasts nothing, when shapes are fed neither.
+// A subtraction without broadcasting, also for open shapes once they are fed.
 constinit const OpDef difference_op =
     detail::pair<functors::Subtract>("mse", {.gradient = [](Gradient g) -> Tensors {
                                        Tensor db = g.wants(1) ? -g.dy() : Tensor();
@@ -143,7 +143,7 @@ constexpr detail::GradientRule kHuberRule = {
 }  // namespace
 
 constinit const OpDef huber_op = detail::pair<functors::Huber>("huber", kHuberRule);
-// But for the division.
+// huber under its own name; smooth_l1() divides by beta.
 constinit const OpDef smooth_l1_op = detail::pair<functors::Huber>("smooth_l1", kHuberRule);
 
 constinit const OpDef binary_cross_entropy_with_logits_op =
@@ -158,7 +158,7 @@ constinit const OpDef binary_cross_entropy_with_logits_op =
          .keeps_input = [](std::size_t i,
                            const IndexSet& wants) { return i == 0 || wants.has(0); }});
 
-// With y = p (log p - log q): y + p for log p, -p for log q.
+// With y = p (log p - log q), the derivative by log p is y + p, by log q -p.
 constinit const OpDef kl_divergence_op = detail::pair<functors::Divergence>(
     "kl_divergence",
     {.gradient = [](Gradient g) -> Tensors {

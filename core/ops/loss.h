@@ -8,10 +8,10 @@
 
 namespace ebb {
 
-// Losses of tensors a and b of one shape and dtype, floating. Nothing broadcasts here, since a
-// column beside a row would silently compare everything with everything. A scalar, or with
-// LossReduction::none a loss for each element. Throw ShapeError. A reduction may stand for
-// the options, and so may the number of huber and smooth_l1.
+// Losses of tensors a and b of one shape and dtype, floating. Nothing broadcasts here: a column
+// beside a row would silently compare everything with everything. Each gives a scalar, or with
+// LossReduction::none a loss for each element. Throw ShapeError. A reduction may stand for the
+// options, and so may the number of huber and smooth_l1.
 
 struct LossOptions {
   LossReduction reduction = LossReduction::mean;
@@ -61,16 +61,14 @@ Tensor smooth_l1(const Operand& a, const Operand& b, std::same_as<LossReduction>
 struct BinaryCrossEntropyOptions {
   // The factor of each element's loss; broadcasts to the logits.
   Tensor weights = {};
-  // The factor of what targets of 1 give to the loss, above 1 for rare ones; broadcasts to the
-  // logits.
+  // The factor of the loss that targets of 1 give, above 1 for rare ones; broadcasts to the logits.
   Tensor positive_weight = {};
   LossReduction reduction = LossReduction::mean;  // a mean over all elements, also with weights
 };
 
 // -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)) for logits x and targets z. Both are of one
 // shape and dtype, z from 0 to 1. It does not overflow, and a small loss is accurate. One kernel; a
-// positive weight takes some more, and keeps two tensors more.
-// Throws ShapeError.
+// positive weight takes some more, and keeps two more tensors. Throws ShapeError.
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
                                         const BinaryCrossEntropyOptions& options = {});
 Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& targets,
@@ -79,10 +77,10 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
                                           BinaryCrossEntropyOptions{.reduction = reduction});
 }
 
-// The divergence of q from p, the sum over the last axis of p (log p - log q). A p of 0 counts
-// nothing. Both are given by their logarithms, of one shape [.., classes], as log_softmax gives
-// them. LossReduction::none gives [..], and the mean is one over distributions, not elements
-// (PyTorch's "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
+// The divergence of q from p, the sum over the last axis of p (log p - log q). Terms with p = 0
+// count 0. Both are given by their logarithms, of one shape [.., classes], as log_softmax gives
+// them. LossReduction::none gives [..], and the mean is over distributions, not elements (PyTorch's
+// "batchmean"; its kl_div takes log q first and p itself second). Throws ShapeError.
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options = {});
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q,
                      std::same_as<LossReduction> auto reduction) {

@@ -5,7 +5,7 @@
 
 namespace ebb {
 
-// How the losses of all elements or rows become a result.
+// The reduction of the losses of all elements or rows to a result.
 enum class LossReduction : std::uint8_t { mean, sum, none };
 
 namespace detail {

@@ -15,20 +15,20 @@ struct LstmWeights {
   Tensor bias;       // [4 hidden]
 };
 
-// Options of a pass of a stack of layers over its sequences.
+// Options of lstm() over whole sequences.
 struct LstmPassOptions {
   double dropout = 0;  // of the input of every layer but the first; acts in Phase::training
   Phase phase = Phase::inference;
   Tensor hidden = {};  // the state before the first step, [layers, batch, hidden]: both or neither;
   Tensor cell = {};    // zeros where not given
-  // The number of steps of each sequence, [batch] of integers; all unless given. Behind them
-  // LstmResult::sequence is 0, and hidden and cell are from each sequence's own last step. x has to
-  // be finite there all the same. A length outside [0, time] makes all of its row NaN.
+  // The number of steps of each sequence, [batch] of integers; all unless given. After them
+  // LstmResult::sequence is 0; hidden and cell are from each sequence's own last step. x must be
+  // finite there all the same. A length outside [0, time] makes its whole row NaN.
   Tensor lengths = {};
 };
 
 struct LstmResult {
-  Tensor sequence;  // [batch, time, hidden]: what the last layer gives at each step
+  Tensor sequence;  // [batch, time, hidden]: the last layer's output at each step
   Tensor hidden;    // [layers, batch, hidden]: the state after the last step
   Tensor cell;      // [layers, batch, hidden]
 };
@@ -52,8 +52,8 @@ struct LstmCellState {
   Tensor cell;
 };
 
-// One step of one layer, x [batch, in]: the state after `state`, or after zeros where that holds
-// nothing. Throws as lstm does.
+// One step of one LSTM layer, of x [batch, in]. Gives the state after `state`, or after zeros where
+// it holds nothing. Throws as lstm does.
 LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights);
 
 extern const OpDef lstm_op, lstm_backward_op;

@@ -33,8 +33,8 @@ Tensor memory::bytes_limit(const Device& device, CallSite site) {
   return read(bytes_limit_op, device, site);
 }
 
-// What they follow is an input like any other, whose values they wait for though no kernel reads
-// them: only so do they come after it in every order that a graph may choose.
+// The tensor to follow is an ordinary input, which the figures wait for though no kernel reads it.
+// That places them after it in every order that a graph may choose.
 
 constinit const OpDef bytes_in_use_op{
     .name = "bytes_in_use",

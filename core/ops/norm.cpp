@@ -47,7 +47,7 @@ struct Shapes {
   }
 };
 
-// x, and what has the shape of scale from input `first` to `last`. Outputs y.
+// Checks x and the inputs [first, last), which have the shape of scale. Adds output y.
 Shapes infer_scaled(Inference& inference, std::size_t first, std::size_t last) {
   const Spec& x = inference.inputs[0];
   inference.require(is_floating(x.dtype), detail::kTakesFloating);
@@ -117,8 +117,8 @@ void infer_backward(Inference& inference) {
   inference.output(x.dtype, shapes.scale);
 }
 
-// Of inputs dy, x, 1 / sqrt(..), mean, scale?: the scale serves dx alone, those between d_scale as
-// well.
+// Inputs are dy, x, 1 / sqrt(..), mean and perhaps scale. Only dx reads the scale; dx and d_scale
+// read x and the statistics.
 bool is_shape_only(std::size_t i, const IndexSet& unwanted) {
   return i > 0 && unwanted.has(0) && (i == 4 || unwanted.has(1));
 }
@@ -144,12 +144,12 @@ bool keeps_for_gradient(std::size_t i, const IndexSet& wants) {
   return i == 0 ? wants.has(0) || wants.has(1) : i == 1 && wants.has(0);
 }
 
-// How an operator is written in public ones.
+// The parts of a normalisation made from public operators.
 struct Composed {
   const NormAttributes& attributes;
   const Tensor& x;
-  Axes axes;           // that means are over, of grouped x
-  Axes sum_axes;       // that the gradient of the scale is summed over
+  Axes axes;           // of means, in grouped x
+  Axes sum_axes;       // of the sum that is the scale's gradient
   Shape grouped = {};  // of kind group: x as [batch, groups, rest]
 
   Composed(const NormAttributes& attributes, const Tensor& x) : attributes(attributes), x(x) {
@@ -177,7 +177,7 @@ struct Composed {
     return attributes.kind == group ? detail::reshape_like(t, x) : t;
   }
   Tensor mean_of(const Tensor& t) const { return mean(t, {.axes = axes, .keep = true}); }
-  // A number for each channel beside x.
+  // scale in a shape that broadcasts to x.
   Tensor beside(Tensor scale) const {
     if (attributes.kind == layer || attributes.kind == rms) return scale;
     const int channels = attributes.kind == group ? 1 : attributes.number;
@@ -189,7 +189,7 @@ struct Composed {
 
 // With n = (x - mean) / sqrt(variance + epsilon) and g = dy scale:
 //   dx = (g - mean(g) - n mean(g n)) / sqrt(..),  d_scale = sum(dy n),  d_shift = sum(dy).
-// In float for 16 bits, as the kernel: f16 does not have 1 / epsilon^(3/2).
+// For 16 bits in float, as in the kernel: 1 / epsilon^(3/2) is beyond the range of f16.
 Tensors compose_backward(std::span<const Tensor> inputs, const Attributes& all,
                          const IndexSet& unwanted) {
   const auto& attributes = all.get<NormAttributes>();

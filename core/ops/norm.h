@@ -8,10 +8,10 @@
 
 namespace ebb {
 
-// Normalisations: (x - mean) / sqrt(variance + epsilon) * scale + shift, of x's shape and dtype, a
-// floating one; mean and variance (the mean of squared distances from it) are those of x over some
-// of its elements, in float for f16 and bf16. One kernel forward, which keeps x and two numbers for
-// each mean, and one backward. Gradients of any order. Throw ShapeError.
+// Normalisations: (x - mean) / sqrt(variance + epsilon) * scale + shift, of x's shape and floating
+// dtype. Mean and variance (the mean of squared distances from it) are taken over some elements of
+// x, in float for f16 and bf16. One kernel forward, which keeps x and two numbers for each mean,
+// and one backward. Gradients of any order. Throw ShapeError.
 
 struct LayerNormOptions {
   // layer_norm(x, {2}) does not compile: 2 axes, or as in PyTorch one of size 2?
@@ -26,12 +26,12 @@ struct LayerNormOptions {
     }
   };
   [[no_unique_address]] ByName by_name = ByName();
-  int axes = 1;  // the last so many
+  int axes = 1;  // how many of the last axes
   double epsilon = 1e-5;
 };
 
-// Over the last axes of each row. scale and shift have the shape of these axes; without them 1 and
-// 0. Ba, Kiros and Hinton, "Layer normalization", 2016.
+// Layer normalisation, over the last axes of each row. scale and shift have the shape of these
+// axes; without them 1 and 0. Ba, Kiros and Hinton, "Layer normalization", 2016.
 Tensor layer_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const LayerNormOptions& options = {});
 Tensor layer_norm(const Operand& x, const LayerNormOptions& options = {});
@@ -41,10 +41,10 @@ Tensor layer_norm(const Operand& x, const LayerNormOptions& options = {});
 Tensor rms_norm(const Operand& x, const Operand& scale, const LayerNormOptions& options = {});
 Tensor rms_norm(const Operand& x, const LayerNormOptions& options = {});
 
-// Over each group of neighbouring channels and all that is behind them: x [batch, channels, ..],
-// scale and shift [channels], whose number is a multiple of the groups'. Wu and He, "Group
-// normalization", 2018. The second derivative needs all sizes but the batch known when a graph is
-// built.
+// Group normalisation, over each group of neighbouring channels and all axes after. x is [batch,
+// channels, ..], scale and shift are [channels]; the number of channels is a multiple of the
+// groups. Wu and He, "Group normalization", 2018. The second derivative needs all sizes but the
+// batch known when a graph is built.
 struct GroupNormOptions {
   double epsilon = 1e-5;
 };
@@ -63,14 +63,15 @@ struct BatchNormOptions {
   double epsilon = 1e-5;
 };
 
-// Over all but the channels: x [batch, channels, ..] or with another axis; the others [channels].
-// In training mean and variance are those of the batch, and the running ones become running (1 -
-// momentum) + momentum batch, in place, the variance being the one over one element less (as in
-// PyTorch; Keras calls 1 - momentum the momentum). In a graph whatever reads the result makes this
-// update in the same run; eagerly recompute() refuses it as it does every update of what it reads.
-// In inference mean and variance are the running ones. They are f32 beside f16 and bf16. Ioffe and
-// Szegedy, "Batch normalization", 2015. Throws ShapeError in training for one element a channel,
-// which has no variance; a batch of none leaves the running ones as they were.
+// Batch normalisation, over all axes but the channels. x is [batch, channels, ..] or has another
+// channel axis; the other operands are [channels]. In training mean and variance are the batch's,
+// and the running ones are updated in place to running (1 - momentum) + momentum batch. The
+// variance for this update divides by one element less (as in PyTorch; Keras calls 1 - momentum the
+// momentum). In a graph reading the result makes this update in the same run; eagerly recompute()
+// refuses it, as every update of what it reads. In inference mean and variance are the running
+// ones. They are f32 beside f16 and bf16. Ioffe and Szegedy, "Batch normalization", 2015. Throws
+// ShapeError in training for one element a channel, which has no variance; an empty batch leaves
+// the running ones as they were.
 Tensor batch_norm(const Operand& x, const Operand& scale, const Operand& shift,
                   const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options = {});

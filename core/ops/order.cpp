@@ -13,7 +13,7 @@ using Gradient = const GradientContext&;
 void infer_extreme(Inference& inference) {
   const Spec& x = inference.inputs[0];
   const auto& how = inference.attribute<ExtremeAttributes>();
-  bool of_nothing = false, is_none = false;  // over no elements; perhaps asked for by nobody
+  bool of_nothing = false, is_none = false;  // no elements to compare; no results
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     const std::int64_t n = x.shape.dim(axis);
     if (detail::reduces(how.axes, axis))
@@ -37,8 +37,8 @@ Tensor extreme(const OpDef& op, const Operand& x, const Axes& axes, bool keep, b
 
 Axes one_or_all(const std::optional<int>& axis) { return axis ? Axes{*axis} : Axes{}; }
 
-// Nothing is larger than the largest, so what would be an element's share beside it alone is the
-// same for all that are equal to it, and 0 for the others.
+// Nothing is larger than the largest element, so share_of_maximum(x, y) is equal for all elements
+// equal to it, and 0 for the others.
 Tensors extreme_gradient(Gradient g) {
   const auto& how = g.attribute<ExtremeAttributes>();
   if (!is_floating(g.x(0).dtype())) return {Tensor()};

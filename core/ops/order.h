@@ -6,14 +6,15 @@
 
 namespace ebb {
 
-// Operators that compare elements, of every dtype (false stands before true).
+// Operators that compare elements, of every dtype; false is less than true.
 
-// The largest element over axes; NaN where there is one, as in NumPy. The gradient goes to it, in
-// equal shares to equal elements. Throws ShapeError for axes as sum does, and for no elements.
+// The largest element over axes; NaN where there is one, as in NumPy. The gradient goes to that
+// element, in equal shares to equal elements. Throws ShapeError for axes as sum does, and for no
+// elements.
 Tensor max(const Operand& x, const ReduceOptions& options = {});
-// The smallest element over axes, as max has the largest.
+// The smallest element over axes. Otherwise as max.
 Tensor min(const Operand& x, const ReduceOptions& options = {});
-// Over these axes alone.
+// Axes may stand for the options.
 template <std::same_as<bool> Keep = bool>
 Tensor max(const Operand& x, const AxisList& axes, Keep keep = false) {
   return max(x, ReduceOptions{.axes = axes, .keep = keep});
@@ -25,13 +26,13 @@ Tensor min(const Operand& x, const AxisList& axes, Keep keep = false) {
 
 struct ArgOptions {
   std::optional<int> axis = {};  // negative: from the end; none: all elements, in their order
-  bool keep = false;             // what is reduced stays, with size 1
+  bool keep = false;             // reduced axes stay, with size 1
 };
 
-// The position of the largest element, i64; of equals, and of NaNs, the first. Has no derivative,
-// and throws as max does.
+// The position of the largest element, i64. Of equal elements, and of NaNs, the first. Has no
+// derivative, and throws as max does.
 Tensor argmax(const Operand& x, const ArgOptions& options = {});
-// The position of the smallest element, likewise.
+// The position of the smallest element, i64. Otherwise as argmax.
 Tensor argmin(const Operand& x, const ArgOptions& options = {});
 // Along one axis; argmax(x, 1, true) keeps it, with size 1.
 template <std::same_as<bool> Keep = bool>
@@ -49,11 +50,11 @@ struct SortOptions {
 };
 
 // The elements of x in order along an axis. Equal elements keep their order. NaN counts as larger
-// than any number: ascending it stands at the end, as in NumPy, descending in front. The gradient
-// of a sorted tensor goes to where its elements were. sort takes the memory of the indices
-// meanwhile; an axis that is not the last one is moved there first, by a copy. Throws ShapeError.
+// than any number: ascending it stands at the end, as in NumPy, descending in front. Gradients go
+// back to the elements' places. sort takes the memory of the indices meanwhile; an axis that is not
+// the last is moved there first, by a copy. Throws ShapeError.
 Tensor sort(const Operand& x, const SortOptions& options = {});
-// The positions of the elements in sorted order, i64; gather(x, axis, argsort(x)) is sort(x).
+// The positions of the elements in sorted order, i64. gather(x, axis, argsort(x)) is sort(x).
 // Throws ShapeError.
 Tensor argsort(const Operand& x, const SortOptions& options = {});
 // Along an axis.
@@ -71,8 +72,8 @@ struct TopKOptions {
   int axis = -1;        // negative: from the end
   bool largest = true;  // else the smallest
 };
-// The k largest elements along an axis, in order, and their positions. sort and argsort begin with
-// the same ones. Throws ShapeError where there are fewer.
+// The k largest elements along an axis, in order, and their positions. They are the first k of sort
+// and argsort, descending. Throws ShapeError where there are fewer.
 TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options = {});
 // Along an axis.
 TopK topk(const Operand& x, std::int64_t k, detail::AxisNumber auto axis) {

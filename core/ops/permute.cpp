@@ -17,7 +17,7 @@ void infer_permute(Inference& inference) {
   inference.output(x.dtype, out);
 }
 
-// Where only axes of size 1 change their places, and the shape stays what it is.
+// Whether only axes of size 1 change places, and the shape stays.
 bool moves_nothing(const MemoryQuery& query) {
   const auto& order = query.attribute<PermuteAttributes>();
   int last = -1;

@@ -1,5 +1,5 @@
-// Everything that works element by element. A file that calls only some of it includes only their
-// family, and is not compiled again when another family grows.
+// All pointwise operators. A file that needs a few families includes only theirs, and is not
+// compiled again when another grows.
 #pragma once
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"

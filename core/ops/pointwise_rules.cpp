@@ -64,7 +64,8 @@ Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
 
 namespace {
 
-// Two tensors cast to `dtype`. What does not broadcast is refused as it was given.
+// Casts two tensors to `dtype` and applies. Shapes that do not broadcast are refused with the
+// operands as given.
 Tensor apply_cast(const OpDef& op, const Operand& a, const Operand& b, DType dtype,
                   const Attributes& attributes) {
   const CalledScope called(op.name);

@@ -1,4 +1,4 @@
-// What the definitions of pointwise operators share.
+// Shared by the definitions of pointwise operators.
 #pragma once
 #include "ebb/core/kernels/integers.h"
 #include "ebb/core/ops/binary_op_def.h"
@@ -8,20 +8,20 @@ namespace ebb::detail {
 
 using Gradient = const GradientContext&;
 
-// Two tensors that broadcast; two of one shape.
+// Shape rules: two tensors that broadcast; two of one shape.
 void infer_binary(Inference& inference);
 void infer_pair(Inference& inference);
 
-// Throws where a number stands beside a tensor of a dtype that is not floating and does not have
-// it. The attributes begin with a NumberOperand.
+// Throws where a number stands beside a tensor whose dtype, not floating, does not have it. The
+// attributes begin with a NumberOperand.
 void require_number_of_dtype(const Inference& inference, DType dtype);
 
-// The same of numbers, i32, i64 and u8 as well, one of which may be no tensor: divisors of integers
-// are not 0.
+// Shape rules of operators that take i32, i64 and u8 too, of one or two operands. infer_quotient
+// refuses a divisor 0 of integers.
 void infer_numbers(Inference& inference);
 void infer_quotient(Inference& inference);
 
-// What is left to say of a pointwise operator beside its functor: as in OpDef.
+// The gradient part of an OpDef, all that pointwise operators differ in beside the functor.
 struct GradientRule {
   Tensors (*gradient)(Gradient) = nullptr;
   Keeps keeps = {};
@@ -32,7 +32,7 @@ struct BinaryGradientRules {
   GradientRule tensors, number_right, number_left;
 };
 
-// Of what is constant between its jumps: nothing to pass on.
+// For functions that are constant between jumps: no gradient.
 inline constexpr GradientRule kNoGradient = {
     .gradient = [](Gradient g) { return Tensors(g.node().inputs.size()); }};
 
@@ -80,7 +80,7 @@ constexpr BinaryOpDef binary(const char* name, const BinaryGradientRules& rules,
   return ops;
 }
 
-// The same of numbers, integers as well (core/kernels/integers.h).
+// unary and binary for operators that take integers too (core/kernels/integers.h).
 template <class F>
 constexpr OpDef unary_number(const char* name, const GradientRule& rule) {
   OpDef op = unary<F>(name, rule);
@@ -102,7 +102,7 @@ constexpr BinaryOpDef binary_number(const char* name, const BinaryGradientRules&
   return ops;
 }
 
-// Of a kernel of several operations, and without gradient.
+// Operators without gradient, by a kernel that does several operations.
 constexpr OpDef step(const char* name, void (*infer)(Inference&), Kernel cpu, Kernel cuda) {
   return {
       .name = name, .infer = infer, .gradient = kNoGradient.gradient, .cpu = {cpu}, .cuda = {cuda}};
@@ -115,11 +115,11 @@ constexpr BinaryOpDef binary_step(const char* name, void (*infer)(Inference&), K
 
 Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
                   const Attributes& attributes = NumberOperand{});
-// Told NumberAndOperation.
+// The attributes are a NumberAndOperation.
 Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
                     std::int64_t operation = 0);
 
-// dy where a rule's gradient of input 0 reads it: for the last time unless that of input 1 will.
+// dy, read for input 0's gradient; taken if input 1's does not read it later.
 inline Operand first_dy(Gradient g) { return g.wants(1) ? Operand(g.dy()) : Operand(g.take_dy()); }
 
 // The number beside the tensor.

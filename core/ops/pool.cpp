@@ -43,7 +43,7 @@ void infer_pool(Inference& inference) {
   inference.output(x.dtype, pooled(inference, x.shape));
 }
 
-// x [..., length], as images of height 1.
+// x [..., length] as images of height 1.
 void infer_rows(Inference& inference) {
   detail::require_arithmetic(inference);
   const Spec& x = inference.inputs[0];
@@ -57,7 +57,7 @@ void infer_rows(Inference& inference) {
   inference.output(x.dtype, pooled(inference, images));
 }
 
-// What is chosen from, and what chooses.
+// Inputs: the tensor to choose from, and x, whose largest elements choose.
 void infer_select(Inference& inference) {
   detail::require_arithmetic(inference);
   const Shape &v = inference.inputs[0].shape, &x = inference.inputs[1].shape;
@@ -73,7 +73,7 @@ void infer_backward(Inference& inference) {
   inference.output(inference.inputs[0].dtype, x);
 }
 
-// Of the same windows: `op` of `first`, by x.
+// Applies `op` with the windows of this node.
 Tensor by(const OpDef& op, const Tensor& first, const Tensor& x, Gradient g) {
   return apply_one(op, {first, x}, g.node().attributes, g.site());
 }
@@ -90,7 +90,7 @@ PoolAttributes attributes_of(const Options& of) {
           .padding = {of.padding.height, of.padding.width}};
 }
 
-// Of one axis, as images of height 1.
+// The attributes of a pool along one axis, as images of height 1.
 template <class Options>
 PoolAttributes row_attributes(const Options& of) {
   return {.kernel = {1, of.kernel},
@@ -137,7 +137,7 @@ constinit const OpDef max_pool_op{
     .cpu = {cpu::max_pool},
     .cuda = {cuda::max_pool}};
 
-// Which element is the largest does not change as x does, but where two are equal.
+// No gradient reaches x (input 1): a small change of x does not change the choice, except at ties.
 constinit const OpDef max_pool_select_op{.name = "max_pool_select",
                                          .infer = infer_select,
                                          .gradient = [](Gradient g) -> Tensors {

@@ -9,7 +9,7 @@ namespace ebb {
 
 struct MaxPool2dOptions {
   Size2d kernel = 2;
-  Size2d stride = 0;   // 0: that of the kernel
+  Size2d stride = 0;   // 0: as the kernel
   Size2d padding = 0;  // on both sides, at most half of the kernel
 };
 
@@ -17,8 +17,8 @@ struct MaxPool2dOptions {
 // with
 //   oh = (h + 2 padding - kernel) / stride + 1, rounded down, ow likewise.
 // Padding is never the largest; NaN is, as in NumPy. The gradient goes to the first of equal
-// elements. It finds them again from x, which the operator before mostly keeps as well, so no
-// indices are kept. Throws ShapeError.
+// elements. It finds it again in x, which the operator before mostly keeps as well, so no indices
+// are kept. Throws ShapeError.
 Tensor max_pool2d(const Operand& x, const MaxPool2dOptions& options = {});
 
 struct AvgPool2dOptions {

@@ -59,8 +59,8 @@ Tensor is_zero(const Tensor& x) { return 1 - abs(sign(x)); }
 
 }  // namespace
 
-// b a^(b - 1) and a^b log(a). Where b is 0 the first has the power 0, and where a is 0 the second
-// has the logarithm of 1: both are 0 there and not NaN.
+// The gradients are b a^(b - 1) and a^b log(a). Where b is 0 the first takes the power 0, and where
+// a is 0 the second takes log(1): both are then 0, not NaN.
 constinit const BinaryOpDef pow_op = binary<functors::Power>(
     "pow",
     {.tensors = {

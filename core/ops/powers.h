@@ -4,9 +4,9 @@
 
 namespace ebb {
 
-// Powers, and exponentials and logarithms beside those of core/ops/elementary.h, where the words on
-// accuracy and extremes are. Two operands are as in core/ops/arithmetic.h. Throw ShapeError for
-// shapes that do not broadcast and for dtypes that are not floating.
+// Powers, exponentials and logarithms; more of them, and notes on accuracy and extremes, in
+// core/ops/elementary.h. Two operands are as in core/ops/arithmetic.h. Throw ShapeError for shapes
+// that do not broadcast and for dtypes that are not floating.
 #include "ebb/core/ops/declare_pointwise.inc"
 // The list:
 #include "ebb/core/kernels/functors/powers.inc"

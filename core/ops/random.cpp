@@ -16,7 +16,7 @@
 namespace ebb {
 namespace {
 
-// RandomAttributes, which is what kernels read, and the shape and dtype of the output.
+// RandomAttributes, which the kernels read, then the shape and dtype of the output.
 struct CreationAttributes {
   RandomAttributes random;
   std::int64_t dims[kMaxRank] = {};
@@ -50,7 +50,7 @@ Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dty
   return apply_one(op, {draw}, detail::creation_attributes(a, b, shape, dtype), site);
 }
 
-// Of what a draw is like, only the shape is read: nothing depends on its values.
+// Random numbers depend on no input values: of x only the shape and dtype are read.
 Tensors no_gradient(const GradientContext&) { return {{}, {}}; }
 
 void infer_like(Inference& inference) {
@@ -100,7 +100,7 @@ RandomAttributes detail::uniform_bounds(const char* what, double low, double hig
                                         CallSite site) {
   const RandomAttributes bounds{rounded(low, dtype), rounded(high, dtype)};
   const std::string given = std::to_string(low) + " and " + std::to_string(high);
-  // Kernels of f32 and of 16 bits have the width as a float.
+  // The kernels of f32 and of 16 bits hold the width as a float.
   const double width =
       dtype == DType::f64 ? bounds.b - bounds.a : rounded(bounds.b - bounds.a, DType::f32);
   if (!(std::isfinite(bounds.a) && std::isfinite(bounds.b) && std::isfinite(width) && low <= high))
@@ -240,12 +240,13 @@ Tensor categorical(const Operand& logits, double temperature) {
     throw ShapeError(detail::message(
         "categorical", std::string(detail::kTakesFloating) + ", not " + given.to_string(), site));
   const detail::CallScope scope(site);
-  // Nothing is kept for a gradient that does not pass.
+  // No gradient passes, so nothing is kept for one.
   const detail::TapeModeScope mode(detail::without_history());
   Tensor scores = given;
   if (temperature > 0) {
     if (is_half(scores.dtype())) scores = cast({std::move(scores), site}, DType::f32);
-    // From a number above 0 on, which is lost in all others: of 0 no class would be left of a row.
+    // The uniform numbers start above 0, by too little to change others: a 0 could leave a row with
+    // no class, since its noise is infinite.
     Tensor noise = log({uniform_like({scores, site}, 1e-30), site});
     noise = log({negate({std::move(noise), site}), site});
     if (temperature != 1) scores = divide({std::move(scores), site}, temperature);
@@ -266,7 +267,7 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
   return apply_one(dropout_op, {*held, draw}, RandomAttributes{.a = probability}, x.site());
 }
 
-// None of these is stateful: what is random about them is the draw, an input.
+// None of these is stateful: the randomness is in the draw, an input.
 
 constinit const OpDef uniform_op{
     .name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}, .cuda = {cuda::uniform}};

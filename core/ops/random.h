@@ -8,7 +8,7 @@
 
 namespace ebb {
 
-// What a model is called for: dropout acts in training only.
+// The purpose that a model is called for. Dropout acts in training only.
 enum class Phase : std::uint8_t { inference, training };
 
 struct UniformOptions {
@@ -31,18 +31,22 @@ struct BernoulliOptions {
   Device device = Device::cpu();
 };
 
-// Random tensors, floating, drawn now, from the calling thread's generator (set_seed). Uniform in
-// [low, high), bounds that are rounded to the dtype (two that it does not tell apart are an Error,
-// but for low = high, which draws that number); normal, by Box and Muller (kernels/random.h);
-// ones and zeros. A graph that uses the result captures it, so that it is the same in every run:
-// what draws anew in each are the functions of graph/random.h and the _like forms below. Throw
-// ShapeError for another dtype or an open shape, Error for parameters of no distribution.
+// Random tensors, floating, drawn now from the calling thread's generator (set_seed). A graph that
+// uses one captures it, so that it is the same in every run; to draw anew in each run, use
+// graph/random.h or the _like forms below. Throw ShapeError for another dtype or an open shape,
+// Error for parameters of no distribution.
+
+// Random numbers in [low, high), all equally likely. Bounds are rounded to the dtype; two that
+// become equal are an Error, unless low = high was asked for, which draws that number.
 Tensor uniform(const Shape& shape, const UniformOptions& options = {},
                CallSite site = CallSite::here());
+// Random numbers of a normal distribution. By Box and Muller (core/kernels/random.h).
 Tensor normal(const Shape& shape, const NormalOptions& options = {},
               CallSite site = CallSite::here());
+// Random ones and zeros, ones with `probability`.
 Tensor bernoulli(const Shape& shape, const BernoulliOptions& options = {},
                  CallSite site = CallSite::here());
+// Parameters may stand for the options.
 Tensor uniform(const Shape& shape, detail::PlainNumber auto low, detail::PlainNumber auto high,
                CallSite site = CallSite::here()) {
   return uniform(shape,
@@ -66,9 +70,9 @@ struct RandintOptions {
   Device device = Device::cpu();
 };
 
-// Integers in [low, high), drawn likewise, of i32, i64 or u8. Each is as likely as any other to
-// within 2^-32; the same on every device. Throws ShapeError for another dtype or an open shape,
-// Error for integers that the dtype does not have, none of them or more than 2^32.
+// Random integers in [low, high), of i32, i64 or u8. Drawn as above; each is as likely as any other
+// to within 2^-32, and the same on every device. Throws ShapeError for another dtype or an open
+// shape, Error for integers that the dtype does not have, an empty range, or one of more than 2^32.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options = {}, CallSite site = CallSite::here());
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
@@ -80,47 +84,52 @@ struct PermutationOptions {
   Device device = Device::cpu();
 };
 
-// The integers [0, count) in a random order, i64[count], drawn likewise: the argsort of random
-// integers of 63 bits, the same on every device. Equal ones among them, which would leave two in
-// their order, have a probability below count^2 / 2^64. Throws Error for other counts.
+// The integers [0, count) in a random order, i64 [count]. Drawn as above: the argsort of random
+// integers of 63 bits, the same on every device. Two equal ones among them, which would keep their
+// order, have a probability below count^2 / 2^64. Throws Error for a count that is negative or too
+// large.
 Tensor permutation(std::int64_t count, const PermutationOptions& options = {},
                    CallSite site = CallSite::here());
 
-// The same in the shape and dtype of x, floating, whose values are not read: for a symbolic x,
-// whose shape may be open, a node that draws anew in each run; for a concrete x now and on x's
-// device. No gradient passes. Throw as the functions above.
+// Random tensors of the shape and dtype of x, floating, whose values are not read. For a symbolic
+// x, whose shape may be open, they are nodes that draw anew in each run; for a concrete x they are
+// drawn now, on x's device. No gradient passes. Throw as uniform, normal and bernoulli.
+
+// uniform() in the shape and dtype of x.
 Tensor uniform_like(const Operand& x, double low = 0, double high = 1);
+// normal() in the shape and dtype of x.
 Tensor normal_like(const Operand& x, double mean = 0, double standard_deviation = 1);
+// bernoulli() in the shape and dtype of x.
 Tensor bernoulli_like(const Operand& x, double probability = 0.5);
 
-// A class for each row of logits [.., classes], floating, drawn with the probabilities of
-// softmax(logits / temperature): i64 [..], as argmax gives it. 0 is the likeliest class, without a
-// draw; -infinity is never drawn; a row with NaN gives the first NaN's class. Of probabilities p,
-// categorical(log(p)). Drawn as the functions above, by the largest sum of a logit and Gumbel noise
-// (Gumbel, "Statistical theory of extreme values", 1954; Maddison et al., "A* sampling", NeurIPS
-// 2014), in float for f16 and bf16; two tensors of the size of the logits meanwhile. Classes beyond
-// 2^24 times less likely than another do not come. No gradient passes. Throws Error for a
-// temperature that is negative or not finite, ShapeError as argmax.
+// A class for each row of logits [.., classes], drawn with the probabilities of softmax(logits /
+// temperature). Floating; gives i64 [..], as argmax. A temperature of 0 takes the likeliest class,
+// without a draw. A class with logit -infinity is never drawn; a row with NaN gives the class of
+// its first NaN. For probabilities p, use categorical(log(p)). Drawn by the largest sum of a logit
+// and Gumbel noise (Gumbel, "Statistical theory of extreme values", 1954; Maddison et al., "A*
+// sampling", NeurIPS 2014), in float for f16 and bf16; takes two tensors of the size of the logits
+// meanwhile. A class over 2^24 times less likely than another is never drawn. No gradient passes.
+// Throws Error for a temperature that is negative or not finite, ShapeError as argmax.
 Tensor categorical(const Operand& logits, double temperature = 1);
 
-// In training each element becomes 0 with `probability`, else x / (1 - probability); in inference,
-// and for probability 0, x itself. The mask is drawn anew in each call, or in each run of
-// a graph; it is not stored, the gradient draws it again from the same draw. Throws Error for a
-// probability outside [0, 1).
+// x with each element set to 0 with `probability`, and the others divided by 1 - probability, in
+// training. In inference, and for probability 0, x itself. The mask is drawn anew in each call, or
+// in each run of a graph. It is not stored: the gradient draws it again from the same draw. Throws
+// Error for a probability outside [0, 1).
 Tensor dropout(const Operand& x, double probability, Phase phase);
 
 namespace detail {
 // Throws Error for a probability outside [0, 1].
 void require_probability(double probability, CallSite site);
-// What is said where random numbers of another dtype than a floating one are asked for.
+// The error message for random numbers of a dtype that is not floating.
 std::string makes_floating(DType dtype);
-// The attributes of uniform, normal and bernoulli, whose one input is a draw i64[2]: a and b as
-// RandomAttributes has them, the shape and dtype of what they make.
+// The attributes of uniform, normal and bernoulli, whose only input is a draw i64[2]. a and b are
+// as in RandomAttributes, shape and dtype are the output's.
 Attributes creation_attributes(double a, double b, const Shape& shape, DType dtype);
-// Those of randint, whose one input is a draw. Throws what it throws.
+// The attributes of randint, whose only input is a draw. Throws as randint.
 Attributes randint_attributes(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype,
                               CallSite site);
-// Those of both permutations: random integers below `end`, drawn twice by draw(end).
+// The body of both permutations, which draws random integers below `end` twice, by draw(end).
 Tensor permutation_of(std::int64_t count, CallSite site,
                       const std::function<Tensor(std::int64_t end)>& draw);
 }  // namespace detail
@@ -131,7 +140,7 @@ extern const OpDef uniform_op, normal_op, bernoulli_op, randint_op, uniform_like
 // Input: a session's random state, i64[2] {key, run count}; output: the draw i64[2] {key, counter}
 // of one random node in that run (kernels/random.h).
 extern const OpDef draw_op;
-// Updates a session's random state: the next run is another one.
+// Advances a session's random state, so that the next run draws other numbers.
 extern const OpDef next_run_op;
 
 }  // namespace ebb

@@ -17,7 +17,7 @@ using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
 
 ValueInputs inputs_of(const Values& values) { return ValueInputs(values.begin(), values.end()); }
-// The same of values that nobody reads again.
+// For values that nobody reads again, which are moved.
 ValueInputs inputs_of(Values&& values) {
   return ValueInputs(std::make_move_iterator(values.begin()),
                      std::make_move_iterator(values.end()));

@@ -1,4 +1,4 @@
-// What lstm and gru have in common: all but the names and the cell (core/kernels/recurrent.h).
+// Shared by lstm and gru, which differ in names and in the cell (core/kernels/recurrent.h).
 #pragma once
 #include "ebb/core/kernels/recurrent.h"
 #include "ebb/core/ops/random.h"

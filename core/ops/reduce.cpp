@@ -45,7 +45,7 @@ Tensors reduce_gradient(Gradient g) {
   return {detail::broadcast_like(g.dy(), g.x(0), g.attribute<Reduction>())};
 }
 
-// Where nothing is reduced but axes of size 1, and nothing divided by less than that.
+// Whether all reduced axes are of size 1, and a mean divides by 1 (no correction).
 bool reduces_nothing(const MemoryQuery& query) {
   return detail::keeps_shape(query) && query.attribute<Reduction>().correction == 0;
 }

@@ -13,12 +13,14 @@ struct ReduceOptions {
   bool keep = false;  // reduced axes stay, with size 1
 };
 
-// The sum or mean over axes, of floating dtypes. The sum over nothing is 0, the mean NaN. The sum
-// of i32, i64, u8 and bool is i64: a sum of bool counts. The mean of bool is f32, through a cast.
-// Throw ShapeError for an axis out of range or named twice, the mean for integers.
+// The sum over axes; 0 over no elements. Floating dtypes stay; i32, i64, u8 and bool give i64, so
+// that a sum of bool counts. Throws ShapeError for an axis out of range or named twice.
 Tensor sum(const Operand& x, const ReduceOptions& options = {});
+// The mean over axes; NaN over no elements. Floating, or of bool in f32, through a cast. Throws
+// ShapeError as sum, and for integers.
 Tensor mean(const Operand& x, const ReduceOptions& options = {});
-// Over these axes alone: sum(x, 1), sum(x, {0, 2}); sum(x, 1, true) keeps them, with size 1.
+// Axes may stand for the options: sum(x, 1), sum(x, {0, 2}). sum(x, 1, true) keeps them, with size
+// 1.
 template <std::same_as<bool> Keep = bool>
 Tensor sum(const Operand& x, const AxisList& axes, Keep keep = false) {
   return sum(x, ReduceOptions{.axes = axes, .keep = keep});
@@ -28,9 +30,11 @@ Tensor mean(const Operand& x, const AxisList& axes, Keep keep = false) {
   return mean(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
-// Whether any or all of a bool tensor are true over axes: bool. Over nothing none is, and all are.
-// Throw ShapeError for other dtypes and for axes as above.
+// Whether any element of a bool tensor is true, over axes: bool. False over no elements. Throws
+// ShapeError for other dtypes, and for axes as sum.
 Tensor any(const Operand& x, const ReduceOptions& options = {});
+// Whether all elements of a bool tensor are true, over axes: bool. True over no elements. Throws as
+// any.
 Tensor all(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor any(const Operand& x, const AxisList& axes, Keep keep = false) {
@@ -41,17 +45,17 @@ Tensor all(const Operand& x, const AxisList& axes, Keep keep = false) {
   return all(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
-// x summed to the shape of `like`, which broadcasts to x's by NumPy's rules: what the gradient of a
-// broadcast operand needs. x itself where the shapes are known to be equal. Of `like` only the
-// shape is read.
+// x summed to the shape of `like`, which broadcasts to x's by NumPy's rules. The gradient of a
+// broadcast operand is such a sum. x itself where the shapes are known to be equal. Of `like` only
+// the shape is read.
 Tensor sum_like(const Operand& x, const Operand& like);
 
 namespace detail {
-// The transpose of a sum or mean of a tensor of the shape of `like`: dy repeated along the reduced
-// axes, divided for a mean by their number of elements, less the correction. Of `like` only the
-// shape is read.
+// The transpose of a sum or mean of a tensor of the shape of `like`. dy is repeated along the
+// reduced axes, and for a mean divided by their number of elements, less the correction. Of `like`
+// only the shape is read.
 Tensor broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction);
-// The transpose of sum_like: x broadcast to the shape of `like`, of which nothing else is read.
+// The transpose of sum_like: x broadcast to the shape of `like`, of which only the shape is read.
 Tensor expand_like(const Operand& x, const Operand& like);
 }  // namespace detail
 

@@ -1,5 +1,5 @@
-// What the shape rules, public functions and gradients share of operators that reduce axes: bit i
-// of a mask is axis i.
+// Shared by the shape rules, public functions and gradients of operators that reduce axes. Bit i of
+// a mask is axis i.
 #pragma once
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
@@ -20,7 +20,7 @@ inline Shape reduced(const Shape& shape, std::uint32_t mask, bool keep) {
   return out;
 }
 
-// The axes that were asked for; none: all of them. Throws ShapeError.
+// The mask of these axes; of all without any. Throws ShapeError.
 inline std::uint32_t mask_of(const OpDef& op, const Axes& axes, const Operand& x) {
   const int rank = tensor_of(op, x).rank();
   std::uint32_t mask = axes.empty() ? (1u << rank) - 1 : 0;
@@ -28,7 +28,7 @@ inline std::uint32_t mask_of(const OpDef& op, const Axes& axes, const Operand& x
   return mask;
 }
 
-// The same axes, which stay.
+// Options that reduce the axes of the mask and keep them, with size 1.
 inline ReduceOptions kept(std::uint32_t mask) {
   ReduceOptions options{.keep = true};
   for (int axis = 0; axis < kMaxRank; ++axis)
@@ -36,7 +36,7 @@ inline ReduceOptions kept(std::uint32_t mask) {
   return options;
 }
 
-// What was reduced, with the axes that were, each of size 1, unless it has them (`keep`).
+// y, a result of a reduction, with the reduced axes, of size 1. With `keep` it has them already.
 inline Tensor with_axes(Tensor y, std::uint32_t mask, bool keep) {
   for (int axis = 0; axis < kMaxRank && !keep; ++axis)
     if (reduces(mask, axis)) y = unsqueeze(y, axis);

@@ -50,8 +50,8 @@ Tensor recurrence(Tensor a, Tensor b, Tensor w, int axis, bool reverse) {
   return std::move(apply(recurrence_op, {inputs.data(), inputs.size()}, how, CallSite::here())[0]);
 }
 
-// With y = w c, dw = dy c. The gradient dy w of the c runs backwards through the same a: it arrives
-// at b_k as t_k, and at a_k as t_k c_k.
+// With y = w c, dw = dy c. The gradient dy w of c runs backwards through the same recurrence, as t:
+// the gradient of b_k is t_k, and of a_k it is t_k c_k.
 Tensors recurrence_gradient(Gradient g) {
   const auto& how = g.attribute<RecurrenceAttributes>();
   const bool reverse = how.reverse != 0;
@@ -102,8 +102,8 @@ constinit const OpDef cumsum_op{.name = "cumsum",
                                 .cpu = {cpu::scan},
                                 .cuda = {cuda::scan}};
 
-// The gradient is computed in f64: the products before an element and behind it may each be beyond
-// the range of what they make together.
+// The gradient is computed in f64: the products before and after an element may each be out of
+// range where their product is not.
 constinit const OpDef cumprod_op{
     .name = "cumprod",
     .infer = infer_scan,

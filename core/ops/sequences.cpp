@@ -1,4 +1,4 @@
-// Numbers at equal distances, and what is on one side of a diagonal.
+// Numbers at equal distances, and matrices by their diagonals.
 #include <cmath>
 #include <iomanip>
 #include <sstream>
@@ -19,7 +19,7 @@ std::string text(double number) {
   return stream.str();
 }
 
-// Whether integers of the dtype have the number, and it is one that doubles count up to.
+// Whether a dtype of integers has the number, and doubles count up to it (2^53).
 bool has(DType dtype, double number) noexcept {
   const double least = dtype == DType::u8 ? 0 : dtype == DType::i32 ? -0x1p31 : -0x1p53;
   const double most = dtype == DType::u8 ? 255 : dtype == DType::i32 ? 0x1p31 - 1 : 0x1p53;

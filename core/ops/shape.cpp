@@ -7,7 +7,7 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-// The product of the sizes of axes [begin, end): 0 where one of them is, else kOpen where one is.
+// The product of the sizes of axes [begin, end): 0 where a size is 0, else kOpen where one is open.
 std::int64_t product(const Shape& shape, int begin, int end) {
   std::int64_t result = 1;
   bool is_open = false;
@@ -21,10 +21,10 @@ std::int64_t product(const Shape& shape, int begin, int end) {
   return is_open ? kOpen : result;
 }
 
-// The sizes that were asked for, of which one may be -1, as so many elements have them. Where that
-// number is open, sizes are compared when shapes are fed.
+// The shape asked for, with its -1, if any, worked out from the number of elements. Where that is
+// open, sizes are compared when shapes are fed.
 Shape filled(const Inference& inference, Shape to, std::int64_t elements) {
-  int inferred = -1;  // the axis whose size is what is left
+  int inferred = -1;  // the axis that is -1
   for (int i = 0; i < to.rank(); ++i) {
     if (to.dim(i) != -1) continue;
     inference.require(inferred < 0, "takes -1 for one dimension only");
@@ -93,7 +93,7 @@ void infer_as_matrix(Inference& inference) {
   inference.output(x.dtype, {product(x.shape, 0, x.shape.rank() - 1), x.shape.dim(-1)});
 }
 
-// This axis and the one behind it become one.
+// Merges this axis and the next.
 struct MergeAttributes {
   std::int64_t axis = 0;
 };
@@ -108,7 +108,7 @@ void infer_merge_axes(Inference& inference) {
   inference.output(x.dtype, out);
 }
 
-// Bit i: axis i of the shape that has it, which is of size 1.
+// Bit i is axis i of the shape with these axes, each of size 1.
 struct UnitAxes {
   std::uint64_t axes = 0;
 };
@@ -136,7 +136,7 @@ void infer_squeeze(Inference& inference) {
   inference.output(x.dtype, out);
 }
 
-// The same memory from its beginning.
+// The view begins where the memory does.
 std::size_t at_start(const MemoryQuery&) { return 0; }
 
 Tensors reshape_gradient(Gradient g) { return {detail::reshape_like(g.dy(), g.x(0))}; }

@@ -9,22 +9,22 @@
 
 namespace ebb {
 
-// The same elements in another shape; one dimension may be -1: what is left. 0 is a size. Shares
-// x's memory. Any dtype. Throws ShapeError where the numbers of elements differ.
+// The elements of x in another shape, in x's memory. One dimension may be -1: its size follows from
+// the others. 0 is a size. Any dtype. Throws ShapeError where the numbers of elements differ.
 Tensor reshape(const Operand& x, const Shape& shape);
 Tensor reshape(const Operand& x, std::initializer_list<std::int64_t> shape);
-// x with one axis (negative: from the end) as several of these sizes, of which one may be -1: what
-// is left. All axes may be open. Shares x's memory. Any dtype. Throws ShapeError where the sizes do
-// not make up the axis.
+// x with one axis (negative: from the end) split into several of these sizes. One size may be -1:
+// it follows from the others. All axes may be open. Shares x's memory. Any dtype. Throws ShapeError
+// where the sizes do not make up the axis.
 Tensor unflatten(const Operand& x, int axis, const Shape& sizes);
-// x [n, ...] as [n, the rest]. Shares x's memory. Any dtype; at least one axis.
+// x [n, ...] as a matrix [n, rest]. Shares x's memory. Any dtype; at least one axis.
 Tensor flatten(const Operand& x);
 
-// x with one more axis, of size 1, which is then axis `axis` (negative: from the end). Shares x's
-// memory. Any dtype. Throws ShapeError for a place that is none, and for a seventh axis.
+// x with one more axis, of size 1. It becomes axis `axis` of the result (negative: from the end).
+// Shares x's memory. Any dtype. Throws ShapeError for an axis out of range, and for a seventh axis.
 Tensor unsqueeze(const Operand& x, int axis);
-// x without these axes, which are of size 1. Shares x's memory. Any dtype. They are named, since an
-// open batch may be of size 1 too. Throws ShapeError for axes of other sizes.
+// x without these axes, which are of size 1. Shares x's memory. Any dtype. The axes are named,
+// since an open batch may turn out to be of size 1 too. Throws ShapeError for axes of other sizes.
 Tensor squeeze(const Operand& x, const AxisList& axes);
 
 inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
@@ -34,45 +34,46 @@ struct SliceOptions {
   std::int64_t step = 1;  // negative: backwards
 };
 
-// x[begin:end] of the leading axis, or along another and in steps: slice(x, 1, kEnd, {.axis = -1,
-// .step = 2}). Negative bounds count from the end, as in Python; nothing is clamped. kEnd is behind
-// the last element, or backwards before the first, so that slice(x, -1, kEnd, {.step = -1}) is all
-// of x backwards. In steps of 1 along the leading axis it shares x's memory, else it is a copy. Any
-// dtype. Throws ShapeError for bounds out of range or the wrong way round, and for a step of 0.
+// The elements [begin, end) of x along an axis, the leading one by default. slice(x, 1, kEnd,
+// {.axis = -1, .step = 2}) takes every other one from 1 on. Negative bounds count from the end, as
+// in Python; nothing is clamped. kEnd is behind the last element, or backwards before the first:
+// slice(x, -1, kEnd, {.step = -1}) is all of x backwards. In steps of 1 along the leading axis the
+// result shares x's memory, else it is a copy. Any dtype. Throws ShapeError for bounds out of range
+// or the wrong way round, and for a step of 0.
 Tensor slice(const Operand& x, std::int64_t begin, std::int64_t end = kEnd,
              const SliceOptions& options = {});
-// x cut into parts of these sizes, one after the other along an axis; one of them may be -1: what
-// is left, as one has to be where the axis is open. Each is a slice. Throws ShapeError where the
-// sizes are not those of the axis.
+// The slices of x of these sizes, one after the other along an axis. One size may be -1: the rest;
+// along an open axis one has to be. Throws ShapeError where the sizes do not add up to the size of
+// the axis.
 Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis = 0);
 inline Tensors split(const Operand& x, std::initializer_list<std::int64_t> sizes, int axis = 0) {
   return split(x, std::span(sizes.begin(), sizes.size()), axis);
 }
-// x cut into so many parts of one size. Throws ShapeError where that does not come out even, or the
-// axis is open.
+// The `parts` slices of equal size that x is cut into along an axis. Throws ShapeError where the
+// size of the axis is no multiple of `parts`, or open.
 Tensors chunk(const Operand& x, int parts, int axis = 0);
-// x backwards along these axes; none: all of them.
+// x backwards along these axes, or without axes along all of them.
 Tensor flip(const Operand& x, const AxisList& axes = {});
 
-// x at `index` along `axis`, which disappears; a copy. Both may be negative: from the end. Any
-// dtype. Throws ShapeError where one is out of range.
+// The part of x at `index` along `axis`, which disappears; a copy. Both may be negative: from the
+// end. Any dtype. Throws ShapeError where one is out of range.
 Tensor select(const Operand& x, int axis, std::int64_t index);
 // The last step of x [batch, time, feature]: [batch, feature].
 Tensor last_step(const Operand& x);
 
-// The size of x along an axis (negative: from the end), an i64 scalar on x's device: what the shape
-// of a symbolic tensor cannot say before a graph runs. Has no derivative. Throws ShapeError for an
-// axis that is not there.
+// The size of x along an axis (negative: from the end), as an i64 scalar on x's device. For a
+// symbolic tensor it is known once the graph runs, even where the shape is open. Has no derivative.
+// Throws ShapeError for an axis out of range.
 Tensor size(const Operand& x, int axis);
-// size(x, 0): the number of samples of a batch.
+// The number of samples of a batch, size(x, 0).
 Tensor rows(const Operand& x);
 
 namespace detail {
-// x in the shape of `like`, of which nothing else is read. Shares x's memory.
+// x in the shape of `like`, of which only the shape is read. Shares x's memory.
 Tensor reshape_like(const Operand& x, const Operand& like);
 // x [..., n] as [the rest, n]. Shares x's memory.
 Tensor as_matrix(const Operand& x);
-// x with this axis and the one behind it as one. Shares x's memory.
+// x with this axis and the next merged into one. Shares x's memory.
 Tensor merge_axes(const Operand& x, int axis);
 }  // namespace detail
 

@@ -83,7 +83,7 @@ Shape broadcast(const Inference& inference, const Shape& a, const Shape& b) {
   for (int i = -1; i >= -small.rank(); --i) {
     const std::int64_t x = out.dim(i);
     const std::int64_t y = small.dim(i);
-    // A size beside 1 or beside an open dimension is that of the result, unless it is 1 itself.
+    // A size beside 1 or beside an open dimension decides, unless it is 1 itself.
     if (x == y || y == 1) continue;
     if (x == 1 || x == kOpen)
       out.set(i, y);

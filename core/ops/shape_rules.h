@@ -1,4 +1,4 @@
-// What the shape rules and public functions of several families share.
+// Shared by the shape rules and public functions of several families.
 #pragma once
 #include "ebb/core/base/called.h"
 #include "ebb/core/ops/axes.h"
@@ -9,25 +9,25 @@
 
 namespace ebb::detail {
 
-// Throws the ShapeError of a shape rule for what a public function finds before it applies `op`.
+// Throws a ShapeError like a shape rule's, for problems that a public function finds before it
+// applies `op`.
 [[noreturn]] void fail(const OpDef& op, const std::string& text, const Tensor& x, CallSite site);
 
-// Runs the shape rule of what is a public function but no operator, on what it was given: its
-// errors name what was called and the user's shapes, not those of what it applies. `function` has
-// but a name and that rule.
+// Checks the operands of a public function that applies other operators. Errors then name this
+// function and the user's shapes. `function` has only a name and a shape rule.
 void check(const OpDef& function, std::span<const Operand* const> operands,
            const Attributes& attributes, CallSite site);
 
-// The shape that `function` is asked for in braces. Throws ShapeError in its name where these are
-// no sizes.
+// The shape given in braces. Throws ShapeError in the name of `function` where the numbers are no
+// sizes.
 Shape shape_of(const char* function, std::initializer_list<std::int64_t> sizes, CallSite site);
 
 // The operand's tensor. Throws Error where it is a number, or a tensor that holds nothing.
 const Tensor& tensor_of(const OpDef& op, const Operand& operand);
 
-// An operand of a public function that allocates before it reads it: what is called when memory is
-// short (allocator/watch.h) may give up the caller's handle, and this one lasts. A temporary is
-// nobody else's, and stays one.
+// Holds an operand of a public function that allocates before it reads it: when memory is short, a
+// callback (allocator/watch.h) may give up the caller's handle. A temporary has no other owner and
+// stays a temporary.
 class HeldOperand {
  public:
   explicit HeldOperand(const Operand& x)
@@ -42,15 +42,15 @@ class HeldOperand {
   const Operand operand_;
 };
 
-// An axis of the operand, or several, counted from the front. Throw ShapeError for one that is not
-// there, or is given twice.
+// An axis of the operand, or several, counted from the front. Throw ShapeError for an axis out of
+// range or given twice.
 int axis_of(const OpDef& op, int axis, const Operand& x);
 Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x);
 
-// An operator of one tensor operand.
+// Applies an operator of one tensor operand.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
 
-// The attributes of an operator that is asked for a shape; what -1 means in it is the operator's.
+// The attributes of an operator that takes a shape, in which -1 has a meaning of its own.
 struct AskedShape {
   std::int64_t dims[kMaxRank] = {};
   std::int64_t rank = 0;
@@ -67,7 +67,7 @@ constexpr bool may_equal(std::int64_t a, std::int64_t b) noexcept {
 }
 bool may_equal(const Shape& a, const Shape& b) noexcept;
 
-// What is known of a shape that a and b both describe; may_equal(a, b) holds.
+// A shape that a and b both describe, with the sizes that either knows; may_equal(a, b) holds.
 Shape merge(const Shape& a, const Shape& b) noexcept;
 
 // The shape to which a and b broadcast by NumPy's rules. Open dimensions stay open unless the other
@@ -79,7 +79,7 @@ void require_arithmetic(const Inference& inference, std::size_t count);
 inline void require_arithmetic(const Inference& inference) {
   require_arithmetic(inference, inference.inputs.size());
 }
-// What a shape rule says to inputs that are not floating.
+// The message of shape rules for inputs that are not floating.
 inline constexpr const char* kTakesFloating = "takes f32, f64, f16 or bf16 (cast() converts)";
 inline bool is_scalar(const Spec& spec, DType type) noexcept {
   return spec.dtype == type && spec.shape.rank() == 0;
@@ -92,7 +92,7 @@ inline bool is_draw(const Spec& spec) noexcept {
 
 // Throws unless input i is a scalar of this dtype: "`what` must be an i64 scalar".
 void require_scalar(const Inference& inference, std::size_t i, DType dtype, const char* what);
-// Output 0 is like the first input: what an update in place gives.
+// Makes output 0 like the first input, as updates in place do.
 void output_like_first(Inference& inference);
 // The shape rule of an operator whose output is like its first input; floating.
 void same_shape(Inference& inference);

@@ -21,7 +21,7 @@ std::string name_of(const SliceAttributes& slice) {
   return text;
 }
 
-// The shape of the part of x.
+// The shape of the slice of x.
 Shape sliced(const Inference& inference, const Shape& x) {
   const auto& slice = inference.attribute<SliceAttributes>();
   const auto axis = static_cast<int>(slice.axis);
@@ -29,15 +29,15 @@ Shape sliced(const Inference& inference, const Shape& x) {
   Shape out = x;
   if (const std::int64_t size = x.dim(axis); size != kOpen) {
     const std::int64_t first = slice.first(size), last = slice.last(size);
-    // Backwards, the place before the first is what the place behind the last is otherwise.
+    // Backwards, -1 is the end, as `size` is forwards.
     const std::int64_t least = slice.step > 0 ? 0 : -1, most = slice.step > 0 ? size : size - 1;
     if (std::min(first, last) < least || std::max(first, last) > most ||
         (slice.step > 0 ? first > last : first < last))
       inference.fail(name_of(slice) + " are out of range");
     out.set(axis, slice.count(first, last));
   } else {
-    // Known where both bounds count from one side; what is left ends at 0 from the end, or
-    // backwards at -1 from the front.
+    // The size is known where both bounds count from the same side. kEnd is 0 from the end, or
+    // backwards -1 from the front.
     const bool whole = slice.end == kEnd, forwards = slice.step > 0;
     if (slice.begin < -kMaxElements) inference.fail(name_of(slice) + " are out of range");
     const std::int64_t end = !whole ? slice.end : forwards ? 0 : -1;
@@ -47,7 +47,7 @@ Shape sliced(const Inference& inference, const Shape& x) {
   return out;
 }
 
-// What is contiguous is a view.
+// A contiguous slice is a view.
 const OpDef& slice_of(const SliceAttributes& slice) {
   return slice.axis == 0 && slice.step == 1 ? slice_op : strided_slice_op;
 }
@@ -85,14 +85,14 @@ Shape selected(const Inference& inference, const Shape& x) {
 
 using PartOf = Shape(const Inference&, const Shape& x);
 
-// An operator that leaves elements out.
+// The shape rule of an operator that takes a part of x.
 template <PartOf part_of>
 void infer_part(Inference& inference) {
   const Spec& x = inference.inputs[0];
   inference.output(x.dtype, part_of(inference, x.shape));
 }
 
-// Its gradient: dy at their places, zeros elsewhere.
+// The shape rule of its gradient: dy at the places of the part, zeros elsewhere.
 template <PartOf part_of>
 void infer_placing(Inference& inference) {
   const Spec& dy = inference.inputs[0];
@@ -134,7 +134,7 @@ Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis) {
   if (whole == kOpen && open == 0) fail(": of an open axis one size is -1");
   if (whole != kOpen && (open > 0 ? known > whole : known != whole)) fail("");
   Tensors parts;
-  std::int64_t at = 0;  // from the front, and behind what is left from the end
+  std::int64_t at = 0;  // from the front; after the -1 from the end
   for (const std::int64_t size : sizes) {
     const std::int64_t begin = at;
     at = size == -1 ? at - known : at + size;

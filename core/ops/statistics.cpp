@@ -47,7 +47,7 @@ Tensor with_axes(Tensor y, const StatisticAttributes& how) {
   return detail::with_axes(std::move(y), how.axes, how.keep != 0);
 }
 
-// y, and 1 where it is 0, of numbers that are not negative: what 0 is divided by to stay 0.
+// For y >= 0: y, or 1 where it is 0. A divisor with which 0 stays 0.
 Tensor or_one(const Tensor& y) { return y + (1 - sign(y)); }
 
 double lowest_of(DType dtype) {
@@ -63,8 +63,8 @@ double lowest_of(DType dtype) {
   }
 }
 
-// What gradients of 16 bits are computed in: a mean or a logarithm that is rounded to them is far
-// from the elements that it is subtracted from.
+// Gradients of 16 bits are computed in f32: a mean or logarithm rounded to 16 bits is far from the
+// elements that it is subtracted from.
 Tensor widened(Tensor x) {
   if (is_half(x.dtype())) return cast(std::move(x), DType::f32);
   return x;
@@ -74,14 +74,14 @@ Tensor widened(Tensor x) {
 Tensor differences(const Tensor& x, const StatisticAttributes& how) {
   return x - mean(x, detail::kept(how.axes));
 }
-// dy for each element, divided by what the variance was divided by.
+// dy repeated for each element, divided by the variance's divisor.
 Tensor for_each_element(const Tensor& dy, const Tensor& x, const StatisticAttributes& how) {
   return detail::broadcast_like(
       dy, x, {.axes = how.axes, .keep = how.keep, .mean = 1, .correction = how.correction});
 }
 
-// The product of the other elements over these axes, for each element. Neighbouring axes become one
-// by a view; others are moved together first.
+// For each element the product of the others over these axes. Neighbouring axes are merged by a
+// view; others are moved together first.
 Tensor products_of_others(const Tensor& x, std::uint32_t mask) {
   if (mask == 0) return ones_like(x);
   const int count = std::popcount(mask), first = std::countr_zero(mask);
@@ -119,7 +119,8 @@ Tensor prod(const Operand& x, const ReduceOptions& options) {
   return statistic(prod_op, x, options.axes, options.keep, Kind::product);
 }
 
-// The largest size is that of the largest or of the smallest element: no tensor of sizes is made.
+// The largest absolute value is the maximum's or the minimum's: no tensor of absolute values is
+// made.
 Tensor norm(const Operand& x, const NormOptions& options) {
   if (options.p == 1) return statistic(norm1_op, x, options.axes, options.keep, Kind::norm1);
   if (options.p == 2) return statistic(norm2_op, x, options.axes, options.keep, Kind::norm2);
@@ -132,7 +133,7 @@ Tensor norm(const Operand& x, const NormOptions& options) {
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
 
-// The gradient is computed in f64, as that of cumprod.
+// The gradient is computed in f64, for the reason cumprod has.
 constinit const OpDef prod_op{
     .name = "prod",
     .infer = infer_statistic,
@@ -195,8 +196,8 @@ constinit const OpDef norm2_op{
     .cpu = {cpu::statistic, cpu::statistic_memory},
     .cuda = {cuda::statistic, cuda::statistic_memory}};
 
-// The softmax of x, with 0 for the elements of a row that is all of -infinity. Of 16 bits it is
-// divided by its sum, which is not 1 where y is rounded.
+// The gradient is the softmax of x, with 0 in a row that is all -infinity. For 16 bits it is
+// divided by its sum, which is not 1 since y is rounded.
 constinit const OpDef logsumexp_op{
     .name = "logsumexp",
     .infer = infer_statistic,

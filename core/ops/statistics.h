@@ -12,14 +12,15 @@ struct VarianceOptions {
   int correction = 0;  // 1: divided by n - 1, without bias for a sample (Bessel)
 };
 
-// The mean of squared differences from the mean. In two passes on the CPU, in one on a GPU, by
-// updates in double (Welford, "Note on a method for calculating corrected sums of squares", 1962;
-// Chan, Golub and LeVeque, 1983). NaN of nothing, and of one element with a correction of 1. Throws
-// Error for a correction other than 0 and 1.
+// The variance over axes: the mean of squared differences from the mean. In two passes on the CPU,
+// in one on a GPU, by updates in double (Welford, "Note on a method for calculating corrected sums
+// of squares", 1962; Chan, Golub and LeVeque, 1983). NaN over no elements, and over one with a
+// correction of 1. Throws Error for a correction other than 0 and 1.
 Tensor variance(const Operand& x, const VarianceOptions& options = {});
-// The square root of variance(). The gradient is 0 where the deviation is 0.
+// The standard deviation over axes, the square root of variance(). The gradient is 0 where the
+// deviation is 0.
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options = {});
-// Over these axes alone.
+// Axes may stand for the options.
 template <std::same_as<bool> Keep = bool>
 Tensor variance(const Operand& x, const AxisList& axes, Keep keep = false) {
   return variance(x, VarianceOptions{.axes = axes, .keep = keep});
@@ -47,21 +48,22 @@ struct NormOptions {
 };
 
 // The p-norm of x over axes: the sum of absolute values (p = 1), the root of the sum of squares
-// (2), or the largest absolute value (infinity). The gradient is 0 at 0. A length overflows where
-// its squares do. Throws Error for another p, ShapeError for the largest of nothing.
+// (2), or the largest absolute value (infinity). The gradient is 0 at 0. It overflows where the
+// squares do. Throws Error for another p, ShapeError for p = infinity over no elements.
 Tensor norm(const Operand& x, const NormOptions& options = {});
 
-// log(sum(exp(x))), without overflow; -infinity of nothing, and of elements that are all -infinity.
+// log(sum(exp(x))) over axes, without overflow. -infinity over no elements, and over elements that
+// are all -infinity.
 Tensor logsumexp(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
   return logsumexp(x, ReduceOptions{.axes = axes, .keep = keep});
 }
 
-// The product of elements over axes, 1 of none. Multiplied in double and rounded once. It overflows
-// where the product of a part does; the parts depend on device and shape. Gradients of any order
-// are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile, and one more
-// where the axes are no neighbours.
+// The product of elements over axes; 1 over none. Multiplied in double and rounded once. It
+// overflows where the product of a part does; the parts depend on device and shape. Gradients of
+// any order are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile,
+// and one more where the axes are not neighbours.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor prod(const Operand& x, const AxisList& axes, Keep keep = false) {

@@ -39,14 +39,14 @@ namespace {
 // 1 / sqrt(1 - x^2), also next to 1.
 Tensor secant(const Tensor& x) { return rsqrt((1 - x) * (1 + x)); }
 
-// sqrt(x^2 + 1), without a square that may be too large.
+// sqrt(x^2 + 1), where x^2 alone may overflow.
 Tensor length_with_1(const Tensor& x) {
   const Tensor size = abs(x), is_large = size > 1, larger = where(is_large, size, 1);
   return larger * sqrt(square(where(is_large, 1, x) / larger) + 1);
 }
 
-// a / (a^2 + b^2). `larger` is the larger size of the two: the squares of their parts of it neither
-// overflow nor vanish.
+// a / (a^2 + b^2). `larger` is the larger of |a| and |b|: the squares of the quotients by it
+// neither overflow nor vanish.
 Tensor over_squares(const Operand& a, const Operand& b, const Tensor& larger) {
   const Tensor p = a / larger, q = b / larger;
   return p / (square(p) + square(q)) / larger;

@@ -7,18 +7,18 @@
 
 namespace ebb {
 
-// Writes value into target's memory, or adds it there; shape and dtype must be equal, a number is
-// converted. Returns target in its new version. In a graph, lines above read the old version and
-// lines below the new one; the update runs when its result is fetched or used. Throws ShapeError,
-// and Error for a target that is a copy without a name (x[i], chunk(x, 2, 1)[0]), which x would not
-// see changed.
+// Writes `value` into target's memory. Shape and dtype must be equal; a number is converted.
+// Returns target in its new version. In a graph, lines above read the old version and lines below
+// the new one; the update runs when its result is fetched or used. Throws ShapeError, and Error for
+// a target that is an unnamed copy (x[i], chunk(x, 2, 1)[0]): x would not change.
 Tensor assign(const Operand& target, const Operand& value);
+// Adds `value` to target in its memory. Otherwise as assign.
 Tensor add_assign(const Operand& target, const Operand& value);  // floating
 
 namespace detail {
 
-// What a step of an optimizer is made of beside its rule. Those that update return their first
-// operand in the new version.
+// The parts of an optimizer's step beside its rule. Updates return their first operand in the new
+// version.
 
 // n += value (an i64 scalar); if `ready` (bool scalar) is defined, only where it holds.
 Tensor increment(const Tensor& n, std::int64_t value, const Tensor& ready = {},

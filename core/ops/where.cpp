@@ -29,7 +29,7 @@ void infer_masked_fill(Inference& inference) {
   inference.outputs[0].shape = x;
 }
 
-// What of dy belongs to a, or to b: 0 elsewhere, whatever dy is there.
+// The part of dy for a, or for b: 0 elsewhere, even where dy is NaN.
 Tensor part_of_a(Gradient g, const Operand& dy, int input) {
   return sum_like(where({g.x(0), g.site()}, dy, 0), g.x(input));
 }

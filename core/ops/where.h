@@ -11,11 +11,11 @@ namespace ebb {
 // that differ and a number that the dtype of integers does not have; Error for two numbers.
 Tensor where(const Operand& condition, const Operand& a, const Operand& b);
 
-// x with `value` where the mask is true. where(mask, value, x), the mask broadcast to the shape of
-// x. Throws as it does.
+// x with `value` where the mask is true. The same as where(mask, value, x) with the mask broadcast
+// to the shape of x, and throws as where.
 Tensor masked_fill(const Operand& x, const Operand& mask, double value);
 
-// Inputs: the condition, then what is no number.
+// Inputs: the condition, then the tensors among a and b.
 extern const BinaryOpDef where_op;
 // Inputs: the mask, x.
 extern const OpDef masked_fill_op;

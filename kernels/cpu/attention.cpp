@@ -17,7 +17,7 @@ namespace {
 // A tile of the scores: some queries by some keys. Threads take slots, each with a tile or two.
 constexpr std::int64_t kQueries = 64, kKeys = 256, kSlots = 16;
 
-// What a slot has in workspace.
+// The workspace of a slot.
 template <class T>
 struct Tiles {
   T *scores, *d_scores, *row;
@@ -81,12 +81,13 @@ struct Scores {
     }
   }
 
-  // The keys that some query before `end` counts.
+  // The number of keys that count for queries before `end`.
   std::int64_t keys_before(std::int64_t end) const noexcept {
     return causal ? std::min(of.keys, end) : of.keys;
   }
 
-  // Of queries from `query` on and keys from `key` on, into a tile whose rows are `keys` long.
+  // Computes the scores of queries from `query` on and keys from `key` on into a tile with rows of
+  // `keys`.
   void tile(std::int64_t query, std::int64_t queries, std::int64_t key, std::int64_t keys,
             T* to) const noexcept {
     constexpr T kNever = -std::numeric_limits<T>::infinity();
@@ -120,8 +121,8 @@ MemoryNeeds attention_memory(const MemoryQuery& query) {
   return {.workspace_bytes = static_cast<std::size_t>(slots_of(pieces)) * slot_bytes(dtype, false)};
 }
 
-// A piece is some queries of one matrix of the batch. While the tiles of its keys come by, y has
-// the sum of exp(score - largest so far) v, which shrinks when a larger score comes.
+// A piece is some queries of one matrix of the batch. While it goes through the tiles of its keys,
+// y holds the sum of exp(score - largest so far) v, and is scaled down when a larger score comes.
 Status attention(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, attention, reads_values);
   const Buffer &v = context.inputs[2], &y = context.outputs[0], &lse = context.outputs[1];
@@ -180,9 +181,9 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
               static_cast<std::size_t>(slots_of(of.batch)) * slot_bytes(dtype, true)};
 }
 
-// A piece is one matrix of the batch, all of whose tiles are made again:
-//   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale, dq += ds k, dk += ds^T
-//   q
+// A piece is one matrix of the batch, all of whose tiles are computed again:
+//   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale,
+//   dq += ds k, dk += ds^T q
 Status attention_backward(const KernelContext& context) {
   if (is_half(context.inputs[0].spec.dtype))
     return in_float(context, attention_backward, reads_values);

@@ -38,7 +38,7 @@ inline void for_axis_parts(const IndexedAxis& axis, std::int64_t chosen, const B
   });
 }
 
-// Zeros in such a part.
+// Writes zeros into such a part.
 template <class T>
 inline void clear_axis_part(const IndexedAxis& axis, T* own, std::int64_t first, std::int64_t last,
                             std::int64_t from, std::int64_t to) {

@@ -8,7 +8,7 @@
 namespace ebb::cpu {
 namespace {
 
-// y = (x - mean) inverse scale + shift, all of them by channel.
+// y = (x - mean) inverse scale + shift, with one of each per channel.
 template <class T>
 void normalise(const NormView& view, const T* x, const T* mean, const T* inverse, const T* scale,
                const T* shift, T* y) {
@@ -53,7 +53,7 @@ bool reads(std::size_t input, const IndexSet& unwanted) {
 
 }  // namespace
 
-// Workspace: the sums of parts, and what is not asked for as an output.
+// Workspace: the sums of parts, and outputs that nobody asked for.
 MemoryNeeds batch_norm_memory(const MemoryQuery& query) {
   if (is_half(query.outputs[0].dtype)) return in_float_memory(query, needs_of_statistics);
   return needs_of_statistics(query);

@@ -6,8 +6,8 @@
 
 namespace ebb::cpu {
 
-// out[i] = f(a[i], b[i]) for count elements; a or b may be one element that stands for all. Of one
-// type, or beside 16 bits of float.
+// out[i] = f(a[i], b[i]) for count elements; a or b may be one element, repeated. All of one type,
+// or 16 bits beside float.
 template <bool kOneA, bool kOneB, class F, class A, class B, class Out>
 inline void zip_run(F f, const A* a, const B* b, Out* out, std::int64_t count) noexcept {
   using T = Computed<Out>;

@@ -5,9 +5,9 @@
 
 namespace ebb::cpu {
 
-// An operand of a row, in chunks of what is computed with: where it lies, of 16 bits as floats, and
-// one element that stands for all as a chunk of copies. So a loop over two or three operands exists
-// once, not for each of them alone or repeated.
+// Reads an operand of a row in chunks of the type to compute in: 16 bits as floats, and a repeated
+// element as copies. So a loop over two or three operands is written once, not once for each of
+// them repeated.
 template <class T>
 class Chunks {
  public:
@@ -34,8 +34,8 @@ class Chunks {
   Value values_[kChunk];
 };
 
-// Calls body(from, first, count) for the rows of a walk, or parts of a single one: where each input
-// and the output begin, and how many elements there are.
+// Calls body(from, first, count) for the rows of a walk, or parts of a single row: the offsets in
+// inputs and output, and the number of elements.
 template <int kInputs, class Body>
 void for_rows(const BroadcastWalk<kInputs>& walk, const Body& body) {
   const std::int64_t n = walk.row_elements();

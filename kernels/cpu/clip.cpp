@@ -9,7 +9,7 @@
 namespace ebb::cpu {
 namespace {
 
-// Side by side, so that they fill vectors.
+// Sums side by side, so that they fill vectors.
 template <class T>
 double square_sum(const T* x, std::int64_t count) noexcept {
   constexpr std::int64_t kLanes = 16;
@@ -62,7 +62,8 @@ Status clip_scale(const KernelContext& context) {
   if (gated && !*context.inputs[1].as<const bool>()) return {};
   const std::span<const Buffer> gradients = context.inputs.subspan(gated ? 3 : 1);
   double* const work = context.inputs[0].as<double>();
-  // Pieces of all gradients in their order; each of the numbers of `work` sums every so many-th.
+  // Pieces of all gradients are numbered in order; sum k of `work` takes every so many-th, from the
+  // k-th on.
   std::int64_t pieces = 0;
   for (const Buffer& gradient : gradients) pieces += divide_up(gradient.elements(), kPieceElements);
   const std::int64_t sums = std::min(pieces, optim::kClipNumbers);
@@ -70,7 +71,7 @@ Status clip_scale(const KernelContext& context) {
     for (std::int64_t sum = begin; sum < end; ++sum) {
       work[sum] = 0;
       std::int64_t next = sum,
-                   first = 0;  // the next piece that is this one's; the gradient's first
+                   first = 0;  // this sum's next piece; the gradient's first
       for (const Buffer& gradient : gradients) {
         const std::int64_t elements = gradient.elements();
         const std::int64_t behind = first + divide_up(elements, kPieceElements);

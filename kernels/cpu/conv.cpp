@@ -11,9 +11,9 @@
 namespace ebb::cpu {
 namespace {
 
-// Threads take slots, whose number is that of the tiles in workspace.
+// Threads take slots; workspace has a tile for each.
 constexpr std::int64_t kSlots = 16, kTileElements = 64 * 1024, kLeastPlaces = 16;
-// Pieces of work that are worth making an effort for.
+// The number of pieces that a cut aims at.
 constexpr std::int64_t kPieces = 8;
 
 bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
@@ -22,15 +22,15 @@ constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) noexcept {
   return a > 0 ? divide_up(a, b) : -(-a / b);
 }
 
-// How the work is cut, by its shape alone. A tile has `rows` rows, those of some channels, and a
-// column for each of some places.
+// The cut of the work, by its shape alone. A tile has the rows of some channels (one per tap) and a
+// column for each of some output positions.
 struct ConvCut {
-  std::int64_t channels, blocks;  // of a tile, and how many such there are in a group
-  std::int64_t places, tiles;     // of a tile, and how many such there are in a plane
-  std::int64_t segments = 1;      // of the images, whose sums are separate
+  std::int64_t channels, blocks;  // channels of a tile, such blocks in a group
+  std::int64_t places, tiles;     // positions of a tile, tiles in a plane
+  std::int64_t segments = 1;      // parts of the images, summed separately
   std::int64_t pieces, slots;
 
-  // Each in `segments` or images, and groups and blocks.
+  // `each` is the number of images or segments; pieces are also by group, and by tile or block.
   ConvCut(const ConvLayout& of, std::int64_t block, std::int64_t each, bool by_tile) noexcept
       : channels(std::clamp<std::int64_t>(block, 1, std::max<std::int64_t>(1, of.channels))),
         blocks(std::max<std::int64_t>(1, divide_up(of.channels, channels))),
@@ -65,10 +65,10 @@ struct ConvCut {
   }
 };
 
-// What the kernels have in workspace.
+// The workspace of the kernels.
 struct ConvMemory {
   void* tiles;
-  void* parts;  // of the gradient of the weights; null: it is summed in place
+  void* parts;  // sums of the weight gradient; null: summed in place
   std::size_t bytes, tile_bytes;
 
   ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element) {
@@ -87,7 +87,7 @@ struct ConvMemory {
   }
 };
 
-// Calls body(piece, slot) for each piece; a slot's one after the other.
+// Calls body(piece, slot) for each piece; pieces of one slot run one after the other.
 template <class Body>
 void for_slots(const ConvCut& cut, const Body& body) {
   Workers::instance().run(cut.slots, [&](std::int64_t slot) {
@@ -97,9 +97,9 @@ void for_slots(const ConvCut& cut, const Body& body) {
   });
 }
 
-// Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps, places]:
-// from `at` on it has elements of which the middle ones are pixels from `pixel` on, a stride apart,
-// and the others beyond the image.
+// Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps, places].
+// From `at` on the run has `before` elements outside the image, `count` pixels from `pixel` on, a
+// stride apart, and `after` elements outside.
 template <class Body>
 void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, std::int64_t last,
               const Body& body) {
@@ -175,12 +175,13 @@ MemoryNeeds needs(const ConvLayout& of, const ConvCut& cut, DType dtype) noexcep
   return {.workspace_bytes = ConvMemory(nullptr, of, cut, size_of(dtype)).bytes};
 }
 
-// Of the input gradient and of the transpose, whose output has the shape of a convolution's x.
+// For the input gradient and the transpose, whose output has the shape of a convolution's x.
 MemoryNeeds transposed_needs(const MemoryQuery& query) noexcept {
   const ConvLayout of(query.outputs[0].shape, query.inputs[1].shape, query.inputs[0].shape,
                       query.attribute<ConvAttributes>());
-  // Fewer images are cut into blocks of fewer channels, and more pieces perhaps: the most that any
-  // part of them takes, so that where a batch has run a smaller one does.
+  // Fewer images may take more memory: they are cut into blocks of fewer channels, and perhaps more
+  // pieces. The bound is over all smaller batches, so that a batch fits wherever a larger one has
+  // run.
   MemoryNeeds most;
   for (std::int64_t images = std::min(of.images, kSlots); images > 0; --images) {
     ConvLayout part = of;
@@ -191,7 +192,7 @@ MemoryNeeds transposed_needs(const MemoryQuery& query) noexcept {
   return most;
 }
 
-// A piece is some channels of an image, whose tiles, weights^T dy, are added one after the other.
+// A piece is some channels of an image. Its tiles, weights^T dy, are added one after the other.
 Status transposed(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   if (out.elements() == 0) return {};
@@ -301,7 +302,8 @@ Status conv_transpose2d(const KernelContext& context) {
   return transposed(context);
 }
 
-// A piece is what some images say to the weights of some channels: the sum of dy tile^T.
+// A piece is the share of some images in the weight gradient of some channels: the sum of dy
+// tile^T.
 Status conv2d_weight_gradient(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype))
     return in_float(context, conv2d_weight_gradient, reads_values);

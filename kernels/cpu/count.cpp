@@ -1,4 +1,4 @@
-// Sums of whole numbers and of bool, exact: in 64 bits, whose order does not matter.
+// Exact sums of integers and of bool, in 64 bits, in any order.
 #include <atomic>
 
 #include "ebb/core/kernels/merged_axes.h"
@@ -9,7 +9,7 @@
 namespace ebb::cpu {
 namespace {
 
-// They wrap around, as sums of i64 do.
+// Wraps around, as sums of i64 do.
 using Total = std::uint64_t;
 
 constexpr std::int64_t kColumns = 256;  // that one thread adds up side by side
@@ -21,7 +21,7 @@ Total add_run(const T* in, std::int64_t count) noexcept {
   return total;
 }
 
-// Calls result(i, total) for each of the sums.
+// Calls result(i, total) for each sum.
 template <class T, class Result>
 void add_up(const T* in, const MergedAxes& axes, const Result& result) {
   const std::int64_t terms = axes.outer_reduced * axes.inner;
@@ -63,7 +63,7 @@ void add_up(const T* in, const MergedAxes& axes, const Result& result) {
   }
 }
 
-// out[i] = as(the sum of its terms, how many there are).
+// out[i] = as(sum, number of its terms).
 template <class Out, class As>
 Status reduce(const KernelContext& context, const As& as) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];

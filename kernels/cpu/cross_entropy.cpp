@@ -13,12 +13,12 @@
 namespace ebb::cpu {
 namespace {
 
-// What a row's loss takes of its targets t: sum(t), and sum(t (largest score - score)).
+// The sums over a row's targets t that its loss needs: sum(t), and sum(t (largest score - score)).
 struct TargetSums {
   double targets = 0, distances = 0;
 };
 
-// Scores [rows, classes] and what they should be; L is T for probabilities.
+// Scores [rows, classes] and labels of type L, which is T for probabilities.
 template <class T, class L>
 struct Rows {
   static constexpr bool kLabels = !std::is_same_v<T, L>;
@@ -34,7 +34,7 @@ struct Rows {
   T weight(std::int64_t label) const noexcept { return weights == nullptr ? T(1) : weights[label]; }
   double per_class() const noexcept { return attributes.smoothing / static_cast<double>(classes); }
 
-  // The targets of some classes but for the label's own part.
+  // The targets of some classes, without the label's own part.
   Block<T> targets(std::int64_t row, std::int64_t from, std::int64_t count) const noexcept {
     Block<T> t = static_cast<T>(per_class());
     if constexpr (!kLabels)
@@ -146,7 +146,7 @@ Status for_types(const KernelContext& context, const Body& body) {
   });
 }
 
-// The weights, if they are there, are input `weights`.
+// Input `weights` has the weights, if there are any.
 template <class T, class L>
 Rows<T, L> rows_of(const KernelContext& context, std::size_t weights,
                    OutOfRange& out_of_range) noexcept {
@@ -167,7 +167,7 @@ Rows<T, L> rows_of(const KernelContext& context, std::size_t weights,
   return rows;
 }
 
-// What a reduced loss is divided by.
+// The divisor of a reduced loss.
 double divisor(const KernelContext& context, std::int64_t rows, std::size_t weights) noexcept {
   const auto& attributes = context.attribute<CrossEntropyAttributes>();
   if (attributes.has_total != 0) {

@@ -8,7 +8,7 @@ namespace {
 
 using Walk = BroadcastWalk<kMostPointwiseInputs>;
 
-// Inputs that are not there are single elements, which nobody reads.
+// Missing inputs count as single elements, which nobody reads.
 Walk walk_of(const KernelContext& context) noexcept {
   static const Shape one;
   const auto shape = [&](std::size_t k) -> const Shape& {
@@ -18,8 +18,8 @@ Walk walk_of(const KernelContext& context) noexcept {
   return Walk(context.outputs[0].spec.shape, shape(0), shape(1), shape(2), shape(3));
 }
 
-// Floats and doubles are read and written where they lie; halves, and one element that stands for a
-// row, go through chunks.
+// Floats and doubles are read and written in place; 16 bits, and an element that is repeated along
+// a row, go through chunks.
 template <class T>
 void run(const KernelContext& context, PointwiseLoop<Computed<T>> loop) {
   using C = Computed<T>;

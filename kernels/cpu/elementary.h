@@ -110,7 +110,7 @@ inline Vector<T> exp(Vector<T> x) noexcept {
   const Reduced<T> reduced(x);
   Vector<T> y = reduced.scale(1 + reduced.exp_minus_one());
   y = x < Format<T>::kExpLow ? Vector<T>{} : y;
-  return x <= Format<T>::kExpHigh ? y : x + kInfinity<T>;  // what is larger, and NaN
+  return x <= Format<T>::kExpHigh ? y : x + kInfinity<T>;  // infinity for larger x, and NaN
 }
 
 // With e = exp(2 |x|) - 1: e / (e + 2).
@@ -141,14 +141,14 @@ struct Mantissa {
         (kRound<T> + (std::numeric_limits<T>::max_exponent - 1));
     f = from_bits<T>((stepped & ((Bits<T>(1) << F::kMantissa) - 1)) + kSqrtHalf) - 1;
   }
-  // log(1 + f) and `more`, which is small beside it or beside what high adds.
+  // high + log(1 + f) + more, where `more` is small beside the rest.
   Vector<T> log(Vector<T> high = Vector<T>{}, Vector<T> more = Vector<T>{}) const noexcept {
     const Vector<T> s = f / (f + 2), z = s * s, half_square = f * f * T(0.5);
     const Vector<T> tail =
         s * (half_square + z * polynomial<T>(z, kLogSeries<T, Format<T>::kLogTerms>)) + more;
     return high - ((half_square - tail) - f);
   }
-  // y, the logarithm of x, or what is one at the ends.
+  // y, the logarithm of x, or the result for 0, infinity, NaN and negative x.
   static Vector<T> at_ends(Vector<T> x, Vector<T> y) noexcept {
     y = x < std::numeric_limits<T>::min() ? -kInfinity<T> - Vector<T>{} : y;
     y = x < 0 ? std::numeric_limits<T>::quiet_NaN() - Vector<T>{} : y;

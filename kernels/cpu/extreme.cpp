@@ -12,12 +12,11 @@
 namespace ebb::cpu {
 namespace {
 
-// Elements of an extreme of everything that are worth a piece, and columns that are looked at
-// together.
+// Elements of an extreme over everything that are worth a piece, and the columns of a strip.
 constexpr std::int64_t kPiece = 64 * 1024;
 constexpr std::int64_t kColumns = 256;
 
-// Numbers or vectors of them: the one that stands first, which is `best` of equals.
+// The larger (or smaller) of numbers or vectors; `best` where they are equal.
 template <bool kSmallest>
 struct First {
   template <class X>
@@ -49,22 +48,22 @@ T first_of(const T* row, std::int64_t count) noexcept {
     best = first(first(bests[0], bests[1]), first(bests[2], bests[3]));
   }
   for (; i + kWidth <= count; i += kWidth) best = first(at(i), best);
-  best = first(at(count - kWidth), best);  // the rest, and some once more
+  best = first(at(count - kWidth), best);  // the rest; some elements again
   return detail::fold<T, kLanes<T>>(best, first);
 }
 
-// Of some rows one after the other, which are too short for vectors, side by side.
+// The extremes of kShortRows consecutive rows that are too short for vectors, side by side.
 constexpr int kShortRows = 8;
 template <bool kSmallest, class T>
 void first_of_short_rows(const T* in, std::int64_t count, T* to) noexcept {
-  T bests[kShortRows];  // where nothing else writes: the loop becomes one of vectors
+  T bests[kShortRows];  // not aliased, so that the loop is vectorised
   for (int k = 0; k < kShortRows; ++k) bests[k] = in[k * count];
   for (std::int64_t j = 1; j < count; ++j)
     for (int k = 0; k < kShortRows; ++k) bests[k] = First<kSmallest>()(in[k * count + j], bests[k]);
   std::copy_n(bests, kShortRows, to);
 }
 
-// Where the row has what stands first in it.
+// The index of the first element of the row equal to `best`.
 template <class T>
 std::int64_t find(const T* row, T best) noexcept {
   std::int64_t i = 0;
@@ -78,7 +77,7 @@ std::int64_t find(const T* row, T best) noexcept {
 template <class T>
 struct Work {
   const T* in;
-  T* values;                // or
+  T* values;                // or positions
   std::int64_t* positions;  // null: values are wanted
   MergedAxes axes;
   void* workspace;
@@ -109,7 +108,7 @@ void of_all(const Work<T>& work) {
   }
 }
 
-// Of a position the row is one: only one axis is reduced, or all.
+// For positions a result has one row: only one axis is reduced, or all.
 template <bool kSmallest, class T>
 void of_rows(const Work<T>& work) {
   const MergedAxes& axes = work.axes;

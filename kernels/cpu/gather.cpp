@@ -12,7 +12,7 @@
 namespace ebb::cpu {
 namespace {
 
-// The values that gather_backward reads: all but those of the last input.
+// gather_backward reads all values except the last input's.
 bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
 
 }  // namespace
@@ -30,7 +30,7 @@ Status gather(const KernelContext& context) {
     with_width(element, [&](auto width) {
       const auto bytes = static_cast<std::size_t>(width > 0 ? width : element);
       const std::int64_t inner = axis.inner;
-      // A row is what has one place along the axis.
+      // A row is the elements at one index of the axis.
       for_pieces(axis.outer * chosen.size, rows_per_piece(inner),
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t row = begin; row < end;) {

@@ -28,7 +28,8 @@ Cut::Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noex
 
 namespace {
 
-// For what a library's entry would cost more than the product itself, or what it refuses.
+// For products so small that a library call would cost more, and for those that the library
+// refuses.
 template <class T>
 void multiply_plainly(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b,
                       T* c, std::int64_t c_stride, bool accumulate) noexcept {

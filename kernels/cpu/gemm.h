@@ -6,15 +6,15 @@
 
 namespace ebb::cpu {
 
-// A row-major matrix as a product reads it: stride elements from row to row, and whether its
-// transpose is meant.
+// A row-major matrix as a product reads it: `stride` elements from row to row, and whether it is
+// read transposed.
 template <class T>
 struct Factor {
   const T* data = nullptr;
   std::int64_t stride = 0;
   bool transposed = false;
 
-  // The part that begins at (row, column) of what is meant.
+  // The submatrix from (row, column) on, of the transpose where it is read so.
   Factor at(std::int64_t row, std::int64_t column) const noexcept {
     if (transposed) std::swap(row, column);
     return {data + row * stride + column, stride, transposed};

@@ -48,7 +48,7 @@ class OneThread {
 bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
                       Factor<float> b, float* c, std::int64_t c_stride, bool accumulate) noexcept {
   const OneThread one_thread;
-  // Strides of a single row may be anything for us, but not for oneDNN's check of its arguments.
+  // The stride of a single row does not matter here, but oneDNN checks it.
   const auto stride = [](const Factor<float>& f, std::int64_t rows, std::int64_t columns) {
     return std::max(f.stride, f.transposed ? rows : columns);
   };

@@ -53,7 +53,7 @@ MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInpu
 
   const IndexSet none;
   const IndexSet& unwanted = query.unwanted != nullptr ? *query.unwanted : none;
-  Carver carver(nullptr);  // as the kernel cuts it
+  Carver carver(nullptr);  // in the same order as in_float()
   carver.take<Buffer>(static_cast<std::int64_t>(inputs.size() + outputs.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (is_half(query.inputs[i].dtype) && (reads == nullptr || reads(i, unwanted)))
@@ -65,7 +65,7 @@ MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInpu
   return needs;
 }
 
-// The operands that the kernel sees stand in the workspace, where nothing takes memory for them.
+// The operands that the kernel sees are stored in the workspace, so that they need no allocation.
 Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
   static_assert(std::is_trivially_destructible_v<Buffer>);
   const std::span<const Buffer> inputs = context.inputs, outputs = context.outputs;

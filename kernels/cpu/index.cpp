@@ -14,7 +14,7 @@
 namespace ebb::cpu {
 namespace {
 
-// The values that index_select_backward reads: all but those of the last input.
+// index_select_backward reads all values except the last input's.
 bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace ebb::cpu {
 
-// Calls body with the indices as what they are, and answers what it answers.
+// Calls body with the indices in their own type, and returns its answer.
 template <class Body>
 inline Status for_indices(const Buffer& indices, const Body& body) {
   if (indices.spec.dtype == DType::i32) return body(indices.as<const std::int32_t>());
@@ -16,8 +16,8 @@ inline Status for_indices(const Buffer& indices, const Body& body) {
 
 inline constexpr Status kOutOfRange = Status::fail("was given an index out of range");
 
-// Whether any piece of a kernel came upon an index out of range. The first one is found afterwards,
-// in order, so that the error depends on no thread (core/tensor/index_check.h).
+// Notes whether any piece of a kernel met an index out of range. The first such index is found
+// afterwards, in order, so that the error does not depend on threads (core/tensor/index_check.h).
 class OutOfRange {
  public:
   void note() noexcept { found_.store(true, std::memory_order_relaxed); }
@@ -30,8 +30,8 @@ class OutOfRange {
   std::atomic<bool> found_{false};
 };
 
-// The same where each piece takes the values of its own part of the range: an index is out of range
-// if one is left over.
+// OutOfRange for kernels whose pieces each handle one part of the range: an index that no piece
+// took is out of range.
 class AllInRange {
  public:
   explicit AllInRange(std::int64_t values) noexcept : missing_(values) {}

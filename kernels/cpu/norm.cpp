@@ -8,8 +8,8 @@
 namespace ebb::cpu {
 namespace {
 
-// Calls body(batch row, first channel, last channel, which statistic) for each row that is
-// normalised, over all threads.
+// Calls body(batch row, first channel, last channel, statistic) for each normalised row, over all
+// threads.
 template <class Body>
 void for_rows(const NormView& view, const Body& body) {
   const std::int64_t width = view.per_group();
@@ -108,7 +108,7 @@ Status norm_backward(const KernelContext& context) {
     if (d_scale != nullptr || d_shift != nullptr) {
       double* totals = static_cast<double*>(context.workspace);
       const std::int64_t width = view.per_group();
-      // The statistics of a block, which are different ones where a group is narrower.
+      // The statistics for a block, which differ within it where a group is narrower.
       const auto of_block = [&](const T* values, std::int64_t row, std::int64_t c,
                                 std::int64_t count) -> Block<T> {
         const std::int64_t first = row * view.groups + c / width;

@@ -34,8 +34,8 @@ class RunningSum {
   double total_ = 0;
 };
 
-// A number for each channel, or the same for all; for blocks of neighbouring channels (inner = 1)
-// or of one.
+// A number for each channel, or one for all. For blocks of neighbouring channels (inner = 1) or of
+// one channel.
 template <class T>
 struct PerChannel {
   const T* values;  // or null
@@ -48,8 +48,7 @@ struct PerChannel {
   }
 };
 
-// Calls body(where it begins, its channel, count) for the blocks of channels [from, to) of a batch
-// row.
+// Calls body(offset, channel, count) for the blocks of channels [from, to) of a batch row.
 template <class T, class Body>
 inline void for_blocks(const NormView& view, std::int64_t row, std::int64_t from, std::int64_t to,
                        const Body& body) noexcept {

@@ -1,4 +1,4 @@
-// Kernels that compare: of every dtype.
+// For kernels that compare elements of any dtype.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// The kernels of pointwise operators. A family's source, arithmetic.cpp and its kin, makes those of
-// its list.
+// The kernels of pointwise operators. A family's source, such as arithmetic.cpp, instantiates its
+// list.
 #pragma once
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cpu/broadcast.h"
@@ -83,7 +83,7 @@ Status pair(const KernelContext& context) {
 
 }  // namespace ebb::cpu
 
-// What a line of core/kernels/functors/*.inc, included next, instantiates.
+// The kernels that a line of core/kernels/functors/*.inc, included next, instantiates.
 #define EBB_UNARY(name, Functor) template Status map<functors::Functor>(const KernelContext&);
 #define EBB_BINARY(name, Functor) template Status zip<functors::Functor>(const KernelContext&);
 #define EBB_PAIR(name, Functor) template Status pair<functors::Functor>(const KernelContext&);

@@ -11,14 +11,14 @@
 namespace ebb::cpu {
 namespace {
 
-// Windows that are looked at together.
+// Windows that are processed together.
 constexpr std::int64_t kTogether = 256;
 
 PoolLayout layout_of(const KernelContext& context, const Buffer& x, const Buffer& y) noexcept {
   return {x.spec.shape, y.spec.shape, context.attribute<PoolAttributes>()};
 }
 
-// body(plane, i) for each row of places of all planes.
+// Calls body(plane, i) for each row of output positions of all planes.
 template <class Body>
 void for_place_rows(const PoolLayout& of, const Body& body) {
   const std::int64_t reads = of.places[1] * of.attributes.kernel[0] * of.attributes.kernel[1];
@@ -29,15 +29,15 @@ void for_place_rows(const PoolLayout& of, const Body& body) {
              });
 }
 
-// Calls edge(j) for each place of a row whose window reaches beyond the images' width, and
-// inside(begin, end, left, stride) for the others, some at a time, of which the windows begin at
-// column `left` and then a stride further each; in the order of the places. The stride is a
-// constant where it is a common one.
+// Calls edge(j) for each output position of a row whose window reaches beyond the images' width.
+// Calls inside(begin, end, left, stride) for ranges of the others: the first window begins at
+// column `left`, the next ones a stride further each. Positions come in order. Common strides are
+// constants.
 template <class Edge, class Inside>
 void for_places(const PoolLayout& of, const Edge& edge, const Inside& inside) {
   const std::int64_t kernel = of.attributes.kernel[1], padding = of.attributes.padding[1],
                      stride = of.attributes.stride[1], count = of.places[1];
-  const std::int64_t behind = of.size[1] + padding - kernel;  // of the left sides that fit
+  const std::int64_t behind = of.size[1] + padding - kernel;  // the last left side that fits
   const std::int64_t from = std::min(count, divide_up(padding, stride));
   const std::int64_t to = behind < 0 ? from : std::clamp(behind / stride + 1, from, count);
   for (std::int64_t j = 0; j < from; ++j) edge(j);
@@ -54,7 +54,8 @@ void for_places(const PoolLayout& of, const Edge& edge, const Inside& inside) {
   for (std::int64_t j = to; j < count; ++j) edge(j);
 }
 
-// body(j, where the largest pixel of the window is in the plane) for each place of row i.
+// Calls body(j, position of the window's largest pixel in the plane) for each output position of
+// row i.
 template <class T, class Body>
 void for_largest(const PoolLayout& of, const T* plane, std::int64_t i, const Body& body) {
   using V = decltype(PoolLayout::value_of(T()));
@@ -203,7 +204,7 @@ Status avg_pool_backward(const KernelContext& context) {
                 const std::int64_t count = end - begin;
                 const T elements = static_cast<T>(of.count(i, begin));
                 for (std::int64_t j = 0; j < count; ++j) parts[j] = gradients[begin + j] / elements;
-                // From the right, so that a pixel has its parts in the order of the windows.
+                // From the right, so that a pixel adds its parts in the order of the windows.
                 for (std::int64_t row = rows.begin; row < rows.end; ++row)
                   for (std::int64_t column = of.attributes.kernel[1]; column-- > 0;) {
                     T* at = to + row * of.size[1] + left + column;

@@ -6,7 +6,7 @@
 #include "ebb/kernels/cpu/in_double.h"
 #include "ebb/kernels/cpu/one_by_one.h"
 
-// expm1, log2 and pow of whole blocks, as kernels/cpu/elementary.h has the others.
+// expm1, log2 and pow of whole blocks; the other functions are in kernels/cpu/elementary.h.
 namespace ebb::cpu {
 namespace detail {
 
@@ -14,7 +14,7 @@ template <class T>
 inline Vector<T> expm1(Vector<T> x) noexcept {
   const Reduced<T> reduced(x);
   const Vector<T> e = reduced.exp_minus_one(), power = reduced.scale(T(1) - Vector<T>{});
-  // Beyond 40 the 1 does not count, and the power alone may be too large.
+  // Beyond 40 the 1 makes no difference, and `power` alone may overflow.
   Vector<T> y = x > 40 ? reduced.scale(1 + e) : power * e + (power - 1);
   y = x < -40 ? T(-1) - Vector<T>{} : y;
   y = x == 0 ? x : y;
@@ -27,7 +27,7 @@ inline Vector<T> log2(Vector<T> x) noexcept {
   return m.at_ends(x, m.k + m.log() * std::numbers::log2e_v<T>);
 }
 
-// Its upper 26 bits: two such numbers have an exact product.
+// The upper 26 bits of x; two such numbers have an exact product.
 inline Vector<double> high(Vector<double> x) noexcept {
   return from_bits<double>(bits<double>(x) & ~((Bits<double>(1) << 27) - 1));
 }
@@ -50,7 +50,7 @@ inline Vector<double> power_of_size(Vector<double> size, Vector<double> y) noexc
   const V p_high = high(large + small), p_low = small - (p_high - large);
   const V log_high = kTwoThirdsHigh * p_high, log_low = kTwoThirdsLow * p_high + p_low * kTwoThirds;
   const V t_high = high(log_high + log_low + m.k), t_low = log_low - ((t_high - m.k) - log_high);
-  // y t in two parts as well, and of their sum n, an exponent, and what is left.
+  // y t in two parts as well. Their sum is split into n, an exponent, and a rest.
   const V y_high = high(y), product = y_high * t_high, more = (y - y_high) * t_high + y * t_low;
   const V exponent = product + more;
   const V rounded = exponent + kRound<double>, n = rounded - kRound<double>;

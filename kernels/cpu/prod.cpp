@@ -13,7 +13,8 @@ namespace {
 // Columns whose products are made side by side.
 constexpr std::int64_t kColumns = 64;
 
-// One after the other: side by side, factors that take turns would overflow before they meet.
+// In sequence: side by side, large and small factors in turns would overflow and underflow before
+// they meet.
 template <class T>
 double product_of(const T* row, std::int64_t count) noexcept {
   double product = 1;

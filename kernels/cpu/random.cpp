@@ -11,8 +11,8 @@
 namespace ebb::cpu {
 namespace {
 
-// The output's elements from the words of a draw: body(words, count, out, T{}) over all threads,
-// with the C++ type that the output is stored as; out is float where that has 16 bits.
+// Fills the output from the words of a draw: body(words, count, out, T{}) over all threads. T is
+// the type that the output is stored as; out is float where that has 16 bits.
 template <class Body>
 Status draw(const Buffer& name, const Buffer& out, const Body& body) {
   const auto* draw = name.as<const std::int64_t>();
@@ -72,7 +72,7 @@ Status uniform(const KernelContext& context) {
                 const T width = static_cast<T>(attributes.b - attributes.a);
                 for (std::int64_t i = 0; i < count; ++i) {
                   const T x = std::fma(width, static_cast<T>(unit_interval(words[i])), low);
-                  out[i] = x < high ? x : low;  // what was rounded up to the open end
+                  out[i] = x < high ? x : low;  // x may be rounded up to the open end
                 }
                 if constexpr (kIsHalf<decltype(stored)>) {
                   if (!(low < high)) return;

@@ -11,17 +11,17 @@
 namespace ebb::cpu {
 namespace {
 
-// Workspace of backward, independent of the length of the sequence. What belongs to a chunk lies in
-// the forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
+// Workspace of backward, independent of the length of the sequence. The data of a chunk lie in the
+// forward pass's reserve instead, if that may be destroyed: once a chunk's steps are done, its
 // gates and cells are not read again. A GRU has no cells.
 template <class T>
 struct BackwardSpace {
   T* recurrent;  // the transpose of R of every layer, in strips [strip][columns, units]
   T* d_gates;    // [chunk, batch, 4, hidden]; null: over the gates
   T* scratch;    // [chunk, batch, the wider of in and hidden]; null: over the cells
-  T* d_hidden;  // [layers, batch, hidden]: what a step hands to the step before, in strips of units
-  T* d_cell;    // [layers, batch, hidden], of an LSTM
-  void* sums;   // of column_sum
+  T* d_hidden;   // [layers, batch, hidden]: from a step to the step before, in strips of units
+  T* d_cell;     // [layers, batch, hidden], of an LSTM
+  void* sums;    // of column_sum
   std::size_t bytes;
 
   BackwardSpace(const RecurrentSizes& size, bool destroys, void* base) noexcept {
@@ -88,11 +88,11 @@ class Backward {
   }
 
  private:
-  // A forward input, or one of those behind them.
+  // A forward input, or a backward input after those.
   const T* in(std::size_t index) const noexcept {
     return context_.inputs[kX + index].template as<const T>();
   }
-  // Where the gradient of a forward input goes, or null.
+  // The output for the gradient of a forward input, or null.
   T* gradient(std::size_t input) const noexcept {
     return context_.outputs[at_.gradient(input)].template as<T>();
   }
@@ -209,9 +209,9 @@ class Backward {
     input_gradient(layer, first, steps);
   }
 
-  // Calls body(column, columns, gate) for columns of W whose gradients lie side by side among those
-  // of the gates, from `gate` on: all of an LSTM's; r and z of a GRU's, then n, which has q before
-  // it. R's columns do.
+  // Calls body(column, columns, gate) for runs of columns of W whose gate gradients are contiguous,
+  // from `gate` on. For an LSTM that is all columns; for a GRU r and z, then n, which has q before
+  // it. (R's columns always are.)
   template <class Body>
   void for_input_columns(const Body& body) const {
     if (size_.has_cell) return body(std::int64_t{0}, size_.columns(), std::int64_t{0});
@@ -219,9 +219,9 @@ class Backward {
     body(2 * size_.hidden, size_.hidden, 3 * size_.hidden);
   }
 
-  // What the step after t - 1 hands to it: d_hidden = d_gates of step t by the transpose of R, for
-  // one piece. It reads all of those d_gates, which other pieces wrote. A GRU's has its other part
-  // there already.
+  // d_hidden of step t - 1 from step t: d_gates of step t by the transpose of R, for one piece. It
+  // reads all of these d_gates, which other pieces wrote. For a GRU it is added to the other part,
+  // already there.
   void hand_back(std::int64_t layer, const T* d_gates, std::int64_t row, std::int64_t rows,
                  std::int64_t unit, std::int64_t units) const noexcept {
     multiply<T>(rows, units, size_.columns(), {d_gates + row * size_.gates(), size_.gates()},
@@ -230,9 +230,9 @@ class Backward {
                 !size_.has_cell);
   }
 
-  // d_gates of each step of a chunk, from the last to the first. Each piece of a step begins with
-  // its own part of what the step after hands back, so that a step needs all threads to meet but
-  // once.
+  // Computes d_gates of each step of a chunk, from the last to the first. Each piece of a step
+  // begins with its own part of hand_back from the step after, so that threads meet only once a
+  // step.
   void run_steps(std::int64_t layer, std::int64_t first, std::int64_t steps) const {
     const std::int64_t step_elements = 4 * size_.state();
     T* const d_gates_of_chunk = d_gates_from(layer, first);
@@ -272,7 +272,7 @@ class Backward {
       if (t >= length.steps) {
         for (int gate = 0; gate < 4; ++gate)
           std::fill_n(d_gates + b * size_.gates() + gate * size_.hidden + unit, units, T(0));
-        continue;  // what it hands on is what was given, still
+        continue;  // past the row's last step: nothing to hand on
       }
       const T* d_after = d_hidden + b * units;
       if (t + 1 == length.steps && t + 1 < size_.time)

@@ -7,7 +7,7 @@
 namespace ebb::cpu {
 namespace {
 
-// A whole block, or the first count elements of one.
+// Loads and stores whole blocks, or the first `count` elements of one.
 template <class T>
 struct Whole {
   Block<T> get(const T* from) const noexcept { return load(from); }

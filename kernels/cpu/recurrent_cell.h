@@ -4,8 +4,8 @@
 #include "ebb/core/kernels/recurrent.h"
 
 // The pointwise part of one step for one row of the batch: `units` hidden units, whose four gates
-// lie `stride` elements apart. A GRU's are r, z, q, n; its bias has n before q. q is the recurrent
-// part of n, and n in the gates the input's part.
+// lie `stride` elements apart. A GRU's gates are r, z, q, n (its bias has n before q): q is the
+// recurrent part of n, n the input's part.
 namespace ebb::cpu {
 
 template <class T>
@@ -35,7 +35,7 @@ struct CellBackward {
   const T* d_hidden;       // from the step after, or null
   const T* d_output;       // from above, or null
   T* d_cell;               // LSTM, in: from the step after. Out: for the step before
-  T* d_kept;               // GRU: what h hands to the step before beside h R; may be d_hidden
+  T* d_kept;               // GRU: for the step before, without the part by R; may be d_hidden
   T* d_gates;              // before activation
   std::int64_t stride;     // between gates, in gates and d_gates
 };

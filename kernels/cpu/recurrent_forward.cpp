@@ -107,7 +107,7 @@ class Forward {
     }
   }
 
-  // The same for `units` units from `at` on of a row of the batch; state: null for zeros.
+  // Writes `units` units from `at` on of a row of the batch to the output; state: null for zeros.
   void put_row(std::size_t output, std::int64_t layer, std::int64_t at, const T* state,
                std::int64_t units) const noexcept {
     const Buffer& out = context_.outputs[output];
@@ -127,8 +127,8 @@ class Forward {
   T* packed_r(std::int64_t layer) const noexcept {
     return packed_w(layer) + size_.input(layer) * size_.columns();
   }
-  // A piece of a step multiplies by its own columns of a weight: side by side they take a product
-  // less time than those of one gate after the other, a row apart.
+  // Cuts a weight into strips. A piece of a step multiplies by its own columns; contiguous they
+  // take less time than gate by gate in the whole weight, with a stride.
   void pack(const T* from, std::int64_t rows, T* packed) const {
     const RecurrentSizes& size = size_;
     Workers::instance().run(size.strips, [&](std::int64_t piece) {
@@ -140,7 +140,7 @@ class Forward {
           std::copy_n(from + (row * size.parts() + part) * size.hidden + unit, units, to);
     });
   }
-  // A weight's columns for the strip that begins at unit.
+  // The columns of a weight for the strip that begins at `unit`.
   Factor<T> strip_of(const T* whole, const T* packed, std::int64_t rows, std::int64_t unit,
                      std::int64_t units) const noexcept {
     return size_.strips > 1 ? Factor<T>{packed + size_.parts() * unit * rows, size_.parts() * units}
@@ -148,7 +148,7 @@ class Forward {
   }
 
   // One step of one layer. A piece multiplies its rows of x and h by its columns of W and R and
-  // goes on with the gates at once: nothing of it but h is ever read by another piece.
+  // computes its gates at once: of its results other pieces read only h.
   void step(std::int64_t layer, std::int64_t t) const {
     const std::int64_t width = size_.input(layer);
     const T* x = layer == 0           ? in(0) + t * width
@@ -183,7 +183,8 @@ class Forward {
           if (has_cell) put_row(2, layer, at, cell_before, units);
         }
         if (t >= length.steps) {
-          // Products of the gradient read h; the gates, the cells and what is dropped nobody.
+          // Gradient products read h, so it must be set; nobody reads the gates, cells and dropped
+          // values.
           std::fill_n(hidden + at, units, T(0));
           if (sequence != nullptr) std::fill_n(sequence + element, units, T(0));
           continue;
@@ -222,7 +223,7 @@ class Forward {
     });
   }
 
-  // What a layer's input is after dropout; `element` as the rule in random.h counts them.
+  // A layer's input after dropout. `element` counts as core/kernels/recurrent.h says.
   void drop_row(std::int64_t layer, const T* from, T* to, std::int64_t units,
                 std::int64_t element) const noexcept {
     const auto* draw =

@@ -8,12 +8,13 @@
 #include "ebb/kernels/cpu/column_sum.h"
 #include "ebb/kernels/cpu/pieces.h"
 
-// The sizes of a stack of recurrent layers and where its pieces lie. Inside, everything is
+// The sizes of a stack of recurrent layers and the layout of its pieces. Inside, everything is
 // time-major: row t * batch + b.
 //
 // Forward goes step by step through all layers. Backward takes the sequence in chunks of steps,
 // each through all layers. So its workspace does not grow with the sequence, and a chunk's
-// gradients are still in cache for the weights' gradients, one product over all its steps.
+// gradients are still in cache when the weights' gradients read them, in one product over all its
+// steps.
 namespace ebb::cpu {
 
 struct RecurrentSizes {
@@ -45,7 +46,8 @@ struct RecurrentSizes {
     rows = divide_up(batch, row_blocks);
   }
 
-  // Columns of W and of R for each hidden unit. The bias and the kept gates have four.
+  // The number of columns of W and of R for each hidden unit. The bias and the kept gates have
+  // four.
   std::int64_t parts() const noexcept { return has_cell ? 4 : 3; }
   std::int64_t columns() const noexcept { return parts() * hidden; }
   std::int64_t gates() const noexcept { return 4 * hidden; }

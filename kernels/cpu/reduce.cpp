@@ -110,7 +110,7 @@ MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
   return {};
 }
 
-// The second is there for its shape.
+// The second input is there for its shape.
 bool only_first(std::size_t input, const IndexSet&) { return input == 0; }
 
 }  // namespace

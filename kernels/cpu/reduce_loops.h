@@ -8,14 +8,14 @@
 // double.
 namespace ebb::cpu {
 
-// Columns that are summed together, half a kilobyte of each row, and rows summed in the element
+// The columns summed together, half a kilobyte of each row, and the rows summed in the element
 // type.
 template <class T>
 inline constexpr std::int64_t kStrip = 8 * kBlock<T>;
 inline constexpr std::int64_t kRun = 64;
 
-// The term of a sum, for a block of elements that begins at column j; and the value whose term is
-// 0, which fills up a last block.
+// The term of a sum, for a block of elements from column j on. padding() is the element whose term
+// is 0, for the rest of a last block.
 struct Identity {
   template <class T>
   Block<T> operator()(const Block<T>& x, std::int64_t /*j*/) const noexcept {
@@ -50,7 +50,7 @@ inline void add_blocks(const T* in, std::int64_t begin, std::int64_t end, const 
 
 }  // namespace detail
 
-// totals[j] += the sum over r < rows of in[offset(r) + j], for j < count; of the terms of that.
+// totals[j] += the sum over r < rows of term(in[offset(r) + j]), for j < count.
 template <class T, class Offset, class Term = Identity>
 inline void add_rows(const T* in, std::int64_t rows, std::int64_t count, const Offset& offset,
                      double* totals, const Term& term = {}) noexcept {
@@ -73,7 +73,7 @@ inline void add_rows(const T* in, std::int64_t rows, std::int64_t count, const O
   }
 }
 
-// The sum of count contiguous elements; of the terms of that, which do not depend on the column.
+// The sum of the terms of count contiguous elements. Terms must not depend on the column.
 template <class T, class Term = Identity>
 inline double add_contiguous(const T* in, std::int64_t count, const Term& term = {}) noexcept {
   constexpr std::int64_t kStep = 4 * kBlock<T>;

@@ -11,11 +11,10 @@
 namespace ebb::cpu {
 namespace {
 
-// Columns that are gone through together.
+// Columns that are processed together.
 constexpr std::int64_t kColumns = 256;
 
-// Calls step(where the element is, what its row carries) for each element along the axis, rows in
-// parallel.
+// Calls step(offset, carried value of the row) for each element along the axis, rows in parallel.
 template <class Carried, class Step>
 void walk(const IndexedAxis& axis, bool reverse, Carried start, const Step& step) {
   if (axis.inner == 1) {

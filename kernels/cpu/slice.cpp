@@ -25,7 +25,8 @@ Status slice_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const StridedWalk part = part_of(out.spec, context.attribute<SliceAttributes>());
   if (in.spec.shape != out.spec.shape) return place(context, in, out, part, 0);
-  // All of it, backwards: what that does undoes itself, and in order is quicker written than read.
+  // All elements, reversed. The reversal is its own inverse, so it can be done by copying, which
+  // writes in order: that is quicker than reading in order.
   strided_copy(in, out, part);
   return {};
 }

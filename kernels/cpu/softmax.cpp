@@ -25,7 +25,7 @@ void log_softmax_row(const T* x, T* y, std::int64_t classes) noexcept {
   for (std::int64_t j = 0; j < classes; ++j) y[j] = (x[j] - shift) - rest;
 }
 
-// Up to a block of columns of [classes, inner], side by side.
+// The softmax of up to a block of columns of [classes, inner], side by side.
 template <class T>
 void softmax_columns(const T* x, T* y, const SoftmaxView& view, std::int64_t columns,
                      bool log) noexcept {

@@ -6,8 +6,8 @@
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
 
-// One row of scores, for softmax and its loss. With a score that is NaN, or a largest one that is
-// infinite, what comes out is NaN, as the formula has it.
+// One row of scores, for softmax and its loss. Where a score is NaN or the largest is infinite, the
+// results are NaN, as by the formula.
 namespace ebb::cpu {
 
 template <class T>
@@ -20,8 +20,8 @@ inline T largest_score(const T* row, std::int64_t count) noexcept {
   return largest(best);
 }
 
-// exp(x - shift). What rounding takes from the difference (Knuth's exact remainder) is put back:
-// for x far below shift it would be worth many ulps.
+// exp(x - shift), corrected for the rounding of the difference (Knuth's exact remainder), which is
+// worth many ulps for x far below shift.
 template <class T>
 inline Block<T> exp_of_difference(const Block<T>& x, const Block<T>& shift) noexcept {
   const Block<T> difference = x - shift, back = difference - x;
@@ -30,8 +30,8 @@ inline Block<T> exp_of_difference(const Block<T>& x, const Block<T>& shift) noex
   return Block<T>::each(put_back, exp(difference), lost);
 }
 
-// The sum of exp(row[i] - shift), for shift the row's largest; each is written to out where that is
-// wanted, which may be row. In a sum alone what rounding takes does not matter.
+// The sum of exp(row[i] - shift), with shift the row's largest. Optionally writes each term to out,
+// which may be row. The sum alone needs no correction for rounding.
 template <bool kWrite, class T>
 inline double exponentials(const T* row, std::int64_t count, T shift, T* out = nullptr) noexcept {
   const Block<T> shifts = shift;

@@ -1,10 +1,10 @@
-// Blocks at the end of an array, of which only some elements are there.
+// Partial blocks at the end of an array.
 #pragma once
 #include "ebb/kernels/cpu/vector_block.h"
 
 namespace ebb::cpu {
 
-// count > 0 elements, no more of them than a block has.
+// Loads and stores count elements, 0 < count <= a block.
 template <class T>
 inline Block<T> load_some(const T* from, std::int64_t count, T padding = T(1)) noexcept {
   return count >= kBlock<T> ? load(from) : load_tail(from, count, padding);

@@ -12,7 +12,7 @@
 namespace ebb::cpu {
 namespace {
 
-// An integer for each number, in the same order: equal numbers have one key, NaN the largest.
+// An integer key for each number, in the same order: equal numbers have one key, NaN the largest.
 template <class T>
 auto key_of(T x) noexcept {
   if constexpr (std::is_integral_v<T>) {
@@ -29,7 +29,7 @@ auto key_of(T x) noexcept {
   }
 }
 
-// Which of two indices stands first.
+// Whether index a stands before index b.
 template <class T>
 struct Before {
   const T* row;
@@ -54,10 +54,10 @@ void argsort(const T* in, std::int64_t* out, std::int64_t rows, std::int64_t siz
         std::sort(to, to + count, before);
         continue;
       }
-      // A heap of those that come first so far, the last of them on top.
+      // A heap of the first ones so far, with the last of them on top.
       std::make_heap(to, to + count, before);
       for (std::int64_t i = count; i < size; ++i) {
-        // Among equals the one on top of the heap came first.
+        // An element equal to the top stands behind it.
         const auto x = key_of(before.row[i]), last = key_of(before.row[to[0]]);
         if (descending ? x <= last : x >= last) continue;
         std::pop_heap(to, to + count, before);

@@ -17,13 +17,13 @@ namespace {
 
 using Kind = StatisticAttributes::Kind;
 
-// Elements of a statistic of everything that are worth a piece.
+// Elements of a statistic over everything that are worth a piece.
 constexpr std::int64_t kPiece = 64 * 1024;
 
-// What is summed of x, given its center: one number, or one for each column of a strip.
+// The terms summed over x. Their center is one number, or one for each column of a strip.
 template <class T>
 struct Centers {
-  const T* of_columns;  // null: `center` is that of all
+  const T* of_columns;  // null: `center` is for all
   T center;
 
   Block<T> at(std::int64_t j) const noexcept {
@@ -73,8 +73,8 @@ void with_terms(Kind kind, const Centers<T>& centers, const F& f) {
   }
 }
 
-// From sums to results. A mean is in double, and its center what is left of it in T: the sum of
-// squares is put right by the square of what lies between.
+// Computes results from sums. The mean is in double and the center is the mean rounded to T; the
+// sum of squares is corrected by the square of their difference.
 template <class T>
 struct Statistic {
   Kind kind;
@@ -83,7 +83,8 @@ struct Statistic {
   bool has_mean() const noexcept {
     return kind == Kind::variance || kind == Kind::standard_deviation;
   }
-  // Of the largest element; an infinite one has no difference from itself.
+  // The center of logsumexp, its largest element; 0 if that is infinite, since infinity - infinity
+  // is NaN.
   static T center_of_largest(T largest) noexcept {
     return std::abs(largest) <= std::numeric_limits<T>::max() ? largest : T(0);
   }
@@ -99,8 +100,8 @@ struct Statistic {
   }
 };
 
-// The terms of a result are `runs` rows of `count` elements; pieces of that are added up by
-// add(partial result of each run) in their order.
+// A result has `runs` rows of `count` terms each. for_runs calls add() with the partial result of
+// each run, in their order.
 template <class T, class Runs>
 T of_runs(const Statistic<T>& how, const Runs& for_runs) {
   double mean = 0;
@@ -152,12 +153,12 @@ void of_rows(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& ho
              });
 }
 
-// Of `count` columns.
+// The statistics of a strip of `count` columns.
 template <class T>
 void of_strip(const T* in, T* out, std::int64_t count, const MergedAxes& axes,
               const Statistic<T>& how) {
   const auto offset = [&](std::int64_t r) { return axes.offset(r, true); };
-  // Of whole blocks, which terms read.
+  // These have the size of whole blocks, which terms read.
   double means[kStrip<T>] = {}, totals[kStrip<T>] = {};
   T centers[kStrip<T>] = {};
   if (how.has_mean()) {

@@ -15,8 +15,8 @@
 namespace ebb::cpu {
 namespace {
 
-// Offsets in the input at which rows begin, from the index-th row on. A row is the axes of the walk
-// before `first`.
+// The offsets in the input at which rows begin, from the index-th row on. A row consists of the
+// axes of the walk before `first`.
 class Rows {
  public:
   Rows(const StridedWalk& walk, int first, std::int64_t index) noexcept
@@ -64,7 +64,7 @@ void for_units(const StridedWalk& walk, const Copy& copy) {
   });
 }
 
-// Steps that are known make vectors of the loop.
+// Constant steps make vectors of the loop.
 template <int kUnit, class Stride>
 void copy_steps(const std::byte* from, std::byte* to, std::int64_t count, Stride stride) noexcept {
   for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * kUnit, from + i * stride, kUnit);
@@ -82,7 +82,7 @@ void copy_row(const std::byte* from, std::byte* to, std::int64_t count,
   copy_steps<kUnit>(from, to, count, stride);
 }
 
-// Rows of the output unit by unit, the longer ones in parts.
+// Copies rows of the output unit by unit, the longer ones in parts.
 template <int kUnit>
 void copy_rows(const std::byte* from, std::byte* to, const StridedWalk& walk) {
   const std::int64_t n = walk.size(0), stride = walk.stride(0);
@@ -129,14 +129,14 @@ Square<T, N> transpose(Square<T, N> square) noexcept {
   return square;
 }
 
-// A matrix of units that is transposed: how far apart its rows are in the input, and the columns
-// that they become in the output.
+// A matrix of units to transpose: the distance between its rows in the input, and between the
+// columns that they become in the output.
 struct Plane {
   std::int64_t from_stride, to_stride;
 };
 
-// A tile of 64 bytes each way, so that every line of the caches is read and written once, as a
-// whole: sixteen bytes by sixteen bytes it is transposed on its way through a buffer.
+// Transposes a tile of 64 bytes each way, so that every cache line is read and written once, as a
+// whole: sixteen bytes by sixteen bytes through a buffer.
 template <int kUnit>
 void copy_tile(const std::byte* from, std::byte* to, const Plane& plane) noexcept {
   using Words = std::tuple<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
@@ -157,7 +157,7 @@ void copy_tile(const std::byte* from, std::byte* to, const Plane& plane) noexcep
   for (int i = 0; i < kTile; ++i) std::memcpy(to + i * plane.to_stride, tile[i], 64);
 }
 
-// A block of any size within the matrix.
+// Transposes a block of any size within the matrix.
 template <int kUnit>
 void copy_block(const std::byte* from, std::byte* to, std::int64_t rows, std::int64_t columns,
                 const Plane& plane) noexcept {

@@ -4,7 +4,7 @@
 
 namespace ebb::cpu {
 
-// out = the elements of in where the walk says, which is one through all of out.
+// out = the elements of in that the walk visits; it goes through all of out.
 void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk);
 // The inverse: writes `in` to the elements of out that the walk visits. The rest of out stays.
 void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk);

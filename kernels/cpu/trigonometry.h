@@ -6,12 +6,12 @@
 #include "ebb/kernels/cpu/in_double.h"
 #include "ebb/kernels/cpu/one_by_one.h"
 
-// sin, cos and tan of whole blocks, in double; the rest is the C library's. Angles from 2^20 up,
-// which are rare, are reduced one by one.
+// sin, cos and tan of whole blocks, in double; the other functions are the C library's. Angles from
+// 2^20 up, which are rare, are reduced one by one.
 namespace ebb::cpu {
 namespace detail {
 
-// The sine of x and as many quarter turns.
+// The sine of x + kQuarters quarter turns.
 template <int kQuarters>
 inline Vector<double> sine(Vector<double> x) noexcept {
   using V = Vector<double>;

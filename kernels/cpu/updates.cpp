@@ -1,6 +1,6 @@
-// The update rules of optim/kernels/updates.inc. A rule is compiled twice for each of float and
-// double, with the gradient as it is and not; whatever is stored in another dtype goes through
-// chunks on the stack, so that no loop is multiplied by dtypes.
+// The update rules of optim/kernels/updates.inc. A rule is compiled for float and double, each with
+// the gradient as given and changed. Other dtypes go through chunks on the stack, so that loops do
+// not multiply by dtypes.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -40,7 +40,7 @@ void store(const T* from, const Buffer& to, std::int64_t first, std::int64_t cou
     convert_run(from, to.as<Float16>() + first, count);
 }
 
-// Restrict: they are different tensors.
+// Restrict: the arrays are different tensors.
 template <class Rule, bool kAsGiven, class T, class... Arrays>
 void update_run(const typename Rule::template Constants<T>& constants,
                 const optim::GradientAsGiven<T>& given, std::int64_t count,

@@ -7,14 +7,14 @@
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
-// Functions that take or return a Block are inlined here and called from nowhere else: that the
-// instruction set decides how one would be passed between libraries does not matter.
+// Functions that take or return a Block are inlined here and never called across libraries, so it
+// does not matter that the instruction set decides how a Block is passed.
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
 namespace ebb::cpu {
 
-// Bytes of the instruction set's vectors.
+// The bytes of the instruction set's vectors.
 #if defined(__AVX512F__)
 inline constexpr int kVectorBytes = 64;
 #elif defined(__AVX__)
@@ -42,9 +42,9 @@ using Vector = Lanes<T, kLanes<T>>;
 template <class T>
 using BitVector = Lanes<Bits<T>, kLanes<T>>;
 
-// 64 bytes of elements, which pointwise code works on at a time, as the vectors that hold them.
-// Every element goes through the same instructions, in a tail too, which is padded with ones: a
-// result never depends on where in memory an element lies or how a loop is cut.
+// 64 bytes of elements, the unit of pointwise code, as vectors. Every element goes through the same
+// instructions, also in a tail, which is padded with ones: a result never depends on where an
+// element lies or how a loop is cut.
 template <class T>
 struct Block {
   using Element = T;
@@ -77,7 +77,7 @@ struct Block {
     return each([](auto x, auto y) { return x > y ? x : y; }, a, b);
   }
 
-  // f vector by vector.
+  // Applies f vector by vector.
   template <class F, class... Blocks>
   static Block each(const F& f, const Blocks&... blocks) noexcept {
     Block result;
@@ -104,8 +104,8 @@ inline Block<T> choose(const Less<T>& where, const Block<T>& a, const Block<T>& 
 template <class T>
 inline constexpr std::int64_t kBlock = 64 / static_cast<std::int64_t>(sizeof(T));
 
-// Vector by vector: through memcpy, GCC would copy in halves that no vector can be read from at
-// once.
+// Loads vector by vector. Through memcpy, GCC would copy in halves, from which no vector can be
+// read at once.
 template <class T>
 requires std::is_floating_point_v<T>
 inline Block<T> load(const T* from) noexcept {
@@ -121,7 +121,7 @@ inline void store(T* to, const Block<T>& block) noexcept {
   for (int i = 0; i < Block<T>::kVectors; ++i) vectors[i] = block.vectors[i];
 }
 
-// The first count elements, 0 < count < kBlock<T>, and as many as there are.
+// Loads and stores the first count elements, 0 < count < kBlock<T>, as many as there are.
 template <class T>
 requires std::is_floating_point_v<T>
 inline Block<T> load_tail(const T* from, std::int64_t count, T padding = T(1)) noexcept {
@@ -138,8 +138,8 @@ inline void store_tail(T* to, const Block<T>& block, std::int64_t count) noexcep
 }
 
 #if defined(__AVX512F__)
-// Element by element, a tensor of four numbers would take three times as long: the vector cannot be
-// read while the pieces it was written in are still on their way to the cache.
+// Avoids copying element by element, which takes three times as long for a tensor of four numbers:
+// the vector cannot be read while its pieces are on their way to the cache.
 template <>
 inline Block<float> load_tail(const float* from, std::int64_t count, float padding) noexcept {
   const auto mask = static_cast<__mmask16>((1u << count) - 1);
@@ -175,7 +175,7 @@ inline Lanes<T, N / 2> high_half(const Lanes<T, N>& x, std::integer_sequence<int
   return __builtin_shufflevector(x, x, (N / 2 + I)...);
 }
 
-// All lanes made one, by halves.
+// Reduces all lanes to one, by halves.
 template <class T, int N, class Op>
 inline T fold(const Lanes<T, N>& x, const Op& op) noexcept {
   if constexpr (N == 2) {
@@ -196,7 +196,7 @@ inline Vector<double> widen(const Vector<float>& x) noexcept {
 
 }  // namespace detail
 
-// In double.
+// The sum, in double.
 template <class T>
 inline double sum(const Block<T>& block) noexcept {
   Vector<double> total = detail::widen(block.vectors[0]);

@@ -11,8 +11,8 @@
 #include "ebb/core/kernels/convert.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
-// Numbers of 16 bits as blocks of floats: widened when they are loaded, rounded when they are
-// stored. Each through the same instructions, so that a result depends on nothing but its operands.
+// Numbers of 16 bits as blocks of floats: widened when loaded, rounded when stored. All go through
+// the same instructions, so that a result depends only on its operands.
 namespace ebb::cpu {
 
 // The type to compute in for values stored as T.
@@ -100,7 +100,7 @@ inline void store_tail(Half* to, const Block<float>& block, std::int64_t count) 
   for (std::int64_t i = 0; i < count; ++i) to[i] = elements[i];
 }
 
-// to[i] = from[i], one of the two of 16 bits, the other float.
+// to[i] = from[i]; one of them has 16 bits, the other is float.
 template <class From, class To>
 inline void convert_run(const From* from, To* to, std::int64_t count) noexcept {
   std::int64_t i = 0;
@@ -108,7 +108,7 @@ inline void convert_run(const From* from, To* to, std::int64_t count) noexcept {
   if (i < count) store_tail(to + i, load_tail(from + i, count - i), count - i);
 }
 
-// Into floats, from T of 16 bits or from floats.
+// Converts to floats, from T of 16 bits or from floats.
 template <class From>
 inline void widen_run(const From* from, float* to, std::int64_t count) noexcept {
   if constexpr (kIsHalf<From>)
@@ -117,7 +117,7 @@ inline void widen_run(const From* from, float* to, std::int64_t count) noexcept 
     std::copy_n(from, count, to);
 }
 
-// Elements of 16 bits that are computed with as floats at a time, on the stack.
+// The number of elements of 16 bits that are computed with as floats at a time, on the stack.
 inline constexpr std::int64_t kChunk = 512;
 
 namespace detail {
@@ -130,8 +130,8 @@ auto* computed(T* values, float* widened) noexcept {
 }
 }  // namespace detail
 
-// body(in, out, first, count) on elements begin .. end, as what they are computed with: where they
-// lie, or of 16 bits in chunks of floats. `out` is read as well, and may be `in`.
+// Calls body(in, out, first, count) on elements begin .. end in the type to compute in: in place,
+// or for 16 bits in chunks of floats. `out` is read as well, and may be `in`.
 template <class In, class Out, class Body>
 inline void for_computed(In* in, Out* out, std::int64_t begin, std::int64_t end, const Body& body) {
   constexpr bool kHalfIn = kIsHalf<std::remove_const_t<In>>, kHalfOut = kIsHalf<Out>;

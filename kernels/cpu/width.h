@@ -4,8 +4,8 @@
 
 namespace ebb::cpu {
 
-// Calls body(width) with the bytes of a copy as a constant where they are a common number of them,
-// 0 for any other: with the width known a copy is one load and one store.
+// Calls body(width) with the width of a copy in bytes as a constant where it is a common one, else
+// 0. A copy of known width is one load and one store.
 template <class Body>
 void with_width(std::int64_t bytes, const Body& body) {
   switch (bytes) {

@@ -6,14 +6,14 @@
 
 namespace ebb::functors {
 
-// Written so, it is as accurate as exp at both ends.
+// In this form it is as accurate as exp at both ends.
 struct Sigmoid {
   EBB_HOST_DEVICE auto operator()(const auto& x) const {
     using std::exp;
     return 1 / (1 + exp(-x));
   }
 };
-// Of the smaller exponential, which neither overflows nor drowns the 1.
+// Computed from the smaller exponential, which neither overflows nor loses digits beside the 1.
 struct Softplus {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x) const {
@@ -54,7 +54,7 @@ struct LeakyReluGradient : Slope {
   }
 };
 
-// alpha (exp(x) - 1) below 0, which is y there.
+// elu below 0 is y = alpha (exp(x) - 1), with derivative y + alpha.
 struct Alpha {
   double alpha;
 };
@@ -73,8 +73,9 @@ struct EluGradient : Alpha {
   }
 };
 
-// 1 / (1 + exp(-z)), times what is said; exp(z / 2) in place of exp(z) where that would be too
-// small for a product that is not. Beyond 1000 z is as 1000.
+// 1 / (1 + exp(-z)), multiplied by a factor; below 0 as exp(z) / (1 + exp(z)). There exp(z) is
+// split into two factors exp(z / 2), since it may underflow where the product does not. |z| is cut
+// at 1000.
 template <class X>
 struct Logistic {
   X z, small, half;  // exp(-|z|); exp(z / 2), or 1 above 0
@@ -119,7 +120,8 @@ struct GeluGradient {
   }
 };
 
-// x / (1 + exp(-z)) with z = 2 sqrt(2 / pi) (x + 0.044715 x^3), which has its limits at 30.
+// x / (1 + exp(-z)) with z = 2 sqrt(2 / pi) (x + 0.044715 x^3). Its limits are reached before |x| =
+// 30, where x is cut.
 template <class X>
 struct TanhBell {
   static constexpr double kFirst = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi,

@@ -3,7 +3,7 @@
 
 namespace ebb::functors {
 
-// What is not equal to itself is NaN.
+// NaN is not equal to itself.
 struct Maximum {
   static constexpr bool exact = true;
   template <class X>

@@ -1,12 +1,12 @@
-// Pointwise arithmetic, written once: what a functor is given is a scalar, or in kernels/cpu a
-// Block of scalars, whose functions are found by argument (hence `using std::exp;`). X{} is zero.
+// Pointwise arithmetic, written once. A functor takes scalars, or in kernels/cpu Blocks of scalars,
+// whose functions are found by argument (hence `using std::exp;`). X{} is zero.
 //
-// A functor of IEEE's exact operations alone says `exact = true`: scalars give the same bits as
-// blocks, so that compilers may vectorise loops of it. The others work on whole blocks, and choose
-// by element with choose(x < y, a, b).
+// A functor that consists of IEEE's exact operations says `exact = true`: scalars then give the
+// same bits as blocks, so that compilers may vectorise its loops. Other functors work on whole
+// blocks, and choose by element with choose(x < y, a, b).
 //
-// A functor with parameters has them as members, doubles that parameter<X>() makes what is
-// computed with: it is its operator's attributes.
+// A functor with parameters has them as members, doubles that parameter<X>() converts for
+// computing. It is its operator's attributes.
 #pragma once
 #include "ebb/core/base/host_device.h"
 

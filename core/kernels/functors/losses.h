@@ -29,7 +29,7 @@ struct Huber : Delta {
   }
 };
 
-// -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)): what is large is taken away from itself first.
+// -z log(sigmoid(x)) - (1 - z) log(1 - sigmoid(x)), rearranged so that large terms cancel first.
 struct BinaryCrossEntropy {
   template <class X>
   EBB_HOST_DEVICE auto operator()(const X& x, const X& z) const {

@@ -7,9 +7,9 @@
 
 namespace ebb::functors {
 
-// exp(t^2 / 2) times the probability of less than -t, for t >= 0: a polynomial in (t - 4) / (t +
-// 4), over 1 + t. Its terms are Chebyshev's interpolation of (1 + t) exp(t^2 / 2) erfc(t / sqrt(2))
-// / 2, exact to 8e-9 and 6e-17.
+// exp(t^2 / 2) times the normal probability of less than -t, for t >= 0. A polynomial in (t - 4) /
+// (t + 4), over 1 + t, from Chebyshev's interpolation of (1 + t) exp(t^2 / 2) erfc(t / sqrt(2)) /
+// 2, exact to 8e-9 and 6e-17.
 template <class X>
 EBB_HOST_DEVICE X tail_ratio(const X& t) {
   static constexpr double kSingle[] = {
@@ -36,12 +36,12 @@ EBB_HOST_DEVICE X tail_ratio(const X& t) {
   return (kIsSingle<X> ? sum(kSingle, 11) : sum(kDouble, 24)) / (1 + t);
 }
 
-// What is known of x, of which all beyond 40 is as 40.
+// The parts of the normal distribution at x, which is cut at |x| = 40.
 template <class X>
 struct Normal {
   X x;
-  X bell;   // exp(-x^2 / 2): x in two parts, the square of the first exact
-  X ratio;  // times the bell, the probability of what is farther from 0, on one side
+  X bell;   // exp(-x^2 / 2), from x in two parts: the first has an exact square
+  X ratio;  // times the bell it is the probability beyond |x| on one side
 
   EBB_HOST_DEVICE explicit Normal(const X& any) {
     using std::abs, std::exp;
@@ -52,11 +52,11 @@ struct Normal {
     bell = exp(half * high * high) * exp(half * (size - high) * (size + high));
     ratio = tail_ratio(size);
   }
-  // The probability of less than x, times a factor beside which it may be too small by itself.
+  // The probability of less than x, times a factor: alone it might underflow.
   EBB_HOST_DEVICE X below(const X& factor) const {
     return choose(x < X{}, factor * ratio * bell, factor * (1 - ratio * bell));
   }
-  // The derivative of x times that probability.
+  // The derivative of x times the probability of less than x.
   EBB_HOST_DEVICE X slope() const {
     const X rise = x * parameter<X>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
     return choose(x < X{}, (ratio + rise) * bell, 1 + (rise - ratio) * bell);

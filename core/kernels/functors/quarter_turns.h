@@ -1,4 +1,4 @@
-// Angles less the nearest quarter turn, for sine and cosine of numbers of every size.
+// Reduces angles by the nearest quarter turn, for sine and cosine of numbers of every size.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,23 +8,24 @@
 
 namespace ebb::functors {
 
-// x is `quarters` times pi / 2 and `rest`, at most pi / 4 in size. Quarters count modulo 4.
+// x = quarters pi / 2 + rest, with |rest| at most pi / 4. Quarters count modulo 4.
 template <class T>
 struct QuarterTurns {
   T rest;
   int quarters;
 };
 
-// Below it, whole quarters times the parts of pi / 2 are exact: 33 bits, 33 bits, and what is left.
+// Below kFarAngle, products of whole quarters and the first two parts of pi / 2 (33 bits each) are
+// exact; the last part is the remainder.
 inline constexpr double kFarAngle = 0x1p20;
 inline constexpr double kQuarter = 0x1.921fb544p0, kQuarterNext = 0x1.0b4611a6p-34,
                         kQuarterLast = 0x1.3198a2e037073p-69;
 
-// Of x from 2^20 up, by the bits of 2 / pi that count (after Payne and Hanek, "Radian reduction for
-// trigonometric functions", SIGNUM 1983): those before them make whole turns, those behind too
-// little. NaN for what is infinite.
+// Reduces x from 2^20 up by the bits of 2 / pi that matter (after Payne and Hanek, "Radian
+// reduction for trigonometric functions", SIGNUM 1983): higher bits make whole turns, lower ones
+// too little. NaN for infinities.
 EBB_HOST_DEVICE inline QuarterTurns<double> far_quarter_turns(double x) {
-  // Of 2 / pi the bits behind the point, a word of zeros before them.
+  // The bits of 2 / pi behind the point, after a word of zeros.
   static constexpr std::uint64_t kTwoOverPi[] = {
       0,
       0xa2f9836e4e441529u,
@@ -53,8 +54,8 @@ EBB_HOST_DEVICE inline QuarterTurns<double> far_quarter_turns(double x) {
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
   if (exponent == 0x7ff) return {x - x, 0};
   const std::uint64_t mantissa = (bits & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
-  // |x| is the mantissa times 2^e. 192 bits, of which the first is worth half a turn where the last
-  // bit of the mantissa meets it.
+  // |x| = mantissa 2^e. Takes 192 bits of 2 / pi; the first makes half a turn with the mantissa's
+  // last bit.
   const int first = exponent - 1075 - 2 + 64;
   const int word = first / 64, shift = first % 64;
   std::uint64_t parts[3];
@@ -64,7 +65,7 @@ EBB_HOST_DEVICE inline QuarterTurns<double> far_quarter_turns(double x) {
   const Wide low = Wide{mantissa} * parts[2], middle = Wide{mantissa} * parts[1] + (low >> 64);
   const std::uint64_t high = mantissa * parts[0] + static_cast<std::uint64_t>(middle >> 64);
   const auto below = static_cast<std::uint64_t>(middle);
-  // The first two bits are quarters; what is behind them, of either sign, a fraction of one.
+  // The first two bits are quarters. The bits behind them, signed, are a fraction of a quarter.
   const auto fraction = static_cast<std::int64_t>(high << 2 | below >> 62);
   const int quarters = static_cast<int>(high >> 62) + (fraction < 0 ? 1 : 0);
   const double rest =

@@ -47,15 +47,15 @@ struct Trunc {
     return trunc(x);
   }
 };
-// What whole quotients leave of a, below b in size: exact. Libraries divide bit by bit. Where the
-// quotient has fewer bits than X, one step finds what is left, which X has; a quotient that was
-// rounded upwards leaves it with the other sign, which is right as well. Nothing here branches by
-// the elements but for what is rare, since it would be guessed wrong half of the time.
+// The remainder of a by b with the quotient cut to an integer: exact. Libraries divide bit by bit.
+// Where the quotient has fewer bits than X, one fma gives the remainder, which X can hold. If the
+// quotient was rounded up, the remainder has the other sign, which is right as well. Only rare
+// cases branch by element: branches would be mispredicted half of the time.
 template <class X>
 struct Rest {
   X rest;
-  bool usual;    // a, b and the quotient are finite, and that is not too large
-  bool differs;  // in sign from b, and is not 0
+  bool usual;    // a, b and the quotient are finite, the quotient below 2^22
+  bool differs;  // the rest is not 0 and has not b's sign
 
   EBB_HOST_DEVICE Rest(const X& a, const X& b) {
     using std::abs, std::fma, std::fmod, std::trunc;
@@ -78,7 +78,7 @@ struct Remainder {
   }
 };
 
-// The quotient of what is left without the remainder, which is next to an integer: as NumPy has it.
+// The quotient of a less its remainder, which is next to an integer, as in NumPy.
 struct FloorDivide {
   static constexpr bool exact = true;
   template <class X>
