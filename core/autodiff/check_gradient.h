@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <iosfwd>
 #include <string>
 
 #include "ebb/core/tensor/tensor.h"
@@ -21,11 +22,15 @@ struct GradientCheck {
   explicit operator bool() const noexcept { return agrees; }
 };
 
+// "agrees to 3e-10", or "differs by 0.5, input 0, element 1: computed 2, numeric 3".
+std::ostream& operator<<(std::ostream& out, const GradientCheck& check);
+
 // Compares the gradient that reverse mode computes of `function` with central differences, for
 // every element of every input, or along a few directions of each, which takes two calls a
-// direction and sees an error in one of many elements less sharply. Inputs are f64 on the CPU, away from points where the function is
-// not smooth. A result of several elements is reduced with fixed random weights. Throws Error for
-// an input of another dtype and for options that check nothing, NotDifferentiable.
+// direction and sees an error in one of many elements less sharply. Inputs are f64 on the CPU, away
+// from points where the function is not smooth. A result of several elements is reduced with fixed
+// random weights. Throws Error for an input of another dtype and for options that check nothing,
+// NotDifferentiable.
 GradientCheck check_gradient(const std::function<Tensor(const Tensors&)>& function,
                              const Tensors& inputs, const GradientCheckOptions& options = {},
                              CallSite site = CallSite::here());

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,12 @@ struct Plan {
   // Whether updates of variables run as soon as they can, which frees each gradient after its use,
   // and not where the program has them: chosen where it takes fewer bytes.
   bool updates_early = false;
-  std::string peak_node;  // "matmul (model.cpp:12)", where most bytes of the arena live
-  Tag peak_tag = {};      // the same
+  std::string peak_node;              // "matmul (model.cpp:12)", where most bytes of the arena live
+  Tag peak_tag = {};                  // the same
   std::vector<Holder> arena_holders;  // whose buffers those are, the largest first, a few
 };
+
+// The figures in lines, for people; without a last line break.
+std::ostream& operator<<(std::ostream& out, const Plan& plan);
 
 }  // namespace ebb::memory

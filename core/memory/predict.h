@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <iosfwd>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/device/device.h"
@@ -18,6 +19,9 @@ struct Prediction {
       true;  // whether that was enough, all that can give way given way; free pieces of pages
              // that live blocks use do not count, where the device may find room for more
 };
+
+// The figures in lines, for people; without a last line break.
+std::ostream& operator<<(std::ostream& out, const Prediction& prediction);
 
 // Runs `program` on a fresh simulated twin of `device` (of its profile and capacity, if it is
 // simulated itself). Nothing real is touched and no values exist, but every byte is counted as it

@@ -2,6 +2,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <ranges>
 #include <type_traits>
 #include <utility>
@@ -25,7 +26,7 @@ concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_t
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
 //
 // Where a function takes options as well, the one that takes these is a template without need of
-// it: a list in braces that could be either, as {} and {{0}, true} can, is then the options.
+// it: a list in braces that could be either, as {} can, is then the options.
 class AxisList : public Axes {
  public:
   struct Number {
@@ -43,6 +44,13 @@ class AxisList : public Axes {
     for (const auto axis : axes)
       push_back(std::in_range<int>(axis) ? static_cast<int>(axis) : most);
   }
+};
+
+// The `.axis` of options: one axis in place of a list in `.axes`, or none.
+struct OneAxis {
+  OneAxis() noexcept = default;
+  OneAxis(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
+  std::optional<int> value;
 };
 
 }  // namespace ebb

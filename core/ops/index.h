@@ -31,6 +31,9 @@ Tensor index_add(const Operand& x, const Operand& indices, const Operand& values
 // x[o, indices[o, k, i], i], where the axes before and behind are those of x. Any dtype. PyTorch's
 // gather, NumPy's take_along_axis. Throws ShapeError.
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options = {});
+// The element of each row of x [.., n] at `indices` [..], of one axis less: x[.., indices[..]].
+// Any dtype. Throws ShapeError.
+Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options = {});
 // x with `updates` added at `indices` along `axis`: of the shape of the indices, floating, of x's
 // dtype. Those of one element are added in the order of the indices. Throws ShapeError.
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,

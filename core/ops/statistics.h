@@ -8,6 +8,7 @@ namespace ebb {
 
 struct VarianceOptions {
   Axes axes = {};      // none: all of them
+  OneAxis axis = {};   // in place of `axes`
   bool keep = false;   // reduced axes stay, with size 1
   int correction = 0;  // 1: divided by n - 1, without bias for a sample (Bessel)
 };
@@ -37,12 +38,13 @@ struct NormOptions {
     requires std::is_arithmetic_v<T>
     constexpr ByName(T) noexcept {  // NOLINT
       static_assert(!std::is_same_v<T, T>,
-                    "what is meant is said by its name: {.p = 1} or {.axes = {1}}");
+                    "what is meant is said by its name: {.p = 1} or {.axis = 1}");
     }
   };
   [[no_unique_address]] ByName by_name = ByName();
   double p = 2;       // 1, 2, or infinity
   Axes axes = {};     // none: all of them
+  OneAxis axis = {};  // in place of `axes`
   bool keep = false;  // reduced axes stay, with size 1
 };
 
@@ -60,8 +62,8 @@ Tensor logsumexp(const Operand& x, const AxisList& axes, Keep keep = false) {
 
 // The product of elements over axes, 1 of none. Multiplied in double and rounded once. It overflows
 // where the product of a part does; the parts depend on device and shape. Gradients of any order
-// are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile, and one more
-// where the axes are no neighbours.
+// are right where elements are 0 too; they take two f64 tensors of x's shape meanwhile, and one
+// more where the axes are no neighbours.
 Tensor prod(const Operand& x, const ReduceOptions& options = {});
 template <std::same_as<bool> Keep = bool>
 Tensor prod(const Operand& x, const AxisList& axes, Keep keep = false) {

@@ -18,9 +18,9 @@ struct EarlyStoppingOptions {
 // Ends a training whose metric on held-out data gets no better, and keeps the best weights.
 //
 //   EarlyStopping stopping({.patience = 5});
-//   while (!stopping.should_stop()) {
+//   for (int epoch = 0; epoch < 100; ++epoch) {
 //     train_an_epoch();
-//     stopping.update(validation_loss(), params);
+//     if (stopping.update(validation_loss(), params).stop) break;
 //   }
 //   stopping.restore(params);
 //
@@ -32,12 +32,18 @@ class EarlyStopping {
   explicit EarlyStopping(const EarlyStoppingOptions& options = {},
                          CallSite site = CallSite::here());
 
-  // Takes the metric after an epoch. Whether it is the best so far, which NaN never is.
-  bool update(double metric) noexcept;
+  struct Update {
+    bool best;  // this metric is the best so far, which NaN never is
+    bool stop;  // should_stop()
+    explicit operator bool() const noexcept { return best; }
+  };
+
+  // Takes the metric after an epoch. True where it is the best so far.
+  Update update(double metric) noexcept;
   // Likewise, and keeps a copy of the values of the parameters and states on the host where it is.
   // They are the same ones each time. Throws Error for a graph's and for others than before,
   // OutOfMemory; then the metric has not been taken.
-  bool update(double metric, const Parameters& parameters, CallSite site = CallSite::here());
+  Update update(double metric, const Parameters& parameters, CallSite site = CallSite::here());
   // Sets parameters and states to the values of the best update. Slots stay. Throws Error where no
   // update has kept any, or other parameters.
   void restore(const Parameters& parameters, CallSite site = CallSite::here()) const;
