@@ -36,8 +36,8 @@ class Pool {
 
   /// Throws OutOfMemory, and Error when the pool is closed.
   Block* allocate(const Request& request);
-  /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for a few times as
-  /// much.
+  /// A block whose bytes are of several kinds. One that `may_grow` gets addresses for a few times
+  /// as much.
   Block* allocate(const Request& request, Composition composition, bool may_grow = false);
   /// Makes a block larger where it is, or of another composition; one whose memory was taken away
   /// gets as much as is asked for now. False, with nothing changed, where its addresses do not

@@ -21,9 +21,7 @@ class Positions {
  public:
   constexpr Positions() = default;
 
-  constexpr bool has(std::size_t i) const noexcept {
-    return (bits_ >> (i < 63 ? i : 63) & 1) != 0;
-  }
+  constexpr bool has(std::size_t i) const noexcept { return (bits_ >> (i < 63 ? i : 63) & 1) != 0; }
   constexpr bool empty() const noexcept { return bits_ == 0; }
 
   friend constexpr Positions operator~(Positions a) { return Positions(~a.bits_); }

@@ -21,8 +21,8 @@ struct CrossEntropyAttributes {
 // dtype and shape, probabilities; weights and total if the attributes say so. With w weights or 1,
 // s the smoothing, and p the probabilities or 1 for the label and 0 for the others, a row's loss is
 //   sum over c of t[c] (logsumexp(scores) - scores[c]),  t[c] = w[c] ((1 - s) p[c] + s / classes).
-// A row of the ignored label has loss 0. Of another label out of range the CPU fails; a GPU gives
-// NaN.
+// A row of the ignored label has loss 0. Any other label out of range fails on the CPU and gives
+// NaN on a GPU.
 namespace cpu {
 // The losses of all rows [..], or their sum over the number of rows or the total.
 Status softmax_cross_entropy(const KernelContext&);

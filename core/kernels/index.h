@@ -29,7 +29,7 @@ constexpr unsigned char missing_byte(DType dtype, const IndexAttributes& attribu
   return is_floating(dtype) && attributes.zero_outside == 0 ? 0xFF : 0;
 }
 
-// Of the CPU; they fail where an index is out of range.
+// Kernels of the CPU. They fail where an index is out of range.
 namespace cpu {
 // out[o, k, i] = in[o, indices[k], i] where the inputs are in [outer, size, inner], of any dtype,
 // and indices (i32, i64).

@@ -11,8 +11,8 @@
 
 namespace ebb {
 
-class IndexSet;       // core/base/index_set.h
-class Prepared;       // core/kernels/device_kernel.h, with the rules that a kernel comes with
+class IndexSet;  // core/base/index_set.h
+class Prepared;  // core/kernels/device_kernel.h, with the rules that a kernel comes with
 struct MemoryQuery;
 struct MemoryNeeds;
 

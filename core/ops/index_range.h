@@ -1,4 +1,4 @@
-// What operators share that choose by index.
+// Shared by the operators that choose by index.
 #pragma once
 #include "ebb/core/base/called.h"
 #include "ebb/core/kernels/index.h"

@@ -21,7 +21,7 @@ inline constexpr Status kOutOfRange = Status::fail("was given an index out of ra
 class OutOfRange {
  public:
   void note() noexcept { found_.store(true, std::memory_order_relaxed); }
-  // Of a kernel whose pieces are done.
+  // The kernel's answer once its pieces are done.
   Status after(Status status) const noexcept {
     return status.ok() && found_.load(std::memory_order_relaxed) ? kOutOfRange : status;
   }
@@ -30,8 +30,8 @@ class OutOfRange {
   std::atomic<bool> found_{false};
 };
 
-// The same where each piece takes only what is in its own part of the range: whether that is all of
-// the values.
+// The same where each piece takes the values of its own part of the range: an index is out of range
+// if one is left over.
 class AllInRange {
  public:
   explicit AllInRange(std::int64_t values) noexcept : missing_(values) {}

@@ -1,5 +1,6 @@
 """Tries ebb on the GPU of this machine, part by part. ./ebb gpu-check runs it."""
 
+import functools
 import importlib.util
 import os
 import pathlib
@@ -62,6 +63,7 @@ def commit():
     return found.stdout.strip() if found and found.returncode == 0 else None
 
 
+@functools.cache
 def environment():
     path = os.pathsep.join([os.environ.get("PATH", ""), os.path.join(TOOLKIT, "bin")])
     found = os.environ | {"PATH": path}
@@ -75,9 +77,6 @@ def environment():
     return found | libraries.find()
 
 
-ENVIRONMENT = environment()
-
-
 def configure(part):
     """With everything that any part builds: which of it is built is said by its targets."""
     options = ["EBB_TESTS=ON", "EBB_EXAMPLES=ON", "EBB_BENCHMARKS=ON", "EBB_MICRO_BENCHMARKS=OFF"]
@@ -88,13 +87,13 @@ def configure(part):
     command = ["cmake", "-S", ROOT, "--preset", "release", "-B", BUILD, *generator]
     more = os.environ.get("EBB_CMAKE_ARGS", "").split()
     command += [f"-D{option}" for option in options] + more
-    return part.run({"configure": command}, environment=ENVIRONMENT)
+    return part.run({"configure": command}, environment=environment())
 
 
 def build(part, *targets):
     jobs = os.environ.get("JOBS", str(os.cpu_count()))
     command = ["cmake", "--build", BUILD, "--parallel", jobs, "--target", *targets]
-    return configure(part) and part.run({"build": command}, environment=ENVIRONMENT)
+    return configure(part) and part.run({"build": command}, environment=environment())
 
 
 def program(*words):
@@ -106,7 +105,7 @@ def facts(part):
     if build(part, name):
         part.embedded["facts"] = part.file("facts.json")
         command = [program("tests", "gpu_check", name), part.embedded["facts"]]
-        part.run({"facts": command}, environment=ENVIRONMENT)
+        part.run({"facts": command}, environment=environment())
 
 
 def suites(part):
@@ -116,7 +115,7 @@ def suites(part):
     if build(part, *names, CUDA_PART):
         commands = {name: [program("tests", name), "~[long]"] for name in names}
         # As many at once as share a GPU well.
-        part.run(commands, jobs=4, environment=ENVIRONMENT | {"EBB_TEST_DEVICE": "cuda"})
+        part.run(commands, jobs=4, environment=environment() | {"EBB_TEST_DEVICE": "cuda"})
 
 
 def examples(part):
@@ -133,7 +132,7 @@ def examples(part):
         part.leave_out("custom_operator", "its kernel is that of a GPU")
     else:
         commands["custom_operator"] = [program("examples", "custom_operator"), "cuda"]
-    part.run(commands, environment=ENVIRONMENT)
+    part.run(commands, environment=environment())
 
 
 def steps(part):
@@ -143,11 +142,11 @@ def steps(part):
         part.embedded["figures"] = part.file("*.json")
         script = os.path.join(ROOT, "benchmarks", "gpu.py")
         command = [sys.executable, script, "--out", part.work]
-        part.run({"steps": command}, environment=ENVIRONMENT | {"EBB_BUILD": BUILD})
+        part.run({"steps": command}, environment=environment() | {"EBB_BUILD": BUILD})
 
 
 def sanitizers(part):
-    tool = shutil.which("compute-sanitizer", path=ENVIRONMENT["PATH"])
+    tool = shutil.which("compute-sanitizer", path=environment()["PATH"])
     if IS_TRIAL or not tool:
         why = "needs a GPU" if IS_TRIAL else "compute-sanitizer is not installed"
         return part.leave_out("sanitizers", why)
@@ -166,7 +165,7 @@ def sanitizers(part):
             "racecheck_ops": [*racecheck, program("tests", "tests_ops"), "*value*"],
         },
         jobs=4,
-        environment=ENVIRONMENT | {"EBB_TEST_DEVICE": "cuda", "EBB_CUDA_MEMORY": "block"},
+        environment=environment() | {"EBB_TEST_DEVICE": "cuda", "EBB_CUDA_MEMORY": "block"},
     )
 
 

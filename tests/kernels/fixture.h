@@ -182,19 +182,6 @@ struct Call {
   }
 };
 
-// |a - b| / |b| in the Euclidean norm; NaN counts as infinitely far.
-inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!(std::abs(a[i] - b[i]) < 1e300)) return 1e300;
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-30));
-}
-inline double tolerance(DType type) { return type == DType::f32 ? 1e-6 : 1e-14; }
-
 // The call gives the same bits with one, two and five threads.
 inline void check_threads_agree(Call call) {
   std::vector<Values> first;

@@ -60,7 +60,7 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
 bool is_of_makers(const fs::path& file) {
   const std::string name = file.filename().string();
   return name == "pointwise_rules.h" || name == "binary_op_def.h" || name == "update_operator.h" ||
-         name == "pointwise.h";  // kernels that are called as what makes their operators
+         name == "pointwise.h";  // kernels named like makers
 }
 
 // The names in the list of all operators and in those of the pointwise families, and how many

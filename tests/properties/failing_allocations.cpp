@@ -84,10 +84,12 @@ Attempted attempt_step(Of of, std::size_t n, FailingTraining& training, std::int
   return step;
 }
 
-// Returns how many allocations the step has. When one of them fails, nothing has changed.
+// Returns how many allocations the step has; on an emulated GPU, where only every fourth of the
+// device's fails, up to three more. When one of them fails, nothing has changed.
 std::size_t check(const MakeTraining& make, const Batches& batches, const Device& device,
                   Of of = Of::device) {
   const auto at_start = device.runtime().allocator().allocated_bytes();
+  const std::size_t stride = of == Of::device && on_emulated_cuda() ? 4 : 1;
   std::vector<std::optional<float>> losses;
   TrainingState at_end;
   {
@@ -97,8 +99,8 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
   }
   std::ptrdiff_t live = 0;
   std::size_t n = 0;
-  for (bool has_failed = true; has_failed; n += has_failed) {
-    if (n == 1) live = HeapFault::live();  // with all that is made once
+  for (bool has_failed = true; has_failed; n += has_failed ? stride : 0) {
+    if (n == stride) live = HeapFault::live();  // with all that is made once
     CAPTURE(n);
     const auto training = make(device);
     for (std::size_t i = 0; i < batches.rows.size(); ++i) {
@@ -120,7 +122,7 @@ std::size_t check(const MakeTraining& make, const Batches& batches, const Device
     REQUIRE(training->state() == at_end);
   }
   CHECK(device.runtime().allocator().allocated_bytes() == at_start);
-  CHECK(HeapFault::live() == live);
+  if (of == Of::heap) CHECK(HeapFault::live() == live);
   return n;
 }
 

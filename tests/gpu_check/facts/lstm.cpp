@@ -2,9 +2,10 @@
 #include <vector>
 
 #include "ebb/core/base/half.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/kernels/cuda/dispatch.h"
-#include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/kernels/cuda/lstm_cudnn_layer.h"
+#include "ebb/kernels/cuda/plans/lstm_cudnn_layout.h"
 #include "ebb/tests/gpu_check/facts/examples.h"
 #include "ebb/tests/gpu_check/facts/families.h"
 

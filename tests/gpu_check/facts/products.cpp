@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ebb/core/base/half.h"
-#include "ebb/kernels/cuda/gemm_own.h"
 #include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/gemm_own.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/product.h"
