@@ -33,6 +33,14 @@ Tensor bernoulli(Graph& graph, const Shape& shape, detail::PlainNumber auto prob
   return bernoulli(graph, shape, BernoulliOptions{.probability = static_cast<double>(probability)},
                    site);
 }
+Tensor uniform(Graph& graph, const Shape& shape, std::same_as<DType> auto dtype,
+               CallSite site = CallSite::here()) {
+  return uniform(graph, shape, UniformOptions{.dtype = dtype}, site);
+}
+Tensor normal(Graph& graph, const Shape& shape, std::same_as<DType> auto dtype,
+              CallSite site = CallSite::here()) {
+  return normal(graph, shape, NormalOptions{.dtype = dtype}, site);
+}
 
 Tensor randint(Graph& graph, std::int64_t low, std::int64_t high, const Shape& shape,
                const RandintOptions& options = {}, CallSite site = CallSite::here());

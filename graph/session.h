@@ -10,6 +10,7 @@
 
 #include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
 
@@ -201,15 +202,6 @@ class Session {
   };
   Pointer impl_;
 };
-
-namespace detail {
-template <std::size_t N>
-std::array<Tensor, N> array_of(Tensors tensors) {
-  std::array<Tensor, N> array;
-  for (std::size_t i = 0; i < N; ++i) array[i] = std::move(tensors[i]);
-  return array;
-}
-}  // namespace detail
 
 // Made by Session::prepare. Holds nothing of the session's memory. Running it after close() throws
 // SessionClosed, running a moved-from one throws Error. Not for two threads at once.

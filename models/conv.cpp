@@ -15,8 +15,12 @@ void require_sizes(const char* layer, std::int64_t in, std::int64_t out, const O
   require_size(layer, "in", in);
   require_size(layer, "out", out);
   require_size(layer, "groups", options.groups);
-  require_size(layer, "kernel height", options.kernel.height);
-  require_size(layer, "kernel width", options.kernel.width);
+  if constexpr (requires { options.kernel.height; }) {
+    require_size(layer, "kernel height", options.kernel.height);
+    require_size(layer, "kernel width", options.kernel.width);
+  } else {
+    require_size(layer, "kernel", options.kernel);
+  }
   if (in % options.groups != 0 || out % options.groups != 0)
     throw Error(ebb::detail::message(layer,
                                      std::to_string(in) + " and " + std::to_string(out) +
@@ -35,7 +39,44 @@ Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t
                                   : initializers::glorot_uniform(fan_in, fan_out);
 }
 
+struct Filters {
+  Tensor weight, bias;
+
+  template <class Options>
+  Filters(const Parameters& parameters, const char* layer, const Shape& shape,
+          const Options& options) {
+    require_countable(layer, shape);
+    const std::int64_t out = shape[0];
+    std::int64_t taps = 1;
+    for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
+    weight = parameters.declare(
+        "weight", shape,
+        initializer(options.activation, shape[1] * taps, out / options.groups * taps));
+    if (options.bias) bias = parameters.declare("bias", {out}, initializers::zeros());
+  }
+};
+
 }  // namespace
+
+Conv1d::Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out,
+               const Conv1dOptions& options, CallSite site)
+    : options_{.stride = options.stride,
+               .padding = options.padding,
+               .dilation = options.dilation,
+               .groups = options.groups},
+      activation_(options.activation) {
+  const ebb::detail::Declaring at(parameters, site);
+  require_sizes("conv1d", in, out, options);
+  Filters filters(parameters, "conv1d", {out, in / options.groups, options.kernel}, options);
+  weight_ = std::move(filters.weight);
+  bias_ = std::move(filters.bias);
+}
+
+Tensor Conv1d::operator()(const Tensor& x, CallSite site) const {
+  Tensor y = bias_.defined() ? conv1d({x, site}, weight_, bias_, options_)
+                             : conv1d({x, site}, weight_, options_);
+  return ebb::detail::activate({std::move(y), site}, activation_);
+}
 
 Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
                const Conv2dOptions& options, CallSite site)
@@ -46,12 +87,10 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
       activation_(options.activation) {
   const ebb::detail::Declaring at(parameters, site);
   require_sizes("conv2d", in, out, options);
-  const Shape shape{out, in / options.groups, options.kernel.height, options.kernel.width};
-  require_countable("conv2d", shape);
-  const std::int64_t taps = shape[2] * shape[3];
-  weight_ = parameters.declare(
-      "weight", shape, initializer(activation_, shape[1] * taps, out / options.groups * taps));
-  if (options.bias) bias_ = parameters.declare("bias", {out}, initializers::zeros());
+  Filters filters(parameters, "conv2d",
+                  {out, in / options.groups, options.kernel.height, options.kernel.width}, options);
+  weight_ = std::move(filters.weight);
+  bias_ = std::move(filters.bias);
 }
 
 Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {

@@ -7,6 +7,37 @@
 
 namespace ebb::models {
 
+struct Conv1dOptions {
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  Activation activation = Activation::none;
+};
+
+// activation(conv1d(x, w) + b). Parameters "weight" [out, in / groups, kernel] and "bias" [out], as
+// Conv2d's.
+class Conv1d {
+ public:
+  // Throws Error as Conv2d does.
+  Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out,
+         const Conv1dOptions& options = {}, CallSite site = CallSite::here());
+  Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out, std::integral auto kernel,
+         CallSite site = CallSite::here())
+      : Conv1d(parameters, in, out, Conv1dOptions{.kernel = static_cast<std::int64_t>(kernel)},
+               site) {}
+
+  // x [n, in, length] to [n, out, places], of the parameters' dtype. Throws ShapeError.
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
+
+ private:
+  Tensor weight_, bias_;
+  ebb::Conv1dOptions options_;
+  Activation activation_;
+};
+
 struct Conv2dOptions {
   Size2d kernel = 3;
   Size2d stride = 1;

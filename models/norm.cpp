@@ -14,14 +14,18 @@ struct Scaling {
         shift(parameters.declare("shift", shape, initializers::zeros())) {}
 };
 
+void require_sizes(const char* layer, const Shape& sizes) {
+  require_size(layer, "the number of axes", sizes.rank());
+  for (const std::int64_t size : sizes.dims()) require_size(layer, "a size", size);
+}
+
 }  // namespace
 
 LayerNorm::LayerNorm(const Parameters& parameters, const Shape& sizes, double epsilon,
                      CallSite site)
     : options_{.axes = sizes.rank(), .epsilon = epsilon} {
   const ebb::detail::Declaring at(parameters, site);
-  require_size("layer_norm", "the number of axes", sizes.rank());
-  for (const std::int64_t size : sizes.dims()) require_size("layer_norm", "a size", size);
+  require_sizes("layer_norm", sizes);
   Scaling scaling(parameters, sizes);
   scale_ = std::move(scaling.scale);
   shift_ = std::move(scaling.shift);
@@ -29,6 +33,17 @@ LayerNorm::LayerNorm(const Parameters& parameters, const Shape& sizes, double ep
 
 Tensor LayerNorm::operator()(const Tensor& x, CallSite site) const {
   return layer_norm({x, site}, scale_, shift_, options_);
+}
+
+RmsNorm::RmsNorm(const Parameters& parameters, const Shape& sizes, double epsilon, CallSite site)
+    : options_{.axes = sizes.rank(), .epsilon = epsilon} {
+  const ebb::detail::Declaring at(parameters, site);
+  require_sizes("rms_norm", sizes);
+  scale_ = parameters.declare("scale", sizes, initializers::constant(1));
+}
+
+Tensor RmsNorm::operator()(const Tensor& x, CallSite site) const {
+  return rms_norm({x, site}, scale_, options_);
 }
 
 GroupNorm::GroupNorm(const Parameters& parameters, int groups, std::int64_t channels,

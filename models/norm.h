@@ -29,6 +29,25 @@ class LayerNorm {
   LayerNormOptions options_;
 };
 
+// Divides by the root of the mean square over the last axes, `sizes`, and scales; without a shift.
+class RmsNorm {
+ public:
+  // Throws as LayerNorm.
+  RmsNorm(const Parameters& parameters, const Shape& sizes, double epsilon = 1e-5,
+          CallSite site = CallSite::here());
+  // Over the last axis.
+  RmsNorm(const Parameters& parameters, std::integral auto size, double epsilon = 1e-5,
+          CallSite site = CallSite::here())
+      : RmsNorm(parameters, Shape({static_cast<std::int64_t>(size)}, site), epsilon, site) {}
+
+  // x [.., sizes], of the parameters' dtype. Throws ShapeError.
+  Tensor operator()(const Tensor& x, CallSite site = CallSite::here()) const;
+
+ private:
+  Tensor scale_;
+  LayerNormOptions options_;
+};
+
 // Normalises over each of `groups` groups of the channels (axis 1) together with all later axes.
 class GroupNorm {
  public:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <ostream>
 #include <vector>
 
 #include "ebb/core/base/error.h"
@@ -140,6 +141,13 @@ GradientCheck check_gradient(const Function& function, const Tensors& inputs,
   if (!second) second.report = "second order, " + second.report;
   second.worst = std::max(first.worst, second.worst);
   return second;
+}
+
+std::ostream& operator<<(std::ostream& out, const GradientCheck& check) {
+  std::array<char, 32> worst;
+  std::snprintf(worst.data(), worst.size(), "%.2g", check.worst);
+  if (check) return out << "agrees to " << worst.data();
+  return out << "differs by " << worst.data() << ", " << check.report;
 }
 
 }  // namespace ebb

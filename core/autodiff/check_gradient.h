@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <iosfwd>
 #include <string>
 
 #include "ebb/core/tensor/tensor.h"
@@ -20,6 +21,9 @@ struct GradientCheck {
 
   explicit operator bool() const noexcept { return agrees; }
 };
+
+// "agrees to 3e-10", or "differs by 0.5, input 0, element 1: computed 2, numeric 3".
+std::ostream& operator<<(std::ostream& out, const GradientCheck& check);
 
 // Compares the gradient of `function` by reverse mode with central differences, for every element
 // of every input. With options.directions it takes two calls a direction, and is less likely to see

@@ -182,4 +182,9 @@ Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions o
   return detail::gradients_for("gradients", output, inputs, options);
 }
 
+Tensor gradient(const Tensor& output, const Tensor& input, BackwardOptions options, CallSite site) {
+  const detail::CallScope at(site);
+  return detail::gradients_for("gradient", output, {input}, options)[0];
+}
+
 }  // namespace ebb

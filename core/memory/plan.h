@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ struct Plan {
   Tag peak_tag = {};      // of peak_node
   std::vector<Holder> arena_holders;  // owners of the buffers alive there, largest first, a few
 };
+
+// The figures in lines, for people; without a last line break.
+std::ostream& operator<<(std::ostream& out, const Plan& plan);
 
 }  // namespace ebb::memory

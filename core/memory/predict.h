@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <iosfwd>
 
 #include "ebb/allocator/statistics.h"
 #include "ebb/core/device/device.h"
@@ -18,6 +19,9 @@ struct Prediction {
       true;  // whether that room was enough after everything that can give way did; free parts of
              // pages that live blocks use count as lost, though the device may find room there
 };
+
+// The figures in lines, for people; without a last line break.
+std::ostream& operator<<(std::ostream& out, const Prediction& prediction);
 
 // Runs `program` on a fresh simulated twin of `device` (with its profile and capacity, if it is
 // simulated itself). Nothing real is touched and no values exist, but every byte is counted: the

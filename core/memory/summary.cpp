@@ -1,10 +1,13 @@
 #include "ebb/core/memory/summary.h"
 
 #include <algorithm>
+#include <ostream>
 #include <string_view>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
+#include "ebb/core/memory/plan.h"
+#include "ebb/core/memory/predict.h"
 
 namespace ebb::memory {
 
@@ -30,15 +33,26 @@ std::string line(const std::string& label, const Figure& of) {
   return line(label, figure(of.current), figure(of.peak), figure(of.total));
 }
 
+std::string label_of(std::size_t category) {
+  std::string label = "  " + std::string(name(static_cast<Category>(category)));
+  std::replace(label.begin(), label.end(), '_', ' ');
+  return label;
+}
+
+std::string categories(const ByCategory& bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < kCategoryCount; ++i)
+    if (bytes[i] != 0) text += line(label_of(i), figure(bytes[i]));
+  return text;
+}
+
 // A line for each category: bytes now, at most, in all, and at the peak of all allocated bytes.
 std::string categories(const Stats& stats) {
   std::string text;
   for (std::size_t i = 0; i < kCategoryCount; ++i) {
     const Figure& of = stats.by_category[i];
     if (of.total == 0) continue;
-    std::string label = "  " + std::string(name(static_cast<Category>(i)));
-    std::replace(label.begin(), label.end(), '_', ' ');
-    text += line(label, figure(of.current), figure(of.peak), figure(of.total),
+    text += line(label_of(i), figure(of.current), figure(of.peak), figure(of.total),
                  figure(stats.at_peak[i]));
   }
   return text;
@@ -83,6 +97,25 @@ std::string summary(const Device& device, std::size_t most_holders) {
   text += "\n" + right("held", kFigure) + right("blocks", 8) + "  by\n";
   for (const Holder& each : holders) text += holder(each);
   return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Plan& plan) {
+  std::string text = line("peak", figure(plan.peak_bytes)) + categories(plan.by_category) +
+                     line("arena", figure(plan.arena_bytes)) +
+                     line("reserved", figure(plan.reserved_bytes)) +
+                     line("lower bound", figure(plan.lower_bound_bytes)) +
+                     line("without sharing", figure(plan.naive_bytes)) + left("nodes", kLabel) +
+                     right(std::to_string(plan.nodes), kFigure);
+  if (!plan.peak_node.empty()) text += "\n" + left("most at", kLabel) + "  " + plan.peak_node;
+  return out << text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Prediction& prediction) {
+  return out << line("peak", figure(prediction.peak_bytes)) + categories(prediction.by_category) +
+                    line("reserved", figure(prediction.reserved_peak_bytes)) +
+                    line("held at the end", figure(prediction.held_bytes)) +
+                    line("left on the device", figure(prediction.capacity_bytes)) +
+                    (prediction.fits ? "it fits" : "it does not fit");
 }
 
 }  // namespace ebb::memory

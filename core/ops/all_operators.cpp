@@ -53,7 +53,7 @@ std::span<const OpDef* const> all_operators() noexcept {
       // where
       &where_op.tensors, &where_op.number_right, &where_op.number_left, &masked_fill_op,
       // reduce
-      &sum_op, &mean_op, &any_op, &all_op, &sum_like_op, &broadcast_like_op, &expand_like_op,
+      &sum_op, &mean_op, &any_op, &all_op, &sum_like_op, &broadcast_like_op, &expand_as_op,
       // linear
       &matmul_op, &dense_op, &dense_activated_op, &dense_backward_op, &activation_backward_op,
       // conv

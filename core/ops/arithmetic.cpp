@@ -14,6 +14,14 @@ namespace ebb {
 #include "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
+Tensor add(std::span<const Tensor> tensors, CallSite site) {
+  if (tensors.empty()) throw Error(detail::message("add", "takes at least one tensor", site));
+  const Tensors held(tensors.begin(), tensors.end());
+  Tensor all = detail::tensor_of(add_op.tensors, {held[0], site});
+  for (std::size_t i = 1; i < held.size(); ++i) all = add({std::move(all), site}, {held[i], site});
+  return all;
+}
+
 namespace {
 void require_rebindable(const Tensor& x, const char* op, const char* updates, const char* makes,
                         CallSite site) {

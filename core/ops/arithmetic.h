@@ -1,4 +1,7 @@
 #pragma once
+#include <initializer_list>
+#include <span>
+
 #include "ebb/core/ops/binary_op_def.h"
 #include "ebb/core/tensor/operand.h"
 
@@ -15,6 +18,12 @@ namespace ebb {
 // The list:
 #include "ebb/core/kernels/functors/arithmetic.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
+
+// The sum of tensors, which broadcast; of one of them itself. Throws Error for none.
+Tensor add(std::span<const Tensor> tensors, CallSite site = CallSite::here());
+inline Tensor add(std::initializer_list<Tensor> tensors, CallSite site = CallSite::here()) {
+  return add(std::span(tensors.begin(), tensors.size()), site);
+}
 
 inline Tensor operator+(const Operand& a, const Operand& b) { return add(a, b); }
 inline Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }

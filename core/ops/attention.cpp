@@ -99,7 +99,7 @@ struct Composed {
       probabilities = softmax(scores);
     }
     const Tensor d = matmul(dy, v, {.transpose_b = true});
-    d_scores = probabilities * (d - sum(d * probabilities, {.axes = {-1}, .keep = true}));
+    d_scores = probabilities * (d - sum(d * probabilities, {.axis = -1, .keep = true}));
   }
 };
 

@@ -2,6 +2,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <ranges>
 #include <type_traits>
 #include <utility>
@@ -44,6 +45,13 @@ class AxisList : public Axes {
     for (const auto axis : axes)
       push_back(std::in_range<int>(axis) ? static_cast<int>(axis) : most);
   }
+};
+
+// The `.axis` of options: one axis in place of a list in `.axes`, or none.
+struct OneAxis {
+  OneAxis() noexcept = default;
+  OneAxis(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
+  std::optional<int> value;
 };
 
 }  // namespace ebb

@@ -72,7 +72,7 @@ Tensors concat_backward_gradient(Gradient g) {
     if (g.dy(i).defined()) zero = sum(fill_like(g.dy(i), 0));
   Tensors d_parts, result(static_cast<std::size_t>(g.inputs()));
   for (int i = 0; i < parts; ++i)
-    d_parts.push_back(g.dy(i).defined() ? g.dy(i) : detail::expand_like(zero, g.x(i + 1)));
+    d_parts.push_back(g.dy(i).defined() ? g.dy(i) : expand_as(zero, g.x(i + 1)));
   result[0] = concat(d_parts, static_cast<int>(g.attribute<ConcatAttributes>().axis), g.site());
   return result;
 }

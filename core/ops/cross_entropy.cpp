@@ -128,7 +128,7 @@ struct Parts {
     const double label = 1 - options.smoothing, rest = options.smoothing;
     if (!has_labels()) {
       const Tensor weighted = weights.defined() ? labels * constant_weights() : labels;
-      const Tensor sums = sum(weighted, {.axes = {-1}, .keep = true}) * label;
+      const Tensor sums = sum(weighted, {.axis = -1, .keep = true}) * label;
       return x * (weights.defined() ? sums + mean(constant_weights()) * rest : sums + rest);
     }
     if (!weights.defined()) return options.has_ignored != 0 ? x * of_labels(false) : x;
@@ -145,7 +145,7 @@ Tensors cross_entropy_gradient(Gradient g) {
   if (g.wants(1)) {
     Tensor losses = log_softmax(parts.scores) * -(1 - parts.options.smoothing);
     if (parts.weights.defined()) losses = losses * parts.constant_weights();
-    const Tensor rows = sum(parts.labels, {.axes = {-1}, .keep = true});
+    const Tensor rows = sum(parts.labels, {.axis = -1, .keep = true});
     d_labels = losses * parts.share(g.dy(), rows);
   }
   Tensors all(static_cast<std::size_t>(g.inputs()));
@@ -169,7 +169,7 @@ Tensors cross_entropy_second_gradient(Gradient g) {
   if (g.wants(0) || g.wants(1)) {
     const Tensor p = softmax(parts.scores);
     const Tensor weighted = u * p;
-    const Tensor total = sum(weighted, {.axes = {-1}, .keep = true});
+    const Tensor total = sum(weighted, {.axis = -1, .keep = true});
     const Tensor share = parts.share(dy, total);
     if (g.wants(0)) all[0] = (weighted - p * total) * parts.times_targets(share);
     if (g.wants(1)) {
@@ -179,7 +179,7 @@ Tensors cross_entropy_second_gradient(Gradient g) {
   }
   if (g.wants(2)) {
     const Tensor terms = u * parts.backward(fill_like(dy, 1), g.site());
-    all[2] = parts.options.reduction == Options::none ? sum(terms, {.axes = {-1}}) : sum(terms);
+    all[2] = parts.options.reduction == Options::none ? sum(terms, {.axis = -1}) : sum(terms);
   }
   return all;
 }

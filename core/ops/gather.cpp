@@ -2,6 +2,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/index_range.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 
 namespace ebb {
@@ -48,6 +49,18 @@ void infer_scatter_add(Inference& inference) {
 }
 constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatter_add};
 
+void infer_pick(Inference& inference) {
+  const Spec &x = inference.inputs[0], &indices = inference.inputs[1];
+  inference.require(indices.dtype == DType::i32 || indices.dtype == DType::i64,
+                    "indices must be i32 or i64");
+  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
+  Shape rows;
+  for (int i = 0; i + 1 < x.shape.rank(); ++i) rows.push_back(x.shape.dim(i));
+  inference.require(detail::may_equal(rows, indices.shape),
+                    "there must be one index for each row of the last axis");
+}
+constexpr OpDef pick_function{.name = "pick", .infer = infer_pick};
+
 }  // namespace
 
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
@@ -55,6 +68,14 @@ Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOpt
       detail::index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options);
   detail::tensor_of(gather_op, indices);
   return apply_one(gather_op, {x, indices}, attributes, x.site());
+}
+
+Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options) {
+  const detail::CalledScope called("pick");
+  const Operand* const operands[] = {&x, &indices};
+  detail::check(pick_function, operands, {}, x.site());
+  const CallSite site = x.site();
+  return squeeze({gather(x, -1, {unsqueeze({indices.take(), site}, -1), site}, options), site}, -1);
 }
 
 Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,

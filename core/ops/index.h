@@ -31,6 +31,9 @@ Tensor index_add(const Operand& x, const Operand& indices, const Operand& values
 // indices[o, k, i], i]. The indices have x's sizes along the other axes. Any dtype. PyTorch's
 // gather, NumPy's take_along_axis. Throws ShapeError.
 Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options = {});
+// The element of each row of x [.., n] at `indices` [..], of one axis less: x[.., indices[..]].
+// Any dtype. Throws ShapeError.
+Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options = {});
 // x with `updates` added to its elements at `indices` along `axis`. Updates have the shape of the
 // indices and x's dtype, a floating one. Several updates of one element are added in the order of
 // the indices. Throws ShapeError.

@@ -157,7 +157,7 @@ Tensors compose_dense_backward(std::span<const Tensor> inputs, const Attributes&
   Tensors outputs(3);
   if (!unwanted.has(0)) outputs[0] = detail::reshape_like(matmul(da, w, {.transpose_b = true}), x);
   if (!unwanted.has(1)) outputs[1] = matmul(detail::as_matrix(x), da, {.transpose_a = true});
-  if (!unwanted.has(2)) outputs[2] = sum(da, {.axes = {0}});
+  if (!unwanted.has(2)) outputs[2] = sum(da, {.axis = 0});
   return outputs;
 }
 

@@ -115,7 +115,7 @@ Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptio
   if (detail::tensor_of(kl_divergence_op, log_p).rank() == 0)
     detail::fail(kl_divergence_op, "takes log p and log q [.., classes]", log_p.tensor(), site);
   Tensor divergences =
-      sum({detail::apply_pair(kl_divergence_op, log_p, log_q), site}, ReduceOptions{.axes = {-1}});
+      sum({detail::apply_pair(kl_divergence_op, log_p, log_q), site}, ReduceOptions{.axis = -1});
   return detail::reduce_losses({std::move(divergences), site}, options.reduction);
 }
 

@@ -52,10 +52,10 @@ Tensors extreme_gradient(Gradient g) {
 }  // namespace
 
 Tensor max(const Operand& x, const ReduceOptions& options) {
-  return extreme(max_op, x, options.axes, options.keep, false, false);
+  return extreme(max_op, x, detail::asked_axes(max_op, options, x), options.keep, false, false);
 }
 Tensor min(const Operand& x, const ReduceOptions& options) {
-  return extreme(min_op, x, options.axes, options.keep, true, false);
+  return extreme(min_op, x, detail::asked_axes(min_op, options, x), options.keep, true, false);
 }
 Tensor argmax(const Operand& x, const ArgOptions& options) {
   return extreme(argmax_op, x, one_or_all(options.axis), options.keep, false, true);

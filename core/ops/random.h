@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <functional>
 
 #include "ebb/core/ops/plain_number.h"
@@ -63,6 +64,14 @@ Tensor normal(const Shape& shape, detail::PlainNumber auto mean,
 Tensor bernoulli(const Shape& shape, detail::PlainNumber auto probability,
                  CallSite site = CallSite::here()) {
   return bernoulli(shape, BernoulliOptions{.probability = static_cast<double>(probability)}, site);
+}
+Tensor uniform(const Shape& shape, std::same_as<DType> auto dtype,
+               CallSite site = CallSite::here()) {
+  return uniform(shape, UniformOptions{.dtype = dtype}, site);
+}
+Tensor normal(const Shape& shape, std::same_as<DType> auto dtype,
+              CallSite site = CallSite::here()) {
+  return normal(shape, NormalOptions{.dtype = dtype}, site);
 }
 
 struct RandintOptions {

@@ -10,7 +10,7 @@ namespace {
 using Gradient = const GradientContext&;
 
 Tensor reduce(const OpDef& op, const Operand& x, const ReduceOptions& options, bool mean) {
-  const std::uint32_t axes = detail::mask_of(op, options.axes, x);
+  const std::uint32_t axes = detail::mask_of(op, detail::asked_axes(op, options, x), x);
   const Reduction how{.axes = axes, .keep = options.keep, .mean = mean};
   if (!mean || x.tensor().dtype() != DType::boolean) return detail::apply_to(op, x, how);
   const detail::CalledScope called(op.name);
@@ -60,7 +60,7 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
 // Output 0 has the shape of input 1, whose dtype does not matter.
 template <bool Expands>
 void infer_like(Inference& inference) {
-  detail::require_arithmetic(inference, 1);
+  if (!Expands) detail::require_arithmetic(inference, 1);
   const Shape& shape = inference.inputs[0].shape;
   const Shape& like = inference.inputs[1].shape;
   if (Expands)
@@ -110,10 +110,10 @@ Tensor detail::broadcast_like(const Operand& dy, const Operand& like, const Redu
   return apply_one(broadcast_like_op, {dy, like}, reduction, dy.site());
 }
 
-Tensor detail::expand_like(const Operand& x, const Operand& like) {
-  tensor_of(expand_like_op, x);
-  tensor_of(expand_like_op, like);
-  return apply_one(expand_like_op, {x, like}, {}, x.site());
+Tensor expand_as(const Operand& x, const Operand& like) {
+  const Shape& shape = detail::tensor_of(expand_as_op, x).shape();
+  if (shape == detail::tensor_of(expand_as_op, like).shape() && !shape.is_open()) return x.take();
+  return apply_one(expand_as_op, {x, like}, {}, x.site());
 }
 
 constinit const OpDef sum_op{.name = "sum",
@@ -147,7 +147,7 @@ constinit const OpDef all_op{.name = "all",
 constinit const OpDef sum_like_op{.name = "sum_like",
                                   .infer = infer_like<false>,
                                   .gradient = [](Gradient g) -> Tensors {
-                                    return {detail::expand_like(g.dy(), g.x(0)), {}};
+                                    return {expand_as(g.dy(), g.x(0)), {}};
                                   },
                                   .shape_only = bit(1),
                                   .is_identity = detail::keeps_shape,
@@ -167,14 +167,14 @@ constinit const OpDef broadcast_like_op{
     .cpu = {cpu::broadcast_like},
     .cuda = {cuda::broadcast_like}};
 
-constinit const OpDef expand_like_op{.name = "expand_like",
-                                     .infer = infer_like<true>,
-                                     .gradient = [](Gradient g) -> Tensors {
-                                       return {sum_like(g.dy(), g.x(0)), {}};
-                                     },
-                                     .shape_only = bit(1),
-                                     .is_identity = detail::keeps_shape,
-                                     .cpu = {cpu::broadcast},
-                                     .cuda = {cuda::broadcast}};
+constinit const OpDef expand_as_op{.name = "expand_as",
+                                   .infer = infer_like<true>,
+                                   .gradient = [](Gradient g) -> Tensors {
+                                     return {sum_like(g.dy(), g.x(0)), {}};
+                                   },
+                                   .shape_only = bit(1),
+                                   .is_identity = detail::keeps_shape,
+                                   .cpu = {cpu::broadcast},
+                                   .cuda = {cuda::broadcast}};
 
 }  // namespace ebb

@@ -10,6 +10,7 @@ namespace ebb {
 
 struct ReduceOptions {
   Axes axes = {};     // none: all of them
+  OneAxis axis = {};  // in place of `axes`
   bool keep = false;  // reduced axes stay, with size 1
 };
 
@@ -49,16 +50,18 @@ Tensor all(const Operand& x, const AxisList& axes, Keep keep = false) {
 // broadcast operand is such a sum. x itself where the shapes are known to be equal. Of `like` only
 // the shape is read.
 Tensor sum_like(const Operand& x, const Operand& like);
+// x repeated to the shape of `like` by NumPy's rules, along open axes too. x itself where the
+// shapes are known to be equal. Any dtype; of `like` only the shape is read. The gradient is summed
+// back. Throws ShapeError where x does not broadcast to it.
+Tensor expand_as(const Operand& x, const Operand& like);
 
 namespace detail {
 // The transpose of a sum or mean of a tensor of the shape of `like`. dy is repeated along the
 // reduced axes, and for a mean divided by their number of elements, less the correction. Of `like`
 // only the shape is read.
 Tensor broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction);
-// The transpose of sum_like: x broadcast to the shape of `like`, of which only the shape is read.
-Tensor expand_like(const Operand& x, const Operand& like);
 }  // namespace detail
 
-extern const OpDef sum_op, mean_op, any_op, all_op, sum_like_op, broadcast_like_op, expand_like_op;
+extern const OpDef sum_op, mean_op, any_op, all_op, sum_like_op, broadcast_like_op, expand_as_op;
 
 }  // namespace ebb

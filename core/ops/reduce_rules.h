@@ -20,6 +20,14 @@ inline Shape reduced(const Shape& shape, std::uint32_t mask, bool keep) {
   return out;
 }
 
+// The axes that options name. Throws Error where they say both `.axes` and `.axis`.
+Axes asked_axes(const OpDef& op, const auto& options, const Operand& x) {
+  if (!options.axis.value) return options.axes;
+  if (!options.axes.empty())
+    fail(op, "takes .axis, which is one, or .axes, not both", tensor_of(op, x), x.site());
+  return {*options.axis.value};
+}
+
 // The mask of these axes; of all without any. Throws ShapeError.
 inline std::uint32_t mask_of(const OpDef& op, const Axes& axes, const Operand& x) {
   const int rank = tensor_of(op, x).rank();

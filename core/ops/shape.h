@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <span>
@@ -27,6 +29,15 @@ Tensor unsqueeze(const Operand& x, int axis);
 // since an open batch may turn out to be of size 1 too. Throws ShapeError for axes of other sizes.
 Tensor squeeze(const Operand& x, const AxisList& axes);
 
+namespace detail {
+template <std::size_t N>
+std::array<Tensor, N> array_of(Tensors tensors) {
+  std::array<Tensor, N> array;
+  std::move(tensors.begin(), tensors.end(), array.begin());
+  return array;
+}
+}  // namespace detail
+
 inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 struct SliceOptions {
@@ -49,9 +60,20 @@ Tensors split(const Operand& x, std::span<const std::int64_t> sizes, int axis = 
 inline Tensors split(const Operand& x, std::initializer_list<std::int64_t> sizes, int axis = 0) {
   return split(x, std::span(sizes.begin(), sizes.size()), axis);
 }
+// As names: auto [a, b] = split<2>(x, {1, 3}).
+template <std::size_t N, std::size_t Sizes>
+std::array<Tensor, N> split(const Operand& x, const std::int64_t (&sizes)[Sizes], int axis = 0) {
+  static_assert(N == Sizes, "there is a size for each part");
+  return detail::array_of<N>(split(x, std::span(sizes), axis));
+}
 // The `parts` slices of equal size that x is cut into along an axis. Throws ShapeError where the
 // size of the axis is no multiple of `parts`, or open.
 Tensors chunk(const Operand& x, int parts, int axis = 0);
+// As names: auto [a, b] = chunk<2>(x).
+template <std::size_t N>
+std::array<Tensor, N> chunk(const Operand& x, int axis = 0) {
+  return detail::array_of<N>(chunk(x, static_cast<int>(N), axis));
+}
 // x backwards along these axes, or without axes along all of them.
 Tensor flip(const Operand& x, const AxisList& axes = {});
 

@@ -31,16 +31,17 @@ void infer_statistic(Inference& inference) {
                    detail::reduced(inference.inputs[0].shape, how.axes, how.keep != 0));
 }
 
-Tensor statistic(const OpDef& op, const Operand& x, const Axes& axes, bool keep, Kind kind,
+Tensor statistic(const OpDef& op, const Operand& x, const auto& options, Kind kind,
                  int correction = 0) {
   if (correction != 0 && correction != 1)
     throw Error(detail::message(
         op.name, "takes a correction of 0 or 1, not " + std::to_string(correction), x.site()));
-  return detail::apply_to(op, x,
-                          StatisticAttributes{.axes = detail::mask_of(op, axes, x),
-                                              .keep = keep,
-                                              .kind = kind,
-                                              .correction = static_cast<std::uint8_t>(correction)});
+  return detail::apply_to(
+      op, x,
+      StatisticAttributes{.axes = detail::mask_of(op, detail::asked_axes(op, options, x), x),
+                          .keep = options.keep,
+                          .kind = kind,
+                          .correction = static_cast<std::uint8_t>(correction)});
 }
 
 Tensor with_axes(Tensor y, const StatisticAttributes& how) {
@@ -105,31 +106,30 @@ Tensor products_of_others(const Tensor& x, std::uint32_t mask) {
 }  // namespace
 
 Tensor variance(const Operand& x, const VarianceOptions& options) {
-  return statistic(variance_op, x, options.axes, options.keep, Kind::variance, options.correction);
+  return statistic(variance_op, x, options, Kind::variance, options.correction);
 }
 Tensor standard_deviation(const Operand& x, const VarianceOptions& options) {
-  return statistic(standard_deviation_op, x, options.axes, options.keep, Kind::standard_deviation,
-                   options.correction);
+  return statistic(standard_deviation_op, x, options, Kind::standard_deviation, options.correction);
 }
 Tensor logsumexp(const Operand& x, const ReduceOptions& options) {
-  return statistic(logsumexp_op, x, options.axes, options.keep, Kind::logsumexp);
+  return statistic(logsumexp_op, x, options, Kind::logsumexp);
 }
 
 Tensor prod(const Operand& x, const ReduceOptions& options) {
-  return statistic(prod_op, x, options.axes, options.keep, Kind::product);
+  return statistic(prod_op, x, options, Kind::product);
 }
 
 // The largest absolute value is the maximum's or the minimum's: no tensor of absolute values is
 // made.
 Tensor norm(const Operand& x, const NormOptions& options) {
-  if (options.p == 1) return statistic(norm1_op, x, options.axes, options.keep, Kind::norm1);
-  if (options.p == 2) return statistic(norm2_op, x, options.axes, options.keep, Kind::norm2);
+  if (options.p == 1) return statistic(norm1_op, x, options, Kind::norm1);
+  if (options.p == 2) return statistic(norm2_op, x, options, Kind::norm2);
   if (options.p != std::numeric_limits<double>::infinity())
     throw Error(detail::message(norm2_op.name, "takes a p of 1, 2 or infinity", x.site()));
   const detail::CalledScope called(norm2_op.name);
   const Tensor all = detail::tensor_of(norm2_op, x);
   if (!is_floating(all.dtype())) detail::fail(norm2_op, detail::kTakesFloating, all, x.site());
-  const ReduceOptions over{options.axes, options.keep};
+  const ReduceOptions over{options.axes, options.axis, options.keep};
   return maximum({max({all, x.site()}, over), x.site()}, -min({all, x.site()}, over));
 }
 

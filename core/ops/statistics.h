@@ -8,6 +8,7 @@ namespace ebb {
 
 struct VarianceOptions {
   Axes axes = {};      // none: all of them
+  OneAxis axis = {};   // in place of `axes`
   bool keep = false;   // reduced axes stay, with size 1
   int correction = 0;  // 1: divided by n - 1, without bias for a sample (Bessel)
 };
@@ -38,12 +39,13 @@ struct NormOptions {
     requires std::is_arithmetic_v<T>
     constexpr ByName(T) noexcept {  // NOLINT
       static_assert(!std::is_same_v<T, T>,
-                    "what is meant is said by its name: {.p = 1} or {.axes = {1}}");
+                    "what is meant is said by its name: {.p = 1} or {.axis = 1}");
     }
   };
   [[no_unique_address]] ByName by_name = ByName();
   double p = 2;       // 1, 2, or infinity
   Axes axes = {};     // none: all of them
+  OneAxis axis = {};  // in place of `axes`
   bool keep = false;  // reduced axes stay, with size 1
 };
 

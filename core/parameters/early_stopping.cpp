@@ -36,7 +36,7 @@ bool EarlyStopping::is_better(double metric) const noexcept {
   return best_update_ < 0 ? !std::isnan(metric) : change > options_.least_change;
 }
 
-bool EarlyStopping::update(double metric) noexcept {
+EarlyStopping::Update EarlyStopping::update(double metric) noexcept {
   const bool is_best = is_better(metric);
   if (is_best) {
     best_ = metric;
@@ -44,7 +44,7 @@ bool EarlyStopping::update(double metric) noexcept {
   }
   since_best_ = is_best ? 0 : since_best_ + 1;
   ++updates_;
-  return is_best;
+  return {is_best, should_stop()};
 }
 
 void EarlyStopping::check_same(const Parameters& parameters, const char* what) const {
@@ -60,7 +60,8 @@ void EarlyStopping::check_same(const Parameters& parameters, const char* what) c
                              detail::in_double_quotes(values_[at].name) + " any more");
 }
 
-bool EarlyStopping::update(double metric, const Parameters& parameters, CallSite site) {
+EarlyStopping::Update EarlyStopping::update(double metric, const Parameters& parameters,
+                                            CallSite site) {
   const detail::CallSiteScope at(site);
   if (parameters.is_symbolic())
     detail::refuse(kWhat,

@@ -18,9 +18,9 @@ struct EarlyStoppingOptions {
 // Ends a training once its metric on held-out data stops improving, and keeps the best weights.
 //
 //   EarlyStopping stopping({.patience = 5});
-//   while (!stopping.should_stop()) {
+//   for (int epoch = 0; epoch < 100; ++epoch) {
 //     train_an_epoch();
-//     stopping.update(validation_loss(), params);
+//     if (stopping.update(validation_loss(), params).stop) break;
 //   }
 //   stopping.restore(params);
 //
@@ -32,12 +32,18 @@ class EarlyStopping {
   explicit EarlyStopping(const EarlyStoppingOptions& options = {},
                          CallSite site = CallSite::here());
 
-  // Takes the metric after an epoch. Returns whether it is the best so far, which NaN never is.
-  bool update(double metric) noexcept;
+  struct Update {
+    bool best;  // this metric is the best so far, which NaN never is
+    bool stop;  // should_stop()
+    explicit operator bool() const noexcept { return best; }
+  };
+
+  // Takes the metric after an epoch. True where it is the best so far.
+  Update update(double metric) noexcept;
   // Likewise; a best update also copies the values of parameters and states to the host. They must
   // be the same set each time. Throws Error for a graph's parameters and for another set than
   // before, OutOfMemory; then the metric has not been taken.
-  bool update(double metric, const Parameters& parameters, CallSite site = CallSite::here());
+  Update update(double metric, const Parameters& parameters, CallSite site = CallSite::here());
   // Sets parameters and states to the values of the best update. Slots stay. Throws Error if no
   // update has kept values, or for another set of parameters.
   void restore(const Parameters& parameters, CallSite site = CallSite::here()) const;

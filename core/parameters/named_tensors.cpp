@@ -27,6 +27,7 @@ const NamedTensors::Part& NamedTensors::part(std::string_view prefix) {
     part.positions.push_back(part.seen);
     try {
       part.tensors.push_back(tensor);
+      part.tensors.back().prefix_bytes_ = prefix.size();
     } catch (...) {
       part.positions.pop_back();
       throw;

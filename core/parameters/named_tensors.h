@@ -1,20 +1,48 @@
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ebb/core/tensor/tensor.h"
 
 namespace ebb {
 
-struct NamedTensor {
+namespace detail {
+class NamedTensors;
+}
+
+// A tensor and its name, which auto& [name, tensor] unpacks.
+class NamedTensor {
+ public:
+  NamedTensor(std::string full_name, Tensor value)
+      : name(std::move(full_name)), tensor(std::move(value)) {}
+
+  // The name below the handle that lists it, which scope[...] takes.
+  std::string local() const { return name.substr(prefix_bytes_); }
+
   std::string name;  // full name, scopes joined by '.'
   Tensor tensor;
+
+ private:
+  friend class detail::NamedTensors;
+  std::size_t prefix_bytes_ = 0;
 };
+
+template <std::size_t I, class Entry>
+requires std::same_as<std::remove_cvref_t<Entry>, NamedTensor>
+auto&& get(Entry&& entry) noexcept {
+  if constexpr (I == 0)
+    return std::forward<Entry>(entry).name;
+  else
+    return std::forward<Entry>(entry).tensor;
+}
 
 namespace detail {
 
@@ -66,3 +94,10 @@ class NamedTensors {
 
 }  // namespace detail
 }  // namespace ebb
+
+template <>
+struct std::tuple_size<ebb::NamedTensor> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I>
+struct std::tuple_element<I, ebb::NamedTensor> {
+  using type = std::conditional_t<I == 0, std::string, ebb::Tensor>;
+};

@@ -116,7 +116,8 @@ class Parameters {
                const Initializer& initializer = initializers::zeros(),
                std::optional<DType> dtype = {}, CallSite site = CallSite::here()) const;
 
-  // The parameters below this handle, in the order of declaration.
+  // The parameters below this handle, in the order of declaration: for (auto& [name, tensor] :
+  // params.entries()), where names are full names; scope[entry.local()] finds one again.
   const std::vector<Entry>& entries() const;
   // The untrained states below this handle.
   const std::vector<Entry>& states() const;

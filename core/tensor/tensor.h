@@ -211,6 +211,9 @@ std::ostream& operator<<(std::ostream& out, BFloat16 value);
 // NotDifferentiable if an operator on the way has no derivative.
 Tensors gradients(const Tensor& output, const Tensors& inputs, BackwardOptions options = {},
                   CallSite site = CallSite::here());
+// The gradient of one input: d(sum of output)/d(input). Otherwise as gradients().
+Tensor gradient(const Tensor& output, const Tensor& input, BackwardOptions options = {},
+                CallSite site = CallSite::here());
 // Gradient of one input, as a list of one.
 Tensors gradients(const Tensor& output, const std::same_as<Tensor> auto& input,
                   BackwardOptions options = {}, CallSite site = CallSite::here()) {

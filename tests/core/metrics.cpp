@@ -222,13 +222,15 @@ TEST_CASE("training stops once the metric has not become better for so many upda
   CHECK_FALSE(loss.should_stop());
   CHECK(loss.update(0.5));
   CHECK_FALSE(loss.update(0.6));
-  CHECK_FALSE(loss.update(kNaN));
+  const EarlyStopping::Update last = loss.update(kNaN);
+  CHECK((!last.best && last.stop && !last));
   CHECK(loss.should_stop());
   CHECK(loss.best() == 0.5);
   CHECK(loss.best_update() == 3);
   EarlyStopping accuracy({.patience = 1, .higher_is_better = true});
   CHECK(accuracy.update(0.5));
-  CHECK(accuracy.update(0.75));
+  const EarlyStopping::Update better = accuracy.update(0.75);
+  CHECK((better.best && !better.stop && better));
   CHECK_FALSE(accuracy.update(0.75));
   CHECK(accuracy.should_stop());
   EarlyStopping infinite;

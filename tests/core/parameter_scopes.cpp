@@ -103,6 +103,13 @@ TEST_CASE("a scope lists, counts and finds what is below it, and nothing else", 
   add_slots(p);
   CHECK(names(a.slots()) == Names{"a.w/adam.m", "a.w/a.adam.m", "a.adam/step"});
   CHECK(a["adam/step"].impl() == p["a.adam/step"].impl());
+  for (const Parameters& part : {p, a, a.scope("c")})
+    for (const auto* entries : {&part.entries(), &part.states(), &part.slots()})
+      for (const Parameters::Entry& entry : *entries) {
+        const auto& [name, tensor] = entry;
+        CHECK(part.prefix() + entry.local() == name);
+        CHECK(part[entry.local()].impl() == tensor.impl());
+      }
   p.drop_slots_after(3);
   CHECK(names(a.slots()) == Names{"a.w/adam.m"});
 }

@@ -3,12 +3,14 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "ebb/ebb.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/golden/golden.h"
 #include "ebb/tests/line.h"
 
 namespace ebb::tests {
@@ -107,6 +109,7 @@ TEST_CASE("a gradient of one tensor is a list of one") {
   const Tensors one = gradients(loss, x, {.retain_graph = true});
   REQUIRE(one.size() == 1);
   CHECK(one[0].to_vector<float>() == Floats{3, 4});
+  CHECK(bit_equal(gradient(loss, x, {.retain_graph = true}), one[0]));
   CHECK(gradients(loss, {y}, {.retain_graph = true})[0].to_vector<float>() == Floats{1, 2});
   CHECK(gradients(loss, {x, y}, {.retain_graph = true}).size() == 2);
   CHECK(gradients(loss, {}).empty());
@@ -114,6 +117,71 @@ TEST_CASE("a gradient of one tensor is a list of one") {
   CHECK_ERROR(gradients(loss, Tensor()), Error, line(__LINE__));
   CHECK_ERROR(gradients(x * y, x), Error, "[gradients] takes a one-element tensor");
   CHECK_ERROR(gradients(x * y, x), Error, line(__LINE__));
+  CHECK_ERROR(gradient(x * y, x), Error, "[gradient] takes a one-element tensor");
+  CHECK_ERROR(gradient(loss, Tensor()), Error, line(__LINE__));
+}
+
+TEST_CASE("parts with names, sums of many, one of each row and open shapes, in both modes") {
+  const auto of = [](const Tensor& x, const Tensor& indices) {
+    const auto [a, b] = chunk<2>(x, -1);
+    const auto [c, d] = split<2>(x, {1, 3}, 1);
+    const Tensor row = slice(b, 0, 1);
+    CHECK_ERROR(chunk<3>(x, 1), ShapeError, line(__LINE__));
+    return Tensors{add({a, b, row}),
+                   d - c,
+                   pick(x, indices),
+                   expand_as(row, a),
+                   expand_as(Tensor::from(true), x),
+                   add({x})};
+  };
+  const Tensor x = reshape(arange(12, DType::f32), {3, 4}), indices = Tensor::from({3, 0, 2});
+  const Tensors eager = of(x, indices);
+  CHECK(eager[0].to_vector<float>() == Floats{4, 7, 12, 15, 20, 23});
+  CHECK(eager[1].to_vector<float>() == Floats{1, 2, 3, 1, 2, 3, 1, 2, 3});
+  CHECK(eager[2].to_vector<float>() == Floats{3, 4, 10});
+  CHECK(eager[3].to_vector<float>() == Floats{2, 3, 2, 3, 2, 3});
+  CHECK(sum(eager[4]).item<int>() == 12);
+  const Tensor leaf = x.with_grad();
+  CHECK(gradient(sum(pick(leaf, indices) * 2), leaf).to_vector<float>() ==
+        Floats{0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 2, 0});
+  Graph graph;
+  const Tensor open = graph.placeholder("x", DType::f32, {-1, 4}),
+               which = graph.placeholder("i", DType::i32, {-1});
+  const Tensors symbolic = of(open, which);
+  Session session(graph);
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    INFO(i);
+    CHECK(bit_equal(session.run(symbolic[i], {{open, x}, {which, indices}}), eager[i]));
+  }
+}
+
+TEST_CASE("plans, predictions and gradient checks are printed in lines of figures") {
+  const auto printed = [](const auto& value) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  };
+  Graph graph;
+  const Tensor x = graph.placeholder("x", DType::f32, {-1, 1024});
+  const Tensor y = tanh(x) + tanh(x * 2);
+  const std::string plan = printed(graph.plan({y}, {{x, {256, 1024}}}, Device::cpu()));
+  INFO(plan);
+  CHECK(plan.starts_with("peak                    2.0 MiB\n"));
+  CHECK(plan.find("\narena                   2.0 MiB\n") != plan.npos);
+  CHECK(plan.find("\nmost at") != plan.npos);
+  const auto make = [](Device device) { Tensor::zeros({1 << 18}, DType::f32, device); };
+  const std::string large = printed(memory::predict(Device::simulated("cpu", 1 << 30), make)),
+                    small = printed(memory::predict(Device::simulated("cpu", 1 << 19), make));
+  INFO(large << "\n" << small);
+  CHECK(large.starts_with("peak                    1.0 MiB\n"));
+  CHECK(large.ends_with("\nit fits"));
+  CHECK(small.ends_with("\nit does not fit"));
+  const Tensors at = {Tensor::from({0.5})};
+  CHECK(printed(check_gradient([](const Tensors& in) { return sum(square(in[0])); }, at))
+            .starts_with("agrees to "));
+  const std::string wrong =
+      printed(check_gradient([](const Tensors& in) { return sum(in[0] * in[0].detach()); }, at));
+  CHECK(wrong.starts_with("differs by 0.5, input 0"));
 }
 
 TEST_CASE("A batch stands for a loader's options, and a rate for an optimizer's") {

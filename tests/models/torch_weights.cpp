@@ -6,14 +6,18 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/half.h"
 #include "ebb/core/data/tensor_files.h"
+#include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/layout.h"
+#include "ebb/core/ops/norm.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/attention.h"
+#include "ebb/models/conv.h"
 #include "ebb/models/gru.h"
 #include "ebb/models/lstm.h"
 #include "ebb/models/mlp.h"
@@ -367,6 +371,39 @@ TEST_CASE("weights that do not fit change nothing, and the message lists both si
               "there are no parameters");
   std::size_t i = 0;
   for (const auto& entry : params.entries()) CHECK(bytes_of(entry.tensor) == before[i++]);
+}
+
+TEST_CASE("Conv1d and RMSNorm of PyTorch's names are Conv1d and RmsNorm, in both modes") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("torch.safetensors");
+  const Tensor w = normal({4, 1, 3}), b = normal({4}), scale = normal({6});
+  save_safetensors(file, {{"conv.weight", w}, {"conv.bias", b}, {"norm.weight", scale}});
+  const std::vector<TorchRule> rules = {{"conv", "c"}, {"norm", "n", TorchLayer::norm}};
+  const auto make = [](const Parameters& params) {
+    const models::Conv1d conv(
+        params.scope("c"), 2, 4,
+        {.stride = 2, .padding = 2, .dilation = 2, .groups = 2, .activation = Activation::relu});
+    const models::RmsNorm norm(params.scope("n"), {6}, 0.25);
+    return [=](const Tensor& x) { return norm(conv(x)); };
+  };
+  const Tensor x = normal({3, 2, 12});
+  const Tensor y = conv1d(x, w, b, {.stride = 2, .padding = 2, .dilation = 2, .groups = 2});
+  const Tensor right = rms_norm(relu(y), scale, {.epsilon = 0.25});
+  const Parameters params(Device::cpu(), Seed{1});
+  const auto model = make(params);
+  CHECK(bit_equal(params["n.scale"], Tensor::full({6}, 1)));
+  load_torch(params, file, rules);
+  CHECK(bit_equal(model(x), right));
+  Graph graph;
+  const Parameters symbolic(graph);
+  const Tensor in = graph.placeholder("x", DType::f32, {-1, 2, 12}), out = make(symbolic)(in);
+  Session session(graph, {.passes = false});
+  session.initialize(symbolic);
+  for (const auto& [name, value] : torch_weights(symbolic, file, rules))
+    session.assign(symbolic[name], value);
+  CHECK(bit_equal(session.run(out, {{in, x}}), right));
+  CHECK_ERROR(models::Conv1d(params, 2, 4, 0), Error, "[conv1d] kernel = 0 is below 1");
+  CHECK_ERROR(models::RmsNorm(params, 0), Error, "[rms_norm] a size = 0 is below 1");
 }
 
 }  // namespace ebb::tests

@@ -215,8 +215,7 @@ TEST_CASE("Functions of two numbers are right where either is huge, zero, infini
     const std::int64_t n = extremes(dtype).elements();
     const Tensor square = Tensor::zeros({n, n}, dtype);
     const Tensor row = extremes(dtype), column = reshape(row, {n, 1});
-    const Tensor rows = detail::expand_like(row, square),
-                 columns = detail::expand_like(column, square);
+    const Tensor rows = expand_as(row, square), columns = expand_as(column, square);
     for (const Sample& sample : all_samples(dtype)) {
       if (!sample.of_two) continue;
       INFO(sample.name << ", " << name(dtype));

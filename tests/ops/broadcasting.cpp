@@ -154,7 +154,7 @@ TEST_CASE("sum_like undoes what broadcasting repeated") {
     const std::vector<double> values = computed.to_vector<double>();
     for (std::size_t i = 0; i < expected.size(); ++i) CHECK(is_near(values[i], expected[i], 1e-14));
     // And expanding repeats it again.
-    const Tensor expanded = detail::expand_like(computed, tensor<double>(large));
+    const Tensor expanded = expand_as(computed, tensor<double>(large));
     REQUIRE(expanded.shape() == large.shape);
     const std::vector<double> repeated = expanded.to_vector<double>();
     std::size_t next = 0;

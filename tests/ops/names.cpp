@@ -295,6 +295,9 @@ std::vector<Function> functions() {
        {kMatrix, i64({4, 3}), f32({4, 3})},
        [](Operands x) { scatter_add(x[0], 0, x[1], x[2]); },
        {[](Operands x) { scatter_add(x[0], 9, x[1], x[2]); }}});
+  put({"pick", {kMatrix, i64({2})}, [](Operands x) { pick(x[0], x[1]); }, {[](Operands x) {
+         pick(x[0], x[0]);
+       }}});
   put({"one_hot",
        {i64({4})},
        [](Operands x) { one_hot(x[0], 3); },
@@ -312,7 +315,8 @@ std::vector<Function> functions() {
              {[function](Operands x) { function(x[0], {.axes = {9}}); },
               [function](Operands x) {
                 function(x[0], {.axes = {0, 0}});
-              }}});
+              },
+              [function](Operands x) { function(x[0], {.axes = {0}, .axis = 0}); }}});
       };
   reduction("sum", sum, DType::f32);
   reduction("mean", mean, DType::f32);
@@ -322,6 +326,11 @@ std::vector<Function> functions() {
   reduction("min", min, DType::f32);
   reduction("logsumexp", logsumexp, DType::f32);
   reduction("prod", prod, DType::f32);
+  put({"add",
+       {kMatrix, kMatrix, kMatrix},
+       [](Operands x) { add(tensors_of(x), kUser); },
+       {[](Operands) { add(Tensors(), kUser); }}});
+  put({"expand_as", {f32({3}), kMatrix}, [](Operands x) { expand_as(x[0], x[1]); }});
   put({"sum_like", {kMatrix, f32({3})}, [](Operands x) { sum_like(x[0], x[1]); }});
   put({"argmax", {kMatrix}, [](Operands x) { argmax(x[0]); }, {[](Operands x) {
          argmax(x[0], 9);
@@ -665,7 +674,8 @@ TEST_CASE("What a function refuses is said in its name and with the user's line"
         if (i == 0) CHECK(with.said(function.call, false, i, {2, kUser}) == "");
         // Of what is only like it, no values are read.
         const bool must_refuse =
-            function.takes.size() > 1 && (symbolic || function.name != "sum_like");
+            function.takes.size() > 1 &&
+            (symbolic || (function.name != "sum_like" && function.name != "expand_as"));
         CHECK(with.said(i, with.elsewhere(spec), must_refuse) == "");
         for (const DType dtype : {DType::u8, DType::f64, DType::i32, DType::boolean})
           CHECK(with.said(i, with.make({dtype, spec.shape})) == "");

@@ -22,34 +22,34 @@ Tensor numbers() {
 }
 
 // The ways to name axes of x [4, 3], and what each stands for.
-#define EBB_CHECK_AXES(f, x)                                           \
-  {                                                                    \
-    const Tensor t = x;                                                \
-    const std::vector<int> list = {0, 1};                              \
-    const std::array<int, 1> one = {-1};                               \
-    const Axes axes = {0};                                             \
-    const std::vector<std::int64_t> longs = {0, 1};                    \
-    const std::vector far = {std::int64_t{1} << 32};                   \
-    const int both[] = {0, 1};                                         \
-    INFO(#f);                                                          \
-    CHECK(same(f(t, 1), f(t, {.axes = {1}})));                         \
-    CHECK(same(f(t, std::int64_t{-2}), f(t, {.axes = {0}})));          \
-    CHECK(same(f(t, {t.size(1) - 3}), f(t, {.axes = {0}})));           \
-    CHECK(same(f(t, {1}), f(t, {.axes = {1}})));                       \
-    CHECK(same(f(t, {0, 1}), f(t, {.axes = {0, 1}})));                 \
-    CHECK(same(f(t, {-1, 0}), f(t)));                                  \
-    CHECK(same(f(t, list), f(t)));                                     \
-    CHECK(same(f(t, both), f(t)));                                     \
-    CHECK(same(f(t, one), f(t, {.axes = {1}})));                       \
-    CHECK(same(f(t, axes), f(t, {.axes = {0}})));                      \
-    CHECK(same(f(t, longs), f(t)));                                    \
-    CHECK(same(f(t, {}), f(t)));                                       \
-    CHECK(same(f(t, 1, true), f(t, {.axes = {1}, .keep = true})));     \
-    CHECK(same(f(t, {0}, false), f(t, {.axes = {0}})));                \
-    CHECK(same(f(t, list, true), f(t, {.keep = true})));               \
-    CHECK(same(f(t, {{0}, true}), f(t, {.axes = {0}, .keep = true}))); \
-    CHECK_ERROR(f(t, {0, 2}), ShapeError, line(__LINE__));             \
-    CHECK_ERROR(f(t, far), ShapeError, line(__LINE__));                \
+#define EBB_CHECK_AXES(f, x)                                                          \
+  {                                                                                   \
+    const Tensor t = x;                                                               \
+    const std::vector<int> list = {0, 1};                                             \
+    const std::array<int, 1> one = {-1};                                              \
+    const Axes axes = {0};                                                            \
+    const std::vector<std::int64_t> longs = {0, 1};                                   \
+    const std::vector far = {std::int64_t{1} << 32};                                  \
+    const int both[] = {0, 1};                                                        \
+    INFO(#f);                                                                         \
+    CHECK(same(f(t, 1), f(t, {.axes = {1}})));                                        \
+    CHECK(same(f(t, std::int64_t{-2}), f(t, {.axes = {0}})));                         \
+    CHECK(same(f(t, {t.size(1) - 3}), f(t, {.axes = {0}})));                          \
+    CHECK(same(f(t, {1}), f(t, {.axes = {1}})));                                      \
+    CHECK(same(f(t, {0, 1}), f(t, {.axes = {0, 1}})));                                \
+    CHECK(same(f(t, {-1, 0}), f(t)));                                                 \
+    CHECK(same(f(t, list), f(t)));                                                    \
+    CHECK(same(f(t, both), f(t)));                                                    \
+    CHECK(same(f(t, one), f(t, {.axes = {1}})));                                      \
+    CHECK(same(f(t, axes), f(t, {.axes = {0}})));                                     \
+    CHECK(same(f(t, longs), f(t)));                                                   \
+    CHECK(same(f(t, {}), f(t)));                                                      \
+    CHECK(same(f(t, 1, true), f(t, {.axes = {1}, .keep = true})));                    \
+    CHECK(same(f(t, {0}, false), f(t, {.axes = {0}})));                               \
+    CHECK(same(f(t, list, true), f(t, {.keep = true})));                              \
+    CHECK(same(f(t, {.axis = -2, .keep = true}), f(t, {.axes = {0}, .keep = true}))); \
+    CHECK_ERROR(f(t, {0, 2}), ShapeError, line(__LINE__));                            \
+    CHECK_ERROR(f(t, far), ShapeError, line(__LINE__));                               \
   }
 
 }  // namespace
@@ -149,6 +149,10 @@ TEST_CASE("What a distribution is made of stands alone, as in the functions like
                  [] { return uniform({9}, {.low = -1, .high = 1}); }));
   CHECK(repeated([] { return normal({9}, 5, 0.5); },
                  [] { return normal({9}, {.mean = 5, .standard_deviation = 0.5}); }));
+  CHECK(repeated([] { return uniform({9}, DType::f64); },
+                 [] { return uniform({9}, {.dtype = DType::f64}); }));
+  CHECK(repeated([] { return normal({9}, DType::bf16); },
+                 [] { return normal({9}, {.dtype = DType::bf16}); }));
   CHECK(repeated([] { return bernoulli({9}, 0.25); },
                  [] { return bernoulli({9}, {.probability = 0.25}); }));
   CHECK(repeated([] { return randint(0, 9, {9}, DType::i32); },
@@ -156,6 +160,8 @@ TEST_CASE("What a distribution is made of stands alone, as in the functions like
   Graph graph;
   const Tensor a = uniform(graph, {9}, 2, 3), b = normal(graph, {9}, 7, 0),
                c = bernoulli(graph, {9}, 1), d = randint(graph, 4, 5, {9}, DType::u8);
+  CHECK(uniform(graph, {9}, DType::f64).dtype() == DType::f64);
+  CHECK(normal(graph, {9}, DType::f16).dtype() == DType::f16);
   Session session(graph);
   CHECK(all(session.run(a) >= 2).item<bool>());
   CHECK(all(session.run(b) == 7).item<bool>());

@@ -80,10 +80,16 @@ Arrays matmul_reference(const Application& a) {
   return {out};
 }
 
+// All axes but the last one, as one.
+std::int64_t rows_of(Shape shape) {
+  shape.set(-1, 1);
+  return shape.elements();
+}
+
 Arrays dense_reference(const Application& a) {
   const auto& attributes = a.attribute<DenseAttributes>();
   const std::int64_t in = a[1].shape[0], out = a[1].shape[1];
-  Array y = product({a[0].values, a[0].elements() / in, in}, {a[1].values, in, out});
+  Array y = product({a[0].values, rows_of(a[0].shape), in}, {a[1].values, in, out});
   for (std::int64_t i = 0; i < y.elements(); ++i)
     y[i] = activated(attributes.activation, y[i] + (attributes.bias ? a[2][i % out] : 0));
   y.shape = a[0].shape;
@@ -100,7 +106,7 @@ Arrays activation_backward_reference(const Application& a) {
 
 // dx, dw, db from x, w, da.
 Arrays dense_backward_reference(const Application& a) {
-  const std::int64_t in = a[1].shape[0], out = a[1].shape[1], rows = a[0].elements() / in;
+  const std::int64_t in = a[1].shape[0], out = a[1].shape[1], rows = rows_of(a[0].shape);
   const std::vector<double>& da = a[2].values;
   Array dx = product({da, rows, out}, {a[1].values, out, in, true});
   dx.shape = a[0].shape;

@@ -70,7 +70,7 @@ void add_reduce_references(std::vector<Reference>& references) {
                           });
                           return {out};
                         }});
-  references.push_back({&expand_like_op, [](const Application& a) -> Arrays {
+  references.push_back({&expand_as_op, [](const Application& a) -> Arrays {
                           Array out(a[1].shape);
                           std::int64_t next = 0;
                           for_each_index(out.shape, [&](const Index& index) {

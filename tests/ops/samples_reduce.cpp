@@ -65,10 +65,11 @@ void add_reduce_samples(std::vector<Sample>& samples) {
          .call = [](const Tensors& in) -> Tensors { return {sum_like(in[0], in[1])}; },
          .any_shape = true});
     samples.push_back(
-        {.op = &expand_like_op,
-         .name = std::string("expand_like, ") + how,
+        {.op = &expand_as_op,
+         .name = std::string("expand_as, ") + how,
          .inputs = {{small}, {large}},
-         .call = [](const Tensors& in) -> Tensors { return {detail::expand_like(in[0], in[1])}; },
+         .call = [](const Tensors& in) -> Tensors { return {expand_as(in[0], in[1])}; },
+         .any_dtype = true,
          .any_shape = true});
   };
   add_like("rows", {kOpen, 3}, {3});

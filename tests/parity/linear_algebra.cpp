@@ -20,7 +20,7 @@ EBB_SAME("torch.diagonal(x), torch.diag(v)", sum(x[0] * eye(3, {.dtype = DType::
 EBB_SAME("the product over no elements", matmul(x[0], x[1]));
 EBB_SAME("F.cosine_similarity(x, y, dim=1)",
          sum(x[0] * x[1], 1) /
-             (maximum(norm(x[0], {.axes = {1}}), 1e-8) * maximum(norm(x[1], {.axes = {1}}), 1e-8)));
-EBB_SAME("F.normalize(x, dim=1)", x[0] / maximum(norm(x[0], {.axes = {1}, .keep = true}), 1e-12));
+             (maximum(norm(x[0], {.axis = 1}), 1e-8) * maximum(norm(x[1], {.axis = 1}), 1e-8)));
+EBB_SAME("F.normalize(x, dim=1)", x[0] / maximum(norm(x[0], {.axis = 1, .keep = true}), 1e-12));
 
 }  // namespace ebb::tests::parity

@@ -160,6 +160,14 @@ EBB_PROGRAM("optim.SGD([{'params': a, 'lr': 0.5}, {'params': b}], 0.25)") {
   CHECK(a.item<double>() == 0.5);
   CHECK(b.item<double>() == 0.75);
 }
+EBB_PROGRAM("nn.Conv1d(2, 4, 3), nn.RMSNorm(4)") {
+  const Parameters params = seeded();
+  const models::Conv1d conv(params.scope("conv"), 2, 4, 3);
+  const models::RmsNorm norm(params.scope("norm"), 4);
+  const Tensor x = normal({3, 2, 6}, DType::f64), y = transpose(conv(x));
+  CHECK(numbers(y) == numbers(transpose(conv1d(x, params["conv.weight"], params["conv.bias"]))));
+  CHECK(numbers(norm(y)) == numbers(rms_norm(y, params["norm.scale"])));
+}
 EBB_PROGRAM("target.load_state_dict(online.state_dict())") {
   const Parameters params = seeded();
   const Model online(params.scope("online")), target(params.scope("target"));

@@ -29,13 +29,12 @@ EBB_SAME("the argmax of NaN", argmax(x[0], 1), argmin(x[0], 1));
 EBB_SAME("torch.any(b, 1), torch.all(b, 1), np.any(b, 1)", any(x[0], 1), all(x[0], 1));
 EBB_SAME("np.any([]), np.all([])", any(x[0]), all(x[0]));
 EBB_SAME("np.any(x) of numbers", any(x[0] != 0, 1));
-EBB_SAME("torch.var(x, 1), torch.std(x, 1)", variance(x[0], {.axes = {1}, .correction = 1}),
-         standard_deviation(x[0], {.axes = {1}, .correction = 1}));
+EBB_SAME("torch.var(x, 1), torch.std(x, 1)", variance(x[0], {.axis = 1, .correction = 1}),
+         standard_deviation(x[0], {.axis = 1, .correction = 1}));
 EBB_SAME("torch.var(x, 1, correction=0), np.var(x, 1), np.std(x, 1)", variance(x[0], 1),
          standard_deviation(x[0], 1));
 EBB_SAME("the variance of one element", variance(x[0]), variance(x[0], {.correction = 1}));
-EBB_SAME("torch.linalg.vector_norm(x, dim=1), np.linalg.norm(x, axis=1)",
-         norm(x[0], {.axes = {1}}));
+EBB_SAME("torch.linalg.vector_norm(x, dim=1), np.linalg.norm(x, axis=1)", norm(x[0], {.axis = 1}));
 EBB_SAME("torch.linalg.vector_norm(x, 1), np.linalg.norm(x, np.inf)", norm(x[0], {.p = 1}),
          norm(x[0], {.p = kInfinity64}));
 EBB_SAME("the norm's gradient at 0", norm(x[0]));
