@@ -26,8 +26,8 @@ concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_t
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
 //
 // Where a function takes options as well, its overload for AxisList is a template only for the sake
-// of overload resolution: a list in braces that could be either, such as {} and {{0}, true}, then
-// means the options.
+// of overload resolution: a list in braces that could be either, such as {}, then means the
+// options.
 class AxisList : public Axes {
  public:
   struct Number {
