@@ -5,7 +5,7 @@
 set(EBB_CUDA AUTO CACHE STRING "CUDA: AUTO (where a toolkit is found), ON or OFF")
 set_property(CACHE EBB_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# The architecture of the GPUs here: "90". Without one the oldest, whose PTX all others run.
+# The architectures of the GPUs here; without any, 9.0.
 function(ebb_cuda_architectures result)
   set(found "")
   find_program(nvidia_smi nvidia-smi NO_CACHE)
@@ -20,7 +20,7 @@ function(ebb_cuda_architectures result)
     endif()
   endif()
   if(NOT found)
-    set(found 75)
+    set(found 90)
   endif()
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
