@@ -122,7 +122,7 @@ TEST_CASE("Rows and columns of any length are reduced, and put in order, as the 
 TEST_CASE("softmax along any axis is that of the references, of any number of classes") {
   for (const DType dtype : dtypes())
     for (const Shape& shape :
-         {Shape{2, 300, 70}, Shape{3, 1500, 5}, Shape{200, 3, 33}, Shape{2, 3001, 1}})
+         {Shape{2, 300, 33}, Shape{3, 700, 5}, Shape{200, 3, 33}, Shape{2, 1025, 1}})
       check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
         return {softmax(in[0], 1), log_softmax(in[0], 1)};
       });

@@ -55,8 +55,8 @@ bool fails_at(std::size_t n, FailingTraining& training, std::int64_t rows, const
   return failed;
 }
 
-// Returns how many allocations the step has; on an emulated GPU, where only every fourth fails, up to
-// three more.
+// Returns how many allocations the step has; on an emulated GPU, where only every fourth fails, up
+// to three more.
 std::size_t check(const MakeTraining& make, const Batches& batches, const Device& device) {
   std::vector<std::optional<float>> losses;
   {
