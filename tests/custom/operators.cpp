@@ -2,7 +2,6 @@
 // CUDA.
 #include "ebb/tests/custom/operators.h"
 
-
 #include "ebb/custom_operator.h"
 #include "ebb/tests/device/test_device.h"
 

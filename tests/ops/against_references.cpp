@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/kernels/convert.h"
@@ -191,7 +192,9 @@ TEST_CASE("Every operator computes what its reference does, for any batch") {
 
 TEST_CASE("Every operator computes what its reference does where its work is cut into pieces") {
   if (!on_host()) return;  // whose pieces they are
+  std::set<const OpDef*> seen;
   for (const Sample& sample : all_samples(DType::f32)) {
+    if (!seen.insert(sample.op).second) continue;  // sizes.cpp has other forms
     // Their references run the stack for each element of each gradient.
     if (sample.op == &lstm_backward_op || sample.op == &gru_backward_op) continue;
     // Sums of so many floats are off by more.

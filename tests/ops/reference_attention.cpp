@@ -38,6 +38,7 @@ Array probabilities(const Application& a, std::size_t mask) {
   shape.set(-1, a[1].shape[-2]);
   Array p(shape);
   if (p.elements() == 0) return p;
+  const bool is_bool = attributes.mask != 0 && counts_keys(a[mask]);
   Shape rows = shape;
   rows.set(-1, 1);
   for_each_index(rows, [&](const Index& at) {
@@ -52,7 +53,7 @@ Array probabilities(const Application& a, std::size_t mask) {
         const Array& given = a[mask];
         const double value =
             given[position(given.shape, {of.end() - given.shape.rank(), of.end()})];
-        if (counts_keys(given)) {
+        if (is_bool) {
           if (value == 0) score = kNever;
         } else {
           score += value;
@@ -76,10 +77,11 @@ Arrays backward(const Application& a) {
   const Array p = probabilities(a, kAttentionMask);
   const Array &q = a[kAttentionQ], &k = a[kAttentionK], &v = a[kAttentionV], &dy = a[kAttentionDy];
   Array dq(q.shape), dk(k.shape), dv(v.shape);
+  double mean = 0;  // of the row
   for_each_index(p.shape, [&](const Index& at) {
     const std::int64_t i = at[at.size() - 2], j = at[at.size() - 1];
-    double mean = 0;
-    for (std::int64_t l = 0; l < p.shape[-1]; ++l)
+    if (j == 0) mean = 0;
+    for (std::int64_t l = 0; j == 0 && l < p.shape[-1]; ++l)
       mean += p[place(p.shape, at, i, l)] * dot(dy, v, at, i, l);
     const double own = p[position(p.shape, at)];
     const double ds = own * (dot(dy, v, at, i, j) - mean) * attributes.scale;

@@ -62,10 +62,12 @@ inline constexpr DType kFloating[] = {DType::f32, DType::f64, DType::f16, DType:
 // At least one for every operator, on tensors of `dtype`, which is floating; fewer of 16 bits,
 // whose kernels are those of float behind conversions.
 std::vector<Sample> all_samples(DType dtype);
-// The batch sizes to try; fewer of 16 bits, and of f64 on a GPU, which has the host's formulas.
+// The batch sizes to try: of an emulated GPU the first and the last; fewer of 16 bits, and of f64
+// on a GPU, which has the host's formulas.
 inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> of_float) {
   const bool fewer = is_half(dtype) || (on_cuda() && dtype == DType::f64);
-  return fewer ? std::vector<std::int64_t>{0, 3} : of_float;
+  if (fewer) return {0, 3};
+  return on_emulated_cuda() ? std::vector{of_float.front(), of_float.back()} : of_float;
 }
 
 // Of an operator of every dtype, with one result.

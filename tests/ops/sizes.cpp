@@ -72,8 +72,11 @@ std::vector<DType> dtypes() {
   return {DType::f32, DType::f64};
 }
 
-constexpr DType kAll[] = {DType::f32, DType::f64, DType::f16, DType::bf16,
-                          DType::i32, DType::i64, DType::u8,  DType::boolean};
+std::vector<DType> every_dtype() {
+  if (on_emulated_cuda()) return {DType::f32, DType::i64, DType::boolean};
+  return {DType::f32, DType::f64, DType::f16, DType::bf16,
+          DType::i32, DType::i64, DType::u8,  DType::boolean};
+}
 
 Values any_of(DType dtype) {
   return dtype == DType::boolean ? Values::flags : is_floating(dtype) ? Values::any : Values::count;
@@ -95,7 +98,7 @@ TEST_CASE("Rows and columns of any length are reduced, and put in order, as the 
         return {sum(x), variance(x, 1), norm(x, {.p = 1, .axes = {1}}), min(x, {.axes = {0, 2}})};
       });
     }
-    for (const DType dtype : kAll) {
+    for (const DType dtype : every_dtype()) {
       if (on_emulated_cuda() && shape.elements() > 10'000 && dtype != DType::f32) continue;
       const auto values = any_of(dtype);
       check(
@@ -122,14 +125,14 @@ TEST_CASE("Rows and columns of any length are reduced, and put in order, as the 
 TEST_CASE("softmax along any axis is that of the references, of any number of classes") {
   for (const DType dtype : dtypes())
     for (const Shape& shape :
-         {Shape{2, 300, 70}, Shape{3, 1500, 5}, Shape{200, 3, 33}, Shape{2, 3001, 1}})
+         {Shape{2, 300, 33}, Shape{3, 700, 5}, Shape{200, 3, 33}, Shape{2, 1025, 1}})
       check({{shape}}, dtype, [](const Tensors& in) -> Tensors {
         return {softmax(in[0], 1), log_softmax(in[0], 1)};
       });
 }
 
 TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype") {
-  for (const DType dtype : kAll)
+  for (const DType dtype : every_dtype())
     for (const Shape& shape : {Shape{3, 1}, Shape{300, 2}, Shape{5, 37}, Shape{2, 1024},
                                Shape{3, 1025}, Shape{1, 5000}, Shape{2, 2048}})
       for (const Values values : {any_of(dtype), Values::labels})
@@ -165,7 +168,7 @@ TEST_CASE("Rows and columns of any length have the running sums and products of 
 }
 
 TEST_CASE("Long rows, and many, are compared and chosen from wherever they broadcast") {
-  for (const DType dtype : kAll)
+  for (const DType dtype : every_dtype())
     for (const std::int64_t columns : {1, 7, 511, 512, 513, 40'001}) {
       if (on_emulated_cuda() && columns > 1000 && dtype != DType::f32) continue;
       const std::int64_t rows = columns > 1000 ? 2 : 33;
