@@ -1,7 +1,6 @@
 // How do I train with a batch that does not fit?
 //
-// Accumulate its gradient from parts. The update is the same; the peak, predicted and measured, is
-// only as high as for one part.
+// Accumulate its gradient from parts. The update is the same, the peak as high as for one part.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
