@@ -8,6 +8,7 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 
 namespace ebb::optim {
@@ -85,6 +86,33 @@ std::vector<Tensor> update_and_clear(Parts& parts) {
   return updates;
 }
 
+// The sums and counts of an eager accumulation.
+template <class Function>
+void for_state(const Parts& parts, const Function& function) noexcept {
+  for (const Part& part : parts) {
+    for (std::size_t i = 0; i < part.step.size(); ++i) function(part.step.sum(i));
+    for (const Tensor& sum : part.before.frozen) function(sum);
+    function(part.step.samples());
+  }
+}
+
+// Commits the updates of an accumulation. A failure that leaves a sum or a count torn tears all of
+// them: together they are of no batch.
+template <class Queue>
+std::vector<Tensor> commit_whole(const Parts& parts, const Queue& queue) {
+  try {
+    return commit(queue);
+  } catch (...) {
+    bool torn = false;
+    for_state(parts, [&](const Tensor& state) {
+      torn |= !state.is_symbolic() && state.impl()->storage->torn_by();
+    });
+    if (torn)
+      for_state(parts, [](const Tensor& state) { state.impl()->storage->tear("accumulator"); });
+    throw;
+  }
+}
+
 // Adds to the sums, on a GPU by one kernel for all, and counts.
 void add_gradients(Parts& parts, const Tensor& samples) {
   for (Part& part : parts)
@@ -159,7 +187,7 @@ Tensor accumulate(const Tensor& given, const AccumulatedGroups& of,
   }
 
   const Tensor value = value_before_step(loss);
-  const std::vector<Tensor> updates = commit([&] {
+  const std::vector<Tensor> updates = commit_whole(parts, [&] {
     add_gradients(parts, samples);
     return update_and_clear(parts);
   });
@@ -195,7 +223,7 @@ Tensor flush_accumulated(const AccumulatedGroups& of, const AccumulatorOptions& 
   }
   const Tensor applied =
       std::ranges::find_if(parts, [](const Part& part) { return part.step.size() > 0; })->counted;
-  const std::vector<Tensor> updates = commit([&] { return update_and_clear(parts); });
+  const std::vector<Tensor> updates = commit_whole(parts, [&] { return update_and_clear(parts); });
   return applied.is_symbolic() ? with_all_updates(applied, updates) : applied;
 }
 
