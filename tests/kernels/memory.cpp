@@ -3,6 +3,7 @@
 
 #include "ebb/core/kernels/attention.h"
 #include "ebb/core/kernels/conv.h"
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/tests/catch.h"
 
 using namespace ebb;
