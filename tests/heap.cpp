@@ -65,7 +65,7 @@ const bool HeapCount::works = false;
 
 }  // namespace ebb::tests
 
-// Forms of these that are not here (of arrays, without exceptions) call them.
+// Forms of these that are not here (of arrays) call them, or come in pairs from a sanitizer.
 void* operator new(std::size_t bytes) {
   if (fails_now()) throw std::bad_alloc();
   return counted(std::malloc(bytes ? bytes : 1));
@@ -74,6 +74,13 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   if (fails_now()) throw std::bad_alloc();
   const auto boundary = static_cast<std::size_t>(alignment);
   return counted(std::aligned_alloc(boundary, (bytes + boundary) / boundary * boundary));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 void operator delete(void* memory) noexcept {
   if (memory) live_objects.fetch_sub(1, std::memory_order_relaxed);
