@@ -139,6 +139,7 @@ void add_rows(const std::string& text, const std::map<std::string, std::string>&
       continue;
     }
     line.erase(std::min(line.find("  //"), line.size()));
+    if (line.empty()) continue;
     statement += (statement.empty() ? "" : "\n") + line;
     if (line.find(';') == std::string::npos && line.back() != '{' && line.back() != '}') continue;
     std::smatch found;
