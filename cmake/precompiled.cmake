@@ -1,8 +1,8 @@
-# Precompiled headers: what nearly every file of a target reads is read once, which is a third of the compiler's work.
-# The preset tsan does without them: there a header that somebody forgot to include is missed.
+# Precompiled headers: a third of the compiler's work is reading headers that nearly all files of a target include. They
+# hide a missing include, which `.ci/long` finds: it builds without them.
 option(EBB_PRECOMPILED_HEADERS "Read the headers that most files include once" ${PROJECT_IS_TOP_LEVEL})
 
-# ebb_precompile(<target> <header>...), headers with their brackets or from where the target finds ours.
+# ebb_precompile(<target> <header>...): headers in angle brackets, as the target would include them.
 function(ebb_precompile target)
   if(NOT EBB_PRECOMPILED_HEADERS)
     return()
@@ -11,7 +11,7 @@ function(ebb_precompile target)
   ebb_precompiled_options(${target})
 endfunction()
 
-# ebb_precompile_as(<target> <other>): what another target, of the same options, has precompiled.
+# ebb_precompile_as(<target> <other>): shares the precompiled headers of a target with the same options.
 function(ebb_precompile_as target other)
   if(NOT EBB_PRECOMPILED_HEADERS)
     return()

@@ -1,10 +1,8 @@
-# What each source includes is most of what the compiler reads: a few sources of a folder are read as one, so
-# that what two of them call alike in anonymous namespaces meets. The preset tsan does without, as without precompiled
-# headers.
+# Unity build: a few sources of a folder are compiled as one, since headers are most of what the compiler reads. Names
+# in anonymous namespaces of one folder may therefore collide. `.ci/long` builds source by source.
 option(EBB_UNITY_BUILD "Compile a few sources of a folder at once" ${PROJECT_IS_TOP_LEVEL})
 
-# ebb_unite(<target> <source>...): each six of a folder are one, whose object is named after the folder:
-# unity_<folder, with dashes for slashes>-<n>.
+# ebb_unite(<target> <source>...): unites sources of a folder, six at a time, as unity_<folder, / as ->-<n>.
 function(ebb_unite target)
   foreach(source IN LISTS ARGN)
     cmake_path(GET source PARENT_PATH group)
