@@ -26,7 +26,7 @@ function(ebb_precompiled_options target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
     if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
       # What comes from a precompiled header is ours to GCC 12, the standard library too, of which it warns without reason.
-      target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow>")
+      target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
     endif()
   endif()
 endfunction()
