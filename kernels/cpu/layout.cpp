@@ -31,7 +31,7 @@ Status concat_backward(const KernelContext& context) {
 Status pad(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& attributes = context.attribute<PadAttributes>();
-  return place(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
+  return put(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
 }
 
 Status broadcast(const KernelContext& context) {

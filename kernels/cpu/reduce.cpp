@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/column_sum.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
@@ -42,14 +42,12 @@ void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void*
     });
   } else if (merged.inner_reduced) {
     const std::int64_t rows = rows_per_piece(merged.inner * merged.outer_reduced);
-    for_pieces(merged.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) {
-        const T* base = in + merged.offset(o, false);
-        double total = 0;
-        for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
-          total += add_contiguous(base + merged.offset(r, true), merged.inner);
-        out[o] = result(total);
-      }
+    for_items(merged.outer_kept, rows, [&](std::int64_t o) {
+      const T* base = in + merged.offset(o, false);
+      double total = 0;
+      for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
+        total += add_contiguous(base + merged.offset(r, true), merged.inner);
+      out[o] = result(total);
     });
   } else if (merged.groups == 1 && divisor == 1) {
     column_sum(in, merged.outer_reduced, merged.inner, out, workspace);
@@ -57,26 +55,24 @@ void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void*
     const std::int64_t strips = divide_up(merged.inner, kStrip<T>);
     const std::int64_t width = std::min(merged.inner, kStrip<T>);
     const bool simple = merged.groups <= 2;  // then reduced rows lie evenly
-    for_pieces(merged.outer_kept * strips, rows_per_piece(merged.outer_reduced * width),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
-                   const std::int64_t count = std::min(kStrip<T>, merged.inner - column);
-                   const T* base = in + merged.offset(o, false) + column;
-                   double totals[kStrip<T>] = {};
-                   if (simple) {
-                     add_rows(
-                         base, merged.outer_reduced, count,
-                         [&](std::int64_t r) { return r * merged.inner; }, totals);
-                   } else {
-                     add_rows(
-                         base, merged.outer_reduced, count,
-                         [&](std::int64_t r) { return merged.offset(r, true); }, totals);
-                   }
-                   for (std::int64_t j = 0; j < count; ++j)
-                     out[o * merged.inner + column + j] = result(totals[j]);
-                 }
-               });
+    for_items(merged.outer_kept * strips, rows_per_piece(merged.outer_reduced * width),
+              [&](std::int64_t i) {
+                const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
+                const std::int64_t count = std::min(kStrip<T>, merged.inner - column);
+                const T* base = in + merged.offset(o, false) + column;
+                double totals[kStrip<T>] = {};
+                if (simple) {
+                  add_rows(
+                      base, merged.outer_reduced, count,
+                      [&](std::int64_t r) { return r * merged.inner; }, totals);
+                } else {
+                  add_rows(
+                      base, merged.outer_reduced, count,
+                      [&](std::int64_t r) { return merged.offset(r, true); }, totals);
+                }
+                for (std::int64_t j = 0; j < count; ++j)
+                  out[o * merged.inner + column + j] = result(totals[j]);
+              });
   }
 }
 
@@ -84,7 +80,7 @@ Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, v
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
   const double divisor = reduction.divisor(count, results);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     if (count == 0) {
       for (std::int64_t i = 0; i < results; ++i) out.as<T>()[i] = static_cast<T>(0.0 / divisor);
@@ -110,9 +106,6 @@ MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
   return {};
 }
 
-// The second input is there for its shape.
-bool only_first(std::size_t input, const IndexSet&) { return input == 0; }
-
 }  // namespace
 
 Status sum(const KernelContext& context) {
@@ -123,7 +116,7 @@ Status sum(const KernelContext& context) {
 }
 
 Status sum_like(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, only_first);
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, reads_only<0>);
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   return reduce(in, out, {.axes = axes_between(in.spec.shape, out.spec.shape)}, context.workspace);
 }
@@ -135,7 +128,8 @@ MemoryNeeds sum_memory(const MemoryQuery& query) {
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, sum_like_memory, only_first);
+  if (is_half(query.outputs[0].dtype))
+    return in_float_memory(query, sum_like_memory, reads_only<0>);
   return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 
@@ -147,7 +141,7 @@ Status broadcast_like(const KernelContext& context) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
   const double divisor = reduction.divisor(out.elements(), in.elements());
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto number = static_cast<Computed<T>>(divisor);
     broadcast(functors::Divide(), in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);

@@ -12,7 +12,7 @@ Status select(const KernelContext& context) {
 
 Status select_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
-  return place(context, in, out, part_of(out.spec, context.attribute<SelectAttributes>()), 0);
+  return put(context, in, out, part_of(out.spec, context.attribute<SelectAttributes>()), 0);
 }
 
 Status strided_slice(const KernelContext& context) {
@@ -24,16 +24,10 @@ Status strided_slice(const KernelContext& context) {
 Status slice_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const StridedWalk part = part_of(out.spec, context.attribute<SliceAttributes>());
-  if (in.spec.shape != out.spec.shape) return place(context, in, out, part, 0);
+  if (in.spec.shape != out.spec.shape) return put(context, in, out, part, 0);
   // All elements, reversed. The reversal is its own inverse, so it can be done by copying, which
   // writes in order: that is quicker than reading in order.
   strided_copy(in, out, part);
-  return {};
-}
-
-Status size(const KernelContext& context) {
-  const auto axis = static_cast<int>(context.attribute<SizeAttributes>().axis);
-  *context.outputs[0].as<std::int64_t>() = context.inputs[0].spec.shape[axis];
   return {};
 }
 
