@@ -25,10 +25,10 @@ Status accumulate(const KernelContext& context) {
                    });
     });
   };
-  if (is_half(g.spec.dtype) && sum.spec.dtype != DType::f32) return kNoKernel;
-  return for_wide(sum.spec.dtype, [&](auto s) {
-    return for_floating(g.spec.dtype, [&](auto of_g) { add(s, of_g); });
-  });
+  if (sum.spec.dtype == DType::f32)
+    return for_floating(g.spec.dtype, [&](auto gradient_type) { add(float{}, gradient_type); });
+  if (sum.spec.dtype != DType::f64) return kNoKernel;
+  return for_wide(g.spec.dtype, [&](auto gradient_type) { add(double{}, gradient_type); });
 }
 
 }  // namespace ebb::cpu

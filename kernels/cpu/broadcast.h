@@ -73,10 +73,12 @@ inline void broadcast(F f, const A* a, const Shape& shape_a, const B* b, const S
   const std::int64_t n = walk.row_elements();
   if (walk.rows() == 1) return zip_flat(f, a, walk.one(0), b, walk.one(1), out, n);
   if (n == 0) return;
-  for_items(walk.rows(), rows_per_piece(n), [&](std::int64_t row) {
-    std::int64_t from[2];
-    walk.row(row, from);
-    zip_run(f, a + from[0], walk.one(0), b + from[1], walk.one(1), out + row * n, n);
+  for_pieces(walk.rows(), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::int64_t from[2];
+      walk.row(row, from);
+      zip_run(f, a + from[0], walk.one(0), b + from[1], walk.one(1), out + row * n, n);
+    }
   });
 }
 

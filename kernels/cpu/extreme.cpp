@@ -164,7 +164,10 @@ void of_columns(const Work<T>& work) {
         if (row[j] == bests[j] || (is_nan(row[j]) && is_nan(bests[j]))) work.positions[to + j] = r;
     }
   };
-  for_items(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width), strip);
+  for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) strip(i);
+             });
 }
 
 bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }

@@ -33,33 +33,39 @@ void of_all(const T* in, T* out, std::int64_t count, double* partial) {
 
 template <class T>
 void of_rows(const T* in, T* out, const MergedAxes& axes) {
-  for_items(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced), [&](std::int64_t o) {
-    const T* const base = in + axes.offset(o, false);
-    double product = 1;
-    for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
-      product *= product_of(base + axes.offset(r, true), axes.inner);
-    out[o] = static_cast<T>(product);
-  });
+  for_pieces(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t o = begin; o < end; ++o) {
+                 const T* const base = in + axes.offset(o, false);
+                 double product = 1;
+                 for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
+                   product *= product_of(base + axes.offset(r, true), axes.inner);
+                 out[o] = static_cast<T>(product);
+               }
+             });
 }
 
 template <class T>
 void of_columns(const T* in, T* out, const MergedAxes& axes) {
   const std::int64_t strips = divide_up(axes.inner, kColumns);
   const std::int64_t width = std::min(axes.inner, kColumns);
-  for_items(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
-            [&](std::int64_t i) {
-              const std::int64_t column = i % strips * kColumns;
-              const std::int64_t count = std::min(kColumns, axes.inner - column);
-              const T* const base = in + axes.offset(i / strips, false) + column;
-              double products[kColumns];
-              std::fill_n(products, count, 1.0);
-              for (std::int64_t r = 0; r < axes.outer_reduced; ++r) {
-                const T* const row = base + axes.offset(r, true);
-                for (std::int64_t j = 0; j < count; ++j) products[j] *= static_cast<double>(row[j]);
-              }
-              T* const to = out + i / strips * axes.inner + column;
-              for (std::int64_t j = 0; j < count; ++j) to[j] = static_cast<T>(products[j]);
-            });
+  for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t i = begin; i < end; ++i) {
+                 const std::int64_t column = i % strips * kColumns;
+                 const std::int64_t count = std::min(kColumns, axes.inner - column);
+                 const T* const base = in + axes.offset(i / strips, false) + column;
+                 double products[kColumns];
+                 std::fill_n(products, count, 1.0);
+                 for (std::int64_t r = 0; r < axes.outer_reduced; ++r) {
+                   const T* const row = base + axes.offset(r, true);
+                   for (std::int64_t j = 0; j < count; ++j)
+                     products[j] *= static_cast<double>(row[j]);
+                 }
+                 T* const to = out + i / strips * axes.inner + column;
+                 for (std::int64_t j = 0; j < count; ++j) to[j] = static_cast<T>(products[j]);
+               }
+             });
 }
 
 bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }

@@ -42,12 +42,14 @@ void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void*
     });
   } else if (merged.inner_reduced) {
     const std::int64_t rows = rows_per_piece(merged.inner * merged.outer_reduced);
-    for_items(merged.outer_kept, rows, [&](std::int64_t o) {
-      const T* base = in + merged.offset(o, false);
-      double total = 0;
-      for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
-        total += add_contiguous(base + merged.offset(r, true), merged.inner);
-      out[o] = result(total);
+    for_pieces(merged.outer_kept, rows, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) {
+        const T* base = in + merged.offset(o, false);
+        double total = 0;
+        for (std::int64_t r = 0; r < merged.outer_reduced; ++r)
+          total += add_contiguous(base + merged.offset(r, true), merged.inner);
+        out[o] = result(total);
+      }
     });
   } else if (merged.groups == 1 && divisor == 1) {
     column_sum(in, merged.outer_reduced, merged.inner, out, workspace);
@@ -55,24 +57,26 @@ void reduce(const T* in, T* out, const MergedAxes& merged, double divisor, void*
     const std::int64_t strips = divide_up(merged.inner, kStrip<T>);
     const std::int64_t width = std::min(merged.inner, kStrip<T>);
     const bool simple = merged.groups <= 2;  // then reduced rows lie evenly
-    for_items(merged.outer_kept * strips, rows_per_piece(merged.outer_reduced * width),
-              [&](std::int64_t i) {
-                const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
-                const std::int64_t count = std::min(kStrip<T>, merged.inner - column);
-                const T* base = in + merged.offset(o, false) + column;
-                double totals[kStrip<T>] = {};
-                if (simple) {
-                  add_rows(
-                      base, merged.outer_reduced, count,
-                      [&](std::int64_t r) { return r * merged.inner; }, totals);
-                } else {
-                  add_rows(
-                      base, merged.outer_reduced, count,
-                      [&](std::int64_t r) { return merged.offset(r, true); }, totals);
-                }
-                for (std::int64_t j = 0; j < count; ++j)
-                  out[o * merged.inner + column + j] = result(totals[j]);
-              });
+    for_pieces(merged.outer_kept * strips, rows_per_piece(merged.outer_reduced * width),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t o = i / strips, column = i % strips * kStrip<T>;
+                   const std::int64_t count = std::min(kStrip<T>, merged.inner - column);
+                   const T* base = in + merged.offset(o, false) + column;
+                   double totals[kStrip<T>] = {};
+                   if (simple) {
+                     add_rows(
+                         base, merged.outer_reduced, count,
+                         [&](std::int64_t r) { return r * merged.inner; }, totals);
+                   } else {
+                     add_rows(
+                         base, merged.outer_reduced, count,
+                         [&](std::int64_t r) { return merged.offset(r, true); }, totals);
+                   }
+                   for (std::int64_t j = 0; j < count; ++j)
+                     out[o * merged.inner + column + j] = result(totals[j]);
+                 }
+               });
   }
 }
 

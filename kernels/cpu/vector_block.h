@@ -164,7 +164,7 @@ inline void store_tail(double* to, const Block<double>& block, std::int64_t coun
 }
 #endif
 
-// Loads and stores the first `count` elements of a block, or more than it has: all of them.
+// Loads and stores count elements, 0 < count <= a block.
 template <class T>
 inline Block<T> load_some(const T* from, std::int64_t count, T padding = T(1)) noexcept {
   return count >= kBlock<T> ? load(from) : load_tail(from, count, padding);

@@ -53,11 +53,9 @@ Status choose(const KernelContext& context, const L* index, std::int64_t inner, 
   });
 }
 
-// Sums of elements by an index, in the order of the indices.
-
-// Bytes of a tile's sums in shared memory. A tile is some neighbouring rows of the axis by some
-// columns. A block's threads form groups of `columns` threads; each row of the tile belongs to one
-// group.
+// Bytes of a tile's sums in shared memory, of elements summed by index in the order of the indices.
+// A tile is some neighbouring rows of the axis by some columns. A block's threads form groups of
+// `columns` threads; each row of the tile belongs to one group.
 constexpr int kTileBytes = 32 << 10;
 
 template <class T, class L>
