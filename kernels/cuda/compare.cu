@@ -52,8 +52,8 @@ Status compare_as(const KernelContext& context) noexcept {
   auto operation = static_cast<Comparison>(told.operation);
   if (context.inputs.size() == 2) {
     const Buffer& other = context.inputs[1];
-    return broadcast(Compared{operation}, stream, {a, {other.as<const T>()}}, out.as<Flag>(),
-                     BroadcastWalk(out.spec.shape, in.spec.shape, other.spec.shape),
+    return broadcast(Compared{operation}, stream, {a, Operand<T>{other.as<const T>()}},
+                     out.as<Flag>(), BroadcastWalk(out.spec.shape, in.spec.shape, other.spec.shape),
                      out.elements());
   }
   if (told.number.position == NumberOperand::left) operation = exchanged(operation);

@@ -49,7 +49,7 @@ Status zip(const KernelContext& context) {
                                                      : zip_flat(f, stream, value, a, to, count);
     }
     const Buffer& right = context.inputs[1];
-    return broadcast(f, stream, {a, {right.as<const T>()}}, to,
+    return broadcast(f, stream, {a, Operand<T>{right.as<const T>()}}, to,
                      BroadcastWalk(out.spec.shape, left.spec.shape, right.spec.shape), count);
   });
 }
