@@ -90,6 +90,7 @@ const Cudnn* cudnn() noexcept {
   }();
   return is_there ? &table : nullptr;
 }
+
 void CudnnHandle::close() noexcept {
   if (handle_) static_cast<void>(cudnn()->cudnnDestroy(handle_));
   handle_ = nullptr;

@@ -1,5 +1,5 @@
 // cuBLASLt and cuDNN, loaded when they are first used: linking with them would add some 50 ms to a
-// program's start, and they may be missing.
+// program's start, and they may be missing. Handles are opened when they are first asked for.
 #pragma once
 #include <cuda_runtime.h>
 
