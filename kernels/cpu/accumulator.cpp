@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 
@@ -25,9 +25,10 @@ Status accumulate(const KernelContext& context) {
                    });
     });
   };
-  if (!is_half(g.spec.dtype)) return for_floating(sum.spec.dtype, g.spec.dtype, add);
-  if (sum.spec.dtype != DType::f32) return kUnsupportedDType;
-  return for_stored(g.spec.dtype, [&](auto gradient_type) { add(float{}, gradient_type); });
+  if (sum.spec.dtype == DType::f32)
+    return for_floating(g.spec.dtype, [&](auto gradient_type) { add(float{}, gradient_type); });
+  if (sum.spec.dtype != DType::f64) return kNoKernel;
+  return for_wide(g.spec.dtype, [&](auto gradient_type) { add(double{}, gradient_type); });
 }
 
 }  // namespace ebb::cpu

@@ -3,7 +3,6 @@
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"
 #include "ebb/kernels/cpu/elementary.h"
-#include "ebb/kernels/cpu/evaluate.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 

@@ -6,7 +6,7 @@
 
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/softmax_row.h"
@@ -109,13 +109,11 @@ struct Scores {
   }
 };
 
-bool reads_values(std::size_t, const IndexSet&) { return true; }
-
 }  // namespace
 
 MemoryNeeds attention_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, attention_memory, reads_values);
+  if (is_half(dtype)) return in_float_memory(query, attention_memory);
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
   const std::int64_t pieces = of.batch * divide_up(of.length, kQueries);
   return {.workspace_bytes = static_cast<std::size_t>(slots_of(pieces)) * slot_bytes(dtype, false)};
@@ -124,11 +122,11 @@ MemoryNeeds attention_memory(const MemoryQuery& query) {
 // A piece is some queries of one matrix of the batch. While it goes through the tiles of its keys,
 // y holds the sum of exp(score - largest so far) v, and is scaled down when a larger score comes.
 Status attention(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, attention, reads_values);
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, attention);
   const Buffer &v = context.inputs[2], &y = context.outputs[0], &lse = context.outputs[1];
   const AttentionLayout of(context.inputs[0].spec.shape, v.spec.shape);
   const std::int64_t blocks = divide_up(of.length, kQueries);
-  return for_floating(y.spec.dtype, [&](auto type) {
+  return for_wide(y.spec.dtype, [&](auto type) {
     using T = decltype(type);
     constexpr T kLowest = -std::numeric_limits<T>::infinity();
     for_slots<T>(of.batch * blocks, context.workspace, false,
@@ -175,7 +173,7 @@ Status attention(const KernelContext& context) {
 
 MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
   const DType dtype = query.inputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, attention_backward_memory, reads_values);
+  if (is_half(dtype)) return in_float_memory(query, attention_backward_memory);
   const AttentionLayout of(query.inputs[0].shape, query.inputs[2].shape);
   return {.workspace_bytes =
               static_cast<std::size_t>(slots_of(of.batch)) * slot_bytes(dtype, true)};
@@ -185,11 +183,10 @@ MemoryNeeds attention_backward_memory(const MemoryQuery& query) {
 //   p = exp(scores - lse), dv += p^T dy, ds = p (dy v^T - sum(dy y)) scale,
 //   dq += ds k, dk += ds^T q
 Status attention_backward(const KernelContext& context) {
-  if (is_half(context.inputs[0].spec.dtype))
-    return in_float(context, attention_backward, reads_values);
+  if (is_half(context.inputs[0].spec.dtype)) return in_float(context, attention_backward);
   const std::span<const Buffer> in = context.inputs;
   const AttentionLayout of(in[0].spec.shape, in[2].spec.shape);
-  return for_floating(in[0].spec.dtype, [&](auto type) {
+  return for_wide(in[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     for_slots<T>(of.batch, context.workspace, true, [&](std::int64_t batch, const Tiles<T>& tiles) {
       const Scores<T> scores(context, of, kAttentionMask, batch);
@@ -249,15 +246,13 @@ Status causal_bias(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const std::int64_t length = out.spec.shape.dim(0), keys = out.spec.shape.dim(1);
   if (out.elements() == 0) return {};
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_pieces(length, rows_per_piece(keys), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        T* row = out.as<T>() + i * keys;
-        const std::int64_t seen = std::min(keys, i + 1);
-        std::fill(row, row + seen, T(0.f));
-        std::fill(row + seen, row + keys, T(-std::numeric_limits<float>::infinity()));
-      }
+    for_items(length, rows_per_piece(keys), [&](std::int64_t i) {
+      T* row = out.as<T>() + i * keys;
+      const std::int64_t seen = std::min(keys, i + 1);
+      std::fill(row, row + seen, T(0.f));
+      std::fill(row + seen, row + keys, T(-std::numeric_limits<float>::infinity()));
     });
   });
 }

@@ -7,9 +7,9 @@
 
 namespace ebb::cpu {
 
-// Calls body(outer, first, last, from, to) for parts that cover [outer, size, inner]: places
+// Calls body(outer, first, last, from, to) for parts that cover [outer, size, inner]: rows
 // [first, last) of the axis, columns [from, to). Each part looks through all indices for its own
-// places, so there are no more parts than threads. The axis is cut only where columns do not
+// rows, so there are no more parts than threads. The axis is cut only where columns do not
 // suffice. An element is summed in one part, in the order of the indices, whatever the cut.
 // `chosen`: indices per outer position.
 template <class Body>
@@ -20,9 +20,8 @@ inline void for_axis_parts(const IndexedAxis& axis, std::int64_t chosen, const B
       std::min(divide_up(work, kPieceElements),
                divide_up(Workers::instance().threads(), std::max<std::int64_t>(1, axis.outer)));
   if (parts <= 1)
-    return for_pieces(axis.outer, rows_per_piece(work), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t outer = begin; outer < end; ++outer)
-        body(outer, std::int64_t{0}, axis.size, std::int64_t{0}, axis.inner);
+    return for_items(axis.outer, rows_per_piece(work), [&](std::int64_t outer) {
+      body(outer, std::int64_t{0}, axis.size, std::int64_t{0}, axis.inner);
     });
   const bool by_columns = divide_up(axis.inner, line) >= parts;
   const std::int64_t whole = by_columns ? axis.inner : axis.size;
@@ -46,8 +45,8 @@ inline void clear_axis_part(const IndexedAxis& axis, T* own, std::int64_t first,
     std::fill(own + first * axis.inner, own + last * axis.inner, T{});
     return;
   }
-  for (std::int64_t place = first; place < last; ++place)
-    std::fill(own + place * axis.inner + from, own + place * axis.inner + to, T{});
+  for (std::int64_t row = first; row < last; ++row)
+    std::fill(own + row * axis.inner + from, own + row * axis.inner + to, T{});
 }
 
 }  // namespace ebb::cpu

@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/norm.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/norm_walk.h"
 
@@ -20,50 +20,36 @@ void normalise(const NormView& view, const T* x, const T* mean, const T* inverse
   });
 }
 
-NormView view_of(const MemoryQuery& query, std::size_t input) noexcept {
-  return {query.inputs[input].shape, query.attribute<NormAttributes>()};
-}
-
-MemoryNeeds needs_of_statistics(const MemoryQuery& query) {
-  const NormView view = view_of(query, 0);
+// The sums of parts, and two numbers for each channel.
+MemoryNeeds needs_of_sums(const MemoryQuery& query, std::size_t x, int sums) {
+  const NormView view(query.inputs[x].shape, query.attribute<NormAttributes>());
   Carver carver(nullptr);
-  carver.take<double>(ChannelSums(view).doubles(view, 1));
+  carver.take<double>(ChannelSums(view).doubles(view, sums));
   carver.take<double>(2 * view.channels);  // of T
   return {.workspace_bytes = carver.bytes()};
 }
-
-MemoryNeeds needs_of_backward(const MemoryQuery& query) {
-  const NormView view = view_of(query, 1);
-  Carver carver(nullptr);
-  carver.take<double>(ChannelSums(view).doubles(view, 2));
-  carver.take<double>(2 * view.channels);  // of T
-  return {.workspace_bytes = carver.bytes()};
-}
+MemoryNeeds needs_of_statistics(const MemoryQuery& query) { return needs_of_sums(query, 0, 1); }
+MemoryNeeds needs_of_backward(const MemoryQuery& query) { return needs_of_sums(query, 1, 2); }
 
 MemoryNeeds needs_of_inference(const MemoryQuery& query) {
+  const NormView view(query.inputs[0].shape, query.attribute<NormAttributes>());
   Carver carver(nullptr);
-  carver.take<double>(view_of(query, 0).channels);  // of T
+  carver.take<double>(view.channels);  // of T
   return {.workspace_bytes = carver.bytes()};
-}
-
-bool reads(std::size_t input, const IndexSet& unwanted) {
-  if (input == 0) return true;
-  return !unwanted.has(0) || (input != 4 && !unwanted.has(1));
 }
 
 }  // namespace
 
 // Workspace: the sums of parts, and outputs that nobody asked for.
 MemoryNeeds batch_norm_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, needs_of_statistics);
-  return needs_of_statistics(query);
+  return in_float_memory(query, needs_of_statistics);
 }
 
 Status batch_norm(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, batch_norm);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     Carver carver(context.workspace);
     double* totals = carver.take<double>(ChannelSums(view).doubles(view, 1));
@@ -102,14 +88,14 @@ Status batch_norm(const KernelContext& context) {
 }
 
 MemoryNeeds batch_norm_backward_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, needs_of_backward, reads);
-  return needs_of_backward(query);
+  return in_float_memory(query, needs_of_backward, reads_for_gradients);
 }
 
 Status batch_norm_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, batch_norm_backward, reads);
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, batch_norm_backward, reads_for_gradients);
   const NormView view(context.inputs[1].spec.shape, context.attribute<NormAttributes>());
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     Carver carver(context.workspace);
     double* totals = carver.take<double>(ChannelSums(view).doubles(view, 2));
@@ -152,15 +138,14 @@ Status batch_norm_backward(const KernelContext& context) {
 }
 
 MemoryNeeds batch_norm_inference_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, needs_of_inference);
-  return needs_of_inference(query);
+  return in_float_memory(query, needs_of_inference);
 }
 
 Status batch_norm_inference(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, batch_norm_inference);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* inverse = static_cast<T*>(context.workspace);
     const T* variance = context.inputs[2].as<const T>();

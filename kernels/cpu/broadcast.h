@@ -1,6 +1,5 @@
 #pragma once
 #include "ebb/core/kernels/broadcast_walk.h"
-#include "ebb/kernels/cpu/evaluate.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 

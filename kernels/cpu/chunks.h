@@ -46,12 +46,10 @@ void for_rows(const BroadcastWalk<kInputs>& walk, const Body& body) {
       for (int k = 0; k < kInputs; ++k) from[k] = walk.one(k) ? 0 : begin;
       body(from, begin, end - begin);
     });
-  for_pieces(walk.rows(), rows_per_piece(n), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      std::int64_t from[kInputs];
-      walk.row(row, from);
-      body(from, row * n, n);
-    }
+  for_items(walk.rows(), rows_per_piece(n), [&](std::int64_t row) {
+    std::int64_t from[kInputs];
+    walk.row(row, from);
+    body(from, row * n, n);
   });
 }
 

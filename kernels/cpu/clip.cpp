@@ -67,20 +67,18 @@ Status clip_scale(const KernelContext& context) {
   std::int64_t pieces = 0;
   for (const Buffer& gradient : gradients) pieces += divide_up(gradient.elements(), kPieceElements);
   const std::int64_t sums = std::min(pieces, optim::kClipNumbers);
-  for_pieces(sums, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t sum = begin; sum < end; ++sum) {
-      work[sum] = 0;
-      std::int64_t next = sum,
-                   first = 0;  // this sum's next piece; the gradient's first
-      for (const Buffer& gradient : gradients) {
-        const std::int64_t elements = gradient.elements();
-        const std::int64_t behind = first + divide_up(elements, kPieceElements);
-        for (; next < behind; next += sums) {
-          const std::int64_t at = (next - first) * kPieceElements;
-          work[sum] += square_sum(gradient, at, std::min(kPieceElements, elements - at));
-        }
-        first = behind;
+  for_items(sums, 1, [&](std::int64_t sum) {
+    work[sum] = 0;
+    std::int64_t next = sum,
+                 first = 0;  // this sum's next piece; the gradient's first
+    for (const Buffer& gradient : gradients) {
+      const std::int64_t elements = gradient.elements();
+      const std::int64_t behind = first + divide_up(elements, kPieceElements);
+      for (; next < behind; next += sums) {
+        const std::int64_t at = (next - first) * kPieceElements;
+        work[sum] += square_sum(gradient, at, std::min(kPieceElements, elements - at));
       }
+      first = behind;
     }
   });
   double total = 0;

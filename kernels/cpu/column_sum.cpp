@@ -37,15 +37,12 @@ void column_sum(const T* in, std::int64_t rows, std::int64_t columns, T* out, vo
   if (blocks <= 1) {
     const std::int64_t strips =
         std::max<std::int64_t>(1, kPieceElements / std::max<std::int64_t>(1, rows * kStrip<T>));
-    for_pieces(divide_up(columns, kStrip<T>), strips, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t strip = begin; strip < end; ++strip) {
-        const std::int64_t column = strip * kStrip<T>,
-                           count = std::min(kStrip<T>, columns - column);
-        double totals[kStrip<T>] = {};
-        add_rows(
-            in + column, rows, count, [=](std::int64_t row) { return row * columns; }, totals);
-        finish(column, totals, count);
-      }
+    for_items(divide_up(columns, kStrip<T>), strips, [&](std::int64_t strip) {
+      const std::int64_t column = strip * kStrip<T>, count = std::min(kStrip<T>, columns - column);
+      double totals[kStrip<T>] = {};
+      add_rows(
+          in + column, rows, count, [=](std::int64_t row) { return row * columns; }, totals);
+      finish(column, totals, count);
     });
     return;
   }

@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/compare.h"
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/chunks.h"
-#include "ebb/kernels/cpu/dispatch.h"
 
 namespace ebb::cpu {
 namespace {
@@ -95,29 +95,8 @@ void compare_as(const KernelContext& context) {
 }  // namespace
 
 Status compare(const KernelContext& context) {
-  switch (context.inputs[0].spec.dtype) {
-    case DType::f32:
-      compare_as<float>(context);
-      break;
-    case DType::f64:
-      compare_as<double>(context);
-      break;
-    case DType::f16:
-      compare_as<Float16>(context);
-      break;
-    case DType::bf16:
-      compare_as<BFloat16>(context);
-      break;
-    case DType::i32:
-      compare_as<std::int32_t>(context);
-      break;
-    case DType::i64:
-      compare_as<std::int64_t>(context);
-      break;
-    default:  // u8 and bool
-      compare_as<std::uint8_t>(context);
-  }
-  return {};
+  return for_stored(context.inputs[0].spec.dtype,
+                    [&](auto type) { compare_as<decltype(type)>(context); });
 }
 
 }  // namespace ebb::cpu

@@ -4,7 +4,7 @@
 
 #include "ebb/core/kernels/carver.h"
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
 
@@ -12,11 +12,9 @@ namespace ebb::cpu {
 namespace {
 
 // Threads take slots; workspace has a tile for each.
-constexpr std::int64_t kSlots = 16, kTileElements = 64 * 1024, kLeastPlaces = 16;
+constexpr std::int64_t kSlots = 16, kTileElements = 64 * 1024, kLeastPositions = 16;
 // The number of pieces that a cut aims at.
 constexpr std::int64_t kPieces = 8;
-
-bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
 
 constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) noexcept {
   return a > 0 ? divide_up(a, b) : -(-a / b);
@@ -26,7 +24,7 @@ constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) noexcept {
 // column for each of some output positions.
 struct ConvCut {
   std::int64_t channels, blocks;  // channels of a tile, such blocks in a group
-  std::int64_t places, tiles;     // positions of a tile, tiles in a plane
+  std::int64_t positions, tiles;  // positions of a tile, tiles in a plane
   std::int64_t segments = 1;      // parts of the images, summed separately
   std::int64_t pieces, slots;
 
@@ -34,15 +32,16 @@ struct ConvCut {
   ConvCut(const ConvLayout& of, std::int64_t block, std::int64_t each, bool by_tile) noexcept
       : channels(std::clamp<std::int64_t>(block, 1, std::max<std::int64_t>(1, of.channels))),
         blocks(std::max<std::int64_t>(1, divide_up(of.channels, channels))),
-        places(std::clamp<std::int64_t>(kTileElements / std::max<std::int64_t>(1, rows(of)),
-                                        kLeastPlaces, std::max(kLeastPlaces, of.places()))),
-        tiles(divide_up(of.places(), places)),
+        positions(std::clamp<std::int64_t>(kTileElements / std::max<std::int64_t>(1, rows(of)),
+                                           kLeastPositions,
+                                           std::max(kLeastPositions, of.places()))),
+        tiles(divide_up(of.places(), positions)),
         pieces(each * of.groups * (by_tile ? tiles : blocks)),
         slots(std::min(pieces, kSlots)) {}
 
   std::int64_t rows(const ConvLayout& of) const noexcept { return channels * of.taps(); }
   std::int64_t tile_elements(const ConvLayout& of) const noexcept {
-    return of.is_pointwise() ? 0 : rows(of) * std::min(places, of.places());
+    return of.is_pointwise() ? 0 : rows(of) * std::min(positions, of.places());
   }
 
   static ConvCut forward(const ConvLayout& of) noexcept {
@@ -68,7 +67,7 @@ struct ConvCut {
 // The workspace of the kernels.
 struct ConvMemory {
   void* tiles;
-  void* parts;  // sums of the weight gradient; null: summed in place
+  void* parts;  // sums of the weight gradient; null: summed in position
   std::size_t bytes, tile_bytes;
 
   ConvMemory(void* workspace, const ConvLayout& of, const ConvCut& cut, std::size_t element) {
@@ -97,9 +96,9 @@ void for_slots(const ConvCut& cut, const Body& body) {
   });
 }
 
-// Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps, places].
-// From `at` on the run has `before` elements outside the image, `count` pixels from `pixel` on, a
-// stride apart, and `after` elements outside.
+// Calls body(at, pixel, before, count, after) for each run of a tile of [channels x taps,
+// positions]. From `at` on the run has `before` elements outside the image, `count` pixels from
+// `pixel` on, a stride apart, and `after` elements outside.
 template <class Body>
 void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, std::int64_t last,
               const Body& body) {
@@ -112,17 +111,17 @@ void for_runs(const ConvLayout& of, std::int64_t channels, std::int64_t first, s
         std::clamp<std::int64_t>(ceil_divide(-right, of.stride[1]), 0, of.out_width);
     const std::int64_t to =
         std::clamp<std::int64_t>(ceil_divide(of.width - right, of.stride[1]), from, of.out_width);
-    for (std::int64_t place = first; place < last;) {
-      const std::int64_t i = place / of.out_width, begin = place % of.out_width;
-      const std::int64_t end = std::min(of.out_width, begin + last - place);
+    for (std::int64_t position = first; position < last;) {
+      const std::int64_t i = position / of.out_width, begin = position % of.out_width;
+      const std::int64_t end = std::min(of.out_width, begin + last - position);
       const std::int64_t y = i * of.stride[0] + down;
       const bool inside = y >= 0 && y < of.height;
       const std::int64_t left = inside ? std::clamp(from, begin, end) : end;
       const std::int64_t beyond = inside ? std::clamp(to, left, end) : end;
-      body(row * columns + place - first,
+      body(row * columns + position - first,
            channel * of.pixels() + y * of.width + left * of.stride[1] + right, left - begin,
            beyond - left, end - beyond);
-      place += end - begin;
+      position += end - begin;
     }
   }
 }
@@ -200,7 +199,7 @@ Status transposed(const KernelContext& context) {
   const ConvLayout of(out.spec.shape, context.inputs[1].spec.shape, context.inputs[0].spec.shape,
                       attributes);
   const ConvCut cut = ConvCut::input_gradient(of);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
@@ -218,8 +217,8 @@ Status transposed(const KernelContext& context) {
       } else {
         std::fill_n(dx, channels * of.pixels(), T{});
         T* tile = memory.tile<T>(slot);
-        for (std::int64_t first = 0; first < of.places(); first += cut.places) {
-          const std::int64_t columns = std::min(cut.places, of.places() - first);
+        for (std::int64_t first = 0; first < of.places(); first += cut.positions) {
+          const std::int64_t columns = std::min(cut.positions, of.places() - first);
           multiply(channels * of.taps(), columns, of.filters, kernels, dy.at(0, first), tile,
                    columns, false);
           scatter<T>(of, tile, channels, first, first + columns, dx);
@@ -242,7 +241,7 @@ MemoryNeeds conv2d_memory(const MemoryQuery& query) {
 
 MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery& query) {
   if (is_half(query.outputs[0].dtype))
-    return in_float_memory(query, conv2d_input_gradient_memory, reads_values);
+    return in_float_memory(query, conv2d_input_gradient_memory, reads_all_but<2>);
   return transposed_needs(query);
 }
 
@@ -253,7 +252,8 @@ MemoryNeeds conv_transpose2d_memory(const MemoryQuery& query) {
 
 MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery& query) {
   const DType dtype = query.outputs[0].dtype;
-  if (is_half(dtype)) return in_float_memory(query, conv2d_weight_gradient_memory, reads_values);
+  if (is_half(dtype))
+    return in_float_memory(query, conv2d_weight_gradient_memory, reads_all_but<2>);
   const ConvLayout of = layout_of(query, 0, 2, query.inputs[1].shape);
   return needs(of, ConvCut::weight_gradient(of), dtype);
 }
@@ -266,15 +266,15 @@ Status conv2d(const KernelContext& context) {
   const ConvLayout of = layout_of(context, 0, 1, out);
   const ConvCut cut = ConvCut::forward(of);
   const bool has_bias = context.attribute<ConvAttributes>().bias != 0;
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *weights = context.inputs[1].as<const T>();
     const T* bias = has_bias ? context.inputs[2].as<const T>() : nullptr;
     for_slots(cut, [&](std::int64_t piece, std::int64_t slot) {
       const std::int64_t plane = piece / cut.tiles, group = plane % of.groups;
-      const std::int64_t first = piece % cut.tiles * cut.places;
-      const std::int64_t columns = std::min(cut.places, of.places() - first);
+      const std::int64_t first = piece % cut.tiles * cut.positions;
+      const std::int64_t columns = std::min(cut.positions, of.places() - first);
       const T* x = all + plane * of.channels * of.pixels();
       Factor<T> pixels{x + first, of.places()};
       if (!of.is_pointwise()) {
@@ -293,7 +293,7 @@ Status conv2d(const KernelContext& context) {
 
 Status conv2d_input_gradient(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, conv2d_input_gradient, reads_values);
+    return in_float(context, conv2d_input_gradient, reads_all_but<2>);
   return transposed(context);
 }
 
@@ -306,13 +306,13 @@ Status conv_transpose2d(const KernelContext& context) {
 // tile^T.
 Status conv2d_weight_gradient(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype))
-    return in_float(context, conv2d_weight_gradient, reads_values);
+    return in_float(context, conv2d_weight_gradient, reads_all_but<2>);
   const Buffer& out = context.outputs[0];
   const std::int64_t count = out.elements();
   if (count == 0) return {};
   const ConvLayout of = layout_of(context, 0, 2, context.inputs[1]);
   const ConvCut cut = ConvCut::weight_gradient(of);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const ConvMemory memory(context.workspace, of, cut, sizeof(T));
     const T *all = context.inputs[0].as<const T>(), *all_dy = context.inputs[1].as<const T>();
@@ -329,8 +329,8 @@ Status conv2d_weight_gradient(const KernelContext& context) {
            image < end; ++image) {
         const std::int64_t plane = image * of.groups + group;
         const T* x = all + (plane * of.channels + channel) * of.pixels();
-        for (std::int64_t first = 0; first < of.places(); first += cut.places) {
-          const std::int64_t columns = std::min(cut.places, of.places() - first);
+        for (std::int64_t first = 0; first < of.places(); first += cut.positions) {
+          const std::int64_t columns = std::min(cut.positions, of.places() - first);
           Factor<T> pixels{x + first, of.places(), true};
           if (!of.is_pointwise()) {
             T* tile = memory.tile<T>(slot);

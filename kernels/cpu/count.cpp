@@ -1,9 +1,9 @@
 // Exact sums of integers and of bool, in 64 bits, in any order.
 #include <atomic>
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/core/kernels/reduce.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -32,34 +32,30 @@ void add_up(const T* in, const MergedAxes& axes, const Result& result) {
     });
     result(std::int64_t{0}, total.load());
   } else if (axes.inner_reduced) {
-    for_pieces(axes.outer_kept, rows_per_piece(terms), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const T* row = in + axes.offset(i, false);
-        Total total = 0;
-        for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
-          total += add_run(row + axes.offset(r, true), axes.inner);
-        result(i, total);
-      }
+    for_items(axes.outer_kept, rows_per_piece(terms), [&](std::int64_t i) {
+      const T* row = in + axes.offset(i, false);
+      Total total = 0;
+      for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
+        total += add_run(row + axes.offset(r, true), axes.inner);
+      result(i, total);
     });
   } else {
     const std::int64_t strips = divide_up(axes.inner, kColumns);
     const std::int64_t width = std::min(axes.inner, kColumns);
-    for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t o = i / strips, first = i % strips * kColumns;
-                   const std::int64_t columns = std::min(kColumns, axes.inner - first);
-                   const T* matrix = in + axes.offset(o, false) + first;
-                   Total totals[kColumns] = {};
-                   for (std::int64_t r = 0; r < axes.outer_reduced; ++r) {
-                     const T* row = matrix + axes.offset(r, true);
-                     for (std::int64_t j = 0; j < columns; ++j)
-                       totals[j] += static_cast<Total>(row[j]);
-                   }
-                   for (std::int64_t j = 0; j < columns; ++j)
-                     result(o * axes.inner + first + j, totals[j]);
-                 }
-               });
+    for_items(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
+              [&](std::int64_t i) {
+                const std::int64_t o = i / strips, first = i % strips * kColumns;
+                const std::int64_t columns = std::min(kColumns, axes.inner - first);
+                const T* matrix = in + axes.offset(o, false) + first;
+                Total totals[kColumns] = {};
+                for (std::int64_t r = 0; r < axes.outer_reduced; ++r) {
+                  const T* row = matrix + axes.offset(r, true);
+                  for (std::int64_t j = 0; j < columns; ++j)
+                    totals[j] += static_cast<Total>(row[j]);
+                }
+                for (std::int64_t j = 0; j < columns; ++j)
+                  result(o * axes.inner + first + j, totals[j]);
+              });
   }
 }
 
@@ -76,22 +72,10 @@ Status reduce(const KernelContext& context, const As& as) {
   }
   const auto terms = static_cast<Total>(count / results);
   const MergedAxes axes(in.spec.shape, context.attribute<Reduction>().axes);
-  const auto run = [&](auto type) {
+  return for_stored_integer(in.spec.dtype, [&](auto type) {
     add_up(in.as<const decltype(type)>(), axes,
            [&](std::int64_t i, Total total) { to[i] = as(total, terms); });
-    return Status{};
-  };
-  switch (in.spec.dtype) {
-    case DType::i32:
-      return run(std::int32_t{});
-    case DType::i64:
-      return run(std::int64_t{});
-    case DType::u8:
-    case DType::boolean:
-      return run(std::uint8_t{});
-    default:
-      return kUnsupportedDType;
-  }
+  });
 }
 
 }  // namespace

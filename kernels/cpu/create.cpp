@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/where.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -23,29 +23,9 @@ void count_up(const SequenceAttributes& told, T* to, std::int64_t count) {
 Status sequence(const KernelContext& context) {
   const auto& told = context.attribute<SequenceAttributes>();
   const Buffer& out = context.outputs[0];
-  const auto run = [&](auto type) {
-    count_up(told, out.as<decltype(type)>(), out.elements());
-    return Status{};
-  };
-  switch (out.spec.dtype) {
-    case DType::f32:
-      return run(float{});
-    case DType::f64:
-      return run(double{});
-    case DType::f16:
-      return run(Float16{});
-    case DType::bf16:
-      return run(BFloat16{});
-    case DType::i32:
-      return run(std::int32_t{});
-    case DType::i64:
-      return run(std::int64_t{});
-    case DType::u8:
-      return run(std::uint8_t{});
-    case DType::boolean:
-      break;
-  }
-  return kUnsupportedDType;
+  const auto run = [&](auto type) { count_up(told, out.as<decltype(type)>(), out.elements()); };
+  return is_floating(out.spec.dtype) ? for_floating(out.spec.dtype, run)
+                                     : for_integer(out.spec.dtype, run);
 }
 
 Status eye(const KernelContext& context) {
@@ -77,22 +57,20 @@ Status triangular(const KernelContext& context) {
   const auto size = static_cast<std::int64_t>(size_of(out.spec.dtype));
   const std::int64_t count = out.elements();
   if (count == 0) return {};
-  for_pieces(count / columns, rows_per_piece(columns), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      // Columns before `first` are on one side, the others on the other.
-      const std::int64_t edge = row % rows + diagonal + (told.upper != 0 ? 0 : 1);
-      const std::int64_t first = std::clamp<std::int64_t>(edge, 0, columns);
-      const std::byte* from = in.as<const std::byte>() + row * columns * size;
-      std::byte* to = out.as<std::byte>() + row * columns * size;
-      const auto below = static_cast<std::size_t>(first * size),
-                 above = static_cast<std::size_t>((columns - first) * size);
-      if (told.upper != 0) {
-        std::memset(to, 0, below);
-        if (to != from) std::memcpy(to + below, from + below, above);
-      } else {
-        if (to != from) std::memcpy(to, from, below);
-        std::memset(to + below, 0, above);
-      }
+  for_items(count / columns, rows_per_piece(columns), [&](std::int64_t row) {
+    // Columns before `first` are on one side, the others on the other.
+    const std::int64_t edge = row % rows + diagonal + (told.upper != 0 ? 0 : 1);
+    const std::int64_t first = std::clamp<std::int64_t>(edge, 0, columns);
+    const std::byte* from = in.as<const std::byte>() + row * columns * size;
+    std::byte* to = out.as<std::byte>() + row * columns * size;
+    const auto below = static_cast<std::size_t>(first * size),
+               above = static_cast<std::size_t>((columns - first) * size);
+    if (told.upper != 0) {
+      std::memset(to, 0, below);
+      if (to != from) std::memcpy(to + below, from + below, above);
+    } else {
+      if (to != from) std::memcpy(to, from, below);
+      std::memset(to + below, 0, above);
     }
   });
   return {};

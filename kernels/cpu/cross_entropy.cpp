@@ -3,12 +3,11 @@
 #include <cmath>
 
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
-#include "ebb/kernels/cpu/some_block.h"
 
 namespace ebb::cpu {
 namespace {
@@ -135,7 +134,7 @@ struct Rows {
 template <class Body>
 Status for_types(const KernelContext& context, const Body& body) {
   const DType labels = context.inputs[1].spec.dtype;
-  return for_floating(context.inputs[0].spec.dtype, [&](auto score) {
+  return for_wide(context.inputs[0].spec.dtype, [&](auto score) {
     if (labels == DType::i32) {
       body(score, std::int32_t{});
     } else if (labels == DType::i64) {
@@ -146,6 +145,12 @@ Status for_types(const KernelContext& context, const Body& body) {
   });
 }
 
+std::int64_t rows_of_shape(const Shape& scores) noexcept {
+  std::int64_t rows = 1;
+  for (int axis = 0; axis + 1 < scores.rank(); ++axis) rows *= scores.dim(axis);
+  return rows;
+}
+
 // Input `weights` has the weights, if there are any.
 template <class T, class L>
 Rows<T, L> rows_of(const KernelContext& context, std::size_t weights,
@@ -153,10 +158,14 @@ Rows<T, L> rows_of(const KernelContext& context, std::size_t weights,
   const auto& attributes = context.attribute<CrossEntropyAttributes>();
   const Buffer& scores = context.inputs[0];
   const std::int64_t classes = scores.spec.shape.dim(-1);
-  Rows<T, L> rows{scores.as<const T>(), context.inputs[1].as<const L>(), nullptr,     1, classes,
-                  attributes,           static_cast<double>(classes),    out_of_range};
-  for (int axis = 0; axis + 1 < scores.spec.shape.rank(); ++axis)
-    rows.rows *= scores.spec.shape.dim(axis);
+  Rows<T, L> rows{scores.as<const T>(),
+                  context.inputs[1].as<const L>(),
+                  nullptr,
+                  rows_of_shape(scores.spec.shape),
+                  classes,
+                  attributes,
+                  static_cast<double>(classes),
+                  out_of_range};
   if (attributes.has_weights != 0) {
     rows.weights = context.inputs[weights].as<const T>();
     rows.total_weight = 0;
@@ -177,14 +186,6 @@ double divisor(const KernelContext& context, std::int64_t rows, std::size_t weig
   }
   return attributes.reduction == CrossEntropyAttributes::mean ? static_cast<double>(rows) : 1;
 }
-
-std::int64_t rows_of_shape(const Shape& scores) noexcept {
-  std::int64_t rows = 1;
-  for (int axis = 0; axis + 1 < scores.rank(); ++axis) rows *= scores.dim(axis);
-  return rows;
-}
-
-bool not_first(std::size_t input, const IndexSet&) { return input != 0; }
 
 }  // namespace
 
@@ -227,7 +228,7 @@ Status softmax_cross_entropy(const KernelContext& context) {
 }
 
 MemoryNeeds softmax_cross_entropy_backward_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
+  return in_float_memory(query, nullptr);
 }
 
 Status softmax_cross_entropy_backward(const KernelContext& context) {
@@ -243,20 +244,19 @@ Status softmax_cross_entropy_backward(const KernelContext& context) {
     T* out = context.outputs[0].template as<T>();
     const T scale =
         reduced ? static_cast<T>(static_cast<double>(*dy) / divisor(context, in.rows, 3)) : T(0);
-    for_pieces(in.rows, rows_per_piece(in.classes), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        in.backward(i, reduced ? scale : dy[i], out + i * in.classes);
+    for_items(in.rows, rows_per_piece(in.classes), [&](std::int64_t i) {
+      in.backward(i, reduced ? scale : dy[i], out + i * in.classes);
     });
   }));
 }
 
 MemoryNeeds label_weights_memory(const MemoryQuery& query) {
-  return is_half(query.inputs[0].dtype) ? in_float_memory(query, nullptr, not_first)
-                                        : MemoryNeeds();
+  return in_float_memory(query, nullptr, reads_all_but<0>);
 }
 
 Status label_weights(const KernelContext& context) {
-  if (is_half(context.inputs[0].spec.dtype)) return in_float(context, label_weights, not_first);
+  if (is_half(context.inputs[0].spec.dtype))
+    return in_float(context, label_weights, reads_all_but<0>);
   OutOfRange out_of_range;
   return out_of_range.after(for_types(context, [&](auto score, auto label) {
     using T = decltype(score);
@@ -264,15 +264,13 @@ Status label_weights(const KernelContext& context) {
     if constexpr (!std::is_same_v<T, L>) {
       const auto in = rows_of<T, L>(context, 2, out_of_range);
       T* out = context.outputs[0].template as<T>();
-      for_pieces(in.rows, kPieceElements, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const auto at = static_cast<std::int64_t>(in.labels[i]);
-          const bool is_ignored = in.attributes.ignores(at);
-          if (!is_ignored && !in.knows(at))
-            out_of_range.note();
-          else
-            out[i] = is_ignored ? T(0) : in.weight(at);
-        }
+      for_items(in.rows, kPieceElements, [&](std::int64_t i) {
+        const auto at = static_cast<std::int64_t>(in.labels[i]);
+        const bool is_ignored = in.attributes.ignores(at);
+        if (!is_ignored && !in.knows(at))
+          out_of_range.note();
+        else
+          out[i] = is_ignored ? T(0) : in.weight(at);
       });
     }
   }));

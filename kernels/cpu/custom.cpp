@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/custom.h"
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/chunks.h"
-#include "ebb/kernels/cpu/dispatch.h"
 
 namespace ebb::cpu {
 namespace {
@@ -59,7 +59,7 @@ void run(const KernelContext& context, PointwiseLoop<Computed<T>> loop) {
 }  // namespace
 
 Status pointwise(const KernelContext& context, const PointwiseLoops& loops) {
-  return for_stored(context.outputs[0].spec.dtype, [&](auto type) {
+  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     if constexpr (std::is_same_v<T, double>)
       run<T>(context, loops.in_double);

@@ -1,11 +1,10 @@
 #include <algorithm>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
-#include "ebb/kernels/cpu/ordered.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_block.h"
 
@@ -61,6 +60,11 @@ void first_of_short_rows(const T* in, std::int64_t count, T* to) noexcept {
   for (std::int64_t j = 1; j < count; ++j)
     for (int k = 0; k < kShortRows; ++k) bests[k] = First<kSmallest>()(in[k * count + j], bests[k]);
   std::copy_n(bests, kShortRows, to);
+}
+
+template <class T>
+bool is_nan(T x) noexcept {
+  return x != x;
 }
 
 // The index of the first element of the row equal to `best`.
@@ -185,13 +189,15 @@ Status extreme(const KernelContext& context) {
   if (is_half(in.spec.dtype)) return in_float(context, extreme);
   const auto& how = context.attribute<ExtremeAttributes>();
   if (out.elements() == 0) return {};
-  return for_ordered(in.spec.dtype, [&](auto type) {
+  const auto of = [&](auto type) {
     using T = decltype(type);
     const Work<T> work{in.as<const T>(), out.as<T>(),
                        how.position ? out.as<std::int64_t>() : nullptr,
                        MergedAxes(in.spec.shape, how.axes), context.workspace};
     how.smallest ? run<true>(work) : run<false>(work);
-  });
+  };
+  return is_floating(in.spec.dtype) ? for_wide(in.spec.dtype, of)
+                                    : for_stored_integer(in.spec.dtype, of);
 }
 
 MemoryNeeds extreme_memory(const MemoryQuery& query) {

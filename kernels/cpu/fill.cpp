@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "ebb/core/kernels/convert.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
@@ -31,43 +32,13 @@ void cast_run(const Buffer& in, const Buffer& out) {
   });
 }
 
-template <class Body>
-void for_number(DType type, const Body& body) {
-  switch (type) {
-    case DType::f32:
-      body(float{});
-      break;
-    case DType::f64:
-      body(double{});
-      break;
-    case DType::i32:
-      body(std::int32_t{});
-      break;
-    case DType::i64:
-      body(std::int64_t{});
-      break;
-    case DType::u8:
-      body(std::uint8_t{});
-      break;
-    case DType::boolean:
-      body(bool{});
-      break;
-    case DType::f16:
-      body(Float16{});
-      break;
-    case DType::bf16:
-      body(BFloat16{});
-      break;
-  }
-}
-
 }  // namespace
 
 Status fill(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const double value = context.attribute<FillAttributes>().value;
-  for_number(out.spec.dtype, [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
-  return {};
+  return for_number(out.spec.dtype,
+                    [&](auto type) { fill_with(out, convert<decltype(type)>(value)); });
 }
 
 Status copy(const KernelContext& context) {
@@ -85,10 +56,10 @@ Status copy(const KernelContext& context) {
 Status cast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   if (in.spec.dtype == out.spec.dtype) return copy(context);
-  for_number(in.spec.dtype, [&](auto from) {
-    for_number(out.spec.dtype, [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
+  return for_number(in.spec.dtype, [&](auto from) {
+    return for_number(out.spec.dtype,
+                      [&](auto to) { cast_run<decltype(from), decltype(to)>(in, out); });
   });
-  return {};
 }
 
 }  // namespace ebb::cpu

@@ -10,13 +10,6 @@
 #include "ebb/kernels/cpu/width.h"
 
 namespace ebb::cpu {
-namespace {
-
-// gather_backward reads all values except the last input's.
-bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
-
-}  // namespace
-
 Status gather(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   if (out.elements() == 0) return {};
@@ -54,20 +47,19 @@ Status gather(const KernelContext& context) {
 }
 
 MemoryNeeds gather_backward_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr, reads_values)
-                                         : MemoryNeeds();
+  return in_float_memory(query, nullptr, reads_all_but<2>);
 }
 
 Status gather_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, gather_backward, reads_values);
+  if (is_half(out.spec.dtype)) return in_float(context, gather_backward, reads_all_but<2>);
   const auto& attributes = context.attribute<IndexAttributes>();
   const IndexedAxis axis(out.spec.shape, attributes), chosen(in.spec.shape, attributes);
   AllInRange added(in.elements());
   if (out.elements() == 0) return added.after({});
   const std::int64_t inner = axis.inner;
   return for_indices(indices, [&](const auto* index) {
-    return added.after(for_floating(out.spec.dtype, [&](auto type) {
+    return added.after(for_wide(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
       for_axis_parts(axis, chosen.size,
                      [&](std::int64_t outer, std::int64_t first, std::int64_t last,

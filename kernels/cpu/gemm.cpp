@@ -1,7 +1,5 @@
 #include "ebb/kernels/cpu/gemm.h"
 
-#include "ebb/kernels/cpu/gemm_library.h"
-
 namespace ebb::cpu {
 
 Cut::Cut(std::int64_t m, std::int64_t n, std::int64_t k, bool transposed_b) noexcept {

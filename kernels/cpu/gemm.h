@@ -27,6 +27,15 @@ template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<T> a, Factor<T> b, T* c,
               std::int64_t c_stride, bool accumulate) noexcept;
 
+// One product, not tiny, by a library, on the calling thread alone (gemm_eigen.cpp,
+// gemm_onednn.cpp). False, with c as it was, where the library refuses: its buffers did not fit.
+[[nodiscard]] bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k, Factor<float> a,
+                                    Factor<float> b, float* c, std::int64_t c_stride,
+                                    bool accumulate) noexcept;
+[[nodiscard]] bool library_multiply(std::int64_t m, std::int64_t n, std::int64_t k,
+                                    Factor<double> a, Factor<double> b, double* c,
+                                    std::int64_t c_stride, bool accumulate) noexcept;
+
 // Cuts a product into blocks of the result for several threads, by its shape alone.
 struct Cut {
   std::int64_t row_block = 1, column_block = 1;

@@ -1,5 +1,5 @@
 // The only file that includes Eigen: alignment of its types follows the instruction set.
-#include "ebb/kernels/cpu/gemm_library.h"
+#include "ebb/kernels/cpu/gemm.h"
 
 #include <new>
 

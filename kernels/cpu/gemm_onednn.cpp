@@ -1,4 +1,4 @@
-#include "ebb/kernels/cpu/gemm_library.h"
+#include "ebb/kernels/cpu/gemm.h"
 
 #ifdef EBB_HAVE_ONEDNN
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 #include "ebb/kernels/cpu/in_float.h"
 
+#include <algorithm>
 #include <new>
 #include <type_traits>
 #include <vector>
@@ -45,6 +46,9 @@ void narrow(const Buffer& from, const Buffer& to) {
 }  // namespace
 
 MemoryNeeds in_float_memory(const MemoryQuery& query, MemoryRule rule, ReadsInput reads) {
+  const auto has_half = [](const Spec& spec) { return is_half(spec.dtype); };
+  if (std::none_of(query.inputs.begin(), query.inputs.end(), has_half))
+    return rule != nullptr ? rule(query) : MemoryNeeds();
   const std::vector<Spec> inputs = as_float(query.inputs), outputs = as_float(query.outputs);
   MemoryQuery of_float = query;
   of_float.inputs = {inputs.data(), inputs.size()};
@@ -77,7 +81,7 @@ Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
   Carver carver(context.workspace);
   Buffer* const all =
       carver.take<Buffer>(static_cast<std::int64_t>(inputs.size() + outputs.size()));
-  const auto place = [&](const Buffer& of, std::size_t at, bool is_used) -> const Buffer& {
+  const auto put = [&](const Buffer& of, std::size_t at, bool is_used) -> const Buffer& {
     Buffer* const buffer = new (all + at) Buffer(of);
     if (!is_half(of.spec.dtype)) return *buffer;
     buffer->spec = as_float(of.spec);
@@ -86,11 +90,11 @@ Status in_float(const KernelContext& context, Kernel kernel, ReadsInput reads) {
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool is_read = reads == nullptr || reads(i, unwanted);
-    const Buffer& placed = place(inputs[i], i, is_read);
-    if (is_read && is_half(inputs[i].spec.dtype)) widen(inputs[i], placed);
+    const Buffer& widened = put(inputs[i], i, is_read);
+    if (is_read && is_half(inputs[i].spec.dtype)) widen(inputs[i], widened);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    place(outputs[i], inputs.size() + i, outputs[i].data != nullptr);
+    put(outputs[i], inputs.size() + i, outputs[i].data != nullptr);
 
   KernelContext of_float = context;
   of_float.inputs = {all, inputs.size()};

@@ -4,21 +4,14 @@
 #include <cstring>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/axis_cut.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/indices.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/width.h"
 
 namespace ebb::cpu {
-namespace {
-
-// index_select_backward reads all values except the last input's.
-bool reads_values(std::size_t input, const IndexSet&) { return input != 2; }
-
-}  // namespace
-
 Status index_select(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
   const IndexedAxis axis(in.spec.shape, context.attribute<IndexAttributes>());
@@ -51,19 +44,18 @@ Status index_select(const KernelContext& context) {
 }
 
 MemoryNeeds index_select_backward_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr, reads_values)
-                                         : MemoryNeeds();
+  return in_float_memory(query, nullptr, reads_all_but<2>);
 }
 
 Status index_select_backward(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &indices = context.inputs[1], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, index_select_backward, reads_values);
+  if (is_half(out.spec.dtype)) return in_float(context, index_select_backward, reads_all_but<2>);
   const IndexedAxis axis(out.spec.shape, context.attribute<IndexAttributes>());
   const std::int64_t chosen = indices.elements(), inner = axis.inner;
   AllInRange added(in.elements());
   if (out.elements() == 0) return added.after({});
   return for_indices(indices, [&](const auto* index) {
-    return added.after(for_floating(out.spec.dtype, [&](auto type) {
+    return added.after(for_wide(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
       for_axis_parts(axis, chosen,
                      [&](std::int64_t outer, std::int64_t first, std::int64_t last,
@@ -91,7 +83,7 @@ Status one_hot(const KernelContext& context) {
   if (out.elements() == 0) return {};
   const std::int64_t classes = out.elements() / rows;
   return for_indices(indices, [&](const auto* index) {
-    return for_stored(out.spec.dtype, [&](auto type) {
+    return for_floating(out.spec.dtype, [&](auto type) {
       using T = decltype(type);
       T* to = out.as<T>();
       for_pieces(rows, rows_per_piece(classes), [&](std::int64_t begin, std::int64_t end) {

@@ -1,8 +1,8 @@
 #pragma once
 #include <atomic>
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
 
 namespace ebb::cpu {
 
@@ -11,7 +11,7 @@ template <class Body>
 inline Status for_indices(const Buffer& indices, const Body& body) {
   if (indices.spec.dtype == DType::i32) return body(indices.as<const std::int32_t>());
   if (indices.spec.dtype == DType::i64) return body(indices.as<const std::int64_t>());
-  return kUnsupportedDType;
+  return kNoKernel;
 }
 
 inline constexpr Status kOutOfRange = Status::fail("was given an index out of range");

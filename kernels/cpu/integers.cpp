@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/integers.h"
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/chunks.h"
-#include "ebb/kernels/cpu/dispatch.h"
 
 namespace ebb::cpu {
 namespace {
@@ -55,19 +55,8 @@ void run(const KernelContext& context) {
 }  // namespace
 
 Status integers(const KernelContext& context) {
-  switch (context.outputs[0].spec.dtype) {
-    case DType::i32:
-      run<std::int32_t>(context);
-      return {};
-    case DType::i64:
-      run<std::int64_t>(context);
-      return {};
-    case DType::u8:
-      run<std::uint8_t>(context);
-      return {};
-    default:
-      return kUnsupportedDType;
-  }
+  return for_integer(context.outputs[0].spec.dtype,
+                     [&](auto type) { run<decltype(type)>(context); });
 }
 
 }  // namespace ebb::cpu

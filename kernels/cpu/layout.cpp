@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/layout.h"
 
+#include "ebb/core/kernels/slice.h"
 #include "ebb/kernels/cpu/strided_copy.h"
 
 namespace ebb::cpu {
@@ -31,12 +32,39 @@ Status concat_backward(const KernelContext& context) {
 Status pad(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const auto& attributes = context.attribute<PadAttributes>();
-  return place(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
+  return put(context, in, out, padded(in.spec, out.spec, attributes), attributes.value);
 }
 
 Status broadcast(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   strided_copy(in, out, expanded(in.spec, out.spec));
+  return {};
+}
+
+Status select(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  strided_copy(in, out, part_of(in.spec, context.attribute<SelectAttributes>()));
+  return {};
+}
+
+Status select_backward(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  return put(context, in, out, part_of(out.spec, context.attribute<SelectAttributes>()), 0);
+}
+
+Status strided_slice(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  strided_copy(in, out, part_of(in.spec, context.attribute<SliceAttributes>()));
+  return {};
+}
+
+Status slice_backward(const KernelContext& context) {
+  const Buffer &in = context.inputs[0], &out = context.outputs[0];
+  const StridedWalk part = part_of(out.spec, context.attribute<SliceAttributes>());
+  if (in.spec.shape != out.spec.shape) return put(context, in, out, part, 0);
+  // All elements, reversed. The reversal is its own inverse, so it can be done by copying, which
+  // writes in order: that is quicker than reading in order.
+  strided_copy(in, out, part);
   return {};
 }
 

@@ -1,10 +1,10 @@
 #include "ebb/core/kernels/linear.h"
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/matmul_layout.h"
 #include "ebb/kernels/cpu/activate.h"
 #include "ebb/kernels/cpu/column_sum.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
 
@@ -36,7 +36,7 @@ Status matmul(const KernelContext& context) {
   const MatmulLayout layout(a.spec.shape, b.spec.shape, out.spec.shape,
                             context.attribute<MatmulAttributes>());
   const std::int64_t m = layout.m, n = layout.n, k = layout.k;
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const Factor<T> first{a.as<const T>(), a.spec.shape.dim(-1), layout.transpose_a};
     const Factor<T> second{b.as<const T>(), b.spec.shape.dim(-1), layout.transpose_b};
@@ -46,32 +46,27 @@ Status matmul(const KernelContext& context) {
     const Cut cut(m, n, k, layout.transpose_b);
     const std::int64_t blocks = cut.pieces(), work = std::max<std::int64_t>(1, m * n * k);
     const std::int64_t at_once = blocks > 1 ? 1 : std::max<std::int64_t>(1, kWorkOfPiece / work);
-    for_pieces(layout.batch * blocks, at_once, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t piece = begin; piece < end; ++piece) {
-        std::int64_t i, j;
-        layout.factors(piece / blocks, i, j);
-        const auto [row, rows, column, columns] = cut.block(piece % blocks, m, n);
-        Factor<T> x = first, y = second;
-        x.data += i * m * k;
-        y.data += j * k * n;
-        multiply(rows, columns, k, x.at(row, 0), y.at(0, column),
-                 out.as<T>() + (piece / blocks * m + row) * n + column, n, false);
-      }
+    for_items(layout.batch * blocks, at_once, [&](std::int64_t piece) {
+      std::int64_t i, j;
+      layout.factors(piece / blocks, i, j);
+      const auto [row, rows, column, columns] = cut.block(piece % blocks, m, n);
+      Factor<T> x = first, y = second;
+      x.data += i * m * k;
+      y.data += j * k * n;
+      multiply(rows, columns, k, x.at(row, 0), y.at(0, column),
+               out.as<T>() + (piece / blocks * m + row) * n + column, n, false);
     });
   });
 }
 
-MemoryNeeds matmul_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, matmul_memory);
-  return {};
-}
+MemoryNeeds matmul_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
 
 Status dense(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, dense);
   const auto& attributes = context.attribute<DenseAttributes>();
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &y = context.outputs[0];
   const DenseSizes size(x.spec, w.spec);
-  return for_floating(y.spec.dtype, [&](auto type) {
+  return for_wide(y.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* bias = attributes.bias != 0 ? context.inputs[2].as<const T>() : nullptr;
     T* out = y.as<T>();
@@ -86,10 +81,7 @@ Status dense(const KernelContext& context) {
   });
 }
 
-MemoryNeeds dense_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, dense_memory);
-  return {};
-}
+MemoryNeeds dense_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
 
 MemoryNeeds dense_backward_memory(const MemoryQuery& query) {
   if (is_half(query.outputs[0].dtype))
@@ -103,7 +95,7 @@ Status dense_backward(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &w = context.inputs[1], &da = context.inputs[2];
   const Buffer &dx = context.outputs[0], &dw = context.outputs[1], &db = context.outputs[2];
   const DenseSizes size(x.spec, w.spec);
-  return for_floating(da.spec.dtype, [&](auto type) {
+  return for_wide(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* dz = da.as<const T>();
     if (db.data != nullptr) column_sum(dz, size.rows, size.out, db.as<T>(), context.workspace);
@@ -119,7 +111,7 @@ Status dense_backward(const KernelContext& context) {
 
 Status activation_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &y = context.inputs[1], &da = context.outputs[0];
-  return for_stored(da.spec.dtype, [&](auto type) {
+  return for_floating(da.spec.dtype, [&](auto type) {
     using T = decltype(type);
     multiply_by_derivative(context.attribute<ActivationAttributes>().activation, y.as<const T>(),
                            dy.as<const T>(), da.as<T>(), da.elements());

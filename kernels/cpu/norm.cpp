@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/norm.h"
 
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/norm_walk.h"
 
@@ -13,13 +13,10 @@ namespace {
 template <class Body>
 void for_rows(const NormView& view, const Body& body) {
   const std::int64_t width = view.per_group();
-  for_pieces(view.statistics(), rows_per_piece(view.terms()),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) {
-                 const std::int64_t first = i % view.groups * width;
-                 body(i / view.groups, first, first + width, i);
-               }
-             });
+  for_items(view.statistics(), rows_per_piece(view.terms()), [&](std::int64_t i) {
+    const std::int64_t first = i % view.groups * width;
+    body(i / view.groups, first, first + width, i);
+  });
 }
 
 // The sum of (x - mean)^2.
@@ -34,11 +31,6 @@ double squares(const T* x, std::int64_t count, T mean) noexcept {
   return sum.total();
 }
 
-bool reads(std::size_t input, const IndexSet& unwanted) {
-  if (input == 0) return true;
-  return !unwanted.has(0) || (input != 4 && !unwanted.has(1));
-}
-
 MemoryNeeds needs_of_sums(const MemoryQuery& query) {
   if (!query.wants(1) && !query.wants(2)) return {};
   const NormView view(query.inputs[1].shape, query.attribute<NormAttributes>());
@@ -48,15 +40,13 @@ MemoryNeeds needs_of_sums(const MemoryQuery& query) {
 
 }  // namespace
 
-MemoryNeeds norm_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
-}
+MemoryNeeds norm_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
 
 Status norm(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, norm);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[0].spec.shape, attributes);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     const bool neighbours = view.inner == 1;
     const T* x = context.inputs[0].as<const T>();
@@ -88,15 +78,15 @@ Status norm(const KernelContext& context) {
 
 // Workspace: the sums for the gradients of scale and shift.
 MemoryNeeds norm_backward_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, needs_of_sums, reads);
-  return needs_of_sums(query);
+  return in_float_memory(query, needs_of_sums, reads_for_gradients);
 }
 
 Status norm_backward(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, norm_backward, reads);
+  if (is_half(context.outputs[0].spec.dtype))
+    return in_float(context, norm_backward, reads_for_gradients);
   const auto& attributes = context.attribute<NormAttributes>();
   const NormView view(context.inputs[1].spec.shape, attributes);
-  return for_floating(context.outputs[0].spec.dtype, [&](auto type) {
+  return for_wide(context.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* dy = context.inputs[0].as<const T>();
     const T* x = context.inputs[1].as<const T>();

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/norm.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
-#include "ebb/kernels/cpu/some_block.h"
 
 namespace ebb::cpu {
 
@@ -101,13 +101,13 @@ void channel_sums(const NormView& view, double* totals, const Term& term) {
   const ChannelSums cut(view);
   const bool neighbours = view.inner == 1;
   const std::int64_t strips = neighbours ? divide_up(view.channels, kStep) : view.channels;
-  const auto place = [&](std::int64_t part, int k) {
+  const auto sums_of = [&](std::int64_t part, int k) {
     return totals + (part * kSums + k) * view.channels;
   };
   const auto columns = [&](std::int64_t part, std::int64_t c, std::int64_t begin,
                            std::int64_t end) {
     const std::int64_t width = std::min(kStep, view.channels - c);
-    for (int k = 0; k < kSums; ++k) std::fill_n(place(part, k) + c, width, 0.0);
+    for (int k = 0; k < kSums; ++k) std::fill_n(sums_of(part, k) + c, width, 0.0);
     for (std::int64_t row = begin; row < end;) {
       Block<T> runs[kSums][kBlocks];
       for (auto& run : runs) std::fill_n(run, kBlocks, Block<T>(T(0)));
@@ -122,7 +122,7 @@ void channel_sums(const NormView& view, double* totals, const Term& term) {
         T elements[kStep];
         for (std::int64_t i = 0; i < kBlocks; ++i) store(elements + i * kBlock<T>, runs[k][i]);
         for (std::int64_t j = 0; j < width; ++j)
-          place(part, k)[c + j] += static_cast<double>(elements[j]);
+          sums_of(part, k)[c + j] += static_cast<double>(elements[j]);
       }
     }
   };
@@ -134,7 +134,7 @@ void channel_sums(const NormView& view, double* totals, const Term& term) {
         const auto terms = term(at, row, c, count);
         for (int k = 0; k < kSums; ++k) sums[k].add(terms.sums[k]);
       });
-    for (int k = 0; k < kSums; ++k) place(part, k)[c] = sums[k].total();
+    for (int k = 0; k < kSums; ++k) sums_of(part, k)[c] = sums[k].total();
   };
   const std::int64_t item = cut.rows * (neighbours ? kStep : view.inner);
   for_pieces(cut.parts * strips, rows_per_piece(item), [&](std::int64_t begin, std::int64_t end) {
@@ -156,6 +156,12 @@ template <class T, int kSums>
 struct Terms {
   Block<T> sums[kSums];
 };
+
+// Whether a backward kernel reads an input, of dy, x, 1 / deviation, mean and scale.
+inline bool reads_for_gradients(std::size_t input, const IndexSet& unwanted) {
+  if (input == 0) return true;
+  return !unwanted.has(0) || (input != 4 && !unwanted.has(1));
+}
 
 // One over the deviation.
 inline double scale_to_one(double squares, double terms, double epsilon) noexcept {

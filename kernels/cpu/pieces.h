@@ -29,6 +29,14 @@ inline void for_pieces(std::int64_t count, std::int64_t size, const Body& body) 
   });
 }
 
+// Calls body(i) for each i of [0, count), in such pieces.
+template <class Body>
+inline void for_items(std::int64_t count, std::int64_t size, const Body& body) {
+  for_pieces(count, size, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
 // As many rows as make up about kPieceElements, at least one.
 constexpr std::int64_t rows_per_piece(std::int64_t row_elements) noexcept {
   return std::max<std::int64_t>(1, kPieceElements / std::max<std::int64_t>(1, row_elements));

@@ -1,9 +1,9 @@
 // The kernels of pointwise operators. A family's source, such as arithmetic.cpp, instantiates its
 // list.
 #pragma once
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cpu/broadcast.h"
-#include "ebb/kernels/cpu/dispatch.h"
 
 namespace ebb::cpu {
 
@@ -32,7 +32,7 @@ template <class F>
 Status map(const KernelContext& context) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const F f = functor_of<F>(context);
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = in.as<const T>();
     T* to = out.as<T>();
@@ -47,7 +47,7 @@ Status zip(const KernelContext& context) {
   const F f;
   const Buffer &out = context.outputs[0], &left = context.inputs[0];
   const std::int64_t count = out.elements();
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* a = left.as<const T>();
     T* to = out.as<T>();
@@ -75,7 +75,7 @@ template <class F>
 Status pair(const KernelContext& context) {
   const F f = functor_of<F>(context);
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     zip_flat(f, a.as<const T>(), false, b.as<const T>(), false, out.as<T>(), out.elements());
   });

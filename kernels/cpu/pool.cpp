@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 
@@ -20,13 +20,10 @@ PoolLayout layout_of(const KernelContext& context, const Buffer& x, const Buffer
 
 // Calls body(plane, i) for each row of output positions of all planes.
 template <class Body>
-void for_place_rows(const PoolLayout& of, const Body& body) {
+void for_position_rows(const PoolLayout& of, const Body& body) {
   const std::int64_t reads = of.places[1] * of.attributes.kernel[0] * of.attributes.kernel[1];
-  for_pieces(of.planes * of.places[0], rows_per_piece(reads),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t row = begin; row < end; ++row)
-                 body(row / of.places[0], row % of.places[0]);
-             });
+  for_items(of.planes * of.places[0], rows_per_piece(reads),
+            [&](std::int64_t row) { body(row / of.places[0], row % of.places[0]); });
 }
 
 // Calls edge(j) for each output position of a row whose window reaches beyond the images' width.
@@ -34,7 +31,7 @@ void for_place_rows(const PoolLayout& of, const Body& body) {
 // column `left`, the next ones a stride further each. Positions come in order. Common strides are
 // constants.
 template <class Edge, class Inside>
-void for_places(const PoolLayout& of, const Edge& edge, const Inside& inside) {
+void for_positions(const PoolLayout& of, const Edge& edge, const Inside& inside) {
   const std::int64_t kernel = of.attributes.kernel[1], padding = of.attributes.padding[1],
                      stride = of.attributes.stride[1], count = of.places[1];
   const std::int64_t behind = of.size[1] + padding - kernel;  // the last left side that fits
@@ -60,7 +57,7 @@ template <class T, class Body>
 void for_largest(const PoolLayout& of, const T* plane, std::int64_t i, const Body& body) {
   using V = decltype(PoolLayout::value_of(T()));
   const PoolRange rows = of.window(0, i);
-  for_places(
+  for_positions(
       of, [&](std::int64_t j) { body(j, of.largest(plane, i, j)); },
       [&](std::int64_t begin, std::int64_t end, std::int64_t left, auto stride) {
         V most[kTogether];
@@ -84,17 +81,15 @@ void for_largest(const PoolLayout& of, const T* plane, std::int64_t i, const Bod
       });
 }
 
-bool reads_dy(std::size_t input, const IndexSet&) { return input == 0; }
-
 }  // namespace
 
 Status max_pool(const KernelContext& context) {
   const Buffer &from = context.inputs[0], &x = context.inputs.back(), &out = context.outputs[0];
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, out);
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_place_rows(of, [&](std::int64_t plane, std::int64_t i) {
+    for_position_rows(of, [&](std::int64_t plane, std::int64_t i) {
       const T* chosen = from.as<const T>() + plane * of.pixels();
       T* to = out.as<T>() + (plane * of.places[0] + i) * of.places[1];
       for_largest(of, x.as<const T>() + plane * of.pixels(), i,
@@ -104,7 +99,7 @@ Status max_pool(const KernelContext& context) {
 }
 
 MemoryNeeds max_pool_backward_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
+  return in_float_memory(query, nullptr);
 }
 
 // A piece is some planes.
@@ -113,7 +108,7 @@ Status max_pool_backward(const KernelContext& context) {
   if (is_half(out.spec.dtype)) return in_float(context, max_pool_backward);
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     for_pieces(of.planes, rows_per_piece(of.pixels()), [&](std::int64_t begin, std::int64_t end) {
       std::fill(out.as<T>() + begin * of.pixels(), out.as<T>() + end * of.pixels(), T{});
@@ -130,22 +125,20 @@ Status max_pool_backward(const KernelContext& context) {
   });
 }
 
-MemoryNeeds avg_pool_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
-}
+MemoryNeeds avg_pool_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
 
 Status avg_pool(const KernelContext& context) {
   const Buffer &x = context.inputs[0], &out = context.outputs[0];
   if (is_half(out.spec.dtype)) return in_float(context, avg_pool);
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, out);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
-    for_place_rows(of, [&](std::int64_t plane, std::int64_t i) {
+    for_position_rows(of, [&](std::int64_t plane, std::int64_t i) {
       const T* pixels = x.as<const T>() + plane * of.pixels();
       T* to = out.as<T>() + (plane * of.places[0] + i) * of.places[1];
       const PoolRange rows = of.window(0, i);
-      for_places(
+      for_positions(
           of,
           [&](std::int64_t j) {
             const PoolRange columns = of.window(1, j);
@@ -171,16 +164,15 @@ Status avg_pool(const KernelContext& context) {
 }
 
 MemoryNeeds avg_pool_backward_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr, reads_dy)
-                                         : MemoryNeeds();
+  return in_float_memory(query, nullptr, reads_only<0>);
 }
 
 Status avg_pool_backward(const KernelContext& context) {
   const Buffer &dy = context.inputs[0], &x = context.inputs[1], &out = context.outputs[0];
-  if (is_half(out.spec.dtype)) return in_float(context, avg_pool_backward, reads_dy);
+  if (is_half(out.spec.dtype)) return in_float(context, avg_pool_backward, reads_only<0>);
   if (out.elements() == 0) return {};
   const PoolLayout of = layout_of(context, x, dy);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     for_pieces(of.planes, rows_per_piece(of.pixels()), [&](std::int64_t begin, std::int64_t end) {
       std::fill(out.as<T>() + begin * of.pixels(), out.as<T>() + end * of.pixels(), T{});
@@ -190,7 +182,7 @@ Status avg_pool_backward(const KernelContext& context) {
         for (std::int64_t i = 0; i < of.places[0]; ++i) {
           const PoolRange rows = of.window(0, i);
           const T* gradients = from + i * of.places[1];
-          for_places(
+          for_positions(
               of,
               [&](std::int64_t j) {
                 const PoolRange columns = of.window(1, j);

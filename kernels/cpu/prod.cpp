@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/core/kernels/statistics.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 
@@ -77,7 +77,7 @@ Status prod(const KernelContext& context) {
   if (is_half(out.spec.dtype)) return in_float(context, prod);
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* const from = in.as<const T>();
     T* const to = out.as<T>();

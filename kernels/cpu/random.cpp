@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/philox_words.h"
 #include "ebb/kernels/cpu/pieces.h"
@@ -18,7 +18,7 @@ Status draw(const Buffer& name, const Buffer& out, const Body& body) {
   const auto* draw = name.as<const std::int64_t>();
   const auto key = static_cast<std::uint64_t>(draw[0]),
              counter = static_cast<std::uint64_t>(draw[1]);
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [&](std::int64_t begin, std::int64_t end) {
@@ -109,7 +109,7 @@ Status randint(const KernelContext& context) {
   const auto& told = context.attribute<RandintAttributes>();
   const auto* name = context.inputs[0].as<const std::int64_t>();
   const Buffer& out = context.outputs[0];
-  const auto run = [&](auto type) {
+  return for_integer(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     T* to = out.as<T>();
     for_pieces(out.elements(), kPieceElements, [=, &told](std::int64_t begin, std::int64_t end) {
@@ -119,18 +119,7 @@ Status randint(const KernelContext& context) {
                     to[i + j] = told.of<T>(told.low, told.count, words[j]);
                 });
     });
-    return Status{};
-  };
-  switch (out.spec.dtype) {
-    case DType::i32:
-      return run(std::int32_t{});
-    case DType::i64:
-      return run(std::int64_t{});
-    case DType::u8:
-      return run(std::uint8_t{});
-    default:
-      return kUnsupportedDType;
-  }
+  });
 }
 
 Status dropout(const KernelContext& context) {
@@ -139,7 +128,7 @@ Status dropout(const KernelContext& context) {
   const auto* name = context.inputs[1].as<const std::int64_t>();
   const auto key = static_cast<std::uint64_t>(name[0]),
              counter = static_cast<std::uint64_t>(name[1]);
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = x.as<const T>();
     T* to = out.as<T>();

@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/recurrent.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/recurrent_cell.h"
@@ -78,7 +78,7 @@ class Backward {
         run_chunk(layer, t, std::min(size_.chunk, size_.time - t));
     for (std::int64_t layer = lowest_; layer < size_.layers && at_.h0 >= 0; ++layer) {
       end(at_.h0, space_.d_hidden, layer);
-      pass_by(layer);
+      gradient_of_unused_state(layer);
       if (size_.has_cell) end(at_.c0, space_.d_cell, layer);
     }
     if (size_.has_cell) return;
@@ -166,7 +166,7 @@ class Backward {
   }
 
   // A sequence without steps ends with the state that it was given.
-  void pass_by(std::int64_t layer) const {
+  void gradient_of_unused_state(std::int64_t layer) const {
     T* to = gradient(static_cast<std::size_t>(at_.h0));
     if (to == nullptr || lengths_ == nullptr) return;
     to += layer * size_.state();
@@ -388,14 +388,14 @@ class Backward {
 
 Status recurrent_backward(const KernelContext& context) {
   if (is_half(context.inputs[kX].spec.dtype)) return in_float(context, recurrent_backward);
-  return for_floating(context.inputs[kX].spec.dtype,
-                      [&](auto type) { Backward<decltype(type)>(context).run(); });
+  return for_wide(context.inputs[kX].spec.dtype,
+                  [&](auto type) { Backward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds recurrent_backward_memory(const MemoryQuery& query) {
   if (is_half(query.inputs[kX].dtype)) return in_float_memory(query, recurrent_backward_memory);
   MemoryNeeds needs;
-  const Status known = for_floating(query.inputs[kX].dtype, [&](auto type) {
+  const Status known = for_wide(query.inputs[kX].dtype, [&](auto type) {
     const RecurrentSizes size(query.inputs[kX].shape, query.attribute<RecurrentAttributes>());
     needs.workspace_bytes =
         BackwardSpace<decltype(type)>(size, query.destroys(kReserve), nullptr).bytes;

@@ -18,7 +18,7 @@ struct CellForward {
   T* gates;                // the activated gates, or null
   T* cell;                 // LSTM
   T* hidden;
-  T* sequence;          // a second place for the hidden state, or null
+  T* sequence;          // a second output for the hidden state, or null
   std::int64_t stride;  // between gates, in gates and bias
   std::int64_t product_stride;
 };

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/recurrent.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/philox_words.h"
@@ -246,14 +246,14 @@ class Forward {
 
 Status recurrent(const KernelContext& context) {
   if (is_half(context.inputs[0].spec.dtype)) return in_float(context, recurrent);
-  return for_floating(context.inputs[0].spec.dtype,
-                      [&](auto type) { Forward<decltype(type)>(context).run(); });
+  return for_wide(context.inputs[0].spec.dtype,
+                  [&](auto type) { Forward<decltype(type)>(context).run(); });
 }
 
 MemoryNeeds recurrent_memory(const MemoryQuery& query) {
   if (is_half(query.inputs[0].dtype)) return in_float_memory(query, recurrent_memory);
   MemoryNeeds needs;
-  const Status known = for_floating(query.inputs[0].dtype, [&](auto type) {
+  const Status known = for_wide(query.inputs[0].dtype, [&](auto type) {
     using T = decltype(type);
     const RecurrentSizes size(query.inputs[0].shape, query.attribute<RecurrentAttributes>());
     const RecurrentOperands at(query.attribute<RecurrentAttributes>());

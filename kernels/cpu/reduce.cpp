@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/core/kernels/merged_axes.h"
 #include "ebb/kernels/cpu/broadcast.h"
 #include "ebb/kernels/cpu/column_sum.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/reduce_loops.h"
@@ -84,7 +84,7 @@ Status reduce(const Buffer& in, const Buffer& out, const Reduction& reduction, v
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
   const double divisor = reduction.divisor(count, results);
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     if (count == 0) {
       for (std::int64_t i = 0; i < results; ++i) out.as<T>()[i] = static_cast<T>(0.0 / divisor);
@@ -110,9 +110,6 @@ MemoryNeeds needs(const Shape& shape, std::uint32_t axes) noexcept {
   return {};
 }
 
-// The second input is there for its shape.
-bool only_first(std::size_t input, const IndexSet&) { return input == 0; }
-
 }  // namespace
 
 Status sum(const KernelContext& context) {
@@ -123,7 +120,7 @@ Status sum(const KernelContext& context) {
 }
 
 Status sum_like(const KernelContext& context) {
-  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, only_first);
+  if (is_half(context.outputs[0].spec.dtype)) return in_float(context, sum_like, reads_only<0>);
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   return reduce(in, out, {.axes = axes_between(in.spec.shape, out.spec.shape)}, context.workspace);
 }
@@ -135,7 +132,8 @@ MemoryNeeds sum_memory(const MemoryQuery& query) {
 }
 
 MemoryNeeds sum_like_memory(const MemoryQuery& query) {
-  if (is_half(query.outputs[0].dtype)) return in_float_memory(query, sum_like_memory, only_first);
+  if (is_half(query.outputs[0].dtype))
+    return in_float_memory(query, sum_like_memory, reads_only<0>);
   return needs(query.inputs[0].shape, axes_between(query.inputs[0].shape, query.outputs[0].shape));
 }
 
@@ -147,7 +145,7 @@ Status broadcast_like(const KernelContext& context) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if ((reduction.axes >> axis & 1u) != 0) kept.set(axis, 1);
   const double divisor = reduction.divisor(out.elements(), in.elements());
-  return for_stored(out.spec.dtype, [&](auto type) {
+  return for_floating(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const auto number = static_cast<Computed<T>>(divisor);
     broadcast(functors::Divide(), in.as<const T>(), kept, &number, Shape(), out.as<T>(), shape);

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "ebb/core/kernels/convert.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/index.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -18,12 +18,10 @@ constexpr std::int64_t kColumns = 256;
 template <class Carried, class Step>
 void walk(const IndexedAxis& axis, bool reverse, Carried start, const Step& step) {
   if (axis.inner == 1) {
-    for_pieces(axis.outer, rows_per_piece(axis.size), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) {
-        Carried carried = start;
-        for (std::int64_t k = 0; k < axis.size; ++k)
-          step(o * axis.size + (reverse ? axis.size - 1 - k : k), carried);
-      }
+    for_items(axis.outer, rows_per_piece(axis.size), [&](std::int64_t o) {
+      Carried carried = start;
+      for (std::int64_t k = 0; k < axis.size; ++k)
+        step(o * axis.size + (reverse ? axis.size - 1 - k : k), carried);
     });
     return;
   }
@@ -40,10 +38,7 @@ void walk(const IndexedAxis& axis, bool reverse, Carried start, const Step& step
       for (std::int64_t j = 0; j < count; ++j) step(row + j, carried[j]);
     }
   };
-  for_pieces(axis.outer * strips, rows_per_piece(axis.size * width),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) strip(i);
-             });
+  for_items(axis.outer * strips, rows_per_piece(axis.size * width), strip);
 }
 
 template <class T>
@@ -74,14 +69,8 @@ Status scan(const KernelContext& context) {
     using T = decltype(type);
     scan(in.as<const T>(), out.as<T>(), axis, how);
   };
-  if (in.spec.dtype == DType::i32) {
-    run(std::int32_t{});
-  } else if (in.spec.dtype == DType::i64) {
-    run(std::int64_t{});
-  } else {
-    return for_stored(in.spec.dtype, run);
-  }
-  return {};
+  return is_floating(in.spec.dtype) ? for_floating(in.spec.dtype, run)
+                                    : for_integer(in.spec.dtype, run);
 }
 
 Status recurrence(const KernelContext& context) {

@@ -17,18 +17,14 @@ Status reverse_sequence(const KernelContext& context) {
   auto* to = out.as<std::byte>();
   with_width(all.bytes, [&](auto width) {
     const auto bytes = static_cast<std::size_t>(width > 0 ? width : all.bytes);
-    for_pieces(all.batch * all.time, rows_per_piece(all.bytes / 4),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t row = i / all.time, t = i % all.time, length = lengths[row];
-                   const std::int64_t at = t < length ? length - 1 - t : t;
-                   if (length >= 0 && length <= all.time)
-                     std::memcpy(to + i * all.bytes, from + (row * all.time + at) * all.bytes,
-                                 bytes);
-                   else
-                     std::memset(to + i * all.bytes, missing, bytes);
-                 }
-               });
+    for_items(all.batch * all.time, rows_per_piece(all.bytes / 4), [&](std::int64_t i) {
+      const std::int64_t row = i / all.time, t = i % all.time, length = lengths[row];
+      const std::int64_t at = t < length ? length - 1 - t : t;
+      if (length >= 0 && length <= all.time)
+        std::memcpy(to + i * all.bytes, from + (row * all.time + at) * all.bytes, bytes);
+      else
+        std::memset(to + i * all.bytes, missing, bytes);
+    });
   });
   return {};
 }

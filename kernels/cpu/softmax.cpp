@@ -3,11 +3,10 @@
 #include <cmath>
 
 #include "ebb/core/kernels/device_kernel.h"
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/softmax_row.h"
-#include "ebb/kernels/cpu/some_block.h"
 
 namespace ebb::cpu {
 namespace {
@@ -60,37 +59,29 @@ Status run(const KernelContext& context, bool log) {
   const Buffer &in = context.inputs[0], &out = context.outputs[0];
   const SoftmaxView view(in.spec.shape, context.attribute<SoftmaxAttributes>());
   if (out.elements() == 0) return {};
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* x = in.as<const T>();
     T* y = out.as<T>();
     if (view.inner == 1) {
       const auto row = log ? log_softmax_row<T> : softmax_row<T>;
-      for_pieces(view.outer, rows_per_piece(view.classes),
-                 [=](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i)
-                     row(x + i * view.classes, y + i * view.classes, view.classes);
-                 });
+      for_items(view.outer, rows_per_piece(view.classes), [=](std::int64_t i) {
+        row(x + i * view.classes, y + i * view.classes, view.classes);
+      });
       return;
     }
     const std::int64_t strips = divide_up(view.inner, kBlock<T>);
-    for_pieces(view.outer * strips, rows_per_piece(view.classes * kBlock<T>),
-               [=](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t column = i % strips * kBlock<T>;
-                   const std::int64_t at = i / strips * view.classes * view.inner + column;
-                   softmax_columns(x + at, y + at, view, std::min(kBlock<T>, view.inner - column),
-                                   log);
-                 }
-               });
+    for_items(view.outer * strips, rows_per_piece(view.classes * kBlock<T>), [=](std::int64_t i) {
+      const std::int64_t column = i % strips * kBlock<T>;
+      const std::int64_t at = i / strips * view.classes * view.inner + column;
+      softmax_columns(x + at, y + at, view, std::min(kBlock<T>, view.inner - column), log);
+    });
   });
 }
 
 }  // namespace
 
-MemoryNeeds softmax_memory(const MemoryQuery& query) {
-  return is_half(query.outputs[0].dtype) ? in_float_memory(query, nullptr) : MemoryNeeds();
-}
+MemoryNeeds softmax_memory(const MemoryQuery& query) { return in_float_memory(query, nullptr); }
 
 Status softmax(const KernelContext& context) {
   if (is_half(context.outputs[0].spec.dtype)) return in_float(context, softmax);

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "ebb/core/base/half.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/order.h"
-#include "ebb/kernels/cpu/ordered.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -76,12 +76,11 @@ Status argsort(const KernelContext& context) {
   if (out.elements() == 0) return {};
   const std::int64_t size = in.spec.shape.dim(-1), count = out.spec.shape.dim(-1);
   const bool descending = context.attribute<SortAttributes>().descending != 0;
-  const auto run = [&](auto type) {
+  return for_stored(in.spec.dtype, [&](auto type) {
     using T = decltype(type);
     argsort(in.as<const T>(), out.as<std::int64_t>(), out.elements() / count, size, count,
             descending);
-  };
-  return is_half(in.spec.dtype) ? for_stored(in.spec.dtype, run) : for_ordered(in.spec.dtype, run);
+  });
 }
 
 }  // namespace ebb::cpu

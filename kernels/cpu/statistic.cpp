@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/merged_axes.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/elementary.h"
 #include "ebb/kernels/cpu/in_float.h"
 #include "ebb/kernels/cpu/pieces.h"
@@ -141,16 +141,13 @@ void of_all(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how
 
 template <class T>
 void of_rows(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how) {
-  for_pieces(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t o = begin; o < end; ++o) {
-                 const T* base = in + axes.offset(o, false);
-                 out[o] = of_runs(how, [&](const auto& of_run, const auto& add) {
-                   for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
-                     add(of_run(base + axes.offset(r, true), axes.inner));
-                 });
-               }
-             });
+  for_items(axes.outer_kept, rows_per_piece(axes.inner * axes.outer_reduced), [&](std::int64_t o) {
+    const T* base = in + axes.offset(o, false);
+    out[o] = of_runs(how, [&](const auto& of_run, const auto& add) {
+      for (std::int64_t r = 0; r < axes.outer_reduced; ++r)
+        add(of_run(base + axes.offset(r, true), axes.inner));
+    });
+  });
 }
 
 // The statistics of a strip of `count` columns.
@@ -186,15 +183,13 @@ template <class T>
 void of_columns(const T* in, T* out, const MergedAxes& axes, const Statistic<T>& how) {
   const std::int64_t strips = divide_up(axes.inner, kStrip<T>);
   const std::int64_t width = std::min(axes.inner, kStrip<T>);
-  for_pieces(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) {
-                 const std::int64_t column = i % strips * kStrip<T>;
-                 of_strip(in + axes.offset(i / strips, false) + column,
-                          out + i / strips * axes.inner + column,
-                          std::min(kStrip<T>, axes.inner - column), axes, how);
-               }
-             });
+  for_items(axes.outer_kept * strips, rows_per_piece(axes.outer_reduced * width),
+            [&](std::int64_t i) {
+              const std::int64_t column = i % strips * kStrip<T>;
+              of_strip(in + axes.offset(i / strips, false) + column,
+                       out + i / strips * axes.inner + column,
+                       std::min(kStrip<T>, axes.inner - column), axes, how);
+            });
 }
 
 bool is_of_all(const MergedAxes& axes) noexcept { return axes.inner_reduced && axes.groups == 0; }
@@ -207,7 +202,7 @@ Status statistic(const KernelContext& context) {
   const auto& attributes = context.attribute<StatisticAttributes>();
   const std::int64_t count = in.elements(), results = out.elements();
   if (results == 0) return {};
-  return for_floating(out.spec.dtype, [&](auto type) {
+  return for_wide(out.spec.dtype, [&](auto type) {
     using T = decltype(type);
     const T* from = in.as<const T>();
     T* to = out.as<T>();

@@ -191,26 +191,24 @@ void copy_planes(const std::byte* from, std::byte* to, const StridedWalk& walk, 
   for (int axis = 0; axis < across; ++axis) plane.to_stride *= walk.size(axis);
   const std::int64_t down = divide_up(rows, height), blocks = down * divide_up(columns, kColumns);
   const std::int64_t planes = walk.count() / (rows * columns);
-  for_pieces(planes * blocks,
-             std::max<std::int64_t>(1, kPieceElements / (height * std::min(columns, kColumns))),
-             [&](std::int64_t begin, std::int64_t end) {
-               for (std::int64_t i = begin; i < end; ++i) {
-                 // Offsets of the matrix in input and output.
-                 std::int64_t at = walk.offset(), out = 0, step = kUnit, rest = i / blocks;
-                 for (int axis = 0; axis < walk.axes(); step *= walk.size(axis++)) {
-                   if (axis == 0 || axis == across) continue;
-                   at += rest % walk.size(axis) * walk.stride(axis);
-                   out += rest % walk.size(axis) * step;
-                   rest /= walk.size(axis);
-                 }
-                 const std::int64_t row = i % blocks % down * height,
-                                    column = i % blocks / down * kColumns;
-                 copy_block<kUnit>(from + at + row * plane.from_stride + column * kUnit,
-                                   to + out + column * plane.to_stride + row * kUnit,
-                                   std::min(height, rows - row),
-                                   std::min(kColumns, columns - column), plane);
-               }
-             });
+  for_items(planes * blocks,
+            std::max<std::int64_t>(1, kPieceElements / (height * std::min(columns, kColumns))),
+            [&](std::int64_t i) {
+              // Offsets of the matrix in input and output.
+              std::int64_t at = walk.offset(), out = 0, step = kUnit, rest = i / blocks;
+              for (int axis = 0; axis < walk.axes(); step *= walk.size(axis++)) {
+                if (axis == 0 || axis == across) continue;
+                at += rest % walk.size(axis) * walk.stride(axis);
+                out += rest % walk.size(axis) * step;
+                rest /= walk.size(axis);
+              }
+              const std::int64_t row = i % blocks % down * height,
+                                 column = i % blocks / down * kColumns;
+              copy_block<kUnit>(from + at + row * plane.from_stride + column * kUnit,
+                                to + out + column * plane.to_stride + row * kUnit,
+                                std::min(height, rows - row), std::min(kColumns, columns - column),
+                                plane);
+            });
 }
 
 }  // namespace
@@ -244,8 +242,8 @@ void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk)
   });
 }
 
-Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
-             const StridedWalk& walk, double value) {
+Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
+           const StridedWalk& walk, double value) {
   const Status status = fill_around(context, in, out, walk, value, fill);
   strided_store(in, out, walk);
   return status;

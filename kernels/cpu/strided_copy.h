@@ -9,7 +9,7 @@ void strided_copy(const Buffer& in, const Buffer& out, const StridedWalk& walk);
 // The inverse: writes `in` to the elements of out that the walk visits. The rest of out stays.
 void strided_store(const Buffer& in, const Buffer& out, const StridedWalk& walk);
 // strided_store with `value` in the rest of out.
-Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
-             const StridedWalk& walk, double value);
+Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
+           const StridedWalk& walk, double value);
 
 }  // namespace ebb::cpu

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/functors/arithmetic.h"
 #include "ebb/kernels/cpu/broadcast.h"
-#include "ebb/kernels/cpu/dispatch.h"
 #include "ebb/kernels/cpu/pieces.h"
 
 namespace ebb::cpu {
@@ -36,7 +36,7 @@ Status clear_if(const KernelContext& context) {
 
 Status add_assign(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1];
-  return for_stored(a.spec.dtype, [&](auto type) {
+  return for_floating(a.spec.dtype, [&](auto type) {
     using T = decltype(type);
     zip_flat(functors::Add(), a.as<const T>(), false, b.as<const T>(), false, a.as<T>(),
              a.elements());

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ebb/kernels/cpu/dispatch.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
 #include "ebb/optim/kernels/adagrad.h"
@@ -122,11 +122,11 @@ Status update(const KernelContext& context) {
   constexpr std::size_t kArrays = 2 + Rule::kSlots;
   bool has_half = false, has_wide = false;
   for (const Buffer& array : context.inputs.first(kArrays)) {
-    if (!is_floating(array.spec.dtype)) return kUnsupportedDType;
+    if (!is_floating(array.spec.dtype)) return kNoKernel;
     has_half = has_half || is_half(array.spec.dtype);
     has_wide = has_wide || array.spec.dtype == DType::f64;
   }
-  if (has_half && has_wide) return kUnsupportedDType;
+  if (has_half && has_wide) return kNoKernel;
   const optim::UpdateScalars scalars(context, kArrays);
   if (!scalars.is_open()) return {};
   if (has_wide)

@@ -164,6 +164,35 @@ inline void store_tail(double* to, const Block<double>& block, std::int64_t coun
 }
 #endif
 
+// Loads and stores count elements, 0 < count <= a block.
+template <class T>
+inline Block<T> load_some(const T* from, std::int64_t count, T padding = T(1)) noexcept {
+  return count >= kBlock<T> ? load(from) : load_tail(from, count, padding);
+}
+template <class T>
+inline void store_some(T* to, const Block<T>& block, std::int64_t count) noexcept {
+  if (count >= kBlock<T>) {
+    store(to, block);
+  } else {
+    store_tail(to, block, count);
+  }
+}
+
+// Whether scalars give the same bits as blocks (core/kernels/functors/host_device.h).
+template <class F>
+inline constexpr bool kExact = requires {
+  requires F::exact;
+};
+
+template <class F, class T, class... Others>
+inline Block<T> evaluate(const F& f, const Block<T>& x, const Others&... others) noexcept {
+  if constexpr (kExact<F>) {
+    return Block<T>::each(f, x, others...);
+  } else {
+    return f(x, others...);
+  }
+}
+
 namespace detail {
 
 template <class T, int N, int... I>

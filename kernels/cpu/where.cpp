@@ -1,5 +1,6 @@
 #include "ebb/core/kernels/where.h"
 
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/chunks.h"
 
 namespace ebb::cpu {
@@ -58,20 +59,8 @@ void choose(const KernelContext& context) {
 }  // namespace
 
 Status where(const KernelContext& context) {
-  switch (size_of(context.outputs[0].spec.dtype)) {
-    case 1:
-      choose<std::uint8_t>(context);
-      break;
-    case 2:
-      choose<std::uint16_t>(context);
-      break;
-    case 4:
-      choose<std::uint32_t>(context);
-      break;
-    default:
-      choose<std::uint64_t>(context);
-  }
-  return {};
+  return for_word(context.outputs[0].spec.dtype,
+                  [&](auto type) { choose<decltype(type)>(context); });
 }
 
 }  // namespace ebb::cpu

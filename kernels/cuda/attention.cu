@@ -28,14 +28,14 @@ struct Shared {
 };
 
 // MaskLayout without divisions.
-struct MaskPlace {
+struct MaskPosition {
   std::int64_t row = 0, column = 0;
   AnyDivider by_size[kMaxRank];
   std::int64_t step[kMaxRank] = {};
   int axes = 0;
 
-  MaskPlace() = default;
-  explicit MaskPlace(const MaskLayout& of) noexcept
+  MaskPosition() = default;
+  explicit MaskPosition(const MaskLayout& of) noexcept
       : row(of.row), column(of.column), axes(of.axes) {
     for (int axis = 0; axis < axes; ++axis) {
       by_size[axis] = AnyDivider(std::max<std::int64_t>(1, of.size[axis]));
@@ -58,18 +58,18 @@ struct Attention {
   using A = Accumulate<T>;
   AttentionLayout of;
   const T *q, *k, *v;
-  const T* added;  // additive mask; counts: boolean mask. At most one
-  const unsigned char* counts;
-  MaskPlace mask;
+  const T* added = nullptr;  // additive mask; counts: boolean mask. At most one
+  const unsigned char* counts = nullptr;
+  MaskPosition mask = {};
   A scale;
   bool causal;
   // Written by forward, read by backward.
-  T* y;
-  A* lse;
+  T* y = nullptr;
+  A* lse = nullptr;
   // Backward.
-  const T* dy;
-  const A* dots;
-  T* gradient;
+  const T* dy = nullptr;
+  const A* dots = nullptr;
+  T* gradient = nullptr;
 
   // sums += products of rows of a, from `row` on, with rows of b, from `line` on. Both have `depth`
   // columns.
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kBlock)
   const int row = static_cast<int>(threadIdx.x) / kParts,
             part = static_cast<int>(threadIdx.x) % kParts;
   for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
-    const auto [batch, query, column] = tiles.place(at);
+    const auto [batch, query, column] = tiles.position(at);
     const std::int64_t end = a.causal && query + kTileSide < of.keys ? query + kTileSide : of.keys;
     const T* const v = a.v + batch * of.keys * of.width;
     const std::int64_t masked = a.mask.offset(batch);
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kBlock)
   const std::int64_t width = kOf == Of::v ? of.width : of.depth,
                      rows = kOf == Of::q ? of.length : of.keys;
   for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
-    const auto [batch, row, column] = tiles.place(at);
+    const auto [batch, row, column] = tiles.position(at);
     const T* const dy = a.dy + batch * of.length * of.width;
     const T* const v = a.v + batch * of.keys * of.width;
     const std::int64_t masked = a.mask.offset(batch);
@@ -313,19 +313,11 @@ Attention<T> attention_of(const KernelContext& context, std::size_t mask_input) 
                  .q = in[0].as<const T>(),
                  .k = in[1].as<const T>(),
                  .v = in[2].as<const T>(),
-                 .added = nullptr,
-                 .counts = nullptr,
-                 .mask = {},
                  .scale = static_cast<Accumulate<T>>(attributes.scale),
-                 .causal = attributes.causal != 0,
-                 .y = nullptr,
-                 .lse = nullptr,
-                 .dy = nullptr,
-                 .dots = nullptr,
-                 .gradient = nullptr};
+                 .causal = attributes.causal != 0};
   if (attributes.mask == 0) return a;
   const Buffer& mask = in[mask_input];
-  a.mask = MaskPlace(MaskLayout(mask.spec.shape, AttentionLayout::batch_of(in[0].spec.shape)));
+  a.mask = MaskPosition(MaskLayout(mask.spec.shape, AttentionLayout::batch_of(in[0].spec.shape)));
   if (mask.spec.dtype == DType::boolean) {
     a.counts = mask.as<const unsigned char>();
   } else {

@@ -1,4 +1,7 @@
 #pragma once
+#include <type_traits>
+#include <utility>
+
 #include "ebb/core/kernels/broadcast_walk.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/for_each.h"
@@ -40,39 +43,53 @@ struct FlatWalk {
   }
 };
 
-// out[i] = f(a[..], b[..]), with the offsets of the walk.
-template <class F, class T, class Offsets>
-struct Zip {
-  Operand<T> a, b;
-  T* out;
+// out[i] = f(in[0][..], in[1][..], ..), with the offsets of the walk.
+template <class F, class T, class Out, class Offsets, int kInputs>
+struct Pointwise {
+  using Result = std::conditional_t<std::is_same_v<Out, T>, Accumulate<T>, Out>;
+
+  Operand<T> in[kInputs];
+  Out* out;
   Offsets walk;
   F f;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    std::int64_t from[2];
+    std::int64_t from[kInputs];
     walk.offsets(i, from);
-    const auto x = a.template at<N>(from[0]), y = b.template at<N>(from[1]);
-    Pack<T, N> result;
-    for (int j = 0; j < N; ++j) result[j] = static_cast<T>(f(x[j], y[j]));
+    Pack<Accumulate<T>, N> x[kInputs];
+    for (int k = 0; k < kInputs; ++k) x[k] = in[k].template at<N>(from[k]);
+    Pack<Out, N> result;
+    for (int j = 0; j < N; ++j) result[j] = value(x, j, std::make_integer_sequence<int, kInputs>());
     store(out + i, result);
+  }
+
+ private:
+  template <class P, int... K>
+  __device__ Out value(const P (&x)[kInputs], int j, std::integer_sequence<int, K...>) const {
+    return static_cast<Out>(static_cast<Result>(f(x[K][j]...)));
   }
 };
 
-template <class F, class T, class Offsets>
-Status zip_each(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
-                std::int64_t count, const Offsets& walk, bool rows_take_packs) noexcept {
+// Computes `count` elements, in packs where rows and all arrays take them.
+template <class F, class T, class Out, class Offsets, int kInputs>
+Status compute_each(const F& f, cudaStream_t stream, const Operand<T> (&in)[kInputs], Out* out,
+                    std::int64_t count, const Offsets& walk, bool rows_take_packs) noexcept {
   constexpr int N = kPack<T>;
-  const bool packed = rows_take_packs && takes_packs<N>(out) && a.template takes_packs<N>() &&
-                      b.template takes_packs<N>();
-  return for_each<N>(stream, Zip<F, T, Offsets>{a, b, out, walk, f}, count, packed);
+  Pointwise<F, T, Out, Offsets, kInputs> body{{}, out, walk, f};
+  bool packed = rows_take_packs && takes_packs<N>(out);
+  for (int k = 0; k < kInputs; ++k) {
+    body.in[k] = in[k];
+    packed = packed && in[k].template takes_packs<N>();
+  }
+  return for_each<N>(stream, body, count, packed);
 }
 
 // out[i] = f(a[i], b[i]) for count elements; a or b may be a single element for all.
-template <class F, class T>
-Status zip_flat(F f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, T* out,
+template <class F, class T, class Out>
+Status zip_flat(const F& f, cudaStream_t stream, const Operand<T>& a, const Operand<T>& b, Out* out,
                 std::int64_t count) noexcept {
-  return zip_each(f, stream, a, b, out, count, FlatWalk<2>{{a.one, b.one}}, true);
+  return compute_each(f, stream, {a, b}, out, count, FlatWalk<2>{{a.one, b.one}}, true);
 }
 
 // Calls f(offsets, rows_take_packs) with a FlatWalk for a single row, else a Walk. Rows take packs
@@ -84,24 +101,22 @@ Status with_offsets(const BroadcastWalk<kInputs>& walk, std::int64_t count, cons
     for (int k = 0; k < kInputs; ++k) flat.one[k] = walk.one(k);
     return f(flat, true);
   }
-  const auto with = [&](auto offsets) {
+  return with_index(count, [&]<class Index>(Index) {
+    Walk<Index, kMaxRank, kInputs> offsets;
     for (int axis = 0; axis < walk.axes(); ++axis) offsets.add(walk.size(axis), walk.steps(axis));
     return f(offsets, walk.row_elements() % N == 0);
-  };
-  return is_short(count) ? with(Walk<std::uint32_t, kMaxRank, kInputs>())
-                         : with(Walk<std::uint64_t, kMaxRank, kInputs>());
+  });
 }
 
-// out = f(a, b) with NumPy's broadcasting; out may be an input of out's own shape.
-template <class F, class T>
-Status broadcast(F f, cudaStream_t stream, Operand<T> a, const Shape& shape_a, Operand<T> b,
-                 const Shape& shape_b, T* out, const Shape& shape, std::int64_t count) noexcept {
+// out = f(in..) with NumPy's broadcasting; out may be an input of out's own shape.
+template <class F, class T, class Out, int kInputs>
+Status broadcast(const F& f, cudaStream_t stream, const Operand<T> (&in)[kInputs], Out* out,
+                 const BroadcastWalk<kInputs>& walk, std::int64_t count) noexcept {
   if (count == 0) return {};
-  const BroadcastWalk walk(shape, shape_a, shape_b);
-  a.one = walk.one(0);
-  b.one = walk.one(1);
+  Operand<T> of_row[kInputs];
+  for (int k = 0; k < kInputs; ++k) of_row[k] = {in[k].data, in[k].number, walk.one(k)};
   return with_offsets<kPack<T>>(walk, count, [&](const auto& offsets, bool rows_take_packs) {
-    return zip_each(f, stream, a, b, out, count, offsets, rows_take_packs);
+    return compute_each(f, stream, of_row, out, count, offsets, rows_take_packs);
   });
 }
 

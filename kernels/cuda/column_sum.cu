@@ -21,9 +21,9 @@ Status column_sum(cudaStream_t stream, const T* in, T* out, std::int64_t rows, s
   if (columns == 0) return {};
   const SumPlan plan = plan_columns(1, rows, columns);
   const SumTarget<T> target(plan, out, 1, workspace);
-  return is_short(rows * columns)
-             ? sum_matrix<std::uint32_t>(stream, in, target, columns, plan.threads)
-             : sum_matrix<std::uint64_t>(stream, in, target, columns, plan.threads);
+  return with_index(rows * columns, [&]<class Index>(Index) {
+    return sum_matrix<Index>(stream, in, target, columns, plan.threads);
+  });
 }
 
 template <class T>

@@ -12,43 +12,29 @@
 namespace ebb::cuda {
 namespace {
 
-// A plane and a position in it, or a tap's offset.
+// A plane and a pixel of it, or a tap's offset.
 struct Spot {
   std::int64_t plane, y, x;
 };
 
 // The geometry for the device. Divisors of 0 are replaced by 1: there is then nothing to compute.
 struct Geometry {
-  std::int64_t filters, channels, groups, height, width, out_height, out_width;
-  std::int64_t places, pixels, taps, depth;
-  std::int64_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x;
-  AnyDivider by_groups, by_places, by_out_width, by_pixels, by_width, by_taps, by_kernel_width,
+  ConvLayout of;
+  std::int64_t positions, pixels, taps;  // of a plane of y, of x, and of a kernel
+  AnyDivider by_groups, by_positions, by_out_width, by_pixels, by_width, by_taps, by_kernel_width,
       by_stride_y, by_stride_x;
 
-  explicit Geometry(const ConvLayout& of) noexcept
-      : filters(of.filters),
-        channels(of.channels),
-        groups(of.groups),
-        height(of.height),
-        width(of.width),
-        out_height(of.out_height),
-        out_width(of.out_width),
-        places(of.places()),
+  explicit Geometry(const ConvLayout& layout) noexcept
+      : of(layout),
+        positions(of.places()),
         pixels(of.pixels()),
         taps(of.taps()),
-        depth(of.depth()),
-        stride_y(of.stride[0]),
-        stride_x(of.stride[1]),
-        padding_y(of.padding[0]),
-        padding_x(of.padding[1]),
-        dilation_y(of.dilation[0]),
-        dilation_x(of.dilation[1]),
         by_groups(of.groups),
-        by_places(least_one(of.places())),
+        by_positions(least_one(positions)),
         by_out_width(least_one(of.out_width)),
-        by_pixels(least_one(of.pixels())),
+        by_pixels(least_one(pixels)),
         by_width(least_one(of.width)),
-        by_taps(of.taps()),
+        by_taps(taps),
         by_kernel_width(of.kernel_width),
         by_stride_y(of.stride[0]),
         by_stride_x(of.stride[1]) {}
@@ -61,24 +47,24 @@ struct Geometry {
     return product;
   }
   // Output position n, counted over all images: its image, and the pixel that tap 0 reads.
-  __device__ Spot place(std::int64_t n) const {
-    const std::int64_t image = by_places.divide(n), y = by_out_width.divide(n);
-    return {image, y * stride_y - padding_y, n * stride_x - padding_x};
+  __device__ Spot position(std::int64_t n) const {
+    const std::int64_t image = by_positions.divide(n), y = by_out_width.divide(n);
+    return {image, y * of.stride[0] - of.padding[0], n * of.stride[1] - of.padding[1]};
   }
   // Tap n, counted over all channels or filters: its channel or filter, and its offset from the
   // pixel of tap 0.
   __device__ Spot tap(std::int64_t n) const {
     const std::int64_t plane = by_taps.divide(n), y = by_kernel_width.divide(n);
-    return {plane, y * dilation_y, n * dilation_x};
+    return {plane, y * of.dilation[0], n * of.dilation[1]};
   }
   // The pixel that a tap reads at an output position; 0 in the padding.
   template <class T>
-  __device__ Accumulate<T> pixel(const T* x, std::int64_t group, const Spot& place,
+  __device__ Accumulate<T> pixel(const T* x, std::int64_t group, const Spot& position,
                                  const Spot& tap) const {
-    const std::int64_t y = place.y + tap.y, column = place.x + tap.x;
-    if (y < 0 || y >= height || column < 0 || column >= width) return 0;
-    const std::int64_t plane = (place.plane * groups + group) * channels + tap.plane;
-    return static_cast<Accumulate<T>>(x[plane * pixels + y * width + column]);
+    const std::int64_t y = position.y + tap.y, column = position.x + tap.x;
+    if (y < 0 || y >= of.height || column < 0 || column >= of.width) return 0;
+    const std::int64_t plane = (position.plane * of.groups + group) * of.channels + tap.plane;
+    return static_cast<Accumulate<T>>(x[plane * pixels + y * of.width + column]);
   }
 };
 
@@ -87,7 +73,7 @@ template <class T>
 struct Forward {
   using Type = T;
   static constexpr bool kAlongDepth = false;  // neighbouring threads load b along columns
-  Geometry of;
+  Geometry geometry;
   const T *x, *weights, *bias;
   T* y;
   std::int64_t m, n, k, batch;
@@ -97,16 +83,17 @@ struct Forward {
   __device__ Accumulate<T> a(std::int64_t group, std::int64_t row, std::int64_t at) const {
     return static_cast<Accumulate<T>>(weights[(group * m + row) * k + at]);
   }
-  __device__ Spot fixed(std::int64_t column) const { return of.place(column); }
-  __device__ Accumulate<T> b(std::int64_t group, const Spot& place, std::int64_t at) const {
-    return of.pixel(x, group, place, of.tap(at));
+  __device__ Spot fixed(std::int64_t column) const { return geometry.position(column); }
+  __device__ Accumulate<T> b(std::int64_t group, const Spot& position, std::int64_t at) const {
+    return geometry.pixel(x, group, position, geometry.tap(at));
   }
   __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
                       Accumulate<T> sum) const {
     const std::int64_t filter = group * m + row;
     if (bias != nullptr) sum += static_cast<Accumulate<T>>(bias[filter]);
-    const std::int64_t image = of.by_places.divide(column);
-    y[(image * of.groups * m + filter) * of.places + column] = static_cast<T>(sum);
+    const std::int64_t image = geometry.by_positions.divide(column);
+    y[(image * geometry.of.groups * m + filter) * geometry.positions + column] =
+        static_cast<T>(sum);
   }
 };
 
@@ -116,7 +103,7 @@ template <class T>
 struct InputGradient {
   using Type = T;
   static constexpr bool kAlongDepth = false;
-  Geometry of;
+  Geometry geometry;
   const T *dy, *weights, *bias;
   T* dx;
   std::int64_t m, n, k, batch;
@@ -124,28 +111,33 @@ struct InputGradient {
   __device__ std::int64_t begin(std::int64_t) const { return 0; }
   __device__ std::int64_t end(std::int64_t) const { return k; }
   __device__ Accumulate<T> a(std::int64_t group, std::int64_t row, std::int64_t at) const {
-    const std::int64_t filter = of.by_taps.divide(at);
+    const std::int64_t filter = geometry.by_taps.divide(at);
     return static_cast<Accumulate<T>>(
-        weights[((group * of.filters + filter) * m + row) * of.taps + at]);
+        weights[((group * geometry.of.filters + filter) * m + row) * geometry.taps + at]);
   }
   __device__ Spot fixed(std::int64_t column) const {
-    const std::int64_t image = of.by_pixels.divide(column), y = of.by_width.divide(column);
-    return {image, y + of.padding_y, column + of.padding_x};
+    const std::int64_t image = geometry.by_pixels.divide(column),
+                       y = geometry.by_width.divide(column);
+    return {image, y + geometry.of.padding[0], column + geometry.of.padding[1]};
   }
   __device__ Accumulate<T> b(std::int64_t group, const Spot& pixel, std::int64_t at) const {
-    const Spot tap = of.tap(at);
+    const Spot tap = geometry.tap(at);
     std::int64_t y = pixel.y - tap.y, x = pixel.x - tap.x;
     if (y < 0 || x < 0) return 0;
-    const std::int64_t row = of.by_stride_y.divide(y), column = of.by_stride_x.divide(x);
-    if (y != 0 || x != 0 || row >= of.out_height || column >= of.out_width) return 0;
-    const std::int64_t plane = (pixel.plane * of.groups + group) * of.filters + tap.plane;
-    return static_cast<Accumulate<T>>(dy[plane * of.places + row * of.out_width + column]);
+    const std::int64_t row = geometry.by_stride_y.divide(y),
+                       column = geometry.by_stride_x.divide(x);
+    if (y != 0 || x != 0 || row >= geometry.of.out_height || column >= geometry.of.out_width)
+      return 0;
+    const std::int64_t plane =
+        (pixel.plane * geometry.of.groups + group) * geometry.of.filters + tap.plane;
+    return static_cast<Accumulate<T>>(
+        dy[plane * geometry.positions + row * geometry.of.out_width + column]);
   }
   __device__ void put(std::int64_t group, std::int64_t row, std::int64_t column,
                       Accumulate<T> sum) const {
-    const std::int64_t image = of.by_pixels.divide(column), channel = group * m + row;
+    const std::int64_t image = geometry.by_pixels.divide(column), channel = group * m + row;
     if (bias != nullptr) sum += static_cast<Accumulate<T>>(bias[channel]);
-    dx[(image * of.groups * m + channel) * of.pixels + column] = static_cast<T>(sum);
+    dx[(image * geometry.of.groups * m + channel) * geometry.pixels + column] = static_cast<T>(sum);
   }
 };
 
@@ -155,27 +147,28 @@ template <class T>
 struct WeightGradient {
   using Type = T;
   static constexpr bool kAlongDepth = true;
-  Geometry of;
+  Geometry geometry;
   const T *x, *dy;
   T* dw;
   Accumulate<T>* parts;  // null: there is one segment
   std::int64_t m, n, k, batch, length;
 
   __device__ std::int64_t begin(std::int64_t product) const {
-    return of.by_groups.divide(product) * length;
+    return geometry.by_groups.divide(product) * length;
   }
   __device__ std::int64_t end(std::int64_t product) const {
     const std::int64_t end = begin(product) + length;
     return end < k ? end : k;
   }
   __device__ Accumulate<T> a(std::int64_t product, std::int64_t row, std::int64_t at) const {
-    const std::int64_t image = of.by_places.divide(at);
-    const std::int64_t plane = (image * of.groups + of.group(product)) * m + row;
-    return static_cast<Accumulate<T>>(dy[plane * of.places + at]);
+    const std::int64_t image = geometry.by_positions.divide(at);
+    const std::int64_t plane = (image * geometry.of.groups + geometry.group(product)) * m + row;
+    return static_cast<Accumulate<T>>(dy[plane * geometry.positions + at]);
   }
-  __device__ Spot fixed(std::int64_t at) const { return of.place(at); }
-  __device__ Accumulate<T> b(std::int64_t product, const Spot& place, std::int64_t column) const {
-    return of.pixel(x, of.group(product), place, of.tap(column));
+  __device__ Spot fixed(std::int64_t at) const { return geometry.position(at); }
+  __device__ Accumulate<T> b(std::int64_t product, const Spot& position,
+                             std::int64_t column) const {
+    return geometry.pixel(x, geometry.group(product), position, geometry.tap(column));
   }
   __device__ void put(std::int64_t product, std::int64_t row, std::int64_t column,
                       Accumulate<T> sum) const {
@@ -196,7 +189,7 @@ __global__ void __launch_bounds__(kTileThreads* kTileThreads)
   constexpr int kDepth = 16;
   __shared__ TileFactors<A, kDepth> tile;
   for (std::int64_t at = blockIdx.x; at < tiles.count; at += gridDim.x) {
-    const auto [product, row, column] = tiles.place(at);
+    const auto [product, row, column] = tiles.position(at);
     A sums[kTileEach][kTileEach] = {};
     Spot fixed = {};
     const std::int64_t own_column = column + static_cast<int>(threadIdx.x) % kTileSide;

@@ -120,23 +120,12 @@ Status reduce(const KernelContext& context, Form form) noexcept {
   // For short rows a block takes several at a time.
   int width = axes.inner_reduced ? kRowThreads : plan.threads;
   while (axes.inner_reduced && width > 1 && kRowThreads / width < plan.terms) width /= 2;
-  const auto run = [&](auto type) {
-    using T = decltype(type);
+  return for_stored_integer(in.spec.dtype, [&]<class T>(T) {
     const T* from = in.as<const T>();
-    return is_short(elements) ? count<T, std::uint32_t>(stream, from, target, axes, width)
-                              : count<T, std::uint64_t>(stream, from, target, axes, width);
-  };
-  switch (in.spec.dtype) {
-    case DType::i32:
-      return run(std::int32_t{});
-    case DType::i64:
-      return run(std::int64_t{});
-    case DType::u8:
-    case DType::boolean:
-      return run(std::uint8_t{});
-    default:
-      return kNoKernel;
-  }
+    return with_index(elements, [&]<class Index>(Index) {
+      return count<T, Index>(stream, from, target, axes, width);
+    });
+  });
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ struct Diagonal {
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const auto place = static_cast<Index>(i), line = columns.quotient(place);
-    const auto column = static_cast<std::int64_t>(place - line * columns.divisor);
+    const auto position = static_cast<Index>(i), line = columns.quotient(position);
+    const auto column = static_cast<std::int64_t>(position - line * columns.divisor);
     const auto row = static_cast<std::int64_t>(line - rows.quotient(line) * rows.divisor);
     const std::int64_t distance = column - row - diagonal;
     const bool keeps = kept == on ? distance == 0 : kept == below ? distance <= 0 : distance >= 0;
@@ -52,45 +52,27 @@ struct Diagonal {
   }
 };
 
-template <class W, class Index>
-Status put(cudaStream_t stream, const Buffer* in, const Buffer& out, std::int64_t diagonal,
-           int kept) noexcept {
-  using Body = Diagonal<W, Index>;
-  const std::int64_t rows = out.spec.shape.dim(-2), columns = out.spec.shape.dim(-1);
-  Body body{in != nullptr ? in->as<const W>() : nullptr,
-            out.as<W>(),
-            W{},
-            Divider<Index>(columns),
-            Divider<Index>(rows),
-            near_diagonal(diagonal, rows, columns),
-            static_cast<typename Body::Kept>(kept)};
-  const std::uint64_t one = element_of(out.spec.dtype, 1);
-  std::memcpy(&body.one, &one, sizeof(W));
-  return for_each<1>(stream, body, out.elements(), false);
-}
-
-template <class W>
-Status put(cudaStream_t stream, const Buffer* in, const Buffer& out, std::int64_t diagonal,
-           int kept) noexcept {
-  return is_short(out.elements()) ? put<W, std::uint32_t>(stream, in, out, diagonal, kept)
-                                  : put<W, std::uint64_t>(stream, in, out, diagonal, kept);
-}
-
 Status put(const KernelContext& context, const Buffer* in, std::int64_t diagonal,
            int kept) noexcept {
   const Buffer& out = context.outputs[0];
-  cudaStream_t stream = stream_of(context);
-  if (out.elements() == 0) return {};
-  switch (size_of(out.spec.dtype)) {
-    case 1:
-      return put<std::uint8_t>(stream, in, out, diagonal, kept);
-    case 2:
-      return put<std::uint16_t>(stream, in, out, diagonal, kept);
-    case 4:
-      return put<std::uint32_t>(stream, in, out, diagonal, kept);
-    default:
-      return put<std::uint64_t>(stream, in, out, diagonal, kept);
-  }
+  const std::int64_t count = out.elements();
+  if (count == 0) return {};
+  const std::int64_t rows = out.spec.shape.dim(-2), columns = out.spec.shape.dim(-1);
+  const std::uint64_t one = element_of(out.spec.dtype, 1);
+  return for_word(out.spec.dtype, [&]<class W>(W) {
+    return with_index(count, [&]<class Index>(Index) {
+      using Body = Diagonal<W, Index>;
+      Body body{in != nullptr ? in->as<const W>() : nullptr,
+                out.as<W>(),
+                W{},
+                Divider<Index>(columns),
+                Divider<Index>(rows),
+                near_diagonal(diagonal, rows, columns),
+                static_cast<typename Body::Kept>(kept)};
+      std::memcpy(&body.one, &one, sizeof(W));
+      return for_each<1>(stream_of(context), body, count, false);
+    });
+  });
 }
 
 }  // namespace
@@ -106,16 +88,8 @@ Status sequence(const KernelContext& context) {
                            told.has_last != 0 ? count - 1 : -1};
     return for_each<N>(stream_of(context), body, count, takes_packs<N>(body.out));
   };
-  switch (out.spec.dtype) {
-    case DType::i32:
-      return run(std::int32_t{});
-    case DType::i64:
-      return run(std::int64_t{});
-    case DType::u8:
-      return run(std::uint8_t{});
-    default:
-      return for_floating(out.spec.dtype, run);
-  }
+  return is_floating(out.spec.dtype) ? for_floating(out.spec.dtype, run)
+                                     : for_integer(out.spec.dtype, run);
 }
 
 Status eye(const KernelContext& context) {

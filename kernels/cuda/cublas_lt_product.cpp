@@ -6,7 +6,6 @@
 #include "ebb/kernels/cuda/product.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/runtime/stream.h"
-#include "ebb/kernels/cuda/runtime/tf32.h"
 
 #if EBB_HAS_CUBLASLT
 

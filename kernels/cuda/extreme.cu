@@ -15,7 +15,7 @@ struct Extreme {
   __device__ First none() const { return First::none(); }
   __device__ void add(First& first, T x, std::int64_t i) const {
     const std::uint64_t key = key_of(x, smallest);
-    if (key > first.key || first.place > i) first = {key, i};
+    if (key > first.key || first.position > i) first = {key, i};
   }
   __device__ void merge(First& first, const First& other) const {
     if (other.is_before(first)) first = other;
@@ -23,9 +23,10 @@ struct Extreme {
   template <class Folded>
   __device__ void write(const Folded& folded, std::int64_t result, const First& first) const {
     if (positions != nullptr)
-      positions[result] = first.place;
+      positions[result] = first.position;
     else
-      values[result] = folded.in[folded.kept.offset(result) + folded.reduced.offset(first.place)];
+      values[result] =
+          folded.in[folded.kept.offset(result) + folded.reduced.offset(first.position)];
   }
 };
 
@@ -35,7 +36,7 @@ Status extreme(const KernelContext& context) {
   const Buffer& out = context.outputs[0];
   const auto& how = context.attribute<ExtremeAttributes>();
   if (out.elements() == 0) return {};
-  return for_ordered(context.inputs[0].spec.dtype, [&]<class T>(T) {
+  return for_stored(context.inputs[0].spec.dtype, [&]<class T>(T) {
     return fold_axes<T>(
         context, how.axes,
         Extreme<T>{out.as<T>(), how.position != 0 ? out.as<std::int64_t>() : nullptr,

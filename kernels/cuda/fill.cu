@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "ebb/core/kernels/convert.h"
+#include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/pointwise.h"
 
 namespace ebb::cuda {
@@ -21,29 +22,6 @@ struct Cast {
     store(out + i, to);
   }
 };
-
-template <class F>
-Status for_number(DType type, const F& f) noexcept {
-  switch (type) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::f16:
-      return f(Float16{});
-    case DType::bf16:
-      return f(BFloat16{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-      return f(std::uint8_t{});
-    case DType::boolean:
-      return f(bool{});
-  }
-  return Status::refuse("has no kernel for this dtype");
-}
 
 }  // namespace
 

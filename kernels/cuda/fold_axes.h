@@ -103,15 +103,14 @@ Status fold_axes(const KernelContext& context, std::uint32_t axes, const Fold& f
   const int width = merged.inner_reduced ? rows_of_block(plan.threads) : plan.threads;
   const std::int64_t items = divide_up(plan.results, width) * plan.parts;
   cudaStream_t stream = stream_of(context);
-  const auto run = [&]<class Index>(Index) {
+  return with_index(in.elements(), [&]<class Index>(Index) {
     const Folded<Fold, T, Index> work(in.as<const T>(), merged, plan, context.workspace, fold);
     const Status status = launch(stream, fold_kernel<Fold, T, Index>, blocks_for(items, 1),
                                  kRowThreads, work, width, merged.inner_reduced);
     if (!status.ok() || plan.parts == 1) return status;
     return launch(stream, fold_parts_kernel<Fold, T, Index>, blocks_for(plan.results), kThreads,
                   work);
-  };
-  return is_short(in.elements()) ? run(std::uint32_t{}) : run(std::uint64_t{});
+  });
 }
 
 }  // namespace ebb::cuda

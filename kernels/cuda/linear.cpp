@@ -38,7 +38,7 @@ detail::Ref<Prepared> matmul_prepare(const MemoryQuery& query) {
 
 Status matmul(const KernelContext& context) {
   const Buffer &a = context.inputs[0], &b = context.inputs[1], &out = context.outputs[0];
-  const auto run = [&](const MatmulProduct::Place& at) {
+  const auto run = [&](const MatmulProduct::Offsets& at) {
     const auto moved = [](const Buffer& buffer, std::int64_t elements) {
       return buffer.as<std::byte>() +
              elements * static_cast<std::int64_t>(size_of(buffer.spec.dtype));

@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "ebb/kernels/cuda/runtime/tf32.h"
-
 namespace ebb::cuda {
 namespace {
 
@@ -90,11 +88,11 @@ bool CudnnLayer::find_weights(cudnnHandle_t handle) noexcept {
       return false;
     const std::int64_t before = gate % 4;
     const std::int64_t width = gate < 4 ? in_ : size_.hidden;
-    const auto place = [&](void* at) {
+    const auto offset_of = [&](void* at) {
       return (reinterpret_cast<std::intptr_t>(at) - reinterpret_cast<std::intptr_t>(space)) / item;
     };
-    const std::int64_t matrices = place(matrix_at) - before * size_.hidden * width;
-    const std::int64_t biases = place(bias_at) - before * size_.hidden;
+    const std::int64_t matrices = offset_of(matrix_at) - before * size_.hidden * width;
+    const std::int64_t biases = offset_of(bias_at) - before * size_.hidden;
     std::int64_t& first_matrix = gate < 4 ? weights_.w : weights_.r;
     std::int64_t& first_bias = gate < 4 ? weights_.b : weights_.second_b;
     if (before == 0) {

@@ -37,30 +37,15 @@ __device__ inline std::uint64_t key_of(T x, bool is_smallest) {
     return order_key(static_cast<Accumulate<T>>(x), is_smallest);
 }
 
-// Calls f(T{}) with a type that has the dtype's order: bool as u8.
-template <class F>
-Status for_ordered(DType dtype, const F& f) noexcept {
-  switch (dtype) {
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::u8:
-    case DType::boolean:
-      return f(std::uint8_t{});
-    default:
-      return for_floating(dtype, f);
-  }
-}
-
-// The first of some elements: its key and its place. Of equal keys the smaller place comes first.
+// The first of some elements: its key and its position. Of equal keys the smaller position comes
+// first.
 struct First {
   std::uint64_t key;
-  std::int64_t place;
+  std::int64_t position;
 
   __device__ static First none() { return {0, 0x7FFFFFFFFFFFFFFF}; }
   __device__ bool is_before(const First& other) const {
-    return key > other.key || (key == other.key && place < other.place);
+    return key > other.key || (key == other.key && position < other.position);
   }
 };
 

@@ -49,8 +49,8 @@ Status zip(const KernelContext& context) {
                                                      : zip_flat(f, stream, value, a, to, count);
     }
     const Buffer& right = context.inputs[1];
-    return broadcast(f, stream, a, left.spec.shape, Operand<T>{right.as<const T>()},
-                     right.spec.shape, to, out.spec.shape, count);
+    return broadcast(f, stream, {a, Operand<T>{right.as<const T>()}}, to,
+                     BroadcastWalk(out.spec.shape, left.spec.shape, right.spec.shape), count);
   });
 }
 

@@ -11,11 +11,11 @@ namespace {
 struct Grid {
   AnyDivider by_columns, by_rows;
 
-  struct Place {
+  struct Position {
     std::int64_t plane, row, column;
   };
   explicit Grid(const std::int64_t (&size)[2]) noexcept : by_columns(size[1]), by_rows(size[0]) {}
-  __device__ Place operator()(std::int64_t i) const {
+  __device__ Position operator()(std::int64_t i) const {
     std::int64_t row = by_columns.divide(i);
     const std::int64_t plane = by_rows.divide(row);
     return {plane, row, i};
@@ -25,15 +25,15 @@ struct Grid {
 template <class T>
 struct Largest {
   PoolLayout of;
-  Grid places;
+  Grid positions;
   const T *from, *x;
   T* out;
 
   template <int N>
   __device__ void at(std::int64_t i) const {
-    const Grid::Place place = places(i);
-    const std::int64_t first = place.plane * of.pixels();
-    out[i] = from[first + of.largest(x + first, place.row, place.column)];
+    const Grid::Position position = positions(i);
+    const std::int64_t first = position.plane * of.pixels();
+    out[i] = from[first + of.largest(x + first, position.row, position.column)];
   }
 };
 
@@ -47,7 +47,7 @@ struct ToLargest {
 
   template <int N>
   __device__ void at(std::int64_t n) const {
-    const Grid::Place pixel = pixels(n);
+    const Grid::Position pixel = pixels(n);
     const T* plane = x + pixel.plane * of.pixels();
     const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
     Accumulate<T> sum = 0;
@@ -62,20 +62,21 @@ struct ToLargest {
 template <class T>
 struct Mean {
   PoolLayout of;
-  Grid places;
+  Grid positions;
   const T* x;
   T* out;
 
   template <int N>
   __device__ void at(std::int64_t n) const {
-    const Grid::Place place = places(n);
-    const T* plane = x + place.plane * of.pixels();
-    const PoolRange rows = of.window(0, place.row), columns = of.window(1, place.column);
+    const Grid::Position position = positions(n);
+    const T* plane = x + position.plane * of.pixels();
+    const PoolRange rows = of.window(0, position.row), columns = of.window(1, position.column);
     Accumulate<T> sum = 0;
     for (std::int64_t row = rows.begin; row < rows.end; ++row)
       for (std::int64_t column = columns.begin; column < columns.end; ++column)
         sum += static_cast<Accumulate<T>>(plane[row * of.size[1] + column]);
-    out[n] = static_cast<T>(sum / static_cast<Accumulate<T>>(of.count(place.row, place.column)));
+    out[n] =
+        static_cast<T>(sum / static_cast<Accumulate<T>>(of.count(position.row, position.column)));
   }
 };
 
@@ -88,7 +89,7 @@ struct FromMean {
 
   template <int N>
   __device__ void at(std::int64_t n) const {
-    const Grid::Place pixel = pixels(n);
+    const Grid::Position pixel = pixels(n);
     const PoolRange rows = of.windows_of(0, pixel.row), columns = of.windows_of(1, pixel.column);
     Accumulate<T> sum = 0;
     for (std::int64_t i = rows.begin; i < rows.end; ++i)

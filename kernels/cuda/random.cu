@@ -161,16 +161,9 @@ Status bernoulli(const KernelContext& context) {
 
 Status randint(const KernelContext& context) {
   const auto& told = context.attribute<RandintAttributes>();
-  switch (context.outputs[0].spec.dtype) {
-    case DType::i32:
-      return draw_each<std::int32_t>(context, Randint<std::int32_t>{told.low, told.count});
-    case DType::i64:
-      return draw_each<std::int64_t>(context, Randint<std::int64_t>{told.low, told.count});
-    case DType::u8:
-      return draw_each<std::uint8_t>(context, Randint<std::uint8_t>{told.low, told.count});
-    default:
-      return kNoKernel;
-  }
+  return for_integer(context.outputs[0].spec.dtype, [&]<class T>(T) {
+    return draw_each<T>(context, Randint<T>{told.low, told.count});
+  });
 }
 
 Status dropout(const KernelContext& context) {

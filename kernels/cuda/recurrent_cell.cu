@@ -174,7 +174,8 @@ __global__ void __launch_bounds__(kUnits* kRows)
     T* const d_gates = cell.d_gates.data + b * cell.d_gates.stride + j;
     const RowLength length = row_length(cell.ends.lengths, b, cell.ends.time);
     if (put_no_gradient(cell, length, b, j, hidden)) {
-      if (cell.d_first != nullptr) cell.d_first[b * hidden + j] = T(0);  // pass_by() has the rest
+      if (cell.d_first != nullptr)
+        cell.d_first[b * hidden + j] = T(0);  // gradient_of_unused_state() has the rest
       return;
     }
     const A r = value(cell.gates, b, j), z = value(cell.gates, b, j + hidden);
@@ -259,8 +260,9 @@ Status cell_backward(cudaStream_t stream, const RecurrentSizes& size,
 }
 
 template <class T>
-Status pass_by(cudaStream_t stream, const RecurrentSizes& size, const std::int64_t* lengths,
-               const T* d_last_hidden, T* d_first_hidden) noexcept {
+Status gradient_of_unused_state(cudaStream_t stream, const RecurrentSizes& size,
+                                const std::int64_t* lengths, const T* d_last_hidden,
+                                T* d_first_hidden) noexcept {
   if (size.state() == 0) return {};
   return launch(stream, put_initial<T>, blocks_of(size), dim3(kUnits, kRows), lengths,
                 d_last_hidden, d_first_hidden, size.batch, size.hidden);
@@ -279,14 +281,14 @@ Status drop(cudaStream_t stream, const RecurrentSizes& size, const T* from, T* t
                 static_cast<Accumulate<T>>(1 - probability), draw, layer * kRecurrentLayerElements);
 }
 
-#define EBB_RECURRENT_CELL(T)                                                                 \
-  template Status cell_forward(cudaStream_t, const RecurrentSizes&,                           \
-                               const CellForward<T>&) noexcept;                               \
-  template Status cell_backward(cudaStream_t, const RecurrentSizes&,                          \
-                                const CellBackward<T>&) noexcept;                             \
-  template Status pass_by(cudaStream_t, const RecurrentSizes&, const std::int64_t*, const T*, \
-                          T*) noexcept;                                                       \
-  template Status drop(cudaStream_t, const RecurrentSizes&, const T*, T*, double,             \
+#define EBB_RECURRENT_CELL(T)                                                           \
+  template Status cell_forward(cudaStream_t, const RecurrentSizes&,                     \
+                               const CellForward<T>&) noexcept;                         \
+  template Status cell_backward(cudaStream_t, const RecurrentSizes&,                    \
+                                const CellBackward<T>&) noexcept;                       \
+  template Status gradient_of_unused_state(cudaStream_t, const RecurrentSizes&,         \
+                                           const std::int64_t*, const T*, T*) noexcept; \
+  template Status drop(cudaStream_t, const RecurrentSizes&, const T*, T*, double,       \
                        const std::int64_t*, std::int64_t, bool) noexcept;
 EBB_RECURRENT_CELL(float)
 EBB_RECURRENT_CELL(double)

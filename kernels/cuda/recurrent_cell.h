@@ -14,6 +14,11 @@ struct StepRows {
   std::int64_t stride = 0;
 };
 
+template <class T>
+StepRows<T> rows_at(const Steps<T>& steps, std::int64_t t) noexcept {
+  return {steps.at(t), steps.row};
+}
+
 // The ends of a batch's sequences: after lengths[row] steps, or at `time` if lengths is null.
 struct StepEnds {
   const std::int64_t* lengths = nullptr;
@@ -68,8 +73,9 @@ Status cell_backward(cudaStream_t stream, const RecurrentSizes& size,
 // Writes the gradient of the initial hidden state [batch, hidden] for rows without steps:
 // d_last_hidden, or zeros if that is null.
 template <class T>
-Status pass_by(cudaStream_t stream, const RecurrentSizes& size, const std::int64_t* lengths,
-               const T* d_last_hidden, T* d_first_hidden) noexcept;
+Status gradient_of_unused_state(cudaStream_t stream, const RecurrentSizes& size,
+                                const std::int64_t* lengths, const T* d_last_hidden,
+                                T* d_first_hidden) noexcept;
 
 // Dropout of a layer's input [batch, time, hidden], by the rule of core/kernels/recurrent.h; rows
 // are time-major if said so. `to` may be `from`.

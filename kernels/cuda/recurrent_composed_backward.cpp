@@ -2,7 +2,6 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
 #include "ebb/kernels/cuda/recurrent_gradients.h"
-#include "ebb/kernels/cuda/recurrent_steps.h"
 
 namespace ebb::cuda {
 namespace {
@@ -134,7 +133,7 @@ class Backward {
       d_hidden = {d_hidden_before, size.hidden};
     }
     if (lengths != nullptr && dh0 != nullptr)
-      return pass_by<T>(stream(), size, lengths, d_last_hidden, dh0);
+      return gradient_of_unused_state<T>(stream(), size, lengths, d_last_hidden, dh0);
     return {};
   }
 

@@ -1,6 +1,7 @@
 #include "ebb/kernels/cuda/dispatch.h"
+#include "ebb/kernels/cuda/recurrent_cell.h"
 #include "ebb/kernels/cuda/recurrent_composed.h"
-#include "ebb/kernels/cuda/recurrent_steps.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 
 namespace ebb::cuda {
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
-#include "ebb/kernels/cuda/recurrent_steps.h"
+#include "ebb/kernels/cuda/recurrent_cell.h"
+#include "ebb/kernels/cuda/stream_memory.h"
 
 namespace ebb::cuda {
 

@@ -40,14 +40,14 @@ struct Scan {
 
   __device__ Total none() const { return product ? Total{1} : Total{0}; }
   __device__ Total with(Total total, Total x) const { return product ? total * x : total + x; }
-  __device__ Total read(std::int64_t place) const {
+  __device__ Total read(std::int64_t position) const {
     if constexpr (std::is_integral_v<T>)
-      return static_cast<Total>(in[place]);
+      return static_cast<Total>(in[position]);
     else
-      return convert<double>(in[place]);
+      return convert<double>(in[position]);
   }
-  __device__ void write(std::int64_t place, Total before, Total x) const {
-    out[place] = convert<T>(exclusive ? before : with(before, x));
+  __device__ void write(std::int64_t position, Total before, Total x) const {
+    out[position] = convert<T>(exclusive ? before : with(before, x));
   }
 };
 
@@ -66,12 +66,12 @@ struct Recurrence {
     return {multiply_finite(then.factor, first.factor),
             multiply_finite(then.factor, first.term) + then.term};
   }
-  __device__ Total read(std::int64_t place) const {
-    return {a[place], b == nullptr ? 0 : b[place]};
+  __device__ Total read(std::int64_t position) const {
+    return {a[position], b == nullptr ? 0 : b[position]};
   }
-  __device__ void write(std::int64_t place, Total before, Total) const {
+  __device__ void write(std::int64_t position, Total before, Total) const {
     const double carried = b == nullptr ? before.factor : before.term;  // from 1, 0
-    out[place] = w == nullptr ? carried : multiply_finite(w[place], carried);
+    out[position] = w == nullptr ? carried : multiply_finite(w[position], carried);
   }
 };
 
@@ -91,9 +91,9 @@ __global__ void scan_columns_kernel(Rows rows, Work work) {
     const std::int64_t begin = rows.begin(column);
     Total total = work.none();
     for (std::int64_t k = 0; k < rows.size; ++k) {
-      const std::int64_t place = begin + rows.at(k);
-      const Total x = work.read(place);
-      work.write(place, total, x);
+      const std::int64_t position = begin + rows.at(k);
+      const Total x = work.read(position);
+      work.write(position, total, x);
       total = work.with(total, x);
     }
   }
@@ -158,9 +158,8 @@ Status scan(const KernelContext& context) {
     return run(context, rows,
                Scan<T>{in.as<const T>(), out.as<T>(), how.exclusive != 0, how.product != 0});
   };
-  if (in.spec.dtype == DType::i32) return of(std::int32_t{});
-  if (in.spec.dtype == DType::i64) return of(std::int64_t{});
-  return for_floating(in.spec.dtype, of);
+  return is_floating(in.spec.dtype) ? for_floating(in.spec.dtype, of)
+                                    : for_integer(in.spec.dtype, of);
 }
 
 Status recurrence(const KernelContext& context) {

@@ -40,13 +40,12 @@ Status reverse_sequence(const KernelContext& context) {
   return with_words(static_cast<std::size_t>(all.bytes), {in.data, out.data}, [&]<class W>(W) {
     const std::int64_t words = all.bytes / static_cast<std::int64_t>(sizeof(W));
     const std::int64_t count = all.batch * all.time * words;
-    const auto reverse = [&]<class Index>(Index) {
+    return with_index(count, [&]<class Index>(Index) {
       const Reverse<W, Index> body{
           in.as<const W>(),         lengths, out.as<W>(), Divider<Index>(words),
           Divider<Index>(all.time), missing};
       return for_each<1>(stream_of(context), body, count, true);
-    };
-    return is_short(count) ? reverse(std::uint32_t{}) : reverse(std::uint64_t{});
+    });
   });
 }
 

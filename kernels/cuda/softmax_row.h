@@ -6,7 +6,7 @@
 
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/group.h"
-#include "ebb/kernels/cuda/plans/row_plan.h"
+#include "ebb/kernels/cuda/plans/reduce_plan.h"
 #include "ebb/kernels/cuda/strided_sum.h"
 
 namespace ebb::cuda {

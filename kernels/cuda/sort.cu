@@ -15,9 +15,9 @@ struct SortedRows {
   std::int64_t rows, size;
   bool descending;
 
-  __device__ First at(std::int64_t row, std::int64_t place) const {
-    const std::uint64_t key = key_of(in[row * size + place], false);
-    return {descending ? key : ~key, place};
+  __device__ First at(std::int64_t row, std::int64_t position) const {
+    const std::uint64_t key = key_of(in[row * size + position], false);
+    return {descending ? key : ~key, position};
   }
 };
 
@@ -27,7 +27,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     sort_tiles_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
   __shared__ std::uint64_t keys[kSortTile];
-  __shared__ std::int32_t places[kSortTile];  // within the tile
+  __shared__ std::int32_t positions[kSortTile];  // within the tile
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t tiles = divide_up(work.size, kSortTile);
   for (std::int64_t item = blockIdx.x; item < work.rows * tiles; item += gridDim.x) {
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
     while (width < there) width *= 2;
     for (int i = thread; i < width; i += kThreads) {
       keys[i] = i < there ? work.at(row, first + i).key : 0;
-      places[i] = i;
+      positions[i] = i;
     }
     __syncthreads();
     for (int run = 2; run <= width; run *= 2)
@@ -46,18 +46,18 @@ __global__ void __launch_bounds__(kThreads)
         for (int pair = thread; pair < width / 2; pair += kThreads) {
           const int a = pair / apart * 2 * apart + pair % apart, b = a + apart;
           const bool upwards = (a & run) == 0;
-          const First x{keys[a], places[a]}, y{keys[b], places[b]};
+          const First x{keys[a], positions[a]}, y{keys[b], positions[b]};
           if (y.is_before(x) == upwards) {
             keys[a] = y.key;
             keys[b] = x.key;
-            places[a] = static_cast<std::int32_t>(y.place);
-            places[b] = static_cast<std::int32_t>(x.place);
+            positions[a] = static_cast<std::int32_t>(y.position);
+            positions[b] = static_cast<std::int32_t>(x.position);
           }
         }
         __syncthreads();
       }
     for (int i = thread; i < there; i += kThreads)
-      if (first + i < count) out[row * count + first + i] = first + places[i];
+      if (first + i < count) out[row * count + first + i] = first + positions[i];
     __syncthreads();
   }
 }
@@ -86,16 +86,17 @@ __global__ void __launch_bounds__(kThreads)
         high = middle;
     }
     const std::int64_t to = begin + (at - begin) % width + low;
-    if (to < count) out[row * count + to] = own.place;
+    if (to < count) out[row * count + to] = own.position;
   }
 }
 
-// Selects the first elements of a row one by one, each in a pass over the elements behind the last.
+// Selects the first elements of a row one by one, each in a sweep over the elements behind the
+// last.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     select_first_kernel(SortedRows<T> work, std::int64_t* out, std::int64_t count) {
   __shared__ std::uint64_t keys[kThreads];
-  __shared__ std::int64_t places[kThreads];
+  __shared__ std::int64_t positions[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
   for (std::int64_t row = blockIdx.x; row < work.rows; row += gridDim.x) {
     First last{~std::uint64_t{0}, -1};
@@ -103,29 +104,29 @@ __global__ void __launch_bounds__(kThreads)
       First first = First::none();
       for (std::int64_t i = thread; i < work.size; i += blockDim.x) {
         const std::uint64_t key = work.at(row, i).key;
-        if (key > last.key || (key == last.key && i <= last.place)) continue;
-        if (key > first.key || first.place > i) first = {key, i};
+        if (key > last.key || (key == last.key && i <= last.position)) continue;
+        if (key > first.key || first.position > i) first = {key, i};
       }
       keys[thread] = first.key;
-      places[thread] = first.place;
+      positions[thread] = first.position;
       __syncthreads();
       for (int half = kThreads / 2; half > 0; half /= 2) {
         if (thread < half) {
-          const First other{keys[thread + half], places[thread + half]};
+          const First other{keys[thread + half], positions[thread + half]};
           if (other.is_before(first)) first = other;
           keys[thread] = first.key;
-          places[thread] = first.place;
+          positions[thread] = first.position;
         }
         __syncthreads();
       }
-      last = {keys[0], places[0]};
-      if (thread == 0) out[row * count + k] = last.place;
+      last = {keys[0], positions[0]};
+      if (thread == 0) out[row * count + k] = last.position;
       __syncthreads();
     }
   }
 }
 
-// Runs the passes. The last one writes the output, the others two arrays in turn.
+// Runs the sweeps. The last one writes the output, the others two arrays in turn.
 template <class T>
 Status run(const KernelContext& context, const SortedRows<T>& work, const SortPlan& plan) noexcept {
   cudaStream_t stream = stream_of(context);
@@ -147,7 +148,7 @@ Status run(const KernelContext& context, const SortedRows<T>& work, const SortPl
     --left;
     status = launch(stream, merge_runs_kernel<T>, blocks_for(plan.rows * plan.size), kThreads, work,
                     from, target(), width, wanted());
-    status.refused = false;  // earlier passes have written
+    status.refused = false;  // earlier sweeps have written
     from = target();
   }
   return status;
@@ -161,7 +162,7 @@ Status argsort(const KernelContext& context) {
   const std::int64_t count = out.spec.shape.dim(-1);
   const SortPlan plan{out.elements() / count, in.spec.shape.dim(-1), count};
   const bool descending = context.attribute<SortAttributes>().descending != 0;
-  return for_ordered(in.spec.dtype, [&]<class T>(T) {
+  return for_stored(in.spec.dtype, [&]<class T>(T) {
     return run(context, SortedRows<T>{in.as<const T>(), plan.rows, plan.size, descending}, plan);
   });
 }

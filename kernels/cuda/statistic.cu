@@ -7,7 +7,6 @@
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/fill.h"
 #include "ebb/kernels/cuda/fold_axes.h"
-#include "ebb/kernels/cuda/plans/statistic_state.h"
 
 namespace ebb::cuda {
 namespace {

@@ -105,8 +105,8 @@ Status with_walk(const StridedWalk& walk, const void* strided, const void* plain
   for (int axis = 0; axis < walk.axes(); ++axis) together |= walk.stride(axis);
   return with_words(static_cast<std::size_t>(together), {strided, plain}, [&](auto word) {
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(word));
-    return is_short(walk.unit() / kSize * walk.count()) ? f(word, std::uint32_t{})
-                                                        : f(word, std::uint64_t{});
+    return with_index(walk.unit() / kSize * walk.count(),
+                      [&](auto index) { return f(word, index); });
   });
 }
 
@@ -141,8 +141,8 @@ Status strided_store(cudaStream_t stream, const void* from, void* to,
   });
 }
 
-Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
-             const StridedWalk& walk, double value) noexcept {
+Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
+           const StridedWalk& walk, double value) noexcept {
   const Status status = fill_around(context, in, out, walk, value, fill);
   if (!status.ok() || in.elements() == 0) return status;
   return strided_store(stream_of(context), in.data, out.data, walk);

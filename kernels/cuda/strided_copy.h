@@ -16,7 +16,7 @@ Status strided_copy(const KernelContext& context, const Buffer& in, const Buffer
 Status strided_store(cudaStream_t stream, const void* from, void* to,
                      const StridedWalk& walk) noexcept;
 // Scatters `in` to the walk over `out`, and writes `value` elsewhere.
-Status place(const KernelContext& context, const Buffer& in, const Buffer& out,
-             const StridedWalk& walk, double value) noexcept;
+Status put(const KernelContext& context, const Buffer& in, const Buffer& out,
+           const StridedWalk& walk, double value) noexcept;
 
 }  // namespace ebb::cuda

@@ -37,10 +37,10 @@ struct ProductTiles {
     return static_cast<unsigned>(std::min(kMostBlocks, count));
   }
   // Product, first row and first column of a tile.
-  struct Place {
+  struct Position {
     std::int64_t product, row, column;
   };
-  __device__ Place place(std::int64_t at) const {
+  __device__ Position position(std::int64_t at) const {
     std::int64_t row = by_across.divide(at);
     const std::int64_t product = by_down.divide(row);
     return {product, row * kTileSide, at * kTileSide};

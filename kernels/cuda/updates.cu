@@ -1,5 +1,6 @@
-// Kernels of the update rules in optim/kernels/updates.inc.
+// Kernels of the update rules in optim/kernels/updates.inc, and of accumulation.
 #include "ebb/kernels/cuda/merged.h"
+#include "ebb/optim/kernels/accumulator.h"
 #include "ebb/optim/kernels/adagrad.h"
 #include "ebb/optim/kernels/adam.h"
 #include "ebb/optim/kernels/average.h"
@@ -52,7 +53,38 @@ Status update_merged(std::span<const Launch> launches) noexcept {
   return run_merged(launches, [](const KernelContext& context) { return Update<Rule>(context); });
 }
 
+struct AddRows {
+  static constexpr int kArrays = 2, kWritten = 1;  // sum; g
+
+  const std::int64_t* rows;
+
+  template <class T>
+  struct Constants {
+    T rows;
+  };
+
+  __device__ bool is_open() const { return true; }
+
+  template <class T>
+  __device__ Constants<T> constants() const {
+    return {static_cast<T>(*rows)};
+  }
+
+  template <class T>
+  __device__ static void update(const Constants<T>& c, T (&x)[kArrays]) {
+    x[0] += c.rows * x[1];
+  }
+};
+
 }  // namespace
+
+Status accumulate_merged(std::span<const Launch> launches) {
+  return run_merged(launches, [](const KernelContext& context) {
+    return AddRows{context.inputs[2].as<const std::int64_t>()};
+  });
+}
+
+Status accumulate(const KernelContext& context) { return run_one(accumulate_merged, context); }
 
 #define EBB_UPDATE(name, Rule)                             \
   Status name##_merged(std::span<const Launch> launches) { \

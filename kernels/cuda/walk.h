@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "ebb/core/kernels/status.h"
+
 namespace ebb::cuda {
 
 // Division by a number known at launch. For numbers below 2^31 it is a multiplication (after
@@ -37,9 +39,12 @@ struct Divider<std::uint64_t> {
   __device__ std::uint64_t quotient(std::uint64_t n) const { return n / divisor; }
 };
 
-// Whether indices below `count` fit 32-bit division.
-constexpr bool is_short(std::int64_t count) noexcept {
-  return count <= std::numeric_limits<std::int32_t>::max();
+// Calls f with the type of index for which Divider is quickest among those for indices below
+// `count`.
+template <class F>
+Status with_index(std::int64_t count, const F& f) noexcept {
+  const bool is_short = count <= std::numeric_limits<std::int32_t>::max();
+  return is_short ? f(std::uint32_t{}) : f(std::uint64_t{});
 }
 
 // Offsets of an element in kArrays arrays. Its index counts through up to kAxes axes, innermost

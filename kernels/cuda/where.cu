@@ -69,16 +69,7 @@ Status choose(const KernelContext& context) noexcept {
 }  // namespace
 
 Status where(const KernelContext& context) {
-  switch (size_of(context.outputs[0].spec.dtype)) {
-    case 1:
-      return choose<std::uint8_t>(context);
-    case 2:
-      return choose<std::uint16_t>(context);
-    case 4:
-      return choose<std::uint32_t>(context);
-    default:
-      return choose<std::uint64_t>(context);
-  }
+  return for_word(context.outputs[0].spec.dtype, [&]<class W>(W) { return choose<W>(context); });
 }
 
 }  // namespace ebb::cuda

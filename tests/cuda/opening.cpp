@@ -10,7 +10,7 @@
 #include "ebb/core/tensor/apply.h"
 #include "ebb/graph/graph.h"
 #include "ebb/graph/session.h"
-#include "ebb/kernels/cuda/loader/load.h"
+#include "ebb/kernels/cuda/loader/part.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
 

@@ -1,5 +1,3 @@
-#include "ebb/kernels/cuda/loader/load.h"
-
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/pointwise.h"
+#include "ebb/kernels/cuda/loader/part.h"
 
 namespace ebb::cuda {
 namespace {
@@ -39,7 +38,7 @@ std::filesystem::path chosen() {
 // Files to try, in this order: beside ebb's own code, as in a copied folder of programs; where a
 // build has it; where an installation has it, seen from the library or from a program; where this
 // ebb was configured to be installed.
-std::vector<std::filesystem::path> places() {
+std::vector<std::filesystem::path> candidates() {
   std::vector<std::filesystem::path> found;
   if (const std::filesystem::path own = own_folder(); !own.empty())
     for (const char* folder : {".", "..", "../..", "ebb", "../lib/ebb"})
@@ -85,7 +84,7 @@ Loaded load() {
     if (std::filesystem::exists(file, error)) return load_from(std::filesystem::absolute(file));
     return {nullptr, "EBB_CUDA_PART names " + file.string() + ", which is not there"};
   }
-  for (const std::filesystem::path& file : places())
+  for (const std::filesystem::path& file : candidates())
     if (std::filesystem::exists(file, error)) return load_from(file);
   // Looks along the run path of the program or library that holds this code, where
   // find_package(ebb) has put the installation.
@@ -118,7 +117,7 @@ const Loaded& load_once() {
 Toolkit toolkit() noexcept {
   try {
     if (const Part* part = load_once().part) return part->toolkit();
-  } catch (const std::exception&) {  // no memory for the names of places
+  } catch (const std::exception&) {  // no memory for the names of files
   }
   return {};
 }
@@ -141,7 +140,7 @@ int count_cuda() noexcept {
   try {
     const cuda::Loaded& loaded = cuda::load_once();
     return loaded.is_missing || (loaded.part && here.driver_version == 0) ? 0 : -1;
-  } catch (const std::exception&) {  // no memory for the names of places
+  } catch (const std::exception&) {  // no memory for the names of files
     return 0;
   }
 }

@@ -15,6 +15,9 @@ struct Toolkit {
   int device_count = 0;
 };
 
+// Never throws, and leaves no error behind on a machine without a driver. In ebb itself it loads
+// the part first; all zero where there is none.
+Toolkit toolkit() noexcept;
 // "13.0" for 13000.
 std::string version(int number);
 // One line for people: "no CUDA part", "CUDA 13.0, no driver here", "CUDA 13.0, driver for 13.0, 1
@@ -31,7 +34,7 @@ struct KernelTable {
 struct Part {
   const char* stamp;  // part_stamp() of the build that made it
   // Called first: tells the part the address of the switch of core/device/tf32.h.
-  void (*look_for_tf32_at)(const std::atomic<bool>& place) noexcept;
+  void (*look_for_tf32_at)(const std::atomic<bool>& tf32_switch) noexcept;
   Toolkit (*toolkit)() noexcept;
   // Opens device `number`. Returns an empty string, or why it cannot be opened, in one line.
   std::string (*open)(int number, detail::CudaDevice& device) noexcept;

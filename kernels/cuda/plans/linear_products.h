@@ -27,7 +27,7 @@ class MatmulProduct {
     for (int i = 1; i < walk_.axes(); ++i)
       if (walk_.size(i) > walk_.size(axis_)) axis_ = i;
     shape.batch = walk_.size(axis_);
-    const Place next = place(axis_, 1);
+    const Offsets next = offsets(axis_, 1);
     shape.a_next = next.a;
     shape.b_next = next.b;
     shape.c_next = next.c;
@@ -42,14 +42,14 @@ class MatmulProduct {
   std::size_t alignment = 16;  // of every matrix, in bytes, if the first one's is no less
 
   // Offsets of a launch's first matrices, in elements.
-  struct Place {
+  struct Offsets {
     std::int64_t a = 0, b = 0, c = 0;
   };
-  Place operator()(std::int64_t launch) const noexcept {
-    Place all;
+  Offsets operator()(std::int64_t launch) const noexcept {
+    Offsets all;
     for (int i = 0; i < walk_.axes() && launch > 0; ++i) {
       if (i == axis_) continue;
-      const Place one = place(i, launch % walk_.size(i));
+      const Offsets one = offsets(i, launch % walk_.size(i));
       all = {all.a + one.a, all.b + one.b, all.c + one.c};
       launch /= walk_.size(i);
     }
@@ -58,7 +58,7 @@ class MatmulProduct {
 
  private:
   // Offsets at index i along an axis.
-  Place place(int axis, std::int64_t i) const noexcept {
+  Offsets offsets(int axis, std::int64_t i) const noexcept {
     std::int64_t step_c = 1;
     for (int inner = 0; inner < axis; ++inner) step_c *= walk_.size(inner);
     return {i * walk_.steps(axis)[0] * sizes_[0], i * walk_.steps(axis)[1] * sizes_[1],

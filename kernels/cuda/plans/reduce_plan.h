@@ -1,14 +1,46 @@
-// Cuts sums into work for blocks of threads: a function of the shape alone, shared by kernels and
-// their memory rules.
+// Assigns threads to rows and cuts sums into work for blocks of threads: functions of the shape
+// alone, shared by kernels and their memory rules.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "ebb/core/kernels/merged_axes.h"
-#include "ebb/kernels/cuda/plans/row_plan.h"
 
 namespace ebb::cuda {
+
+inline constexpr int kRowThreads = 256;  // of a block
+
+// Number of threads that share a row: a power of two up to a warp; 0: a whole block.
+constexpr int threads_of_row(std::int64_t elements) noexcept {
+  if (elements > 1024) return 0;
+  int threads = 1;
+  while (threads < 32 && threads * 4 < elements) threads *= 2;
+  return threads;
+}
+
+// Number of rows that a block works on at a time, with `threads` threads each.
+constexpr int rows_of_block(int threads) noexcept {
+  return threads == 0 ? 1 : kRowThreads / threads;
+}
+
+// The mean of one number per row, for `rows` rows of `elements`: each block adds up its rows'
+// numbers.
+struct RowMeanPlan {
+  int threads;          // of a row
+  std::int64_t blocks;  // if more than one, a second kernel adds their sums
+
+  constexpr RowMeanPlan(std::int64_t rows, std::int64_t elements) noexcept
+      : threads(threads_of_row(elements)) {
+    constexpr std::int64_t kAlone = 4, kMost = 1024;  // turns of a lone block; blocks
+    const int at_once = rows_of_block(threads);
+    const std::int64_t turns = (rows + at_once - 1) / at_once;
+    blocks = turns <= kAlone ? 1 : std::min(turns, kMost);
+  }
+  constexpr std::size_t workspace_bytes() const noexcept {
+    return blocks == 1 ? 0 : static_cast<std::size_t>(blocks) * sizeof(double);
+  }
+};
 
 // `results` sums of `terms` each.
 struct SumPlan {
@@ -62,6 +94,13 @@ inline std::size_t fold_bytes(const Shape& shape, std::uint32_t axes, std::size_
   const SumPlan plan = plan_sum(MergedAxes(shape, axes));
   return plan.workspace_bytes() / sizeof(double) * state;
 }
+
+// State of a statistic over some elements. For a variance: mean, sum of squared differences from
+// it, and number. For logsumexp: the largest element, and the sum of exponentials of the
+// differences from it. For all others: a sum or product.
+struct StatisticState {
+  double center, sum, count;
+};
 
 // Workspace of kernels/cuda/column_sum.h.
 constexpr std::size_t column_sum_bytes(std::int64_t rows, std::int64_t columns) noexcept {

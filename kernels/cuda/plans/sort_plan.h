@@ -15,9 +15,9 @@ inline constexpr std::int64_t kFewSorted = 32;
 struct SortPlan {
   std::int64_t rows, size, count;
 
-  // Whether elements are selected one by one, each with a pass over the row.
+  // Whether elements are selected one by one, each with a sweep over the row.
   constexpr bool selects() const noexcept { return size > kSortTile && count <= kFewSorted; }
-  // Number of passes that merge pairs of sorted runs, starting with runs of kSortTile.
+  // Number of sweeps that merge pairs of sorted runs, starting with runs of kSortTile.
   constexpr int merges() const noexcept {
     int merges = 0;
     for (std::int64_t run = kSortTile; run < size; run *= 2) ++merges;

@@ -7,7 +7,6 @@
 
 #include "ebb/allocator/cuda/current_device.h"
 #include "ebb/allocator/error.h"
-#include "ebb/kernels/cuda/runtime/graph_capture.h"
 
 namespace ebb::cuda {
 namespace {
@@ -35,6 +34,42 @@ Launched launch_all(std::span<const Launch> launches, const After& after) noexce
   }
   return {{}, launches.size()};
 }
+
+// A row of launches as a CUDA graph.
+class GraphCapture final : public Capture {
+ public:
+  explicit GraphCapture(int device) noexcept : device_(device) {}
+  ~GraphCapture() override {
+    if (!graph_) return;
+    static_cast<void>(memory::cuda::make_current(device_));
+    if (cudaGraphExecDestroy(graph_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  }
+
+  // Starts recording: work put into the stream until end() is recorded, not run. The stream's
+  // device must be current, and the caller holds the stream (LiveStreams) from begin() to end().
+  // end() must follow in any case.
+  static cudaError_t begin(cudaStream_t stream) noexcept {
+    return cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+  }
+  // Ends recording. Without `keeps` drops the recorded work. A failure leaves nothing behind.
+  cudaError_t end(cudaStream_t stream, bool keeps) noexcept {
+    cudaGraph_t recorded = nullptr;
+    cudaError_t error = cudaStreamEndCapture(stream, &recorded);
+    if (error == cudaSuccess && keeps) error = cudaGraphInstantiate(&graph_, recorded, 0);
+    if (error != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      graph_ = nullptr;
+    }
+    if (recorded) static_cast<void>(cudaGraphDestroy(recorded));
+    return error;
+  }
+
+  cudaGraphExec_t get() const noexcept { return graph_; }
+
+ private:
+  const int device_;
+  cudaGraphExec_t graph_ = nullptr;
+};
 
 }  // namespace
 
@@ -115,12 +150,12 @@ Status CudaBackend::copy_in(Stream* stream, void* to, const void* from,
   if (const Status status = enter(); !status.ok() || bytes == 0) return status;
   CudaStream& own = cuda_stream(stream);
   if (bytes <= BounceBuffer::kMostBytes) {
-    std::byte* place = nullptr;
-    if (const cudaError_t error = own.bounce_buffer().take(bytes, place); error != cudaSuccess)
+    std::byte* room = nullptr;
+    if (const cudaError_t error = own.bounce_buffer().take(bytes, room); error != cudaSuccess)
       return answer(error, own);
-    if (place) {
-      std::memcpy(place, from, bytes);
-      return put_copy(own, to, place, bytes, cudaMemcpyHostToDevice);
+    if (room) {
+      std::memcpy(room, from, bytes);
+      return put_copy(own, to, room, bytes, cudaMemcpyHostToDevice);
     }
   }
   const Status status = put_copy(own, to, from, bytes, cudaMemcpyHostToDevice);

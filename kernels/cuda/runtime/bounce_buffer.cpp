@@ -9,7 +9,7 @@ BounceBuffer::~BounceBuffer() {
 bool BounceBuffer::open() noexcept {
   if (memory_ || is_refused_) return memory_ != nullptr;
   const bool is_made =
-      halves_[0].passed.make() == cudaSuccess && halves_[1].passed.make() == cudaSuccess &&
+      halves_[0].emptied.make() == cudaSuccess && halves_[1].emptied.make() == cudaSuccess &&
       cudaHostAlloc(&memory_, 2 * kHalfBytes, cudaHostAllocPortable) == cudaSuccess;
   if (!is_made) {
     static_cast<void>(cudaGetLastError());
@@ -22,12 +22,13 @@ bool BounceBuffer::open() noexcept {
   return true;
 }
 
-cudaError_t BounceBuffer::take(std::size_t bytes, std::byte*& place) noexcept {
-  place = nullptr;
+cudaError_t BounceBuffer::take(std::size_t bytes, std::byte*& room) noexcept {
+  room = nullptr;
   if (!open()) return cudaSuccess;
   if (used_ + bytes > kHalfBytes) {
     Half& full = halves_[now_];
-    if (const cudaError_t error = cudaEventRecord(full.passed.get(), stream_); error != cudaSuccess)
+    if (const cudaError_t error = cudaEventRecord(full.emptied.get(), stream_);
+        error != cudaSuccess)
       return error;
     full.is_awaited = true;
     now_ = 1 - now_;
@@ -35,11 +36,11 @@ cudaError_t BounceBuffer::take(std::size_t bytes, std::byte*& place) noexcept {
   }
   Half& half = halves_[now_];
   if (half.is_awaited) {
-    if (const cudaError_t error = cudaEventSynchronize(half.passed.get()); error != cudaSuccess)
+    if (const cudaError_t error = cudaEventSynchronize(half.emptied.get()); error != cudaSuccess)
       return error;
     half.is_awaited = false;
   }
-  place = half.data + used_;
+  room = half.data + used_;
   used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   return cudaSuccess;
 }

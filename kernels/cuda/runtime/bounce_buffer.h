@@ -5,9 +5,26 @@
 #include <array>
 #include <cstddef>
 
-#include "ebb/kernels/cuda/runtime/cuda_event.h"
-
 namespace ebb::cuda {
+
+// A point in a stream, without timing. Null until make().
+class CudaEvent {
+ public:
+  CudaEvent() = default;
+  ~CudaEvent() {
+    if (event_) static_cast<void>(cudaEventDestroy(event_));
+  }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  cudaError_t make() noexcept {
+    return event_ ? cudaSuccess : cudaEventCreateWithFlags(&event_, cudaEventDisableTiming);
+  }
+  cudaEvent_t get() const noexcept { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
 
 // Passes small copies to the device. CUDA may read pageable memory after an asynchronous copy has
 // returned (it promises nothing, and hardware that pages for itself does so). So values are first
@@ -26,18 +43,18 @@ class BounceBuffer {
   BounceBuffer& operator=(const BounceBuffer&) = delete;
 
   // Finds room for `bytes`, at most kMostBytes, to be written at once and then copied in this
-  // stream. May wait for the stream and returns its failure. `place` is null where the host can
+  // stream. May wait for the stream and returns its failure. `room` is null where the host can
   // lock no memory.
-  cudaError_t take(std::size_t bytes, std::byte*& place) noexcept;
+  cudaError_t take(std::size_t bytes, std::byte*& room) noexcept;
 
  private:
   static constexpr std::size_t kHalfBytes = 4 * kMostBytes;
   static constexpr std::size_t kAlignment = 64;
 
   struct Half {
-    CudaEvent passed;
+    CudaEvent emptied;
     std::byte* data = nullptr;
-    bool is_awaited = false;  // `passed` was recorded
+    bool is_awaited = false;  // `emptied` was recorded
   };
   bool open() noexcept;
 

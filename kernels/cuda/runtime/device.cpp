@@ -9,13 +9,28 @@
 #include "ebb/allocator/cuda/live_streams.h"
 #include "ebb/allocator/cuda/pinned_source.h"
 #include "ebb/allocator/cuda_profile.h"
+#include "ebb/kernels/cuda/loader/part.h"
 #include "ebb/kernels/cuda/runtime/backend.h"
 #include "ebb/kernels/cuda/runtime/failure.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
-#include "ebb/kernels/cuda/runtime/probe.h"
-#include "ebb/kernels/cuda/runtime/toolkit.h"
 
 namespace ebb::cuda {
+
+Toolkit toolkit() noexcept {
+  Toolkit found{.compiled_version = CUDART_VERSION};
+  // The only call that is safe without a driver: it succeeds and answers 0. Any other would fail
+  // and leave its error behind for good.
+  if (cudaDriverGetVersion(&found.driver_version) != cudaSuccess || found.driver_version == 0) {
+    found.driver_version = 0;
+    return found;
+  }
+  if (cudaGetDeviceCount(&found.device_count) != cudaSuccess) {
+    found.device_count = 0;
+    static_cast<void>(cudaGetLastError());
+  }
+  return found;
+}
+
 namespace {
 
 constexpr int kOldest = 75;  // compute capability

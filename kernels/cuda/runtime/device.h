@@ -1,5 +1,7 @@
 // Opening a CUDA device.
 #pragma once
+#include <cuda_runtime.h>
+
 #include <string>
 
 #include "ebb/core/device/backend.h"
@@ -11,5 +13,9 @@ namespace ebb::cuda {
 // that waits for each launch, EBB_CUDA_LSTM=composed for LSTMs without cuDNN, and the files of
 // libraries.h. An unknown value is reported like a missing device.
 std::string open_device(int number, detail::CudaDevice& device) noexcept;
+
+// Fails if the current device cannot run this part's kernels: it has neither machine code for the
+// device's compute capability nor PTX of a lower one.
+cudaError_t probe() noexcept;
 
 }  // namespace ebb::cuda

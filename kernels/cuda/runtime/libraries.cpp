@@ -11,6 +11,8 @@ namespace {
 [[maybe_unused]] constexpr const char* kCublasLt = "EBB_CUBLASLT_LIBRARY";
 [[maybe_unused]] constexpr const char* kCudnn = "EBB_CUDNN_LIBRARY";
 
+constinit const std::atomic<bool>* switch_of_tf32 = nullptr;
+
 // The file that the variable names, or null.
 const char* chosen_file(const char* variable) noexcept {
   const char* const file = std::getenv(variable);
@@ -44,6 +46,8 @@ bool find(void* library, const char* name, Function& function) noexcept {
 
 #define EBB_FIND(name) is_whole = is_whole && find(library, #name, table.name);
 
+// The handles' get() tries again after a failure: the device may just have been short of memory.
+
 #if EBB_HAS_CUBLASLT
 const CublasLt* cublas_lt() noexcept {
   static CublasLt table;
@@ -54,6 +58,24 @@ const CublasLt* cublas_lt() noexcept {
     return is_whole;
   }();
   return is_there ? &table : nullptr;
+}
+
+CublasLtHandle::~CublasLtHandle() {
+  if (handle_) static_cast<void>(cublas_lt()->cublasLtDestroy(handle_));
+}
+
+cublasLtHandle_t CublasLtHandle::get(const char*& problem) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (handle_) return handle_;
+  const CublasLt* const library = cublas_lt();
+  if (!library) {
+    problem = "cuBLASLt was not found (EBB_CUBLASLT_LIBRARY may name its file)";
+    return nullptr;
+  }
+  if (library->cublasLtCreate(&handle_) == CUBLAS_STATUS_SUCCESS) return handle_;
+  static_cast<void>(cudaGetLastError());
+  problem = "cuBLASLt does not start on this device";
+  return handle_ = nullptr;
 }
 #endif
 
@@ -68,6 +90,30 @@ const Cudnn* cudnn() noexcept {
   }();
   return is_there ? &table : nullptr;
 }
+
+void CudnnHandle::close() noexcept {
+  if (handle_) static_cast<void>(cudnn()->cudnnDestroy(handle_));
+  handle_ = nullptr;
+}
+
+cudnnHandle_t CudnnHandle::get(cudaStream_t stream, const char*& problem) noexcept {
+  if (handle_) return handle_;
+  const Cudnn* const library = cudnn();
+  if (!library) {
+    problem = "cuDNN was not found (EBB_CUDNN_LIBRARY may name its file)";
+    return nullptr;
+  }
+  if (library->cudnnCreate(&handle_) == CUDNN_STATUS_SUCCESS) {
+    if (library->cudnnSetStream(handle_, stream) == CUDNN_STATUS_SUCCESS) return handle_;
+  } else {
+    handle_ = nullptr;
+  }
+  close();
+  static_cast<void>(cudaGetLastError());
+  problem = "cuDNN does not start on this device";
+  return nullptr;
+}
+
 bool has_cudnn() noexcept { return cudnn() != nullptr; }
 bool has_cudnn_bf16(int compute_capability) noexcept {
   constexpr std::size_t kFirst = 91300;
@@ -79,6 +125,14 @@ bool has_cudnn_bf16(int) noexcept { return false; }
 #endif
 
 #undef EBB_FIND
+
+bool is_tf32_allowed() noexcept {
+  return switch_of_tf32 && switch_of_tf32->load(std::memory_order_relaxed);
+}
+
+void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept {
+  switch_of_tf32 = &tf32_switch;
+}
 
 std::string library_problem() {
 #if EBB_HAS_CUBLASLT

@@ -1,6 +1,10 @@
 // cuBLASLt and cuDNN, loaded when they are first used: linking with them would add some 50 ms to a
-// program's start, and they may be missing.
+// program's start, and they may be missing. Handles are opened when they are first asked for.
 #pragma once
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <mutex>
 #include <string>
 
 #if __has_include(<cublasLt.h>)
@@ -49,6 +53,23 @@ struct CublasLt {
 // The loaded functions; null where the library is missing or lacks one of them. The environment's
 // EBB_CUBLASLT_LIBRARY names the file; without it the loader searches.
 const CublasLt* cublas_lt() noexcept;
+
+// A device's handle of cuBLASLt, shared by all streams: each call takes its stream.
+class CublasLtHandle {
+ public:
+  CublasLtHandle() = default;
+  ~CublasLtHandle();
+  CublasLtHandle(const CublasLtHandle&) = delete;
+  CublasLtHandle& operator=(const CublasLtHandle&) = delete;
+
+  // The device must be current. Returns null and sets `problem`, static text, where there is no
+  // handle. Callable from any thread.
+  cublasLtHandle_t get(const char*& problem) noexcept;
+
+ private:
+  std::mutex mutex_;  // guards making the handle
+  cublasLtHandle_t handle_ = nullptr;
+};
 #endif
 
 #if EBB_HAS_CUDNN
@@ -85,10 +106,31 @@ struct Cudnn {
 
 // cuDNN's functions, likewise; the variable is EBB_CUDNN_LIBRARY.
 const Cudnn* cudnn() noexcept;
+
+// A stream's handle of cuDNN. For one thread at a time.
+class CudnnHandle {
+ public:
+  CudnnHandle() = default;
+  ~CudnnHandle() { close(); }
+  CudnnHandle(const CudnnHandle&) = delete;
+  CudnnHandle& operator=(const CudnnHandle&) = delete;
+
+  // Like CublasLtHandle::get(). The handle works in `stream`, which must always be the same.
+  cudnnHandle_t get(cudaStream_t stream, const char*& problem) noexcept;
+  void close() noexcept;
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+};
 #endif
 bool has_cudnn() noexcept;
 // Whether cuDNN's LSTMs take bf16 on such a GPU: since 9.13, on GPUs that multiply bf16.
 bool has_cudnn_bf16(int compute_capability) noexcept;
+
+// Whether f32 products may be computed in TF32 now. Asked when a product is prepared.
+bool is_tf32_allowed() noexcept;
+// Sets the address of the switch. Called before anything is prepared.
+void look_for_tf32_at(const std::atomic<bool>& tf32_switch) noexcept;
 
 // Empty, or why a file that one of the two variables names cannot be used.
 std::string library_problem();

@@ -4,8 +4,7 @@
 #include "ebb/core/kernels/functors/families.h"
 #include "ebb/core/kernels/pointwise.h"
 #include "ebb/kernels/cuda/runtime/device.h"
-#include "ebb/kernels/cuda/runtime/tf32.h"
-#include "ebb/kernels/cuda/runtime/toolkit.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
 
 namespace ebb::cuda {
 

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/runtime/probe.h"
+#include "ebb/kernels/cuda/runtime/device.h"
 
 namespace ebb::cuda {
 namespace {

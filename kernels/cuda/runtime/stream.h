@@ -6,8 +6,7 @@
 
 #include "ebb/allocator/cuda/live_streams.h"
 #include "ebb/kernels/cuda/runtime/bounce_buffer.h"
-#include "ebb/kernels/cuda/runtime/cuda_event.h"
-#include "ebb/kernels/cuda/runtime/library_handles.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/kernels/cuda/stream.h"
 
 namespace ebb::cuda {

@@ -1,8 +1,7 @@
 #include <cuda_runtime.h>
 
+#include "ebb/kernels/cuda/loader/part.h"
 #include "ebb/kernels/cuda/runtime/libraries.h"
-#include "ebb/kernels/cuda/runtime/library_handles.h"
-#include "ebb/kernels/cuda/runtime/toolkit.h"
 #include "ebb/tests/gpu_check/facts/families.h"
 
 namespace ebb::facts {

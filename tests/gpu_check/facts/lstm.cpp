@@ -98,7 +98,7 @@ class Lstm {
   std::vector<Buffer> with_numbers(const std::vector<Spec>& specs, DType dtype) {
     std::vector<Buffer> all = with_zeros(specs);
     for (const Buffer& each : all)
-      static_cast<void>(cuda::for_floating(dtype, [&](auto type) -> Status {
+      static_cast<void>(for_floating(dtype, [&](auto type) -> Status {
         using T = decltype(type);
         std::vector<T> values(static_cast<std::size_t>(each.elements()));
         for (std::size_t i = 0; i < values.size(); ++i)

@@ -10,7 +10,7 @@
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/plans/recurrent_layout.h"
 #include "ebb/kernels/cuda/product.h"
-#include "ebb/kernels/cuda/runtime/tf32.h"
+#include "ebb/kernels/cuda/runtime/libraries.h"
 #include "ebb/tests/gpu_check/facts/examples.h"
 #include "ebb/tests/gpu_check/facts/families.h"
 
@@ -172,7 +172,7 @@ Json relu_of_nan(Gpu& gpu) {
       const cuda::ProductOperands at = operands.of(shape);
       const auto product = cuda::find_product(shape, epilogue, query, 16);
       Json& row = told[ebb::name(dtype)][name(epilogue)];
-      static_cast<void>(cuda::for_floating(dtype, [&](auto type) -> Status {
+      static_cast<void>(for_floating(dtype, [&](auto type) -> Status {
         using T = decltype(type);
         row["ebb_keeps_it"] = keeps_nan<T>(gpu, shape, at, [&] {
           return cuda::multiply_own(gpu.stream().get(), shape, epilogue, at);

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/loader/load.h"
+#include "ebb/kernels/cuda/loader/part.h"
 
 #include "ebb/tests/catch.h"
 

@@ -1,0 +1,63 @@
+// Kernels that write a number or two.
+#include <cmath>
+#include <numbers>
+
+#include "ebb/core/kernels/device_figures.h"
+#include "ebb/core/kernels/random.h"
+#include "ebb/core/kernels/slice.h"
+#include "ebb/optim/kernels/learning_rate.h"
+
+namespace ebb::cpu {
+namespace {
+
+Status store(const KernelContext& context, std::int64_t value) noexcept {
+  *context.outputs[0].as<std::int64_t>() = value;
+  return {};
+}
+
+const DeviceFigures& figures_of(const KernelContext& context) noexcept {
+  return *static_cast<const DeviceFigures*>(context.prepared);
+}
+
+}  // namespace
+
+Status draw(const KernelContext& context) {
+  const auto* state = context.inputs[0].as<const std::int64_t>();
+  const auto run = static_cast<std::uint64_t>(state[1]);
+  auto* out = context.outputs[0].as<std::int64_t>();
+  out[0] = state[0];
+  out[1] = static_cast<std::int64_t>((run << 32) | context.attribute<DrawAttributes>().node);
+  return {};
+}
+
+Status next_run(const KernelContext& context) {
+  ++context.inputs[0].as<std::int64_t>()[1];
+  return {};
+}
+
+Status schedule(const KernelContext& context) {
+  const std::int64_t step = *context.inputs[0].as<const std::int64_t>() + 1;
+  *context.outputs[0].as<double>() =
+      optim::rate_of_step(context.attribute<optim::ScheduleAttributes>(), step,
+                          [](double x) { return std::cos(std::numbers::pi * x); });
+  return {};
+}
+
+Status size(const KernelContext& context) {
+  const auto axis = static_cast<int>(context.attribute<SizeAttributes>().axis);
+  return store(context, context.inputs[0].spec.shape[axis]);
+}
+
+Status bytes_in_use(const KernelContext& context) {
+  return store(context, figures_of(context).bytes_in_use());
+}
+
+Status max_bytes_in_use(const KernelContext& context) {
+  return store(context, figures_of(context).max_bytes_in_use());
+}
+
+Status bytes_limit(const KernelContext& context) {
+  return store(context, figures_of(context).bytes_limit());
+}
+
+}  // namespace ebb::cpu

@@ -1,0 +1,71 @@
+// Kernels that write a number or two.
+#include "ebb/core/kernels/device_figures.h"
+#include "ebb/core/kernels/random.h"
+#include "ebb/core/kernels/slice.h"
+#include "ebb/kernels/cuda/fill.h"
+#include "ebb/optim/kernels/learning_rate.h"
+
+namespace ebb::cuda {
+namespace {
+
+__global__ void draw_kernel(const std::int64_t* state, std::int64_t* out, std::uint64_t node) {
+  const auto run = static_cast<std::uint64_t>(state[1]);
+  out[0] = state[0];
+  out[1] = static_cast<std::int64_t>(run << 32 | node);
+}
+
+__global__ void next_run_kernel(std::int64_t* state) { ++state[1]; }
+
+struct CosPi {
+  __device__ double operator()(double x) const { return cospi(x); }
+};
+
+__global__ void schedule_kernel(optim::ScheduleAttributes schedule, const std::int64_t* last,
+                                double* out) {
+  *out = optim::rate_of_step(schedule, *last + 1, CosPi());
+}
+
+Status store(const KernelContext& context, std::int64_t value) noexcept {
+  return fill_with(stream_of(context), context.outputs[0].as<std::int64_t>(), value, 1);
+}
+
+// The figures at launch; a capture would repeat them for good.
+const DeviceFigures& figures_of(const KernelContext& context) noexcept {
+  return *static_cast<const DeviceFigures*>(context.prepared);
+}
+
+}  // namespace
+
+Status draw(const KernelContext& context) {
+  return launch(stream_of(context), draw_kernel, 1, 1, context.inputs[0].as<const std::int64_t>(),
+                context.outputs[0].as<std::int64_t>(), context.attribute<DrawAttributes>().node);
+}
+
+Status next_run(const KernelContext& context) {
+  return launch(stream_of(context), next_run_kernel, 1, 1, context.inputs[0].as<std::int64_t>());
+}
+
+Status schedule(const KernelContext& context) {
+  return launch(stream_of(context), schedule_kernel, 1, 1,
+                context.attribute<optim::ScheduleAttributes>(),
+                context.inputs[0].as<const std::int64_t>(), context.outputs[0].as<double>());
+}
+
+Status size(const KernelContext& context) {
+  const auto axis = static_cast<int>(context.attribute<SizeAttributes>().axis);
+  return store(context, context.inputs[0].spec.shape.dim(axis));
+}
+
+Status bytes_in_use(const KernelContext& context) {
+  return store(context, figures_of(context).bytes_in_use());
+}
+
+Status max_bytes_in_use(const KernelContext& context) {
+  return store(context, figures_of(context).max_bytes_in_use());
+}
+
+Status bytes_limit(const KernelContext& context) {
+  return store(context, figures_of(context).bytes_limit());
+}
+
+}  // namespace ebb::cuda
