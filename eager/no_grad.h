@@ -11,9 +11,14 @@ namespace ebb {
 //   Tensor scores = model(x);
 class NoGrad {
  public:
-  NoGrad() noexcept : scope_(detail::without_history()) {}
+  NoGrad() noexcept : scope_(mode()) {}
 
  private:
+  static detail::TapeMode mode() noexcept {
+    detail::TapeMode mode = detail::without_history();
+    mode.no_grad = true;
+    return mode;
+  }
   detail::TapeModeScope scope_;
 };
 

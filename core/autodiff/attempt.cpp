@@ -43,7 +43,7 @@ void Attempt::note_update(const Ref<Storage>& state, const memory::Tag& by) {
                                  memory::Request{state->bytes(), memory::Category::temporary, by});
       copy_values(*state, *before);
     }
-    attempt->states_.emplace(state.get(), Written{state, before, !state->torn_by()});
+    attempt->states_.emplace(state.get(), Written{state, before, state->torn_by()});
   }
 }
 
@@ -51,7 +51,8 @@ void Attempt::take_back_states() noexcept {
   for (const auto& [storage, written] : states_) {
     try {
       copy_values(*written.before, *written.state);
-      if (written.was_whole) written.state->mend();
+      written.state->mend();
+      if (written.torn_by) written.state->tear(written.torn_by);
     } catch (const std::exception&) {
       written.state->tear("attempt");
     }

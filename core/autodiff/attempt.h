@@ -41,6 +41,11 @@ class Attempt {
   static bool is_under_way() noexcept { return current() != nullptr; }
   // Copies Parameters' state before an update of it, once in each attempt. Throws OutOfMemory.
   static void note_update(const Ref<Storage>& state, const memory::Tag& by);
+  // A load or a session has written the state: its new values stay.
+  static void keep(const Storage& state) noexcept {
+    for (Attempt* attempt = current(); attempt; attempt = attempt->outer_)
+      attempt->states_.erase(&state);
+  }
   // An optimizer begins to write: draws, declarations and state updates made for its step stay.
   static void keep() noexcept {
     for (Attempt* attempt = current(); attempt; attempt = attempt->outer_) {
@@ -62,7 +67,7 @@ class Attempt {
   struct Written {
     Ref<Storage> state;
     Ref<Storage> before;
-    bool was_whole;
+    const char* torn_by;  // before the update; null: it was whole
   };
   struct Change {
     Ref<Node> leaf;

@@ -50,6 +50,7 @@ class Reverse {
       if (roots[i].node) arrive(roots[i].node, roots[i].output, output_gradients[i]);
     TapeMode mode = tape_mode();
     mode.records = options_.create_graph;
+    mode.no_grad = false;  // rules are as free as the lines that they differentiate
     mode.category = memory::Category::gradient;
     const TapeModeScope scope(mode);
     try {

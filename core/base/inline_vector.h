@@ -89,10 +89,12 @@ class InlineVector {
   const T& operator[](std::size_t i) const& noexcept { return data_[i]; }
   // An element of a temporary is an rvalue, so that an operator may take over its memory.
   T&& operator[](std::size_t i) && noexcept { return std::move(data_[i]); }
-  T& front() noexcept { return data_[0]; }
-  const T& front() const noexcept { return data_[0]; }
-  T& back() noexcept { return data_[size_ - 1]; }
-  const T& back() const noexcept { return data_[size_ - 1]; }
+  T& front() & noexcept { return data_[0]; }
+  const T& front() const& noexcept { return data_[0]; }
+  T&& front() && noexcept { return std::move(data_[0]); }
+  T& back() & noexcept { return data_[size_ - 1]; }
+  const T& back() const& noexcept { return data_[size_ - 1]; }
+  T&& back() && noexcept { return std::move(data_[size_ - 1]); }
 
  private:
   bool on_heap() const noexcept { return data_ != in_place(); }

@@ -26,7 +26,7 @@ namespace {
 void require_rebindable(const Tensor& x, const char* op, const char* updates, const char* makes,
                         CallSite site) {
   const detail::TapeMode& mode = detail::tape_mode();
-  if (mode.records || mode.tracing || !x.defined()) return;
+  if (!mode.no_grad || mode.tracing || !x.defined()) return;
   if (const Node* node = x.impl()->node.get(); !node || node->op != &leaf_op) return;
   throw Error(detail::message(op,
                               std::string("under NoGrad leaves this parameter, or leaf, as it is "

@@ -17,7 +17,8 @@ enum class Unwanted : std::uint8_t { nothing, nan, not_finite };
 
 // Mode of the calling thread's eager operators.
 struct TapeMode {
-  bool records = true;                                      // false under NoGrad
+  bool records = true;   // false under NoGrad, and where ebb's own code records nothing
+  bool no_grad = false;  // under NoGrad
   memory::Category category = memory::Category::temporary;  // of what operators allocate
   EdgeCollector* collector = nullptr;    // set while recompute runs its function unrecorded
   Recorder* tracing = nullptr;           // graph that records all operators, or null
