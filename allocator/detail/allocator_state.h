@@ -182,9 +182,9 @@ struct AllocatorState {
   /// device refuses.
   bool set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept;
   void refill_cushion(PoolState& pool) noexcept;
-  /// Moves the cushion to a new range of addresses. False, with nothing changed, if there is none
-  /// or the device does not take the old memory.
-  bool move_cushion(PoolState& pool, std::size_t addresses) noexcept;
+  /// Moves the cushion to a new range of addresses. False, with nothing changed, if there is none,
+  /// or if the device does not take the old memory or refuses it at the new place.
+  bool move_cushion(PoolState& pool, std::size_t addresses, Refusal& refusal) noexcept;
 
   // Without a lock.
   /// Tags that hold most allocated bytes, largest first.

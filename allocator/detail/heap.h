@@ -67,6 +67,8 @@ class Heap {
   /// least `most` bytes, and returns them linked by `chain`. Ends early if the host has no memory
   /// for the nodes.
   BlockNode* claim_pages(std::size_t most) noexcept;
+  /// Hides a segment that is one idle node.
+  void claim(const Segment& segment) noexcept { unlist(segment.first); }
   /// Makes a claimed node idle again, with memory or without.
   void settle(BlockNode* node) noexcept;
 

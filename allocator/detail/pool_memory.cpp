@@ -172,21 +172,28 @@ bool AllocatorState::set_cushion(PoolState& pool, std::size_t pages, Refusal& re
   return true;
 }
 
-// No other thread gets between, under `mapping`: the memory that goes back can be had again at the
-// new place.
-bool AllocatorState::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
+// No other thread gets between, under `mapping`: the memory that goes back can be had again, unless
+// another process takes it.
+bool AllocatorState::move_cushion(PoolState& pool, std::size_t addresses,
+                                  Refusal& refusal) noexcept {
   Cushion& cushion = pool.cushion;
-  const std::size_t pages = cushion.pages;
+  const Cushion before = cushion;
   auto* const base = static_cast<std::byte*>(source->reserve(addresses));
   Refusal ignored;
   if (!base || !set_cushion(pool, 0, ignored)) {
     if (base) source->unreserve(base, addresses);
     return false;
   }
-  if (cushion.addresses > 0) source->unreserve(cushion.base, cushion.addresses);
   cushion.base = base;
   cushion.addresses = addresses;
-  set_cushion(pool, pages, ignored);
+  if (!set_cushion(pool, before.pages, refusal)) {
+    cushion.base = before.base;
+    cushion.addresses = before.addresses;
+    set_cushion(pool, before.pages, ignored);
+    source->unreserve(base, addresses);
+    return false;
+  }
+  if (before.addresses > 0) source->unreserve(before.base, before.addresses);
   return true;
 }
 

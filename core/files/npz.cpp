@@ -1,3 +1,4 @@
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -194,8 +195,10 @@ struct File::Impl {
 
   explicit Impl(const std::string& name) : file(name), archive(nullptr, zip_discard) {
     int code = 0;
-    archive.reset(zip_open(name.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+    const int descriptor = file.duplicate();  // the archive's, once it is open
+    archive.reset(zip_fdopen(descriptor, ZIP_RDONLY | ZIP_CHECKCONS, &code));
     if (!archive) {
+      ::close(descriptor);
       ZipError error(code);
       file.fail(std::string("is no ZIP archive, or damaged: ") + zip_error_strerror(&error));
     }

@@ -19,17 +19,6 @@ namespace {
 
 constexpr std::size_t kMostWritten = std::size_t{1} << 30;
 
-// Follows links to the file that is meant, whether it exists or not, so that links stay as they
-// are. Only a link that leads back to itself is replaced.
-std::string behind_links(const std::string& name) {
-  namespace fs = std::filesystem;
-  fs::path file = name;
-  std::error_code none;
-  for (int links = 0; links < 40 && fs::is_symlink(file, none); ++links)
-    file = file.parent_path() / fs::read_symlink(file, none);
-  return file.string();
-}
-
 // Another name in the same folder, which no other writer in this process uses.
 std::string another_name(const std::string& name) {
   static std::atomic<unsigned> count{0};
@@ -52,6 +41,22 @@ void sync_folder_of(const std::string& name) noexcept {
 [[noreturn]] void fail_for(const std::string& name, const char* what) {
   const std::string cause = std::generic_category().message(errno);  // before errno changes
   throw FileError(name + ": " + what + ": " + cause + at(entry()));
+}
+
+// Follows links to the file that is meant, whether it exists or not, so that links stay as they
+// are. Throws for as many links as the system does not follow.
+std::string behind_links(const std::string& name) {
+  namespace fs = std::filesystem;
+  fs::path file = name;
+  std::error_code none;
+  for (int links = 0; fs::is_symlink(file, none); ++links) {
+    if (links == 40) {
+      errno = ELOOP;
+      fail_for(name, "cannot be written");
+    }
+    file = file.parent_path() / fs::read_symlink(file, none);
+  }
+  return file.string();
 }
 
 void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {

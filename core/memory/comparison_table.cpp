@@ -24,6 +24,7 @@ struct Row {
 
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kFigure = 10;  // "1023.9 KiB"
+
 std::string right(std::string text, std::size_t width) {
   if (text.size() > width) text.resize(width);
   return std::string(width - text.size(), ' ') + text;
