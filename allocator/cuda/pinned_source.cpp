@@ -19,11 +19,6 @@ std::size_t ask_system(int what) noexcept {
 PinnedSource::PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noexcept
     : device_(device), page_bytes_(ask_system(_SC_PAGESIZE)), streams_(std::move(streams)) {}
 
-void* PinnedSource::reserve(std::size_t /*bytes*/) noexcept { return nullptr; }
-void PinnedSource::unreserve(void* /*base*/, std::size_t /*bytes*/) noexcept {}
-bool PinnedSource::commit(void* /*at*/, std::size_t /*bytes*/) noexcept { return false; }
-bool PinnedSource::decommit(void* /*at*/, std::size_t /*bytes*/) noexcept { return false; }
-
 void* PinnedSource::map(std::size_t bytes) noexcept {
   void* base = nullptr;
   if (make_current(device_) == cudaSuccess &&

@@ -16,10 +16,6 @@ class PinnedSource final : public MemorySource {
   /// `device` uses the memory in these streams.
   PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noexcept;
 
-  void* reserve(std::size_t bytes) noexcept override;
-  void unreserve(void* base, std::size_t bytes) noexcept override;
-  bool commit(void* at, std::size_t bytes) noexcept override;
-  bool decommit(void* at, std::size_t bytes) noexcept override;
   void* map(std::size_t bytes) noexcept override;
   bool unmap(void* base, std::size_t bytes) noexcept override;
   std::size_t page_bytes() const noexcept override { return page_bytes_; }

@@ -2,11 +2,11 @@
 #include <map>
 #include <mutex>
 
-#include "ebb/allocator/bytes.h"
+#include "ebb/allocator/cuda_profile.h"
+#include "ebb/allocator/statistics.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/device/device.h"
-#include "ebb/core/device/gpu_kinds.h"
 #include "ebb/core/device/runtime.h"
 
 namespace ebb {
@@ -22,6 +22,25 @@ std::string describe(const memory::Profile& profile) {
                         : (profile.grows ? "in pages of " : "in segments of whole ") +
                               memory::format_bytes(profile.page_bytes)) +
          (profile.has_cudnn ? ", with cuDNN" : ", without cuDNN");
+}
+
+// A kind of GPU that can be simulated: the properties that its memory rules depend on.
+struct GpuKind {
+  const char* name;
+  int compute_capability;
+  int multiprocessors;
+};
+
+// From NVIDIA's data sheets; the SXM form if there are several.
+constexpr GpuKind kGpuKinds[] = {
+    {"t4", 75, 40}, {"a100", 80, 108}, {"l4", 89, 58}, {"h100", 90, 132}, {"h200", 90, 132}};
+
+memory::Profile profile_of(const GpuKind& kind) {
+  memory::Profile profile = memory::cuda_profile(kind.compute_capability, kind.multiprocessors);
+  profile.name = kind.name;
+  profile.has_cudnn = true;
+  profile.has_cudnn_bf16 = kind.compute_capability >= 80;
+  return profile;
 }
 
 }  // namespace
@@ -74,9 +93,8 @@ Device Device::simulated(std::string_view profile, std::size_t capacity_bytes, C
   if (profile == "cuda" || profile.starts_with("cuda:"))
     return Runtime::make_simulated(parse(profile).runtime().profile(), capacity_bytes);
   std::string known = "cpu, cuda";
-  for (const detail::GpuKind& kind : detail::gpu_kinds()) {
-    if (profile == kind.name)
-      return Runtime::make_simulated(detail::profile_of(kind), capacity_bytes);
+  for (const GpuKind& kind : kGpuKinds) {
+    if (profile == kind.name) return Runtime::make_simulated(profile_of(kind), capacity_bytes);
     known += std::string(", ") + kind.name;
   }
   detail::refuse(

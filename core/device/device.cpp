@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "ebb/allocator/bytes.h"
+#include "ebb/allocator/statistics.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
 

@@ -2,12 +2,12 @@
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/memory/undrawn.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb::memory {
 
 Prediction predict(const Device& device, const std::function<void(Device)>& program) {
-  const detail::Undrawn undrawn;
+  const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
   const Device twin = device.twin();
   program(twin);
 

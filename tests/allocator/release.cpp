@@ -59,10 +59,6 @@ TEST_CASE("a release says what a live block keeps in segments of fixed size") {
 
 TEST_CASE("a device takes its time to take a segment back, and figures are read meanwhile") {
   struct Slow final : MemorySource {
-    void* reserve(std::size_t) noexcept override { return nullptr; }
-    void unreserve(void*, std::size_t) noexcept override {}
-    bool commit(void*, std::size_t) noexcept override { return false; }
-    bool decommit(void*, std::size_t) noexcept override { return false; }
     void* map(std::size_t) noexcept override { return &place; }
     bool unmap(void*, std::size_t) noexcept override {
       seen = allocator->stats().reserved.current;  // would wait forever for a lock that is held
