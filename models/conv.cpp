@@ -4,8 +4,7 @@
 
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/parameters/declaring.h"
-#include "ebb/models/detail/rectifier.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 namespace {
@@ -22,16 +21,13 @@ void require_sizes(const char* layer, std::int64_t in, std::int64_t out, const O
     require_size(layer, "kernel", options.kernel);
   }
   if (in % options.groups != 0 || out % options.groups != 0)
-    throw Error(ebb::detail::message(layer,
-                                     std::to_string(in) + " and " + std::to_string(out) +
-                                         " channels do not make " + std::to_string(options.groups) +
-                                         " groups",
-                                     ebb::detail::entry()));
+    ebb::detail::refuse(layer, std::to_string(in) + " and " + std::to_string(out) +
+                                   " channels do not make " + std::to_string(options.groups) +
+                                   " groups");
 }
 
 void require_countable(const char* layer, const Shape& shape) {
-  if (!shape.is_countable())
-    throw Error(ebb::detail::message(layer, ebb::detail::too_large(shape), ebb::detail::entry()));
+  if (!shape.is_countable()) ebb::detail::refuse(layer, ebb::detail::too_large(shape));
 }
 
 Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t fan_out) {

@@ -1,7 +1,7 @@
 #include "ebb/models/norm.h"
 
 #include "ebb/core/parameters/declaring.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 namespace {
@@ -53,10 +53,8 @@ GroupNorm::GroupNorm(const Parameters& parameters, int groups, std::int64_t chan
   require_size("group_norm", "groups", groups);
   require_size("group_norm", "channels", channels);
   if (channels % groups != 0)
-    throw Error(ebb::detail::message("group_norm",
-                                     "channels = " + std::to_string(channels) +
-                                         " is no multiple of groups = " + std::to_string(groups),
-                                     site));
+    ebb::detail::refuse("group_norm", "channels = " + std::to_string(channels) +
+                                          " is no multiple of groups = " + std::to_string(groups));
   Scaling scaling(parameters, {channels});
   scale_ = std::move(scaling.scale);
   shift_ = std::move(scaling.shift);

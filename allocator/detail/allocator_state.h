@@ -204,6 +204,9 @@ struct AllocatorState {
   bool adopt_addresses(std::size_t bytes);
   void drop_empty() noexcept;
   ReleaseReport trim_segments(std::size_t bytes) noexcept;
+  // Gives memory of a pool's block back to the device: with its address, where none is reserved.
+  bool give_back(const Holding& holding, std::size_t offset, std::size_t bytes) noexcept;
+  void lose_segment(PoolState& pool) noexcept;
 };
 
 /// Steps that every refused request goes through, in order. (1) For a pool: the cache's
