@@ -256,14 +256,12 @@ void CsvReader::read_quoted() {
 }
 
 void CsvReader::fail(const std::string& text) const {
-  throw FileError(file_.name() + ":" + std::to_string(record_line_) + ": the line " + text +
-                  at(entry()));
+  refuse_file(file_.name() + ":" + std::to_string(record_line_) + ": the line " + text);
 }
 
 void CsvReader::fail_at(std::size_t column, const std::string& text) const {
-  throw FileError(file_.name() + ":" + std::to_string(record_line_) + ": column " +
-                  in_quotes(columns_[column]) + ": " + in_quotes(field(column)) + " " + text +
-                  at(entry()));
+  refuse_file(file_.name() + ":" + std::to_string(record_line_) + ": column " +
+              in_quotes(columns_[column]) + ": " + in_quotes(field(column)) + " " + text);
 }
 
 }  // namespace detail

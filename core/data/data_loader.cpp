@@ -7,7 +7,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/loader_pass.h"
-#include "ebb/core/data/permutation.h"
+#include "ebb/core/random/random_key.h"
 #include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
@@ -176,16 +176,15 @@ DataLoader::Position DataLoader::position() const { return state_->what_follows(
 
 void DataLoader::check(const Position& position, const std::string& file) const {
   const std::optional<detail::LoaderPosition> there = detail::LoaderPosition::from_text(position);
-  if (!there)
-    throw FileError(file + ": the loader's position is damaged" + detail::at(detail::entry()));
+  if (!there) detail::refuse_file(file + ": the loader's position is damaged");
   const detail::LoaderPosition& here = state_->here;
   if (there->samples != here.samples || there->batch != here.batch ||
       there->drop_last != here.drop_last || there->shuffle.has_value() != here.shuffle.has_value())
-    throw FileError(file + " was saved with a loader of " + there->describe() + "; this one has " +
-                    here.describe() + detail::at(detail::entry()));
+    detail::refuse_file(file + " was saved with a loader of " + there->describe() +
+                        "; this one has " + here.describe());
   if (there->position < 0 || there->position >= std::max<std::int64_t>(size(), 1))
-    throw FileError(file + ": the loader's position is batch " + std::to_string(there->position) +
-                    " of " + std::to_string(size()) + detail::at(detail::entry()));
+    detail::refuse_file(file + ": the loader's position is batch " +
+                        std::to_string(there->position) + " of " + std::to_string(size()));
 }
 
 void DataLoader::resume(const Position& position) noexcept {

@@ -81,9 +81,7 @@ int InputFile::duplicate() const {
   return descriptor;
 }
 
-void InputFile::fail(const std::string& text) const {
-  throw FileError(name_ + ": " + text + at(entry()));
-}
+void InputFile::fail(const std::string& text) const { refuse_file(name_ + ": " + text); }
 
 void make_booleans(void* bytes, std::size_t count) noexcept {
   auto* const first = static_cast<unsigned char*>(bytes);

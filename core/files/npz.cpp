@@ -57,8 +57,7 @@ class Target {
  private:
   [[noreturn]] void fail(zip_error_t* error) const {
     if (problem_) std::rethrow_exception(problem_);
-    throw FileError(name_ + ": cannot be written: " + zip_error_strerror(error) +
-                    detail::at(detail::entry()));
+    detail::refuse_file(name_ + ": cannot be written: " + zip_error_strerror(error));
   }
 
   void add(zip_t* archive, const View& tensor, const std::string& header) const {
@@ -247,11 +246,6 @@ File::~File() = default;
 File::File(File&&) noexcept = default;
 
 const std::vector<File::Entry>& File::entries() const noexcept { return impl_->entries; }
-
-const File::Entry* File::find(const std::string& name) const noexcept {
-  const auto found = impl_->indices.find(name);
-  return found == impl_->indices.end() ? nullptr : &impl_->entries[found->second];
-}
 
 void File::read(const std::string& name, void* values) const {
   const auto found = impl_->indices.find(name);

@@ -40,7 +40,7 @@ void sync_folder_of(const std::string& name) noexcept {
 
 [[noreturn]] void fail_for(const std::string& name, const char* what) {
   const std::string cause = std::generic_category().message(errno);  // before errno changes
-  throw FileError(name + ": " + what + ": " + cause + at(entry()));
+  refuse_file(name + ": " + what + ": " + cause);
 }
 
 // Follows links to the file that is meant, whether it exists or not, so that links stay as they
@@ -77,8 +77,7 @@ void write_all(int descriptor, const std::string& name, const void* from, std::s
 OutputFile::OutputFile(std::string name) : name_(std::move(name)), target_(behind_links(name_)) {
   struct stat status {};
   if (::stat(name_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw FileError(name_ + ": cannot be written: it is there and not a regular file" +
-                    at(entry()));
+    refuse_file(name_ + ": cannot be written: it is there and not a regular file");
   do {
     temporary_ = another_name(target_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -48,8 +48,8 @@ safetensors::File open_checkpoint(const std::string& file) {
   const auto version = checkpoint.metadata().find(kFormat);
   // A file of another program has no version; its tensors can be loaded all the same.
   if (version != checkpoint.metadata().end() && version->second != kVersion)
-    throw FileError(file + " is an ebb checkpoint of version " + version->second +
-                    "; this ebb reads version " + kVersion + at(entry()));
+    refuse_file(file + " is an ebb checkpoint of version " + version->second +
+                "; this ebb reads version " + kVersion);
   return checkpoint;
 }
 
@@ -73,10 +73,9 @@ Resumable::Position loader_position(const safetensors::File& checkpoint, const s
   for (const auto& [name, text] : checkpoint.metadata())
     if (name.starts_with(kLoader)) position.emplace(name.substr(kLoader.size()), text);
   if (position.empty())
-    throw FileError(file +
-                    " has no loader's position: it was saved without one, not as save(file, "
-                    "loader)" +
-                    at(entry()));
+    refuse_file(file +
+                " has no loader's position: it was saved without one, not as save(file, "
+                "loader)");
   loader.check(position, file);
   return position;
 }

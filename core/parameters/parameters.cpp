@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/declaring.h"
 #include "ebb/core/parameters/parameters_state.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -272,6 +273,17 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
   detail::LaunchRow row;  // all or none
   for (const auto& [here, there] : copies) assign(here, there);
   row.flush();
+}
+
+detail::Declaring::Declaring(const Parameters& parameters, CallSite site) noexcept
+    : at_(site),
+      parameters_(parameters),
+      parameters_before_(parameters.state_->parameters.all().size()),
+      states_before_(parameters.state_->states.all().size()) {}
+
+detail::Declaring::~Declaring() {
+  Parameters::State& state = *parameters_.state_;
+  if (std::uncaught_exceptions() > exceptions_) state.shrink(parameters_before_, states_before_);
 }
 
 }  // namespace ebb

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ebb/core/files/resumable.h"
+#include "ebb/core/parameters/initializer.h"
 #include "ebb/core/parameters/named_tensors.h"
-#include "ebb/core/parameters/variable.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tensor.h"
 
