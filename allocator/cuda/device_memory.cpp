@@ -27,9 +27,8 @@ class DeviceSource : public MemorySource {
   // Zeros if the device is lost.
   DeviceMemory device_memory() const noexcept final {
     DeviceMemory memory;
-    if (enter() && cudaMemGetInfo(&memory.free, &memory.total) == cudaSuccess) return memory;
-    static_cast<void>(cudaGetLastError());
-    return {};
+    const bool is_known = enter() && succeeded(cudaMemGetInfo(&memory.free, &memory.total));
+    return is_known ? memory : DeviceMemory{};
   }
 
  protected:
@@ -59,21 +58,13 @@ class PlainSource final : public DeviceSource {
 
   void* map(std::size_t bytes) noexcept override {
     void* base = nullptr;
-    if (!enter()) return nullptr;
-    if (cudaMalloc(&base, bytes) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return nullptr;
-    }
+    if (!enter() || !succeeded(cudaMalloc(&base, bytes))) return nullptr;
     count_taken(bytes);
     return base;
   }
   // Waits explicitly: cudaFree waits too on every driver so far, but does not promise it.
   bool unmap(void* base, std::size_t bytes) noexcept override {
-    if (!enter_at_rest()) return false;
-    if (cudaFree(base) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return false;
-    }
+    if (!enter_at_rest() || !succeeded(cudaFree(base))) return false;
     count_given_back(bytes);
     return true;
   }

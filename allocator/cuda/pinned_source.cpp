@@ -21,18 +21,14 @@ PinnedSource::PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noe
 
 void* PinnedSource::map(std::size_t bytes) noexcept {
   void* base = nullptr;
-  if (make_current(device_) == cudaSuccess &&
-      cudaHostAlloc(&base, bytes, cudaHostAllocPortable) == cudaSuccess)
-    return base;
-  static_cast<void>(cudaGetLastError());
-  return nullptr;
+  const bool is_here = make_current(device_) == cudaSuccess &&
+                       succeeded(cudaHostAlloc(&base, bytes, cudaHostAllocPortable));
+  return is_here ? base : nullptr;
 }
 
 bool PinnedSource::unmap(void* base, std::size_t /*bytes*/) noexcept {
   if (make_current(device_) != cudaSuccess || streams_->wait_for_all() != cudaSuccess) return false;
-  if (cudaFreeHost(base) == cudaSuccess) return true;
-  static_cast<void>(cudaGetLastError());
-  return false;
+  return succeeded(cudaFreeHost(base));
 }
 
 DeviceMemory PinnedSource::device_memory() const noexcept {
