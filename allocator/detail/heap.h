@@ -64,8 +64,12 @@ class Heap {
   BlockNode* take_empty();
 
   /// Adds a segment for requests of the size class of `bytes`: addresses only, or with free memory.
-  void adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes);
-  void adopt(void* base, std::size_t segment_bytes, std::size_t bytes);
+  void adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes) {
+    add_segment(base, segment_bytes, bytes, false);
+  }
+  void adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
+    add_segment(base, segment_bytes, bytes, true);
+  }
   /// Drops a segment that is one idle node; the caller owns its range again.
   Segments::iterator drop(Segments::iterator segment) noexcept;
 
@@ -144,13 +148,14 @@ class Heap {
   bool is_small(std::size_t bytes) const noexcept { return bytes <= profile_.small_request; }
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
   std::size_t bytes_in_pages(const BlockNode& free) const noexcept;
-  Segment& add_segment(void* base, std::size_t bytes, bool small);
+  void add_segment(void* base, std::size_t segment_bytes, std::size_t bytes, bool has_memory);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
   BlockNode* cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes);
   std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
-  void list(BlockNode* node) noexcept;    // puts an idle node into its index
-  void unlist(BlockNode* node) noexcept;  // takes it out
+  void cut_off(BlockNode* node, std::size_t bytes) noexcept;  // cut(), and lists the remainder
+  void list(BlockNode* node) noexcept;                        // puts an idle node into its index
+  void unlist(BlockNode* node) noexcept;                      // takes it out
   void insert(BlockNode* node) noexcept;  // as list(), but does not tell neighbouring holes
   void erase(BlockNode* node) noexcept;
   void insert_free(BlockNode* node, FreeIndex& index) noexcept;

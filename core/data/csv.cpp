@@ -179,10 +179,6 @@ char CsvReader::guess_separator() {
   return usual[static_cast<std::size_t>(std::max_element(counts, counts + usual.size()) - counts)];
 }
 
-void CsvReader::skip_line() {
-  for (int c = get(); c != '\n' && c != kEnd;) c = get();
-}
-
 // Fills record_ and ends_ with the next record that is not an empty line or a comment.
 bool CsvReader::read_record() {
   record_.clear();
@@ -192,7 +188,7 @@ bool CsvReader::read_record() {
     const int c = peek();
     if (c == kEnd) return false;
     if (comment_ && c == static_cast<unsigned char>(*comment_)) {
-      skip_line();
+      while (peek() != '\n' && peek() != kEnd) get();
     } else if (c == '\n') {
       get();
     } else if (c == '\r') {

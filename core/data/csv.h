@@ -56,7 +56,6 @@ class CsvReader {
   int get();
   int peek();
   char guess_separator();
-  void skip_line();
   bool read_record();
   void read_plain();
   void read_quoted();
