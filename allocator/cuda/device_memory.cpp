@@ -22,7 +22,8 @@ class DeviceSource : public MemorySource {
  public:
   std::size_t page_bytes() const noexcept final { return page_bytes_; }
   std::size_t capacity_bytes() const noexcept final {
-    return held_bytes_ + device_memory().free / page_bytes_ * page_bytes_;
+    const std::size_t free = device_memory().free;
+    return held_bytes_ + free / page_bytes_ * page_bytes_;
   }
   // Zeros if the device is lost.
   DeviceMemory device_memory() const noexcept final {
