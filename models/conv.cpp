@@ -35,22 +35,18 @@ Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t
                                   : initializers::glorot_uniform(fan_in, fan_out);
 }
 
-struct Filters {
-  Tensor weight, bias;
-
-  template <class Options>
-  Filters(const Parameters& parameters, const char* layer, const Shape& shape,
-          const Options& options) {
-    require_countable(layer, shape);
-    const std::int64_t out = shape[0];
-    std::int64_t taps = 1;
-    for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
-    weight = parameters.declare(
-        "weight", shape,
-        initializer(options.activation, shape[1] * taps, out / options.groups * taps));
-    if (options.bias) bias = parameters.declare("bias", {out}, initializers::zeros());
-  }
-};
+template <class Options>
+void declare_filters(const Parameters& parameters, const char* layer, const Shape& shape,
+                     const Options& options, Tensor& weight, Tensor& bias) {
+  require_countable(layer, shape);
+  const std::int64_t out = shape[0];
+  std::int64_t taps = 1;
+  for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
+  weight = parameters.declare(
+      "weight", shape,
+      initializer(options.activation, shape[1] * taps, out / options.groups * taps));
+  if (options.bias) bias = parameters.declare("bias", {out}, initializers::zeros());
+}
 
 }  // namespace
 
@@ -63,9 +59,8 @@ Conv1d::Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out,
       activation_(options.activation) {
   const ebb::detail::Declaring at(parameters, site);
   require_sizes("conv1d", in, out, options);
-  Filters filters(parameters, "conv1d", {out, in / options.groups, options.kernel}, options);
-  weight_ = std::move(filters.weight);
-  bias_ = std::move(filters.bias);
+  declare_filters(parameters, "conv1d", {out, in / options.groups, options.kernel}, options,
+                  weight_, bias_);
 }
 
 Tensor Conv1d::operator()(const Tensor& x, CallSite site) const {
@@ -83,10 +78,9 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
       activation_(options.activation) {
   const ebb::detail::Declaring at(parameters, site);
   require_sizes("conv2d", in, out, options);
-  Filters filters(parameters, "conv2d",
-                  {out, in / options.groups, options.kernel.height, options.kernel.width}, options);
-  weight_ = std::move(filters.weight);
-  bias_ = std::move(filters.bias);
+  declare_filters(parameters, "conv2d",
+                  {out, in / options.groups, options.kernel.height, options.kernel.width}, options,
+                  weight_, bias_);
 }
 
 Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {
