@@ -1,6 +1,7 @@
 #include "ebb/allocator/cuda/device_memory.h"
 
 #include <cuda.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -69,6 +70,42 @@ class PlainSource final : public DeviceSource {
     count_given_back(bytes);
     return true;
   }
+};
+
+// Page-locked host memory. For profiles without growth. Requests that the host refuses to lock are
+// refused. Nobody can say beforehand how much it locks, so the capacity is all of the host's
+// memory.
+class PinnedSource final : public MemorySource {
+ public:
+  PinnedSource(int device, std::shared_ptr<LiveStreams> streams) noexcept
+      : device_(device), page_bytes_(ask_system(_SC_PAGESIZE)), streams_(std::move(streams)) {}
+
+  void* map(std::size_t bytes) noexcept override {
+    void* base = nullptr;
+    const bool is_here = make_current(device_) == cudaSuccess &&
+                         succeeded(cudaHostAlloc(&base, bytes, cudaHostAllocPortable));
+    return is_here ? base : nullptr;
+  }
+  bool unmap(void* base, std::size_t /*bytes*/) noexcept override {
+    return make_current(device_) == cudaSuccess && streams_->wait_for_all() == cudaSuccess &&
+           succeeded(cudaFreeHost(base));
+  }
+  std::size_t page_bytes() const noexcept override { return page_bytes_; }
+  std::size_t capacity_bytes() const noexcept override { return device_memory().total; }
+  DeviceMemory device_memory() const noexcept override {
+    return {.total = ask_system(_SC_PHYS_PAGES) * page_bytes_,
+            .free = ask_system(_SC_AVPHYS_PAGES) * page_bytes_};
+  }
+
+ private:
+  static std::size_t ask_system(int what) noexcept {
+    const long answer = ::sysconf(what);
+    return answer > 0 ? static_cast<std::size_t>(answer) : 0;
+  }
+
+  const int device_;
+  const std::size_t page_bytes_;
+  const std::shared_ptr<LiveStreams> streams_;
 };
 
 CUdeviceptr address(const void* at) noexcept { return reinterpret_cast<CUdeviceptr>(at); }
@@ -210,6 +247,10 @@ std::unique_ptr<MemorySource> make_device_source(int device, std::shared_ptr<Liv
   use_pages(profile, kPlainPageBytes);
   if (kind == "block") use_blocks(profile);
   return std::make_unique<PlainSource>(device, profile.page_bytes, std::move(streams));
+}
+
+std::unique_ptr<MemorySource> make_pinned_source(int device, std::shared_ptr<LiveStreams> streams) {
+  return std::make_unique<PinnedSource>(device, std::move(streams));
 }
 
 }  // namespace ebb::memory::cuda

@@ -6,7 +6,6 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/csv.h"
 #include "ebb/core/data/host_values.h"
-#include "ebb/core/data/moments.h"
 
 namespace ebb {
 
