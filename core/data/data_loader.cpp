@@ -1,7 +1,6 @@
 #include "ebb/core/data/data_loader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <vector>
 
@@ -43,13 +42,14 @@ struct LoaderPosition {
   static std::optional<LoaderPosition> from_text(const Resumable::Position& text) noexcept {
     LoaderPosition result;
     int drop_last = 0;
-    if (!(read(text, "pass", result.pass) && read(text, "position", result.position) &&
-          read(text, "samples", result.samples) && read(text, "batch", result.batch) &&
-          read(text, "drop_last", drop_last)))
+    if (!(read_number(text, "pass", result.pass) &&
+          read_number(text, "position", result.position) &&
+          read_number(text, "samples", result.samples) &&
+          read_number(text, "batch", result.batch) && read_number(text, "drop_last", drop_last)))
       return {};
     if (!std::in_range<std::int64_t>(result.pass)) return {};
     result.drop_last = drop_last != 0;
-    if (text.contains("shuffle") && !read(text, "shuffle", result.shuffle.emplace().value))
+    if (text.contains("shuffle") && !read_number(text, "shuffle", result.shuffle.emplace().value))
       return {};
     return result;
   }
@@ -58,16 +58,6 @@ struct LoaderPosition {
   std::string describe() const {
     return std::to_string(samples) + " samples in batches of " + std::to_string(batch) +
            (drop_last ? ", none of fewer" : "") + (shuffle ? ", shuffled" : ", in order");
-  }
-
- private:
-  template <class T>
-  static bool read(const Resumable::Position& text, const char* name, T& value) noexcept {
-    const auto found = text.find(name);
-    if (found == text.end()) return false;
-    const std::string& digits = found->second;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size();
   }
 };
 }  // namespace detail

@@ -1,6 +1,5 @@
 #include "ebb/core/parameters/checkpoint.h"
 
-#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -16,14 +15,6 @@ constexpr const char* kVersion = "1";
 constexpr const char* kKey = "random.key";
 constexpr const char* kCounter = "random.counter";
 constexpr std::string_view kLoader = "loader.";
-
-bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_t& value) {
-  const auto found = metadata.find(name);
-  if (found == metadata.end()) return false;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 }  // namespace
 
 void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
@@ -62,8 +53,8 @@ std::string names_in(const safetensors::File& checkpoint, std::string_view wante
 
 void restore_generator(const safetensors::File& checkpoint) {
   Generator state;
-  if (parse(checkpoint.metadata(), kKey, state.key) &&
-      parse(checkpoint.metadata(), kCounter, state.counter))
+  if (read_number(checkpoint.metadata(), kKey, state.key) &&
+      read_number(checkpoint.metadata(), kCounter, state.counter))
     generator() = state;
 }
 
