@@ -45,6 +45,7 @@ Block* CachingAllocator::allocate(const Request& request) {
 // a recorder, an injected failure.
 Block* CachingAllocator::allocate_slowly(const Request& request) {
   AllocatorState& state = *state_;
+  if (request.bytes > detail::kMostBytes) state.refuse(request, {}, nullptr);
   Relief relief(state, nullptr, request);
   const std::size_t bytes = state.profile.rounded(request.bytes);
   BlockNode* node = nullptr;
@@ -57,20 +58,16 @@ Block* CachingAllocator::allocate_slowly(const Request& request) {
         refusal.reason = Reason::injected;
       else if (request.bytes == 0)
         node = state.heap.take_empty();
-      else if (request.bytes <= detail::kMostBytes)
+      else
         node = relief.searches_all() ? state.heap.take_any(bytes) : state.heap.take(bytes);
       if (node) state.serve(node, request);
       is_new = false;
     }
-    if (node) break;
-    if (refusal.reason != Reason::injected && request.bytes <= detail::kMostBytes) {
+    if (!node && refusal.reason != Reason::injected) {
       const Guard mapping(state.mapping);
       node = state.grow_cache(request, refusal);
     }
-    if (node) break;
-    if (refusal.reason == Reason::injected || request.bytes > detail::kMostBytes)
-      state.refuse(request, refusal, nullptr);
-    if (!relief.find(refusal)) state.refuse(request, refusal, nullptr);
+    if (!node && !relief.find(refusal)) state.refuse(request, refusal, nullptr);
   }
   if (state.is_special()) {
     try {

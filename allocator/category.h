@@ -21,23 +21,9 @@ enum class Category : std::uint8_t {
 inline constexpr std::size_t kCategoryCount = 7;
 
 constexpr const char* name(Category category) noexcept {
-  switch (category) {
-    case Category::parameter:
-      return "parameter";
-    case Category::gradient:
-      return "gradient";
-    case Category::optimizer_state:
-      return "optimizer_state";
-    case Category::activation:
-      return "activation";
-    case Category::input:
-      return "input";
-    case Category::workspace:
-      return "workspace";
-    case Category::temporary:
-      return "temporary";
-  }
-  return "unknown";
+  constexpr const char* names[kCategoryCount] = {
+      "parameter", "gradient", "optimizer_state", "activation", "input", "workspace", "temporary"};
+  return names[static_cast<std::size_t>(category)];
 }
 
 /// Operator and user's source line that asked for a block. The strings are never copied, so they

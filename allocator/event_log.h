@@ -32,23 +32,9 @@ enum class EventKind : std::uint8_t {
 inline constexpr std::size_t kEventKindCount = 7;
 
 constexpr const char* name(EventKind kind) noexcept {
-  switch (kind) {
-    case EventKind::allocate:
-      return "allocate";
-    case EventKind::free:
-      return "free";
-    case EventKind::recategorise:
-      return "recategorise";
-    case EventKind::map:
-      return "map";
-    case EventKind::unmap:
-      return "unmap";
-    case EventKind::mark:
-      return "mark";
-    case EventKind::step:
-      return "step";
-  }
-  return "unknown";
+  constexpr const char* names[kEventKindCount] = {"allocate", "free", "recategorise", "map",
+                                                  "unmap",    "mark", "step"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 struct Event {

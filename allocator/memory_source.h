@@ -19,17 +19,18 @@ class MemorySource {
   MemorySource& operator=(const MemorySource&) = delete;
   virtual ~MemorySource() = default;
 
+  // The next four: by default, for a device without addresses to reserve.
   /// Reserves addresses without memory. Null if none are left, or if the device cannot reserve any.
-  virtual void* reserve(std::size_t bytes) noexcept = 0;
+  virtual void* reserve(std::size_t /*bytes*/) noexcept { return nullptr; }
   /// Gives back a whole range from reserve(), with no memory behind any of it.
-  virtual void unreserve(void* base, std::size_t bytes) noexcept = 0;
+  virtual void unreserve(void* /*base*/, std::size_t /*bytes*/) noexcept {}
   /// Puts memory behind addresses that have none. False, with nothing changed, if the device
   /// refuses.
-  virtual bool commit(void* at, std::size_t bytes) noexcept = 0;
+  virtual bool commit(void* /*at*/, std::size_t /*bytes*/) noexcept { return false; }
   /// Gives memory back to the device and keeps the addresses. False, with nothing changed, if the
   /// device does not take it. Work already queued on the device may still use the memory; a source
   /// that can waits for it first.
-  virtual bool decommit(void* at, std::size_t bytes) noexcept = 0;
+  virtual bool decommit(void* /*at*/, std::size_t /*bytes*/) noexcept { return false; }
 
   /// map() reserves and commits, unmap() undoes both: the only way to get memory from a device
   /// without addresses to reserve. unmap() is false, with nothing changed, if the device does not

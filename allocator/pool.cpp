@@ -371,7 +371,7 @@ void Pool::preallocate(std::size_t bytes) {
       const std::size_t reserved = state_->ledger.published_reserved() - cushion.pages;
       const std::size_t wanted = target > reserved ? target - reserved : 0;
       refusal = {.reason = Reason::addresses, .reserve_bytes = wanted};
-      if ((cushion.addresses >= target || allocator_.move_cushion(*state_, target) ||
+      if ((cushion.addresses >= target || allocator_.move_cushion(*state_, target, refusal) ||
            cushion.addresses >= wanted) &&
           allocator_.set_cushion(*state_, wanted, refusal)) {
         const Guard guard(allocator_.lock);

@@ -5,18 +5,11 @@
 #include "ebb/allocator/error.h"
 
 namespace ebb::memory {
-namespace {
-
-std::size_t round_up(std::size_t bytes, std::size_t multiple) noexcept {
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
 
 std::size_t Profile::segment_bytes(std::size_t bytes) const noexcept {
   if (bytes <= small_request) return small_segment;
   if (bytes <= medium_request) return medium_segment;
-  return round_up(bytes, large_multiple);
+  return (bytes + large_multiple - 1) / large_multiple * large_multiple;
 }
 
 void Profile::check() const {

@@ -1,6 +1,8 @@
 #include "ebb/allocator/statistics.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cstdio>
 
 namespace ebb::memory {
@@ -16,6 +18,20 @@ std::string format_bytes(std::size_t bytes) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), exact ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text.data();
+}
+
+std::size_t parse_bytes(std::string_view text) noexcept {
+  constexpr std::string_view kUnits = "KMGT";
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return 0;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (unit.empty()) return value;
+  const auto letter = static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0])));
+  const std::size_t place = kUnits.find(letter);
+  if (place == kUnits.npos || (unit.size() != 1 && unit.substr(1) != "iB")) return 0;
+  const std::size_t shift = 10 * (place + 1);
+  return value > (~std::size_t{0} >> shift) ? 0 : value << shift;
 }
 
 std::string place(const Tag& tag, std::size_t columns) {

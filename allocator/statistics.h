@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ebb/allocator/category.h"
@@ -90,6 +91,10 @@ struct CloseReport {
 
 /// "512 bytes", "20 MiB", "1.5 KiB": a decimal means that the figure is rounded.
 std::string format_bytes(std::size_t bytes);
+
+/// Parses "4096", "512M" or "8GiB" into bytes; units are powers of 1024 with or without "iB".
+/// Returns 0 for anything else, and for more than can be addressed.
+std::size_t parse_bytes(std::string_view text) noexcept;
 
 /// "FILE:LINE" in at most `columns` characters; a longer path loses its beginning.
 std::string place(const Tag& tag, std::size_t columns);

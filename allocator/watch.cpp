@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ebb/allocator/detail/watchers.h"
-#include "ebb/allocator/watch_call.h"
 
 namespace ebb::memory {
 

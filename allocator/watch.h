@@ -41,4 +41,8 @@ class [[nodiscard]] Watch {
   std::shared_ptr<detail::Watcher> watcher_;
 };
 
+/// Whether a WatchFunction runs on this thread. Waiting there for another thread may deadlock,
+/// since that thread may be waiting for the call to end.
+bool is_in_watch_call() noexcept;
+
 }  // namespace ebb::memory

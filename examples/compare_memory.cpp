@@ -1,5 +1,5 @@
 // Trains one model as a graph and eagerly, and compares their memory.
-#include "ebb/examples/common/report.h"
+#include "ebb/examples/common/harness.h"
 
 int main(int argc, char** argv) {
   return examples::run_program(

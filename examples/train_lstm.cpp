@@ -1,5 +1,5 @@
 // Trains models::Forecaster on the monthly numbers of sunspots, as a graph or eagerly.
-#include "ebb/examples/common/report.h"
+#include "ebb/examples/common/harness.h"
 
 int main(int argc, char** argv) {
   return examples::run_program(

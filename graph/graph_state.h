@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ebb/core/parameters/variable.h"
+#include "ebb/core/parameters/initializer.h"
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tensor_impl.h"

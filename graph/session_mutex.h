@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "ebb/allocator/watch_call.h"
+#include "ebb/allocator/watch.h"
 #include "ebb/core/base/error.h"
 
 namespace ebb::detail {

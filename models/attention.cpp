@@ -2,7 +2,7 @@
 
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/shape.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 namespace {
@@ -11,10 +11,8 @@ std::int64_t checked_heads(std::int64_t features, std::int64_t heads) {
   require_size("multi_head_attention", "features", features);
   require_size("multi_head_attention", "heads", heads);
   if (features % heads != 0)
-    throw Error(ebb::detail::message(
-        "multi_head_attention",
-        std::to_string(heads) + " heads do not divide " + std::to_string(features) + " features",
-        ebb::detail::entry()));
+    ebb::detail::refuse("multi_head_attention", std::to_string(heads) + " heads do not divide " +
+                                                    std::to_string(features) + " features");
   return heads;
 }
 

@@ -4,8 +4,7 @@
 
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/parameters/declaring.h"
-#include "ebb/models/detail/rectifier.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 namespace {
@@ -22,16 +21,13 @@ void require_sizes(const char* layer, std::int64_t in, std::int64_t out, const O
     require_size(layer, "kernel", options.kernel);
   }
   if (in % options.groups != 0 || out % options.groups != 0)
-    throw Error(ebb::detail::message(layer,
-                                     std::to_string(in) + " and " + std::to_string(out) +
-                                         " channels do not make " + std::to_string(options.groups) +
-                                         " groups",
-                                     ebb::detail::entry()));
+    ebb::detail::refuse(layer, std::to_string(in) + " and " + std::to_string(out) +
+                                   " channels do not make " + std::to_string(options.groups) +
+                                   " groups");
 }
 
 void require_countable(const char* layer, const Shape& shape) {
-  if (!shape.is_countable())
-    throw Error(ebb::detail::message(layer, ebb::detail::too_large(shape), ebb::detail::entry()));
+  if (!shape.is_countable()) ebb::detail::refuse(layer, ebb::detail::too_large(shape));
 }
 
 Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t fan_out) {
@@ -39,22 +35,18 @@ Initializer initializer(Activation activation, std::int64_t fan_in, std::int64_t
                                   : initializers::glorot_uniform(fan_in, fan_out);
 }
 
-struct Filters {
-  Tensor weight, bias;
-
-  template <class Options>
-  Filters(const Parameters& parameters, const char* layer, const Shape& shape,
-          const Options& options) {
-    require_countable(layer, shape);
-    const std::int64_t out = shape[0];
-    std::int64_t taps = 1;
-    for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
-    weight = parameters.declare(
-        "weight", shape,
-        initializer(options.activation, shape[1] * taps, out / options.groups * taps));
-    if (options.bias) bias = parameters.declare("bias", {out}, initializers::zeros());
-  }
-};
+template <class Options>
+void declare_filters(const Parameters& parameters, const char* layer, const Shape& shape,
+                     const Options& options, Tensor& weight, Tensor& bias) {
+  require_countable(layer, shape);
+  const std::int64_t out = shape[0];
+  std::int64_t taps = 1;
+  for (int i = 2; i < shape.rank(); ++i) taps *= shape[i];
+  weight = parameters.declare(
+      "weight", shape,
+      initializer(options.activation, shape[1] * taps, out / options.groups * taps));
+  if (options.bias) bias = parameters.declare("bias", {out}, initializers::zeros());
+}
 
 }  // namespace
 
@@ -67,9 +59,8 @@ Conv1d::Conv1d(const Parameters& parameters, std::int64_t in, std::int64_t out,
       activation_(options.activation) {
   const ebb::detail::Declaring at(parameters, site);
   require_sizes("conv1d", in, out, options);
-  Filters filters(parameters, "conv1d", {out, in / options.groups, options.kernel}, options);
-  weight_ = std::move(filters.weight);
-  bias_ = std::move(filters.bias);
+  declare_filters(parameters, "conv1d", {out, in / options.groups, options.kernel}, options,
+                  weight_, bias_);
 }
 
 Tensor Conv1d::operator()(const Tensor& x, CallSite site) const {
@@ -87,10 +78,9 @@ Conv2d::Conv2d(const Parameters& parameters, std::int64_t in, std::int64_t out,
       activation_(options.activation) {
   const ebb::detail::Declaring at(parameters, site);
   require_sizes("conv2d", in, out, options);
-  Filters filters(parameters, "conv2d",
-                  {out, in / options.groups, options.kernel.height, options.kernel.width}, options);
-  weight_ = std::move(filters.weight);
-  bias_ = std::move(filters.bias);
+  declare_filters(parameters, "conv2d",
+                  {out, in / options.groups, options.kernel.height, options.kernel.width}, options,
+                  weight_, bias_);
 }
 
 Tensor Conv2d::operator()(const Tensor& x, CallSite site) const {

@@ -1,7 +1,7 @@
 #include "ebb/models/embedding.h"
 
 #include "ebb/core/parameters/declaring.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 

@@ -1,18 +1,16 @@
 #include "ebb/models/norm.h"
 
 #include "ebb/core/parameters/declaring.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 namespace {
 
-struct Scaling {
-  Tensor scale, shift;
-
-  Scaling(const Parameters& parameters, const Shape& shape)
-      : scale(parameters.declare("scale", shape, initializers::constant(1))),
-        shift(parameters.declare("shift", shape, initializers::zeros())) {}
-};
+void declare_scaling(const Parameters& parameters, const Shape& shape, Tensor& scale,
+                     Tensor& shift) {
+  scale = parameters.declare("scale", shape, initializers::constant(1));
+  shift = parameters.declare("shift", shape, initializers::zeros());
+}
 
 void require_sizes(const char* layer, const Shape& sizes) {
   require_size(layer, "the number of axes", sizes.rank());
@@ -26,9 +24,7 @@ LayerNorm::LayerNorm(const Parameters& parameters, const Shape& sizes, double ep
     : options_{.axes = sizes.rank(), .epsilon = epsilon} {
   const ebb::detail::Declaring at(parameters, site);
   require_sizes("layer_norm", sizes);
-  Scaling scaling(parameters, sizes);
-  scale_ = std::move(scaling.scale);
-  shift_ = std::move(scaling.shift);
+  declare_scaling(parameters, sizes, scale_, shift_);
 }
 
 Tensor LayerNorm::operator()(const Tensor& x, CallSite site) const {
@@ -53,13 +49,9 @@ GroupNorm::GroupNorm(const Parameters& parameters, int groups, std::int64_t chan
   require_size("group_norm", "groups", groups);
   require_size("group_norm", "channels", channels);
   if (channels % groups != 0)
-    throw Error(ebb::detail::message("group_norm",
-                                     "channels = " + std::to_string(channels) +
-                                         " is no multiple of groups = " + std::to_string(groups),
-                                     site));
-  Scaling scaling(parameters, {channels});
-  scale_ = std::move(scaling.scale);
-  shift_ = std::move(scaling.shift);
+    ebb::detail::refuse("group_norm", "channels = " + std::to_string(channels) +
+                                          " is no multiple of groups = " + std::to_string(groups));
+  declare_scaling(parameters, {channels}, scale_, shift_);
 }
 
 Tensor GroupNorm::operator()(const Tensor& x, CallSite site) const {
@@ -71,9 +63,7 @@ BatchNorm::BatchNorm(const Parameters& parameters, std::int64_t channels,
     : options_(options) {
   const ebb::detail::Declaring at(parameters, site);
   require_size("batch_norm", "channels", channels);
-  Scaling scaling(parameters, {channels});
-  scale_ = std::move(scaling.scale);
-  shift_ = std::move(scaling.shift);
+  declare_scaling(parameters, {channels}, scale_, shift_);
   const DType dtype = parameters.dtype() == DType::f64 ? DType::f64 : DType::f32;
   running_mean_ = parameters.state("running_mean", {channels}, initializers::zeros(), dtype);
   running_variance_ =

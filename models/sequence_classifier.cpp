@@ -13,7 +13,7 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/where.h"
 #include "ebb/core/parameters/declaring.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 
@@ -70,9 +70,8 @@ SequenceClassifier::SequenceClassifier(const ebb::detail::Declaring&, const Para
       dropout_(options.dropout),
       directions_(options.lstm.bidirectional ? 2 : 1) {
   if (!(dropout_ >= 0 && dropout_ < 1))
-    throw Error(ebb::detail::message("sequence_classifier",
-                                     "dropout = " + std::to_string(dropout_) + " is outside [0, 1)",
-                                     ebb::detail::entry()));
+    ebb::detail::refuse("sequence_classifier",
+                        "dropout = " + std::to_string(dropout_) + " is outside [0, 1)");
 }
 
 Tensor SequenceClassifier::operator()(const Tensor& x, const SequenceClassifierCall& call,

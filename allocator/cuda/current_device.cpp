@@ -9,8 +9,7 @@ cudaError_t make_current(int device) noexcept {
   if (has_context && cudaGetDevice(&current) == cudaSuccess && current == device) [[likely]]
     return cudaSuccess;
   const cudaError_t error = cudaSetDevice(device);
-  has_context = error == cudaSuccess;
-  if (!has_context) static_cast<void>(cudaGetLastError());
+  has_context = succeeded(error);
   return error;
 }
 

@@ -9,4 +9,10 @@ namespace ebb::memory::cuda {
 /// may be device 0, never used by this thread, and selecting that would make a context there.
 cudaError_t make_current(int device) noexcept;
 
+/// Whether a call succeeded. A failure is not left for a later call to report.
+inline bool succeeded(cudaError_t error) noexcept {
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return error == cudaSuccess;
+}
+
 }  // namespace ebb::memory::cuda

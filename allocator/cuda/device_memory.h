@@ -1,4 +1,4 @@
-// Choice of a memory source for a CUDA device.
+// Memory sources for a CUDA device.
 #pragma once
 
 #include <memory>
@@ -16,5 +16,9 @@ namespace ebb::memory::cuda {
 /// choice is unknown or not available.
 std::unique_ptr<MemorySource> make_device_source(int device, std::shared_ptr<LiveStreams> streams,
                                                  Profile& profile, std::string& problem);
+
+/// Makes a source of page-locked host memory, which the device copies from and to on its own, in
+/// these streams.
+std::unique_ptr<MemorySource> make_pinned_source(int device, std::shared_ptr<LiveStreams> streams);
 
 }  // namespace ebb::memory::cuda

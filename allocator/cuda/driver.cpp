@@ -1,6 +1,6 @@
 #include "ebb/allocator/cuda/driver.h"
 
-#include <cuda_runtime.h>
+#include "ebb/allocator/cuda/current_device.h"
 
 namespace ebb::memory::cuda {
 namespace {
@@ -14,8 +14,7 @@ bool fetch(const char* name, Function& function) noexcept {
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t error =
       cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &result);
-  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
-  if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) return false;
+  if (!succeeded(error) || result != cudaDriverEntryPointSuccess) return false;
   function = reinterpret_cast<Function>(address);
   return true;
 }

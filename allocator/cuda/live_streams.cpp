@@ -1,8 +1,9 @@
 #include "ebb/allocator/cuda/live_streams.h"
 
+#include <utility>
 #include <vector>
 
-#include <utility>
+#include "ebb/allocator/cuda/current_device.h"
 
 namespace ebb::memory::cuda {
 
@@ -24,10 +25,7 @@ cudaError_t LiveStreams::wait_for_all() noexcept {
     const std::uint64_t puts = member->puts();
     if (puts == member->done_) continue;
     const cudaError_t error = cudaStreamSynchronize(member->stream_);
-    if (error != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      return error;
-    }
+    if (!succeeded(error)) return error;
     member->done_ = puts;
   }
   return cudaSuccess;

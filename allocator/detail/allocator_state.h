@@ -182,9 +182,9 @@ struct AllocatorState {
   /// device refuses.
   bool set_cushion(PoolState& pool, std::size_t pages, Refusal& refusal) noexcept;
   void refill_cushion(PoolState& pool) noexcept;
-  /// Moves the cushion to a new range of addresses. False, with nothing changed, if there is none
-  /// or the device does not take the old memory.
-  bool move_cushion(PoolState& pool, std::size_t addresses) noexcept;
+  /// Moves the cushion to a new range of addresses. False, with nothing changed, if there is none,
+  /// or if the device does not take the old memory or refuses it at the new place.
+  bool move_cushion(PoolState& pool, std::size_t addresses, Refusal& refusal) noexcept;
 
   // Without a lock.
   /// Tags that hold most allocated bytes, largest first.
@@ -204,6 +204,9 @@ struct AllocatorState {
   bool adopt_addresses(std::size_t bytes);
   void drop_empty() noexcept;
   ReleaseReport trim_segments(std::size_t bytes) noexcept;
+  // Gives memory of a pool's block back to the device: with its address, where none is reserved.
+  bool give_back(const Holding& holding, std::size_t offset, std::size_t bytes) noexcept;
+  void lose_segment(PoolState& pool) noexcept;
 };
 
 /// Steps that every refused request goes through, in order. (1) For a pool: the cache's

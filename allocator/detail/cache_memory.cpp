@@ -218,21 +218,26 @@ void AllocatorState::drop_empty() noexcept {
 // Returns whole segments, oldest first.
 ReleaseReport AllocatorState::trim_segments(std::size_t bytes) noexcept {
   ReleaseReport report;
-  const Guard guard(lock);
-  Segments& segments = heap.segments();
-  for (auto at = segments.begin(); at != segments.end() && report.returned_bytes < bytes;) {
-    const Segment segment = at->second;
-    if (!segment.is_idle()) {
-      ++at;
-    } else if (!source->unmap(segment.base, segment.bytes)) {
-      report.refused_bytes += segment.bytes;
-      ++at;
-    } else {
-      at = heap.drop(at);
-      record(EventKind::unmap, segment.base, segment.bytes);
-      discharge(segment.bytes, nullptr);
-      report.returned_bytes += segment.bytes;
+  for (std::uint64_t age = 0; report.returned_bytes < bytes; ++age) {
+    Segment segment;
+    {
+      const Guard guard(lock);
+      const Segments& segments = heap.segments();
+      const auto idle = std::find_if(segments.lower_bound(age), segments.end(),
+                                     [](const auto& each) { return each.second.is_idle(); });
+      if (idle == segments.end()) break;
+      segment = idle->second;
+      heap.claim(segment);
     }
+    age = segment.age;
+    const bool is_back = source->unmap(segment.base, segment.bytes);
+    const Guard guard(lock);
+    heap.settle(segment.first);
+    (is_back ? report.returned_bytes : report.refused_bytes) += segment.bytes;
+    if (!is_back) continue;
+    heap.drop(heap.segments().find(segment.age));
+    record(EventKind::unmap, segment.base, segment.bytes);
+    discharge(segment.bytes, nullptr);
   }
   return report;
 }

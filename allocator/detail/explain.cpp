@@ -1,5 +1,6 @@
 // Reports of an allocator: holders, fragmentation, errors.
 #include <algorithm>
+#include <mutex>
 #include <new>
 #include <string_view>
 #include <tuple>
@@ -183,6 +184,37 @@ Stats AllocatorState::with_device(Stats stats, std::size_t its_limit) const noex
   stats.device_total = memory.total;
   stats.limit = its_limit;
   return stats;
+}
+
+namespace {
+struct Observed {
+  std::mutex mutex;
+  std::shared_ptr<const OutOfMemoryObserver> observer;  // guarded by the mutex
+  std::atomic<bool> any = false;
+};
+Observed& observed() noexcept {
+  static Observed observed;
+  return observed;
+}
+}  // namespace
+
+void set_out_of_memory_observer(OutOfMemoryObserver observer) {
+  const bool any = static_cast<bool>(observer);
+  auto next = any ? std::make_shared<const OutOfMemoryObserver>(std::move(observer)) : nullptr;
+  const std::lock_guard lock(observed().mutex);
+  observed().observer.swap(next);
+  observed().any = any;
+}
+
+bool observes_out_of_memory() noexcept { return observed().any; }
+
+void observe_out_of_memory(const OutOfMemoryReport& report) noexcept {
+  std::shared_ptr<const OutOfMemoryObserver> observer;
+  {
+    const std::lock_guard lock(observed().mutex);
+    observer = observed().observer;
+  }
+  if (observer) (*observer)(report);
 }
 
 }  // namespace ebb::memory::detail

@@ -146,6 +146,12 @@ inline void Heap::cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexc
   node->cover(node->data(), bytes);
 }
 
+void Heap::cut_off(BlockNode* node, std::size_t bytes) noexcept {
+  BlockNode* const rest = nodes_.take();
+  cut(node, bytes, rest);
+  list(rest);
+}
+
 BlockNode* Heap::take_from(FreeIndex& index, std::size_t bytes) {
   BlockNode* const node = index.best_fit(bytes);
   if (!node || (!profile_.cuts && node->bytes() != bytes)) return nullptr;
@@ -216,31 +222,20 @@ BlockNode* Heap::take_empty() {
   return node;
 }
 
-Segment& Heap::add_segment(void* base, std::size_t bytes, bool small) {
+void Heap::add_segment(void* base, std::size_t segment_bytes, std::size_t bytes, bool has_memory) {
   nodes_.reserve(2);  // one for this range, one for the remainder when a block is cut
   Segment& segment = segments_.try_emplace(next_age_).first->second;
   BlockNode* node = nodes_.take();
-  node->cover(static_cast<std::byte*>(base), bytes);
+  node->cover(static_cast<std::byte*>(base), segment_bytes);
   node->set_last_user(nullptr);
   node->segment = &segment;
   node->before = node->after = nullptr;
+  node->has_memory = has_memory;
   segment = {.base = static_cast<std::byte*>(base),
-             .bytes = bytes,
+             .bytes = segment_bytes,
              .age = next_age_++,
-             .small = small,
+             .small = is_small(bytes),
              .first = node};
-  return segment;
-}
-
-void Heap::adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes) {
-  BlockNode* node = add_segment(base, segment_bytes, is_small(bytes)).first;
-  node->has_memory = false;
-  list(node);
-}
-
-void Heap::adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
-  BlockNode* node = add_segment(base, segment_bytes, is_small(bytes)).first;
-  node->has_memory = true;
   list(node);
 }
 
@@ -290,10 +285,7 @@ void Heap::claim(Row& row, std::size_t commit_bytes) {
     unlist(node);
     if (node == row.last) break;
   }
-  if (row.hole->bytes() == commit_bytes) return;
-  BlockNode* rest = nodes_.take();
-  cut(row.hole, commit_bytes, rest);
-  list(rest);
+  if (row.hole->bytes() > commit_bytes) cut_off(row.hole, commit_bytes);
 }
 
 BlockNode* Heap::finish(const Row& row, std::size_t bytes) noexcept {
@@ -337,12 +329,7 @@ BlockNode* Heap::claim_hole(std::size_t bytes) {
   }
   if (!found) return nullptr;
   unlist(found);
-  if (found->bytes() > bytes) {
-    BlockNode* rest = nodes_.take();
-    cut(found, bytes, rest);
-    list(rest);
-  }
-  found->state = State::moving;
+  if (found->bytes() > bytes) cut_off(found, bytes);
   return found;
 }
 
@@ -380,11 +367,7 @@ std::size_t Heap::claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*&
         cut(node, ahead, middle);
         list(node);
       }
-      if (behind > 0) {
-        BlockNode* rest = nodes_.take();
-        cut(middle, pages, rest);
-        list(rest);
-      }
+      if (behind > 0) cut_off(middle, pages);
       middle->state = State::moving;
       middle->chain = chain;
       chain = middle;

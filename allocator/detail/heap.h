@@ -2,14 +2,44 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <memory>
+#include <vector>
 
 #include "ebb/allocator/detail/block_node.h"
 #include "ebb/allocator/detail/free_index.h"
-#include "ebb/allocator/detail/slab.h"
 #include "ebb/allocator/profile.h"
 
 namespace ebb::memory::detail {
+
+/// Recycled objects of one type. Objects keep their addresses and are reused in the state in which
+/// they came back, without a call of their constructors. Only reserve() allocates, so only it can
+/// throw.
+template <class T>
+class Slab {
+ public:
+  /// Makes sure that the next `count` calls of take() succeed.
+  void reserve(std::size_t count) {
+    if (spares_ < count) [[unlikely]]
+      grow();
+  }
+  T* take() noexcept { return spare_[--spares_]; }
+  void give(T* object) noexcept { spare_[spares_++] = object; }
+
+ private:
+  static constexpr std::size_t kChunk = 64;
+
+  void grow() {
+    chunks_.reserve(chunks_.size() + 1);
+    spare_.resize(chunks_.capacity() * kChunk);
+    auto chunk = std::make_unique<T[]>(kChunk);
+    for (std::size_t i = kChunk; i-- > 0;) give(&chunk[i]);
+    chunks_.push_back(std::move(chunk));
+  }
+
+  std::vector<std::unique_ptr<T[]>> chunks_;
+  std::vector<T*> spare_;  // has room for every object; the first `spares_` are available
+  std::size_t spares_ = 0;
+};
 
 /// Blocks are cut to the exact byte, and idle neighbours of a kind are merged at once. A function
 /// that throws leaves everything as it was. Small and larger requests are kept apart: a long-lived
@@ -34,8 +64,12 @@ class Heap {
   BlockNode* take_empty();
 
   /// Adds a segment for requests of the size class of `bytes`: addresses only, or with free memory.
-  void adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes);
-  void adopt(void* base, std::size_t segment_bytes, std::size_t bytes);
+  void adopt_addresses(void* base, std::size_t segment_bytes, std::size_t bytes) {
+    add_segment(base, segment_bytes, bytes, false);
+  }
+  void adopt(void* base, std::size_t segment_bytes, std::size_t bytes) {
+    add_segment(base, segment_bytes, bytes, true);
+  }
   /// Drops a segment that is one idle node; the caller owns its range again.
   Segments::iterator drop(Segments::iterator segment) noexcept;
 
@@ -67,6 +101,8 @@ class Heap {
   /// least `most` bytes, and returns them linked by `chain`. Ends early if the host has no memory
   /// for the nodes.
   BlockNode* claim_pages(std::size_t most) noexcept;
+  /// Hides a segment that is one idle node.
+  void claim(const Segment& segment) noexcept { unlist(segment.first); }
   /// Makes a claimed node idle again, with memory or without.
   void settle(BlockNode* node) noexcept;
 
@@ -112,13 +148,14 @@ class Heap {
   bool is_small(std::size_t bytes) const noexcept { return bytes <= profile_.small_request; }
   std::size_t page_after(const BlockNode& node, std::size_t offset) const noexcept;
   std::size_t bytes_in_pages(const BlockNode& free) const noexcept;
-  Segment& add_segment(void* base, std::size_t bytes, bool small);
+  void add_segment(void* base, std::size_t segment_bytes, std::size_t bytes, bool has_memory);
   BlockNode* take_from(FreeIndex& index, std::size_t bytes);
   BlockNode* cut_from(FreeIndex& index, BlockNode* node, std::size_t bytes);
   std::size_t claim_pages_of(FreeIndex& index, std::size_t most, BlockNode*& chain) noexcept;
   void cut(BlockNode* node, std::size_t bytes, BlockNode* rest) noexcept;
-  void list(BlockNode* node) noexcept;    // puts an idle node into its index
-  void unlist(BlockNode* node) noexcept;  // takes it out
+  void cut_off(BlockNode* node, std::size_t bytes) noexcept;  // cut(), and lists the remainder
+  void list(BlockNode* node) noexcept;                        // puts an idle node into its index
+  void unlist(BlockNode* node) noexcept;                      // takes it out
   void insert(BlockNode* node) noexcept;  // as list(), but does not tell neighbouring holes
   void erase(BlockNode* node) noexcept;
   void insert_free(BlockNode* node, FreeIndex& index) noexcept;

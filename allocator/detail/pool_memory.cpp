@@ -5,20 +5,25 @@
 
 namespace ebb::memory::detail {
 
+bool AllocatorState::give_back(const Holding& holding, std::size_t offset,
+                               std::size_t bytes) noexcept {
+  return bytes == 0 || (holding.addresses > 0 ? source->decommit(holding.base + offset, bytes)
+                                              : source->unmap(holding.base, bytes));
+}
+
+void AllocatorState::lose_segment(PoolState& pool) noexcept {
+  --pool.segments;
+  --segments_of_pools;
+}
+
 bool AllocatorState::take_away(PoolState& pool, Holding& holding, Holding::Presence then) noexcept {
-  const bool is_gone =
-      holding.pages == 0 || (holding.addresses > 0 ? source->decommit(holding.base, holding.pages)
-                                                   : source->unmap(holding.base, holding.pages));
-  if (!is_gone) return false;
+  if (!give_back(holding, 0, holding.pages)) return false;
   const Guard guard(lock);
   uncount(pool, holding);
   watchers.sink_to(ledger.allocated());
   record(EventKind::unmap, holding.base, holding.pages);
   discharge(holding.pages, &pool);
-  if (holding.pages > 0) {
-    --pool.segments;
-    --segments_of_pools;
-  }
+  if (holding.pages > 0) lose_segment(pool);
   holding.presence.store(then, std::memory_order_release);
   return true;
 }
@@ -26,17 +31,12 @@ bool AllocatorState::take_away(PoolState& pool, Holding& holding, Holding::Prese
 bool AllocatorState::shrink(PoolState& pool, Holding& holding, std::size_t pages) noexcept {
   const std::size_t less = holding.pages - pages;
   if (less == 0) return true;
-  if (!(holding.addresses > 0 ? source->decommit(holding.base + pages, less)
-                              : source->unmap(holding.base, less)))
-    return false;
+  if (!give_back(holding, pages, less)) return false;
   const Guard guard(lock);
   record(EventKind::unmap, holding.base + pages, less);
   discharge(less, &pool);
   holding.pages = pages;
-  if (pages == 0) {
-    --pool.segments;
-    --segments_of_pools;
-  }
+  if (pages == 0) lose_segment(pool);
   return true;
 }
 
@@ -55,9 +55,7 @@ bool AllocatorState::drop(PoolState& pool, Holding& holding, std::size_t& return
   }
   while (left > 0) {
     const std::size_t piece = holding.addresses > 0 ? std::min(left, kMostAtOnce) : left;
-    if (!(holding.addresses > 0 ? source->decommit(holding.base + left - piece, piece)
-                                : source->unmap(holding.base, piece)))
-      break;
+    if (!give_back(holding, left - piece, piece)) break;
     left -= piece;
     returned += piece;
     {
@@ -75,10 +73,7 @@ bool AllocatorState::drop(PoolState& pool, Holding& holding, std::size_t& return
   {
     const Guard guard(lock);
     holding.pages = left;
-    if (had_pages && left == 0) {
-      --pool.segments;
-      --segments_of_pools;
-    }
+    if (had_pages && left == 0) lose_segment(pool);
   }
   if (left > 0) return false;
   if (holding.addresses > 0) source->unreserve(holding.base, holding.addresses);
@@ -172,21 +167,28 @@ bool AllocatorState::set_cushion(PoolState& pool, std::size_t pages, Refusal& re
   return true;
 }
 
-// No other thread gets between, under `mapping`: the memory that goes back can be had again at the
-// new place.
-bool AllocatorState::move_cushion(PoolState& pool, std::size_t addresses) noexcept {
+// No other thread gets between, under `mapping`: the memory that goes back can be had again, unless
+// another process takes it.
+bool AllocatorState::move_cushion(PoolState& pool, std::size_t addresses,
+                                  Refusal& refusal) noexcept {
   Cushion& cushion = pool.cushion;
-  const std::size_t pages = cushion.pages;
+  const Cushion before = cushion;
   auto* const base = static_cast<std::byte*>(source->reserve(addresses));
   Refusal ignored;
   if (!base || !set_cushion(pool, 0, ignored)) {
     if (base) source->unreserve(base, addresses);
     return false;
   }
-  if (cushion.addresses > 0) source->unreserve(cushion.base, cushion.addresses);
   cushion.base = base;
   cushion.addresses = addresses;
-  set_cushion(pool, pages, ignored);
+  if (!set_cushion(pool, before.pages, refusal)) {
+    cushion.base = before.base;
+    cushion.addresses = before.addresses;
+    set_cushion(pool, before.pages, ignored);
+    source->unreserve(base, addresses);
+    return false;
+  }
+  if (before.addresses > 0) source->unreserve(before.base, before.addresses);
   return true;
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "ebb/allocator/bytes.h"
 #include "ebb/allocator/host_capacity.h"
+#include "ebb/allocator/statistics.h"
 #include "ebb/ebb.h"
 
 namespace {

@@ -122,20 +122,14 @@ Tensor GraphGradient::x(int i) const {
   if (node_.region != 0 && keeps_input(*node_.op, input, wants_) &&
       root_of(source).node->region == node_.region)
     return clones_.read(source);
-  Tensor tensor = make_symbolic(source.producer->outputs[source.output], clones_.recorder(),
-                                source.producer, source.output);
-  tensor.impl()->version = source.version;
-  return tensor;
+  return clones_.original(source);
 }
 
 Tensor GraphGradient::y(int i) const {
   Node& self = const_cast<Node&>(node_);
   const auto output = static_cast<std::uint32_t>(i);
   const Node::Source source{Ref<Node>(&self), output, version_made(self, output)};
-  if (keeps_output(*node_.op, output, wants_)) return clones_.read(source);
-  Tensor tensor = make_symbolic(node_.outputs[output], clones_.recorder(), source.producer, output);
-  tensor.impl()->version = source.version;
-  return tensor;
+  return keeps_output(*node_.op, output, wants_) ? clones_.read(source) : clones_.original(source);
 }
 
 }  // namespace ebb::detail

@@ -16,11 +16,11 @@ class RegionClones {
   explicit RegionClones(Ref<Recorder> recorder) : recorder_(std::move(recorder)) {}
   // The value of `source` for a gradient: from a clone if it lies in a region.
   Tensor read(const Node::Source& source);
-  const Ref<Recorder>& recorder() const noexcept { return recorder_; }
+  // The value of `source` itself.
+  Tensor original(const Node::Source& source) const;
 
  private:
   void clone(const Node::Source& wanted);
-  Tensor original(const Node::Source& source) const;
   const Ref<Recorder> recorder_;
   std::unordered_map<const Node*, Tensors> clones_;
 };

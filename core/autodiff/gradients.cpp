@@ -21,9 +21,9 @@ using detail::Ref;
 
 namespace {
 
-const Tensor& concrete(const Tensor& tensor, const char* what, CallSite site) {
+const Tensor& concrete(const Tensor& tensor, const char* what) {
   if (!tensor.defined() || !tensor.impl()->storage)
-    throw Error(message(what, "takes a concrete tensor, not " + tensor.to_string(), site));
+    detail::refuse(what, "takes a concrete tensor, not " + tensor.to_string());
   return tensor;
 }
 
@@ -44,10 +44,8 @@ std::uintptr_t memory_of(const detail::TensorImpl& impl) {
 Tensor one_like(const Tensor& output, const char* what, CallSite site) {
   const Shape& shape = output.shape();
   if (shape.is_open() || shape.elements() != 1)
-    throw Error(message(what,
-                        "takes a one-element tensor, a loss, not " + output.to_string() +
-                            "; reduce it first, with sum or mean",
-                        site));
+    detail::refuse(what, "takes a one-element tensor, a loss, not " + output.to_string() +
+                             "; reduce it first, with sum or mean");
   detail::TapeMode mode = detail::tape_mode();
   mode.category = memory::Category::gradient;
   const detail::TapeModeScope scope(mode);
@@ -65,10 +63,11 @@ bool reaches_source(const Tensor& output) {
 }  // namespace
 
 Tensor Tensor::with_grad(CallSite site) const {
-  concrete(*this, "with_grad", site);
+  const detail::CallSiteScope at(site);
+  concrete(*this, "with_grad");
   if (!is_floating(dtype()))
-    throw Error(message(
-        "with_grad", "a tensor of " + impl_->spec.to_string() + " cannot have a gradient", site));
+    detail::refuse("with_grad",
+                   "a tensor of " + impl_->spec.to_string() + " cannot have a gradient");
   Tensor leaf = detail::make_concrete(impl_->spec, impl_->storage, impl_->offset);
   auto node =
       detail::make_ref<Node>(leaf_op, Attributes(), CallSite(), detail::TapeRecord::next_number());
@@ -81,8 +80,9 @@ Tensor Tensor::with_grad(CallSite site) const {
 
 namespace {
 Tensor detached(const Input& x, CallSite site) {
+  const detail::CallSiteScope at(site);
   if (!x.tensor->defined() || detail::is_shape_only(*x.tensor->impl()))
-    concrete(*x.tensor, "detach", site);
+    concrete(*x.tensor, "detach");
   return apply_one(detach_op, {x}, {}, site);
 }
 }  // namespace
@@ -108,15 +108,13 @@ void Tensor::zero_grad() const {
 void Tensor::backward(BackwardOptions options, CallSite site) const {
   const detail::CallScope at(site);
   if (is_symbolic())
-    throw Error(message(
-        "backward", "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()",
-        site));
-  concrete(*this, "backward", site);
+    detail::refuse("backward",
+                   "a symbolic tensor has no tape; use gradients(), or an optimizer's minimize()");
+  concrete(*this, "backward");
   if (!impl_->node)
-    throw Error(message("backward",
-                        "this tensor has no history: nothing below it was made with_grad(), or it "
-                        "was computed under NoGrad",
-                        site));
+    detail::refuse("backward",
+                   "this tensor has no history: nothing below it was made with_grad(), or it "
+                   "was computed under NoGrad");
   const Tensor self = *this;  // a watch call may drop this handle
   const Tensor dy = one_like(self, "backward", site);
   detail::reverse_into_leaves(
@@ -141,20 +139,18 @@ Tensors detail::gradients_for(const char* what, const Tensor& of, const Tensors&
   const Tensor output = of;
   const Tensors inputs = with_respect_to;
   const CallSite site = entry();
-  if (!output.defined()) throw Error(message(what, "of a tensor that holds nothing", site));
+  if (!output.defined()) detail::refuse(what, "of a tensor that holds nothing");
   std::vector<Edge> targets;
   targets.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     if (!input.defined() || !input.impl()->node || !input.impl()->node->has_history)
-      throw Error(
-          message(what, "an input has no history: make it with_grad() before using it", site));
+      detail::refuse(what, "an input has no history: make it with_grad() before using it");
     if (input.is_symbolic() != output.is_symbolic())
-      throw Error(message(what,
-                          "mixes concrete and symbolic tensors; in a graph, take them with respect "
-                          "to a tensor of the graph",
-                          site));
+      detail::refuse(what,
+                     "mixes concrete and symbolic tensors; in a graph, take them with respect "
+                     "to a tensor of the graph");
     if (!(input.impl()->recorder == output.impl()->recorder))
-      throw Error(message(what, "mixes tensors of two graphs", site));
+      detail::refuse(what, "mixes tensors of two graphs");
     targets.push_back(edge_of(input));
   }
   if (!output.impl()->node) throw no_history(what, site);

@@ -104,19 +104,6 @@ Tensor same_history(const Tensor& tensor) {
   return other;
 }
 
-// Draws from `state` for a scope.
-class GeneratorScope {
- public:
-  explicit GeneratorScope(detail::Generator state) noexcept
-      : previous_(std::exchange(detail::generator(), state)) {}
-  ~GeneratorScope() { detail::generator() = previous_; }
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
-
- private:
-  const detail::Generator previous_;
-};
-
 class RegionScope {
  public:
   explicit RegionScope(Recorder& recorder) : recorder_(recorder) { recorder_.begin_recompute(); }
@@ -173,7 +160,7 @@ Tensors recompute(std::function<Tensors(const Tensors&)> function, const Tensors
   Tensors read;
   for (const Tensor& input : inputs) read.push_back(same_history(input));
   record->make_extra().recompute = [function = std::move(function), read, at_start] {
-    const GeneratorScope rewound(at_start);
+    const detail::GeneratorScope rewound(at_start);
     return function(read);
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ebb {
 
@@ -29,37 +30,21 @@ namespace detail {
 template <class T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::f32;
-};
+struct DTypeOf<float> : std::integral_constant<DType, DType::f32> {};
 template <>
-struct DTypeOf<double> {
-  static constexpr DType value = DType::f64;
-};
+struct DTypeOf<double> : std::integral_constant<DType, DType::f64> {};
 template <>
-struct DTypeOf<Float16> {
-  static constexpr DType value = DType::f16;
-};
+struct DTypeOf<Float16> : std::integral_constant<DType, DType::f16> {};
 template <>
-struct DTypeOf<BFloat16> {
-  static constexpr DType value = DType::bf16;
-};
+struct DTypeOf<BFloat16> : std::integral_constant<DType, DType::bf16> {};
 template <>
-struct DTypeOf<std::int32_t> {
-  static constexpr DType value = DType::i32;
-};
+struct DTypeOf<std::int32_t> : std::integral_constant<DType, DType::i32> {};
 template <>
-struct DTypeOf<std::int64_t> {
-  static constexpr DType value = DType::i64;
-};
+struct DTypeOf<std::int64_t> : std::integral_constant<DType, DType::i64> {};
 template <>
-struct DTypeOf<std::uint8_t> {
-  static constexpr DType value = DType::u8;
-};
+struct DTypeOf<std::uint8_t> : std::integral_constant<DType, DType::u8> {};
 template <>
-struct DTypeOf<bool> {
-  static constexpr DType value = DType::boolean;
-};
+struct DTypeOf<bool> : std::integral_constant<DType, DType::boolean> {};
 }  // namespace detail
 
 // The DType of a C++ type: dtype_of<float> is DType::f32.

@@ -13,6 +13,8 @@ std::string at(CallSite site) {
 std::string message(const char* what, const std::string& text, CallSite site) {
   return "[" + std::string(called() ? called() : what) + "] " + text + at(site);
 }
+
+void refuse_file(const std::string& text) { throw FileError(text + at(entry())); }
 }  // namespace detail
 
 }  // namespace ebb

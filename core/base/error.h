@@ -54,6 +54,8 @@ template <class E = Error>
 [[noreturn]] void refuse(const char* what, const std::string& text) {
   throw E(message(what, text, entry()));
 }
+// Throws FileError "text (train.cpp:7)"; the text begins with the file's name.
+[[noreturn]] void refuse_file(const std::string& text);
 }  // namespace detail
 
 }  // namespace ebb

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <locale>
+#include <sstream>
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
@@ -90,33 +92,31 @@ std::string_view CsvReader::field(std::size_t column) const {
   return std::string_view(record_).substr(begin, ends_[column] - begin);
 }
 
-// Returns false if the number is out of the range of T, or rounds to 0 in it.
 template <class T>
-bool CsvReader::read_number(std::size_t column, T& value) const {
+T CsvReader::read_number(std::size_t column, const char* type) const {
   std::string_view text = without_blanks(field(column));  // a quoted field keeps its spaces
   if (text.empty()) fail_at(column, "is empty, where a number should be");
   text = without_plus(text);
+  T value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size())
     fail_at(column, "is not a number" + hint_);
-  if (error == std::errc::result_out_of_range) return false;
+  if (error == std::errc::result_out_of_range) {
+    // Too large, or rounded to 0: a stream fails on the former alone.
+    std::istringstream stream{std::string(text)};
+    stream.imbue(std::locale::classic());
+    stream >> value;
+    if (stream.fail()) fail_at(column, std::string("is beyond the range of ") + type);
+  }
   if (!std::isfinite(value)) fail_at(column, "is not a finite number");
-  return true;
-}
-
-double CsvReader::number(std::size_t column) const {
-  double value = 0;
-  if (!read_number(column, value)) fail_at(column, "is beyond the range of numbers");
   return value;
 }
 
-float CsvReader::number_f32(std::size_t column) const {
-  float value = 0;
-  if (read_number(column, value)) return value;
-  const double wide = number(column);
-  if (std::abs(wide) > 1) fail_at(column, "is beyond the range of f32");
-  return static_cast<float>(wide);
+double CsvReader::number(std::size_t column) const {
+  return read_number<double>(column, "numbers");
 }
+
+float CsvReader::number_f32(std::size_t column) const { return read_number<float>(column, "f32"); }
 
 std::int32_t CsvReader::integer_i32(std::size_t column) const {
   const double value = number(column);
@@ -179,10 +179,6 @@ char CsvReader::guess_separator() {
   return usual[static_cast<std::size_t>(std::max_element(counts, counts + usual.size()) - counts)];
 }
 
-void CsvReader::skip_line() {
-  for (int c = get(); c != '\n' && c != kEnd;) c = get();
-}
-
 // Fills record_ and ends_ with the next record that is not an empty line or a comment.
 bool CsvReader::read_record() {
   record_.clear();
@@ -192,7 +188,7 @@ bool CsvReader::read_record() {
     const int c = peek();
     if (c == kEnd) return false;
     if (comment_ && c == static_cast<unsigned char>(*comment_)) {
-      skip_line();
+      while (peek() != '\n' && peek() != kEnd) get();
     } else if (c == '\n') {
       get();
     } else if (c == '\r') {
@@ -256,14 +252,12 @@ void CsvReader::read_quoted() {
 }
 
 void CsvReader::fail(const std::string& text) const {
-  throw FileError(file_.name() + ":" + std::to_string(record_line_) + ": the line " + text +
-                  at(entry()));
+  refuse_file(file_.name() + ":" + std::to_string(record_line_) + ": the line " + text);
 }
 
 void CsvReader::fail_at(std::size_t column, const std::string& text) const {
-  throw FileError(file_.name() + ":" + std::to_string(record_line_) + ": column " +
-                  in_quotes(columns_[column]) + ": " + in_quotes(field(column)) + " " + text +
-                  at(entry()));
+  refuse_file(file_.name() + ":" + std::to_string(record_line_) + ": column " +
+              in_quotes(columns_[column]) + ": " + in_quotes(field(column)) + " " + text);
 }
 
 }  // namespace detail

@@ -42,7 +42,7 @@ class CsvReader {
   bool next();
   // A field as written; a quoted one keeps its spaces.
   std::string_view field(std::size_t column) const;
-  // A field as a finite number, rounded once. Throws.
+  // A field as a finite number, rounded once: below the least number, to 0. Throws.
   double number(std::size_t column) const;
   float number_f32(std::size_t column) const;
   // A field as a whole number that an i32 holds ("3", "3.0"), or an i64. Throws.
@@ -56,13 +56,12 @@ class CsvReader {
   int get();
   int peek();
   char guess_separator();
-  void skip_line();
   bool read_record();
   void read_plain();
   void read_quoted();
   [[noreturn]] void fail(const std::string& text) const;
   template <class T>
-  bool read_number(std::size_t column, T& value) const;
+  T read_number(std::size_t column, const char* type) const;
 
   static constexpr int kEnd = -1;
 

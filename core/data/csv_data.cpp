@@ -102,9 +102,8 @@ class Builder {
       for (std::size_t i = 0; i < reader_.columns().size(); ++i)
         if (!has(target_names_, reader_.columns()[i])) add_input(reader_.columns()[i], i);
     if (inputs_.empty())
-      throw FileError(file + ": has no column but " +
-                      (options.label.empty() ? "targets" : "the label") +
-                      detail::at(detail::entry()));
+      detail::refuse_file(file + ": has no column but " +
+                          (options.label.empty() ? "targets" : "the label"));
     for (const Names* names : {&options.codes, &options.one_hot})
       for (const std::string& name : *names) check_is_used(name);
     for (const std::string& name : options.one_hot)
@@ -181,11 +180,9 @@ class Builder {
       ++count_;
     }
     if (count_ > 0) return;
-    throw FileError(file +
-                    (has_dropped              ? ": has no line without a missing value"
-                     : options_.format.header ? ": has no lines below its header"
-                                              : ": has no lines") +
-                    detail::at(detail::entry()));
+    detail::refuse_file(file + (has_dropped              ? ": has no line without a missing value"
+                                : options_.format.header ? ": has no lines below its header"
+                                                         : ": has no lines"));
   }
 
   float input(const Column& column) {

@@ -5,14 +5,62 @@
 #include <vector>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/data/batch_memory.h"
 #include "ebb/core/data/loader_pass.h"
-#include "ebb/core/data/loader_position.h"
-#include "ebb/core/data/permutation.h"
-#include "ebb/core/data/samples.h"
+#include "ebb/core/random/random_key.h"
 #include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
+
+namespace detail {
+// Position of a loader, with the properties that a loader that takes it up must share.
+struct LoaderPosition {
+  std::uint64_t pass = 0;
+  std::int64_t position = 0;  // in the pass, in batches
+  std::optional<Seed> shuffle;
+  std::int64_t samples = 0;
+  std::int64_t batch = 0;
+  bool drop_last = false;
+
+  LoaderPosition next_pass() const noexcept {
+    LoaderPosition next = *this;
+    ++next.pass;
+    next.position = 0;
+    return next;
+  }
+
+  Resumable::Position as_text() const {
+    Resumable::Position text{{"pass", std::to_string(pass)},
+                             {"position", std::to_string(position)},
+                             {"samples", std::to_string(samples)},
+                             {"batch", std::to_string(batch)},
+                             {"drop_last", drop_last ? "1" : "0"}};
+    if (shuffle) text.emplace("shuffle", std::to_string(shuffle->value));
+    return text;
+  }
+
+  // Parses a position; nothing if a part is missing or no number.
+  static std::optional<LoaderPosition> from_text(const Resumable::Position& text) noexcept {
+    LoaderPosition result;
+    int drop_last = 0;
+    if (!(read_number(text, "pass", result.pass) &&
+          read_number(text, "position", result.position) &&
+          read_number(text, "samples", result.samples) &&
+          read_number(text, "batch", result.batch) && read_number(text, "drop_last", drop_last)))
+      return {};
+    if (!std::in_range<std::int64_t>(result.pass)) return {};
+    result.drop_last = drop_last != 0;
+    if (text.contains("shuffle") && !read_number(text, "shuffle", result.shuffle.emplace().value))
+      return {};
+    return result;
+  }
+
+  // "100 samples in batches of 32, none of fewer, shuffled".
+  std::string describe() const {
+    return std::to_string(samples) + " samples in batches of " + std::to_string(batch) +
+           (drop_last ? ", none of fewer" : "") + (shuffle ? ", shuffled" : ", in order");
+  }
+};
+}  // namespace detail
 
 namespace {
 constexpr const char* kLoader = "DataLoader";
@@ -118,16 +166,15 @@ DataLoader::Position DataLoader::position() const { return state_->what_follows(
 
 void DataLoader::check(const Position& position, const std::string& file) const {
   const std::optional<detail::LoaderPosition> there = detail::LoaderPosition::from_text(position);
-  if (!there)
-    throw FileError(file + ": the loader's position is damaged" + detail::at(detail::entry()));
+  if (!there) detail::refuse_file(file + ": the loader's position is damaged");
   const detail::LoaderPosition& here = state_->here;
   if (there->samples != here.samples || there->batch != here.batch ||
       there->drop_last != here.drop_last || there->shuffle.has_value() != here.shuffle.has_value())
-    throw FileError(file + " was saved with a loader of " + there->describe() + "; this one has " +
-                    here.describe() + detail::at(detail::entry()));
+    detail::refuse_file(file + " was saved with a loader of " + there->describe() +
+                        "; this one has " + here.describe());
   if (there->position < 0 || there->position >= std::max<std::int64_t>(size(), 1))
-    throw FileError(file + ": the loader's position is batch " + std::to_string(there->position) +
-                    " of " + std::to_string(size()) + detail::at(detail::entry()));
+    detail::refuse_file(file + ": the loader's position is batch " +
+                        std::to_string(there->position) + " of " + std::to_string(size()));
 }
 
 void DataLoader::resume(const Position& position) noexcept {

@@ -7,8 +7,7 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/host_values.h"
-#include "ebb/core/data/moments.h"
-#include "ebb/core/data/permutation.h"
+#include "ebb/core/random/random_key.h"
 #include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {

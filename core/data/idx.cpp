@@ -79,8 +79,8 @@ DataSet DataSet::idx(const std::string& images, const std::string& labels, CallS
   const IdxFile label_file(labels, 1);
   const std::int64_t count = image_file.dim(0);
   if (label_file.dim(0) != count)
-    throw FileError(labels + ": has " + std::to_string(label_file.dim(0)) + " labels for the " +
-                    std::to_string(count) + " images of " + images + detail::at(site));
+    detail::refuse_file(labels + ": has " + std::to_string(label_file.dim(0)) + " labels for the " +
+                        std::to_string(count) + " images of " + images);
   return DataSet(detail::make_input<float>({count, image_file.dim(1) * image_file.dim(2)},
                                            "DataSet", [&](float* to) { image_file.read(to); }),
                  detail::make_input<std::int32_t>({count}, "DataSet",

@@ -4,8 +4,6 @@
 #include <system_error>
 #include <utility>
 
-#include "ebb/core/data/host_values.h"
-
 namespace ebb::detail {
 
 namespace {

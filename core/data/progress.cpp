@@ -55,12 +55,10 @@ Progress::Progress(std::int64_t steps, const ProgressOptions& options, CallSite 
       between_(options.seconds.value_or(terminal_ ? 0.1 : 10)),
       label_(options.label.empty() ? "" : options.label + ' '),
       steps_(steps) {
-  if (steps < 0)
-    throw Error(
-        detail::message("progress", "steps = " + std::to_string(steps) + " is below 0", site));
+  const detail::CallSiteScope at(site);
+  if (steps < 0) detail::refuse("progress", "steps = " + std::to_string(steps) + " is below 0");
   if (!(between_ >= 0))
-    throw Error(detail::message(
-        "progress", "seconds = " + std::to_string(between_) + " is not at least 0", site));
+    detail::refuse("progress", "seconds = " + std::to_string(between_) + " is not at least 0");
 }
 
 Progress::~Progress() {

@@ -6,7 +6,6 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/data/csv.h"
 #include "ebb/core/data/host_values.h"
-#include "ebb/core/data/moments.h"
 
 namespace ebb {
 
@@ -67,9 +66,8 @@ TimeSeries TimeSeries::csv(const std::string& file, const TimeSeriesCsvOptions& 
   while (reader.next())
     for (std::size_t i = 0; i < fields.size(); ++i) columns[i].push_back(reader.number(fields[i]));
   if (columns.front().empty())
-    throw FileError(file +
-                    (options.format.header ? ": has no lines below its header" : ": has no lines") +
-                    detail::at(site));
+    detail::refuse_file(
+        file + (options.format.header ? ": has no lines below its header" : ": has no lines"));
   Column values = std::move(columns.front());
   columns.erase(columns.begin());
   return TimeSeries(std::move(values), std::move(columns));

@@ -75,9 +75,13 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   }
 }
 
-void InputFile::fail(const std::string& text) const {
-  throw FileError(name_ + ": " + text + at(entry()));
+int InputFile::duplicate() const {
+  const int descriptor = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) fail("cannot be opened: " + cause());
+  return descriptor;
 }
+
+void InputFile::fail(const std::string& text) const { refuse_file(name_ + ": " + text); }
 
 void make_booleans(void* bytes, std::size_t count) noexcept {
   auto* const first = static_cast<unsigned char*>(bytes);

@@ -63,8 +63,6 @@ class File {
 
   // In the order of the file; names come without ".npy".
   const std::vector<Entry>& entries() const noexcept;
-  // Null if there is no entry of that name.
-  const Entry* find(const std::string& name) const noexcept;
   // Copies the values of entry `name`, spec.bytes() bytes, in C order. Throws FileError, also if
   // the archive's checksum does not match.
   void read(const std::string& name, void* values) const;

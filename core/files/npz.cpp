@@ -1,3 +1,4 @@
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -56,8 +57,7 @@ class Target {
  private:
   [[noreturn]] void fail(zip_error_t* error) const {
     if (problem_) std::rethrow_exception(problem_);
-    throw FileError(name_ + ": cannot be written: " + zip_error_strerror(error) +
-                    detail::at(detail::entry()));
+    detail::refuse_file(name_ + ": cannot be written: " + zip_error_strerror(error));
   }
 
   void add(zip_t* archive, const View& tensor, const std::string& header) const {
@@ -194,8 +194,10 @@ struct File::Impl {
 
   explicit Impl(const std::string& name) : file(name), archive(nullptr, zip_discard) {
     int code = 0;
-    archive.reset(zip_open(name.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+    const int descriptor = file.duplicate();  // the archive's, once it is open
+    archive.reset(zip_fdopen(descriptor, ZIP_RDONLY | ZIP_CHECKCONS, &code));
     if (!archive) {
+      ::close(descriptor);
       ZipError error(code);
       file.fail(std::string("is no ZIP archive, or damaged: ") + zip_error_strerror(&error));
     }
@@ -244,11 +246,6 @@ File::~File() = default;
 File::File(File&&) noexcept = default;
 
 const std::vector<File::Entry>& File::entries() const noexcept { return impl_->entries; }
-
-const File::Entry* File::find(const std::string& name) const noexcept {
-  const auto found = impl_->indices.find(name);
-  return found == impl_->indices.end() ? nullptr : &impl_->entries[found->second];
-}
 
 void File::read(const std::string& name, void* values) const {
   const auto found = impl_->indices.find(name);

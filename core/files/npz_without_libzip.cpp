@@ -24,7 +24,6 @@ const std::vector<File::Entry>& File::entries() const noexcept {
   static const std::vector<Entry> none;  // never called: no File can be made
   return none;
 }
-const File::Entry* File::find(const std::string&) const noexcept { return nullptr; }
 void File::read(const std::string& name, void*) const { refuse(name); }
 
 }  // namespace ebb::npz

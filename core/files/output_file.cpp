@@ -19,17 +19,6 @@ namespace {
 
 constexpr std::size_t kMostWritten = std::size_t{1} << 30;
 
-// Follows links to the file that is meant, whether it exists or not, so that links stay as they
-// are. Only a link that leads back to itself is replaced.
-std::string behind_links(const std::string& name) {
-  namespace fs = std::filesystem;
-  fs::path file = name;
-  std::error_code none;
-  for (int links = 0; links < 40 && fs::is_symlink(file, none); ++links)
-    file = file.parent_path() / fs::read_symlink(file, none);
-  return file.string();
-}
-
 // Another name in the same folder, which no other writer in this process uses.
 std::string another_name(const std::string& name) {
   static std::atomic<unsigned> count{0};
@@ -51,7 +40,23 @@ void sync_folder_of(const std::string& name) noexcept {
 
 [[noreturn]] void fail_for(const std::string& name, const char* what) {
   const std::string cause = std::generic_category().message(errno);  // before errno changes
-  throw FileError(name + ": " + what + ": " + cause + at(entry()));
+  refuse_file(name + ": " + what + ": " + cause);
+}
+
+// Follows links to the file that is meant, whether it exists or not, so that links stay as they
+// are. Throws for as many links as the system does not follow.
+std::string behind_links(const std::string& name) {
+  namespace fs = std::filesystem;
+  fs::path file = name;
+  std::error_code none;
+  for (int links = 0; fs::is_symlink(file, none); ++links) {
+    if (links == 40) {
+      errno = ELOOP;
+      fail_for(name, "cannot be written");
+    }
+    file = file.parent_path() / fs::read_symlink(file, none);
+  }
+  return file.string();
 }
 
 void write_all(int descriptor, const std::string& name, const void* from, std::size_t bytes) {
@@ -72,8 +77,7 @@ void write_all(int descriptor, const std::string& name, const void* from, std::s
 OutputFile::OutputFile(std::string name) : name_(std::move(name)), target_(behind_links(name_)) {
   struct stat status {};
   if (::stat(name_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw FileError(name_ + ": cannot be written: it is there and not a regular file" +
-                    at(entry()));
+    refuse_file(name_ + ": cannot be written: it is there and not a regular file");
   do {
     temporary_ = another_name(target_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -1,4 +1,5 @@
 #pragma once
+#include <charconv>
 #include <map>
 #include <string>
 
@@ -24,5 +25,17 @@ class Resumable {
   Resumable& operator=(const Resumable&) = default;
   ~Resumable() = default;
 };
+
+namespace detail {
+// Reads a number of a position, or of a file's metadata. False if there is none of that name.
+template <class T>
+bool read_number(const Resumable::Position& text, const char* name, T& value) noexcept {
+  const auto found = text.find(name);
+  if (found == text.end()) return false;
+  const std::string& digits = found->second;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && end == digits.data() + digits.size();
+}
+}  // namespace detail
 
 }  // namespace ebb

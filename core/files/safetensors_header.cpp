@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -24,22 +23,6 @@ constexpr struct {
 } kDTypes[] = {{"F64", DType::f64},   {"F32", DType::f32},     {"F16", DType::f16},
                {"BF16", DType::bf16}, {"I64", DType::i64},     {"I32", DType::i32},
                {"U8", DType::u8},     {"BOOL", DType::boolean}};
-
-// Bytes that dtype and shape call for; nothing if they exceed 63 bits. The other dimensions must
-// fit even if one is zero.
-std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::uint64_t> dims) {
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  std::uint64_t product = size_of(dtype);
-  bool empty = false;
-  for (const std::uint64_t size : dims) {
-    empty |= size == 0;
-    if (size != 0) {
-      if (product > most / size) return {};
-      product *= size;
-    }
-  }
-  return empty ? 0 : product;
-}
 
 // Reads the header while it is parsed, so that a hostile one takes no more memory than its tensors
 // need: nesting and lists beyond kMaxRank are never built.
@@ -186,14 +169,13 @@ class Parser final : public nlohmann::json_sax<Json> {
     if (extent.begin > extent.end)
       return wrong("ends at " + std::to_string(extent.end) + ", before it begins at " +
                    std::to_string(extent.begin));
-    const std::optional<std::uint64_t> bytes = bytes_of(*dtype_, dims_);
-    if (!bytes) return wrong("has a shape beyond what can be addressed");
     Shape shape;
-    for (const std::uint64_t size : dims_) shape.push_back(static_cast<std::int64_t>(size));
+    for (const std::uint64_t size : dims_)
+      shape.push_back(static_cast<std::int64_t>(std::min<std::uint64_t>(size, kMaxElements + 1)));
     if (!shape.is_countable()) return wrong("has a shape beyond what can be addressed");
     const Spec spec{*dtype_, shape};
-    if (*bytes != extent.end - extent.begin)
-      return wrong("is " + spec.to_string() + ", which is " + std::to_string(*bytes) +
+    if (spec.bytes() != extent.end - extent.begin)
+      return wrong("is " + spec.to_string() + ", which is " + std::to_string(spec.bytes()) +
                    " bytes, but has " + std::to_string(extent.end - extent.begin));
     header_.entries.push_back({name_, spec});
     header_.extents.push_back(extent);

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/memory/comparison_table.h"
-#include "ebb/core/memory/undrawn.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb::memory {
 
@@ -26,7 +25,7 @@ Run run(const Device& device, const Comparison::Program& program) {
 }
 
 Footprint predict(const Device& twin, const Comparison::Program& program) {
-  const detail::Undrawn undrawn;
+  const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
   return run(twin, program).footprint;
 }
 }  // namespace
@@ -51,8 +50,6 @@ void Comparison::measure(std::string name, const Program& program) {
   }
   results_.push_back(std::move(result));
 }
-
-std::string Comparison::table() const { return detail::comparison_table(device_, results_); }
 
 void Comparison::print() const {
   const std::string text = table();

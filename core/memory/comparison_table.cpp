@@ -1,15 +1,18 @@
-#include "ebb/core/memory/comparison_table.h"
+// The table of a comparison.
+#include "ebb/core/memory/comparison.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <optional>
+#include <span>
 
 #include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/figures.h"
 
-namespace ebb::memory::detail {
+namespace ebb::memory {
 
+namespace detail {
 namespace {
 
 using Cell = std::optional<std::size_t>;  // empty: the program has no such figure
@@ -24,6 +27,7 @@ struct Row {
 
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kFigure = 10;  // "1023.9 KiB"
+
 std::string right(std::string text, std::size_t width) {
   if (text.size() > width) text.resize(width);
   return std::string(width - text.size(), ' ') + text;
@@ -210,10 +214,13 @@ std::string about(const Measurement& result, const Device& device) {
 }
 
 }  // namespace
+}  // namespace detail
 
-std::string comparison_table(const Device& device, std::span<const Measurement> results) {
-  const bool simulated = device.is_simulated();
-  std::string text = "Allocated bytes on " + device.name() + ", above what it held before\n";
+std::string Comparison::table() const {
+  using namespace detail;
+  const std::span<const Measurement> results = results_;
+  const bool simulated = device_.is_simulated();
+  std::string text = "Allocated bytes on " + device_.name() + ", above what it held before\n";
   const std::vector<Row> rows = make_rows(results);
   const std::size_t at_once = simulated ? 4 : 2;
   for (std::size_t begin = 0; begin < results.size(); begin += at_once)
@@ -221,9 +228,9 @@ std::string comparison_table(const Device& device, std::span<const Measurement> 
         "\n" +
         Section(rows, results, simulated, begin, std::min(begin + at_once, results.size())).text();
   text += "\n";
-  for (const Measurement& result : results) text += about(result, device);
+  for (const Measurement& result : results) text += about(result, device_);
   return text + (simulated ? "The device is simulated: nothing was computed, every byte counted.\n"
                            : verdict(rows, results));
 }
 
-}  // namespace ebb::memory::detail
+}  // namespace ebb::memory

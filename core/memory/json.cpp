@@ -87,19 +87,9 @@ Json to_json(const std::vector<Holder>& holders) {
 }
 
 const char* name(OutOfMemory::Reason reason) noexcept {
-  switch (reason) {
-    case OutOfMemory::Reason::device_refused:
-      return "device_refused";
-    case OutOfMemory::Reason::addresses:
-      return "addresses";
-    case OutOfMemory::Reason::device_limit:
-      return "device_limit";
-    case OutOfMemory::Reason::pool_limit:
-      return "pool_limit";
-    case OutOfMemory::Reason::injected:
-      return "injected";
-  }
-  return "unknown";
+  constexpr const char* names[] = {"device_refused", "addresses", "device_limit", "pool_limit",
+                                   "injected"};
+  return names[static_cast<std::size_t>(reason)];
 }
 
 // Table of tags, compared by text: copies of one line in a header have several addresses.

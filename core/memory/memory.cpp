@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/memory/predict.h"
+#include "ebb/core/random/random.h"
 
 namespace ebb {
 
@@ -56,6 +58,22 @@ void reset_peaks(const Device& device) { allocator_of(device).reset_peaks(); }
 
 std::vector<Holder> holders(const Device& device, std::size_t most) {
   return allocator_of(device).holders(most);
+}
+
+Prediction predict(const Device& device, const std::function<void(Device)>& program) {
+  const ebb::detail::GeneratorScope unchanged;  // what follows draws the same numbers
+  const Device twin = device.twin();
+  program(twin);
+
+  const Stats after = stats(twin);
+  Prediction prediction;
+  prediction.peak_bytes = after.allocated.peak;
+  prediction.by_category = after.at_peak;
+  prediction.reserved_peak_bytes = after.reserved.peak;
+  prediction.held_bytes = after.allocated.current;
+  prediction.capacity_bytes = twin.runtime().allocator().capacity_bytes();
+  prediction.fits = twin.runtime().fits();
+  return prediction;
 }
 
 }  // namespace memory

@@ -176,7 +176,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
 Tensor detail::permutation_of(std::int64_t count, CallSite site,
                               const std::function<Tensor(std::int64_t end)>& draw) {
   if (count < 0)
-    throw Error(
+    throw ShapeError(
         message("permutation", "takes a count from 0 on, not " + std::to_string(count), site));
   if (count > kMaxElements) throw ShapeError(message("permutation", too_large(Shape{count}), site));
   constexpr std::int64_t kLower = std::int64_t{1} << 32;

@@ -95,8 +95,8 @@ struct PermutationOptions {
 
 // The integers [0, count) in a random order, i64 [count]. Drawn as above: the argsort of random
 // integers of 63 bits, the same on every device. Two equal ones among them, which would keep their
-// order, have a probability below count^2 / 2^64. Throws Error for a count that is negative or too
-// large.
+// order, have a probability below count^2 / 2^64. Throws ShapeError for a count that is negative or
+// too large.
 Tensor permutation(std::int64_t count, const PermutationOptions& options = {},
                    CallSite site = CallSite::here());
 

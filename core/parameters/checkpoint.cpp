@@ -1,6 +1,5 @@
 #include "ebb/core/parameters/checkpoint.h"
 
-#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -16,14 +15,6 @@ constexpr const char* kVersion = "1";
 constexpr const char* kKey = "random.key";
 constexpr const char* kCounter = "random.counter";
 constexpr std::string_view kLoader = "loader.";
-
-bool parse(const safetensors::Metadata& metadata, const char* name, std::uint64_t& value) {
-  const auto found = metadata.find(name);
-  if (found == metadata.end()) return false;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 }  // namespace
 
 void write_checkpoint(const std::string& file, std::span<const safetensors::View> values,
@@ -48,8 +39,8 @@ safetensors::File open_checkpoint(const std::string& file) {
   const auto version = checkpoint.metadata().find(kFormat);
   // A file of another program has no version; its tensors can be loaded all the same.
   if (version != checkpoint.metadata().end() && version->second != kVersion)
-    throw FileError(file + " is an ebb checkpoint of version " + version->second +
-                    "; this ebb reads version " + kVersion + at(entry()));
+    refuse_file(file + " is an ebb checkpoint of version " + version->second +
+                "; this ebb reads version " + kVersion);
   return checkpoint;
 }
 
@@ -62,8 +53,8 @@ std::string names_in(const safetensors::File& checkpoint, std::string_view wante
 
 void restore_generator(const safetensors::File& checkpoint) {
   Generator state;
-  if (parse(checkpoint.metadata(), kKey, state.key) &&
-      parse(checkpoint.metadata(), kCounter, state.counter))
+  if (read_number(checkpoint.metadata(), kKey, state.key) &&
+      read_number(checkpoint.metadata(), kCounter, state.counter))
     generator() = state;
 }
 
@@ -73,10 +64,9 @@ Resumable::Position loader_position(const safetensors::File& checkpoint, const s
   for (const auto& [name, text] : checkpoint.metadata())
     if (name.starts_with(kLoader)) position.emplace(name.substr(kLoader.size()), text);
   if (position.empty())
-    throw FileError(file +
-                    " has no loader's position: it was saved without one, not as save(file, "
-                    "loader)" +
-                    at(entry()));
+    refuse_file(file +
+                " has no loader's position: it was saved without one, not as save(file, "
+                "loader)");
   loader.check(position, file);
   return position;
 }

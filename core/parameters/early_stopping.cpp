@@ -73,21 +73,21 @@ EarlyStopping::Update EarlyStopping::update(double metric, const Parameters& par
     for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
       detail::require_whole(*impl.storage, kWhat, detail::entry());
     });
-    if (values_.empty()) {
-      std::vector<Value> values;
-      std::size_t bytes = 0;
-      for_values(parameters, [&](const std::string& name, const detail::TensorImpl& impl) {
-        values.push_back({name, impl.spec});
-        bytes += impl.spec.bytes();
-      });
-      bytes_ = HostBytes(bytes, "EarlyStopping", "a copy of the best weights");
-      values_ = std::move(values);
-    }
-    std::byte* to = bytes_.data();
+    std::vector<Value> values;
+    std::size_t count = 0;
+    for_values(parameters, [&](const std::string& name, const detail::TensorImpl& impl) {
+      values.push_back({name, impl.spec});
+      count += impl.spec.bytes();
+    });
+    // In memory of its own, so that a copy that fails half-way leaves the best as it was.
+    HostBytes bytes(count, kWhat, "a copy of the best weights");
+    std::byte* to = bytes.data();
     for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
       if (impl.spec.bytes() > 0) impl.storage->copy_out(impl.offset, to, impl.spec.bytes());
       to += impl.spec.bytes();
     });
+    values_ = std::move(values);
+    bytes_ = std::move(bytes);
   }
   return update(metric);
 }

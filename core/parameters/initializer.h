@@ -1,7 +1,9 @@
 #pragma once
 #include <cstddef>
+#include <string>
 #include <string_view>
 
+#include "ebb/allocator/category.h"
 #include "ebb/core/base/shape.h"
 #include "ebb/core/random/random.h"
 
@@ -54,6 +56,18 @@ Initializer orthogonal(double gain = 1);
 // gate f (Jozefowicz, Zaremba & Sutskever, ICML 2015).
 Initializer lstm_bias(double bound);
 }  // namespace initializers
+
+// A named value that outlives a step: a parameter, or an optimizer's slot (moments, counts). In
+// eager mode Parameters hold its tensor. In a graph it is a declaration, and each session has a
+// value.
+struct VariableDeclaration {
+  std::string name;
+  Spec spec;
+  Initializer initializer;
+  Seed seed;
+  memory::Category category = memory::Category::parameter;
+  CallSite site;
+};
 
 namespace detail {
 // Writes spec.bytes() of initial values (floating, or zeros of any dtype) to `values`.

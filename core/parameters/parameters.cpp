@@ -6,6 +6,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/nearest.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/declaring.h"
 #include "ebb/core/parameters/parameters_state.h"
 #include "ebb/core/tensor/launch_row.h"
 #include "ebb/core/tensor/tensor_impl.h"
@@ -86,13 +87,13 @@ std::string Parameters::State::names_below(std::string_view prefix, std::string_
 std::shared_ptr<Parameters::State> Parameters::make_state(Seed seed,
                                                           const ParametersOptions& options,
                                                           CallSite site) {
+  const detail::CallSiteScope at(site);
   if (!is_floating(options.dtype))
-    throw Error(message("parameters",
-                        std::string("are f32, f64, f16 or bf16, not ") + ebb::name(options.dtype),
-                        site));
+    detail::refuse("parameters",
+                   std::string("are f32, f64, f16 or bf16, not ") + ebb::name(options.dtype));
   if (is_slot(options.name))
-    throw Error(message("parameters",
-                        in_double_quotes(options.name) + " cannot name a set: it has a '/'", site));
+    detail::refuse("parameters",
+                   in_double_quotes(options.name) + " cannot name a set: it has a '/'");
   auto state = std::make_shared<State>();
   state->seed = seed;
   state->dtype = options.dtype;
@@ -130,40 +131,32 @@ Parameters Parameters::root() const { return Parameters(state_, state_->root); }
 
 Tensor Parameters::add(std::string_view name, const Spec& spec, const Initializer& initializer,
                        bool trained, CallSite site) const {
+  const detail::CallSiteScope at(site);
   State& state = *state_;
   if (name.empty() || is_slot(name))
-    throw Error(message(
-        "parameters", in_double_quotes(name) + " cannot name a parameter: it is empty or has a '/'",
-        site));
+    detail::refuse("parameters",
+                   in_double_quotes(name) + " cannot name a parameter: it is empty or has a '/'");
   const std::string full = prefix_ + std::string(name);
-  if (state.has_substitutes) return find_substitute(full, spec, trained, site);
+  if (state.has_substitutes) return find_substitute(full, spec, trained);
   if (state.find_value(full))
-    throw Error(message("parameters",
-                        "there is a parameter " + in_double_quotes(full) +
-                            " already; give each layer a scope() of its own",
-                        site));
+    detail::refuse("parameters", "there is a parameter " + in_double_quotes(full) +
+                                     " already; give each layer a scope() of its own");
   if (spec.shape.is_open())
-    throw ShapeError(message("parameters",
-                             "the shape " + spec.shape.to_string() + " of " +
-                                 in_double_quotes(full) + " has an open dimension",
-                             site));
+    detail::refuse<ShapeError>("parameters", "the shape " + spec.shape.to_string() + " of " +
+                                                 in_double_quotes(full) + " has an open dimension");
   if (!spec.shape.is_countable())
-    throw ShapeError(
-        message("parameters", in_double_quotes(full) + ": " + detail::too_large(spec.shape), site));
+    detail::refuse<ShapeError>("parameters",
+                               in_double_quotes(full) + ": " + detail::too_large(spec.shape));
   if (!is_distribution(initializer))
-    throw Error(message("parameters",
-                        in_double_quotes(full) + " cannot start " + to_string(initializer), site));
+    detail::refuse("parameters",
+                   in_double_quotes(full) + " cannot start " + to_string(initializer));
   const bool starts_at_zero = initializer.kind == Initializer::constant && initializer.a == 0;
   if (!is_floating(spec.dtype) && !starts_at_zero)
-    throw Error(message("parameters",
-                        in_double_quotes(full) + " is " + spec.to_string() +
-                            ": only floating ones start at other values than zero",
-                        site));
+    detail::refuse("parameters", in_double_quotes(full) + " is " + spec.to_string() +
+                                     ": only floating ones start at other values than zero");
   if (initializer.kind == Initializer::orthogonal && spec.shape.rank() < 2)
-    throw ShapeError(message("parameters",
-                             in_double_quotes(full) + " is " + spec.to_string() +
-                                 ": orthogonal values need two axes or more",
-                             site));
+    detail::refuse<ShapeError>("parameters", in_double_quotes(full) + " is " + spec.to_string() +
+                                                 ": orthogonal values need two axes or more");
   Tensor tensor;
   if (state.graph) {
     tensor = state.graph->declare({.name = full,
@@ -231,9 +224,9 @@ bool Parameters::is_symbolic() const noexcept { return static_cast<bool>(state_-
 DType Parameters::dtype() const noexcept { return state_->dtype; }
 
 Device Parameters::device(CallSite site) const {
+  const detail::CallSiteScope at(site);
   if (!state_->device)
-    throw Error(message("parameters",
-                        "a graph's parameters are on no device before a Session runs it", site));
+    detail::refuse("parameters", "a graph's parameters are on no device before a Session runs it");
   return *state_->device;
 }
 
@@ -254,18 +247,14 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
   state_->require_concrete("copy_from");
   other.state_->require_concrete("copy_from");
   if (!(device() == other.device()))
-    throw Error(message(
-        "copy_from",
-        "the parameters are on " + device().name() + ", the others on " + other.device().name(),
-        site));
+    detail::refuse("copy_from", "the parameters are on " + device().name() + ", the others on " +
+                                    other.device().name());
   const auto require = [&](const Entry& entry, const Parameters& from, const Parameters& in) {
     const std::string name = in.prefix_ + entry.name.substr(from.prefix_.size());
     const Tensor* found = in.state_->find_value(name);
     if (!found)
-      throw Error(message(
-          "copy_from",
-          "there is no " + in_double_quotes(name) + " to go with " + in_double_quotes(entry.name),
-          site));
+      detail::refuse("copy_from", "there is no " + in_double_quotes(name) + " to go with " +
+                                      in_double_quotes(entry.name));
     return *found;
   };
   std::vector<std::pair<Tensor, Tensor>> copies;
@@ -273,11 +262,10 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
     for (const Entry& here : *list) {
       const Tensor there = require(here, *this, other);
       if (!(here.tensor.impl()->spec == there.impl()->spec))
-        throw ShapeError(message("copy_from",
-                                 in_double_quotes(here.name) + " is " +
-                                     here.tensor.impl()->spec.to_string() + " here, but " +
-                                     there.impl()->spec.to_string() + " in the others",
-                                 site));
+        detail::refuse<ShapeError>("copy_from", in_double_quotes(here.name) + " is " +
+                                                    here.tensor.impl()->spec.to_string() +
+                                                    " here, but " + there.impl()->spec.to_string() +
+                                                    " in the others");
       copies.emplace_back(here.tensor.detach(), there.detach());
     }
   for (const auto* list : {&other.entries(), &other.states()})
@@ -285,6 +273,17 @@ void Parameters::copy_from(const Parameters& other, CallSite site) const {
   detail::LaunchRow row;  // all or none
   for (const auto& [here, there] : copies) assign(here, there);
   row.flush();
+}
+
+detail::Declaring::Declaring(const Parameters& parameters, CallSite site) noexcept
+    : at_(site),
+      parameters_(parameters),
+      parameters_before_(parameters.state_->parameters.all().size()),
+      states_before_(parameters.state_->states.all().size()) {}
+
+detail::Declaring::~Declaring() {
+  Parameters::State& state = *parameters_.state_;
+  if (std::uncaught_exceptions() > exceptions_) state.shrink(parameters_before_, states_before_);
 }
 
 }  // namespace ebb

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ebb/core/files/resumable.h"
+#include "ebb/core/parameters/initializer.h"
 #include "ebb/core/parameters/named_tensors.h"
-#include "ebb/core/parameters/variable.h"
 #include "ebb/core/tensor/recorder.h"
 #include "ebb/core/tensor/tensor.h"
 
@@ -218,8 +218,7 @@ class Parameters {
   void load_with(const std::string& file, Resumable* loader, const RestoreOptions& options) const;
   static std::shared_ptr<State> make_state(Seed seed, const ParametersOptions& options,
                                            CallSite site);
-  Tensor find_substitute(const std::string& full, const Spec& spec, bool trained,
-                         CallSite site) const;
+  Tensor find_substitute(const std::string& full, const Spec& spec, bool trained) const;
   Tensor add(std::string_view name, const Spec& spec, const Initializer& initializer, bool trained,
              CallSite site) const;
   std::shared_ptr<State> state_;

@@ -8,23 +8,21 @@
 namespace ebb {
 
 using detail::in_double_quotes;
-using detail::message;
 using detail::NamedTensors;
 
 namespace {
 
 // Checks a request against the existing slot of that name. Throws Error.
-void check_slot(const std::string& name, const Spec& wanted, const Tensor& slot, CallSite site) {
+void check_slot(const std::string& name, const Spec& wanted, const Tensor& slot) {
   const Spec& spec = slot.impl()->spec;
   if (!(spec == wanted))
-    throw Error(message("slots",
-                        "the slot " + in_double_quotes(name) + " is " + spec.to_string() +
-                            ", but " + wanted.to_string() + " is wanted" +
-                            (spec.dtype == wanted.dtype
-                                 ? ""
-                                 : "; state is not converted: ask for the dtype that it has, or "
-                                   "give the optimizer another name"),
-                        site));
+    detail::refuse("slots",
+                   "the slot " + in_double_quotes(name) + " is " + spec.to_string() + ", but " +
+                       wanted.to_string() + " is wanted" +
+                       (spec.dtype == wanted.dtype
+                            ? ""
+                            : "; state is not converted: ask for the dtype that it has, or "
+                              "give the optimizer another name"));
 }
 
 Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device,
@@ -47,6 +45,7 @@ Tensor make_slot(const SlotRequest& request, const std::optional<Device>& device
 
 Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
                                        std::span<const SlotRequest> others, CallSite site) const {
+  const detail::CallSiteScope at(site);
   detail::require_own(*this, "optimizer");
   State& state = *state_;
   struct Missing {
@@ -61,7 +60,7 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
     const std::size_t position = state.slots.position(name);
     const Tensor* slot =
         position == NamedTensors::kNone ? nullptr : &state.slots.all()[position].tensor;
-    if (slot) check_slot(name, spec, *slot, site);
+    if (slot) check_slot(name, spec, *slot);
     if (!slot) missing.push_back({found.size(), place, {name, spec}});
     if (slot && place) *place = position;
     found.push_back(slot ? *slot : Tensor());
@@ -92,8 +91,8 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   }
   for (const SlotRequest& request : others) {
     if (!detail::is_slot(request.name))
-      throw Error(message(
-          "slots", in_double_quotes(request.name) + " cannot name a slot: it has no '/'", site));
+      detail::refuse("slots",
+                     in_double_quotes(request.name) + " cannot name a slot: it has no '/'");
     find(request.name, request.spec, nullptr);
   }
   if (missing.empty()) return found;
@@ -101,8 +100,7 @@ Tensors Parameters::find_or_make_slots(const SlotsBeside& beside,
   std::unordered_set<std::string_view> names;
   for (const Missing& slot : missing)
     if (!names.insert(slot.request.name).second)
-      throw Error(
-          message("slots", in_double_quotes(slot.request.name) + " is asked for twice", site));
+      detail::refuse("slots", in_double_quotes(slot.request.name) + " is asked for twice");
   std::vector<Entry> made;
   made.reserve(missing.size());
   for (const Missing& slot : missing) {

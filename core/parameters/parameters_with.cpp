@@ -9,7 +9,6 @@
 namespace ebb {
 
 using detail::in_double_quotes;
-using detail::message;
 
 namespace {
 
@@ -56,30 +55,25 @@ bool Parameters::is_trainable(const Entry& entry) const noexcept {
 }
 
 Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
+  const detail::CallSiteScope at(site);
   const std::vector<Entry>& originals = entries();
   if (substitutes.size() != originals.size())
-    throw Error(message("with",
-                        "takes a tensor for each of the " + std::to_string(originals.size()) +
-                            " parameters, not " + std::to_string(substitutes.size()),
-                        site));
+    detail::refuse("with", "takes a tensor for each of the " + std::to_string(originals.size()) +
+                               " parameters, not " + std::to_string(substitutes.size()));
   std::vector<Entry> named;
   for (std::size_t i = 0; i < originals.size(); ++i) {
     const Spec& spec = originals[i].tensor.impl()->spec;
     if (!substitutes[i].defined() || !fits(substitutes[i], spec))
-      throw ShapeError(message("with",
-                               substitutes[i].to_string() + " cannot stand for " +
-                                   in_double_quotes(originals[i].name) + ", which is " +
-                                   spec.to_string(),
-                               site));
+      detail::refuse<ShapeError>("with", substitutes[i].to_string() + " cannot stand for " +
+                                             in_double_quotes(originals[i].name) + ", which is " +
+                                             spec.to_string());
     const auto& storage = substitutes[i].impl()->storage;
     if (storage && state_->device && !(storage->device() == *state_->device))
-      throw Error(message("with",
-                          substitutes[i].to_string() + " cannot stand for " +
-                              in_double_quotes(originals[i].name) + ", which is on " +
-                              (storage->device().name() == state_->device->name()
-                                   ? "another device of that name"
-                                   : state_->device->name() + "; move it with Tensor::to"),
-                          site));
+      detail::refuse("with", substitutes[i].to_string() + " cannot stand for " +
+                                 in_double_quotes(originals[i].name) + ", which is on " +
+                                 (storage->device().name() == state_->device->name()
+                                      ? "another device of that name"
+                                      : state_->device->name() + "; move it with Tensor::to"));
     named.push_back({originals[i].name, substitutes[i]});
   }
   auto state = std::make_shared<State>();
@@ -94,19 +88,14 @@ Parameters Parameters::with(const Tensors& substitutes, CallSite site) const {
   return Parameters(std::move(state), prefix_);
 }
 
-Tensor Parameters::find_substitute(const std::string& full, const Spec& spec, bool trained,
-                                   CallSite site) const {
+Tensor Parameters::find_substitute(const std::string& full, const Spec& spec, bool trained) const {
   const Tensor* found = (trained ? state_->parameters : state_->states).find(full);
   if (!found)
-    throw Error(message("parameters",
-                        "there is no " + in_double_quotes(full) + " to stand in for; " +
-                            state_->names_below(prefix_, full.substr(prefix_.size())),
-                        site));
+    detail::refuse("parameters", "there is no " + in_double_quotes(full) + " to stand in for; " +
+                                     state_->names_below(prefix_, full.substr(prefix_.size())));
   if (!fits(*found, spec))
-    throw ShapeError(message("parameters",
-                             in_double_quotes(full) + " is " + found->to_string() + ", but " +
-                                 spec.to_string() + " is declared",
-                             site));
+    detail::refuse<ShapeError>("parameters", in_double_quotes(full) + " is " + found->to_string() +
+                                                 ", but " + spec.to_string() + " is declared");
   return *found;
 }
 

@@ -160,10 +160,8 @@ class Reader {
   struct Found {
     std::string name;
     Spec spec;
-    std::vector<const Entry*> from;
-    bool is_transposed;
-    int third;
-    bool is_gru_bias;
+    Source source;
+    std::vector<const Entry*> from = {};
   };
 
   void find(const std::string& name, const Spec& spec) {
@@ -175,7 +173,7 @@ class Reader {
     if (!rule) return problems_.push_back(here + " has no rule");
     const std::optional<Source> source = source_of(*rule, *name_in(rule->ebb, name));
     if (!source) return problems_.push_back(here + " is no parameter of such a layer");
-    Found found{name, spec, {}, source->is_transposed, source->third, source->is_gru_bias};
+    Found found{name, spec, *source};
     for (const std::string& wanted : source->names) {
       const Entry* entry = file_.find(wanted);
       if (!entry && source->may_lack) continue;
@@ -226,7 +224,7 @@ class Reader {
     }
     const Entry& first = *found.from.front();
     const bool as_it_is =
-        found.from.size() == 1 && first.spec == found.spec && !found.is_transposed;
+        found.from.size() == 1 && first.spec == found.spec && !found.source.is_transposed;
     if (as_it_is) return file_.read(first.name, to);
     // Sum in f64, so that it is rounded once. Start from -0: -0 + v is v, even for v = -0.
     std::vector<double> sum(static_cast<std::size_t>(found.spec.shape.elements()), -0.);
@@ -235,9 +233,10 @@ class Reader {
       bytes.resize(entry->spec.bytes());
       file_.read(entry->name, bytes.data());
       with_type(entry->spec.dtype, [&]<class T>(T) {
-        const auto* const values = reinterpret_cast<const T*>(bytes.data()) +
-                                   sum.size() * static_cast<std::size_t>(std::max(found.third, 0));
-        if (found.is_gru_bias) {
+        const auto* const values =
+            reinterpret_cast<const T*>(bytes.data()) +
+            sum.size() * static_cast<std::size_t>(std::max(found.source.third, 0));
+        if (found.source.is_gru_bias) {
           const std::size_t hidden = sum.size() / 4;
           const bool of_input =
               entry->name.substr(entry->name.rfind('.') + 1).starts_with("bias_ih");
@@ -248,7 +247,7 @@ class Reader {
           return;
         }
         const auto columns =
-            static_cast<std::size_t>(found.is_transposed ? entry->spec.shape.dim(1) : 1);
+            static_cast<std::size_t>(found.source.is_transposed ? entry->spec.shape.dim(1) : 1);
         const std::size_t rows = columns == 0 ? 0 : sum.size() / columns;
         for (std::size_t i = 0; i < rows; ++i)
           for (std::size_t j = 0; j < columns; ++j)

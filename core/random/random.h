@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "ebb/core/tensor/tensor.h"
 
@@ -29,6 +30,19 @@ Generator& generator() noexcept;
 // (if that is symbolic) a node that draws anew in every run.
 Tensor next_draw(const Tensor& like, CallSite site);
 Tensor next_draw(const Device& device, CallSite site);
+
+// Puts the thread's generator back at the end of a scope, which may draw from another state.
+class GeneratorScope {
+ public:
+  explicit GeneratorScope(Generator state = generator()) noexcept
+      : before_(std::exchange(generator(), state)) {}
+  ~GeneratorScope() { generator() = before_; }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  const Generator before_;
+};
 
 // Puts the thread's generator back when an exception leaves the scope: code that failed has drawn
 // nothing.

@@ -97,4 +97,10 @@ struct Program {
 int run_program(int argc, const char* const* argv, const Program& program,
                 const std::function<void(const Options&)>& body);
 
+// The bodies of train_lstm and train_mlp, and of compare_memory (report.cpp). They print figures
+// and write the file that --json names. Throw Error, after all output, where a training went past
+// the capacity of its simulated device.
+void train_and_report(const Options& options);
+void compare_and_report(const Options& options);
+
 }  // namespace examples

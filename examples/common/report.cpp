@@ -1,5 +1,3 @@
-#include "ebb/examples/common/report.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -30,6 +30,12 @@ std::string key(std::span<const std::int32_t> codes) {
   return key;
 }
 
+void require(std::span<const std::int32_t> codes, std::int64_t count) {
+  if (std::ssize(codes) < count)
+    throw ebb::Error("[text] a part has " + std::to_string(codes.size()) +
+                     " characters, fewer than " + std::to_string(count));
+}
+
 // Draws a code by its scores, at a temperature below 1, which makes likely codes likelier.
 std::int32_t draw(const std::vector<float>& scores, std::mt19937& generator) {
   constexpr double kTemperature = 0.7;
@@ -76,6 +82,7 @@ Text read_text(const std::string& file) {
 
 ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
                           std::int64_t stride) {
+  require(codes, length + 1);
   return read_windows(codes, length, (std::ssize(codes) - length - 1) / stride + 1,
                       [=](std::int64_t sample) { return sample * stride; });
 }
@@ -126,6 +133,7 @@ void print_bits(const Text& text, const char* model, double nats) {
 }
 
 void write(const Text& text, std::int64_t prompt, const Scores& scores) {
+  require(text.held_out, prompt);
   std::vector<std::int32_t> written(text.held_out.begin(), text.held_out.begin() + prompt);
   std::mt19937 generator(1);
   for (int i = 0; i < 320; ++i)

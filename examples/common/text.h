@@ -24,7 +24,7 @@ struct Text {
 Text read_text(const std::string& file);
 
 // Samples of two fields, i32[length] each: a window of codes, and the same window one code later.
-// Windows begin `stride` apart. The codes stay the caller's.
+// Windows begin `stride` apart. The codes stay the caller's. Throws Error for codes that fill none.
 ebb::SampleReader windows(std::span<const std::int32_t> codes, std::int64_t length,
                           std::int64_t stride);
 
@@ -49,7 +49,7 @@ double in_bits(double nats);
 void print_bits(const Text& text, const char* model, double nats);
 
 // Prints the first `prompt` characters of the held-out part, and the text that a model continues
-// them with. `scores` rates each character as the next one.
+// them with. `scores` rates each character as the next one. Throws Error for a shorter part.
 using Scores = std::function<ebb::Tensor(std::span<const std::int32_t> written)>;
 void write(const Text& text, std::int64_t prompt, const Scores& scores);
 

@@ -7,7 +7,7 @@
 #include "ebb/core/ops/random.h"
 #include "ebb/core/parameters/declaring.h"
 #include "ebb/core/parameters/parameters.h"
-#include "ebb/models/detail/sizes.h"
+#include "ebb/models/detail/layers.h"
 
 namespace ebb::models {
 
@@ -24,8 +24,8 @@ std::vector<Weights> declare_layers(const char* model, const Parameters& paramet
   require_size(model, "hidden", options.hidden);
   require_size(model, "layers", options.layers);
   if (!(options.dropout >= 0 && options.dropout < 1))
-    throw Error(ebb::detail::message(
-        model, "dropout = " + std::to_string(options.dropout) + " is outside [0, 1)", site));
+    ebb::detail::refuse(model,
+                        "dropout = " + std::to_string(options.dropout) + " is outside [0, 1)");
   const std::int64_t hidden = options.hidden;
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
   const std::int64_t directions = options.bidirectional ? 2 : 1;

@@ -11,9 +11,9 @@
 #include <string>
 #include <thread>
 
-#include "ebb/allocator/bytes.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/host_source.h"
+#include "ebb/allocator/statistics.h"
 #include "ebb/tests/allocator/mib.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"

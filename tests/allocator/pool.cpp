@@ -11,6 +11,7 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/host_source.h"
 #include "ebb/allocator/simulated_source.h"
+#include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
 #include "ebb/tests/catch.h"
 
@@ -235,6 +236,16 @@ TEST_CASE("a block that cannot grow leaves its pool what it has reserved ahead")
   CHECK(pool->reserved_bytes() == 8 << 20);
   CHECK(pool->grow(block, {8 << 20}, {split_of(8 << 20, 0), {}}));
   CHECK(pool->reserved_bytes() == 8 << 20);
+}
+
+TEST_CASE("memory reserved ahead that a device refuses at a new place stays at the old one") {
+  Faulty device;
+  const auto pool = device.allocator.make_pool("session");
+  pool->preallocate(4 << 20);
+  device.source->bound(4 << 20);
+  device.source->fail_commit_after(0);
+  CHECK_THROWS_AS(pool->preallocate(8 << 20), OutOfMemory);
+  CHECK(pool->reserved_bytes() == 4 << 20);
 }
 
 TEST_CASE("a block of zero bytes has no addresses to grow at, so that none moves") {

@@ -57,6 +57,30 @@ TEST_CASE("a release says what a live block keeps in segments of fixed size") {
   device.allocator.free(live);
 }
 
+TEST_CASE("a device takes its time to take a segment back, and figures are read meanwhile") {
+  struct Slow final : MemorySource {
+    void* map(std::size_t) noexcept override { return &place; }
+    bool unmap(void*, std::size_t) noexcept override {
+      seen = allocator->stats().reserved.current;  // would wait forever for a lock that is held
+      return true;
+    }
+    std::size_t page_bytes() const noexcept override { return 4096; }
+    std::size_t capacity_bytes() const noexcept override { return 1024 * kMiB; }
+    DeviceMemory device_memory() const noexcept override { return {}; }
+    const CachingAllocator* allocator = nullptr;
+    std::size_t seen = 0;
+    char place = 0;
+  };
+  auto source = std::make_unique<Slow>();
+  Slow& slow = *source;
+  CachingAllocator allocator(std::move(source), in_segments());
+  slow.allocator = &allocator;
+  allocator.free(allocator.allocate({.bytes = 512}));
+  CHECK(allocator.release_cached().returned_bytes == 2 * kMiB);
+  CHECK(slow.seen == 2 * kMiB);
+  CHECK(allocator.reserved_bytes() == 0);
+}
+
 TEST_CASE("what a device does not take back is reported, stays reserved, and goes the next time") {
   const bool grows = GENERATE(true, false);
   const bool closes_again = GENERATE(true, false);

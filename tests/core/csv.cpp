@@ -132,7 +132,10 @@ TEST_CASE("numbers in a CSV are read to the last bit, and everything else is ref
   CHECK(open("1.00000005960464477540000001").number_f32(1) == std::nextafter(1.f, 2.f));
   CHECK(open("-1.00000005960464477540000001").number_f32(1) == -std::nextafter(1.f, 2.f));
   CHECK(open("3.40282350e38").number_f32(1) == std::numeric_limits<float>::max());
-  CHECK(open("1e-60").number_f32(1) == 0);
+  for (const char* tiny : {"1e-60", "-1e-400", "0.1e-999", "+1E-400"})
+    CHECK(open(tiny).number_f32(1) == 0);
+  CHECK(open("1e-400").number(1) == 0);
+  CHECK_ERROR(open("-1e400").number_f32(1), FileError, "'-1e400' is beyond the range of f32");
   CHECK(open("1e-45").number_f32(1) == std::numeric_limits<float>::denorm_min());
   CHECK_ERROR(open("3.4028236e38").number_f32(1), FileError, "is beyond the range of f32");
   CHECK_ERROR(open("1e39").number_f32(1), FileError, "'1e39' is beyond the range of f32");

@@ -329,6 +329,10 @@ TEST_CASE("a link is written through: what it leads to is another file, and the 
     CHECK(contents_of(folder.path("far/file")) == values);
   }
   CHECK(folder.count() == 3);
+  fs::create_symlink("loop", folder.path("loop"));
+  CHECK_ERROR(ebb::detail::OutputFile(folder.path("loop")), FileError,
+              "cannot be written: Too many levels of symbolic links");
+  CHECK(fs::is_symlink(folder.path("loop")));
 }
 
 TEST_CASE("two writers of one file at a time leave it whole, as the last to finish wrote it") {

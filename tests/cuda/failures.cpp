@@ -10,7 +10,9 @@
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/update.h"
+#include "ebb/core/parameters/early_stopping.h"
 #include "ebb/core/parameters/parameters.h"
+#include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/graph/session.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/sgd.h"
@@ -279,6 +281,23 @@ TEST_CASE("slots whose first values a device refuses to write are made again, wi
     REQUIRE(failures < 10);
   }
   CHECK(failures == 3);  // two slots
+}
+
+TEST_CASE("a copy of the best weights that fails half-way leaves the best as it was") {
+  const Machine machine;
+  const Parameters parameters(own_cuda());
+  const Tensor a = parameters.declare("a", {2}, initializers::constant(1));
+  const Tensor b = parameters.declare("b", {2}, initializers::constant(2));
+  EarlyStopping stopping;
+  CHECK(stopping.update(1, parameters));
+  a.impl()->storage->fill(0);
+  b.impl()->storage->fill(0);
+  machine->inject(Fault::copy, 1, 2);  // of b
+  CHECK_THROWS_AS(stopping.update(0.5, parameters), Error);
+  CHECK(stopping.best() == 1);
+  stopping.restore(parameters);
+  CHECK(a.to_vector<float>() == Floats{1, 1});
+  CHECK(b.to_vector<float>() == Floats{2, 2});
 }
 
 TEST_CASE("what goes wrong while a batch is made is thrown at its turn, and it can be made again",

@@ -38,6 +38,9 @@ TEST_CASE("windows begin a stride apart, to the last that has something behind i
   CHECK(all_of(whole, 1) == Codes{1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10});
   CHECK(examples::windows(std::span(codes).first(10), 4, 3).size == 2);
   CHECK(examples::windows(std::span(codes).first(5), 4, 3).size == 1);
+  CHECK_ERROR(examples::windows(std::span(codes).first(4), 4, 3), Error,
+              "a part has 4 characters, fewer than 5");
+  CHECK_ERROR(examples::write({"a", {}, {0, 0}}, 3, {}), Error, "fewer than 3");
 }
 
 TEST_CASE("rows of columns go on where the row before them ended, each in its column") {

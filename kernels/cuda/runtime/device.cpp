@@ -7,7 +7,6 @@
 #include "ebb/allocator/cuda/current_device.h"
 #include "ebb/allocator/cuda/device_memory.h"
 #include "ebb/allocator/cuda/live_streams.h"
-#include "ebb/allocator/cuda/pinned_source.h"
 #include "ebb/allocator/cuda_profile.h"
 #include "ebb/kernels/cuda/loader/part.h"
 #include "ebb/kernels/cuda/runtime/backend.h"
@@ -135,7 +134,7 @@ std::string open(int number, detail::CudaDevice& device) {
   std::string problem;
   auto source = memory::cuda::make_device_source(number, streams, profile, problem);
   if (!source) return problem;
-  device.staging = std::make_unique<memory::cuda::PinnedSource>(number, streams);
+  device.staging = memory::cuda::make_pinned_source(number, streams);
   device.backend = std::make_unique<CudaBackend>(number, streams, kCheck.is_second());
   device.source = std::move(source);
   device.profile = std::move(profile);
