@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/base/log.h"
 #include "ebb/core/tensor/detect_nan.h"
@@ -196,8 +197,11 @@ void Executable::run(Stream* stream, std::span<const Tensor* const> feeds, const
   const bool one_by_one = poisons_ || checks_indices_ || tape_mode().detects != Unwanted::nothing;
   const Launched launched = one_by_one ? launch_one_by_one(stream) : launch(stream);
   if (!launched.status.ok()) fail(launched, stream);
-  for (const std::uint32_t index : program_.updated_captured)
-    captured_storage(*program_.captured[index]).bump_version();
+  for (const std::uint32_t index : program_.updated_captured) {
+    Storage& storage = captured_storage(*program_.captured[index]);
+    storage.bump_version();
+    Attempt::keep(storage);
+  }
   for (std::size_t f = 0; f < fetches.size(); ++f) {
     const Fetch& fetch = program_.fetches[f];
     const Place& place = fetch.copied_from;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -10,11 +11,19 @@
 
 #include "ebb/allocator/limit.h"
 #include "ebb/allocator/statistics.h"
-#include "ebb/core/ops/shape.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/graph.h"
 
 namespace ebb {
+
+namespace detail {
+template <std::size_t N>
+std::array<Tensor, N> array_of(Tensors tensors) {
+  std::array<Tensor, N> array;
+  std::move(tensors.begin(), tensors.end(), array.begin());
+  return array;
+}
+}  // namespace detail
 
 namespace memory {
 // Memory that a session holds, in allocated bytes.

@@ -21,6 +21,14 @@ namespace detail {
 template <class T>
 concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_to<T, int> &&
                      !std::same_as<T, bool>;
+
+// An axis as int; beyond it the largest, which no tensor has.
+template <class T>
+constexpr int axis_number(T axis) {
+  if constexpr (std::integral<T>)
+    if (!std::in_range<int>(axis)) return std::numeric_limits<int>::max();
+  return static_cast<int>(axis);
+}
 }  // namespace detail
 
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
@@ -31,26 +39,24 @@ concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_t
 class AxisList : public Axes {
  public:
   struct Number {
-    Number(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
+    Number(detail::AxisNumber auto axis) : value(detail::axis_number(axis)) {}  // NOLINT: likewise
     int value;
   };
-  AxisList(detail::AxisNumber auto axis) : Axes{static_cast<int>(axis)} {}  // NOLINT: by design
+  AxisList(detail::AxisNumber auto axis) : Axes{detail::axis_number(axis)} {}  // NOLINT: by design
   AxisList(std::initializer_list<Number> axes) {
     for (const Number axis : axes) push_back(axis.value);
   }
   template <std::ranges::contiguous_range Range>
   requires detail::Dimension<std::ranges::range_value_t<Range>> AxisList(
-      const Range& axes) {                                 // NOLINT: likewise
-    constexpr int most = std::numeric_limits<int>::max();  // no tensor has such an axis
-    for (const auto axis : axes)
-      push_back(std::in_range<int>(axis) ? static_cast<int>(axis) : most);
+      const Range& axes) {  // NOLINT: likewise
+    for (const auto axis : axes) push_back(detail::axis_number(axis));
   }
 };
 
 // The `.axis` of options: one axis in place of a list in `.axes`, or none.
 struct OneAxis {
   OneAxis() noexcept = default;
-  OneAxis(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
+  OneAxis(detail::AxisNumber auto axis) : value(detail::axis_number(axis)) {}  // NOLINT: likewise
   std::optional<int> value;
 };
 

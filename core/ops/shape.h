@@ -1,9 +1,10 @@
 #pragma once
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <limits>
 #include <span>
+#include <tuple>
+#include <utility>
 
 #include "ebb/core/ops/axes.h"
 #include "ebb/core/tensor/op_def.h"
@@ -30,12 +31,14 @@ Tensor unsqueeze(const Operand& x, int axis);
 Tensor squeeze(const Operand& x, const AxisList& axes);
 
 namespace detail {
-template <std::size_t N>
-std::array<Tensor, N> array_of(Tensors tensors) {
-  std::array<Tensor, N> array;
-  std::move(tensors.begin(), tensors.end(), array.begin());
-  return array;
+// A tuple rather than an array, whose operator[] would make a temporary's element an lvalue: an
+// update of it would be lost without an error.
+template <std::size_t... I>
+auto tuple_of(Tensors tensors, std::index_sequence<I...>) {
+  return std::make_tuple(std::move(tensors[I])...);
 }
+template <std::size_t N>
+using TensorTuple = decltype(tuple_of({}, std::make_index_sequence<N>()));
 }  // namespace detail
 
 inline constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
@@ -62,17 +65,17 @@ inline Tensors split(const Operand& x, std::initializer_list<std::int64_t> sizes
 }
 // As names: auto [a, b] = split<2>(x, {1, 3}).
 template <std::size_t N, std::size_t Sizes>
-std::array<Tensor, N> split(const Operand& x, const std::int64_t (&sizes)[Sizes], int axis = 0) {
+detail::TensorTuple<N> split(const Operand& x, const std::int64_t (&sizes)[Sizes], int axis = 0) {
   static_assert(N == Sizes, "there is a size for each part");
-  return detail::array_of<N>(split(x, std::span(sizes), axis));
+  return detail::tuple_of(split(x, std::span(sizes), axis), std::make_index_sequence<N>());
 }
 // The `parts` slices of equal size that x is cut into along an axis. Throws ShapeError where the
 // size of the axis is no multiple of `parts`, or open.
 Tensors chunk(const Operand& x, int parts, int axis = 0);
 // As names: auto [a, b] = chunk<2>(x).
 template <std::size_t N>
-std::array<Tensor, N> chunk(const Operand& x, int axis = 0) {
-  return detail::array_of<N>(chunk(x, static_cast<int>(N), axis));
+detail::TensorTuple<N> chunk(const Operand& x, int axis = 0) {
+  return detail::tuple_of(chunk(x, static_cast<int>(N), axis), std::make_index_sequence<N>());
 }
 // x backwards along these axes, or without axes along all of them.
 Tensor flip(const Operand& x, const AxisList& axes = {});

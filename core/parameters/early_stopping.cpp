@@ -101,9 +101,7 @@ void EarlyStopping::restore(const Parameters& parameters, CallSite site) const {
   check_same(parameters, kWhat);
   const std::byte* from = bytes_.data();
   for_values(parameters, [&](const std::string&, const detail::TensorImpl& impl) {
-    impl.storage->bump_version();
-    impl.storage->mend();
-    if (impl.spec.bytes() > 0) impl.storage->copy_in(impl.offset, from, impl.spec.bytes());
+    detail::write_state(impl, from);
     from += impl.spec.bytes();
   });
 }

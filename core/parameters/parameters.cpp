@@ -18,6 +18,15 @@ using detail::is_slot;
 using detail::message;
 using detail::NamedTensors;
 
+void detail::write_state(const TensorImpl& impl, const std::byte* from) {
+  Storage& storage = *impl.storage;
+  storage.bump_version();
+  storage.tear("load");  // until all of it is there
+  if (from && impl.spec.bytes() > 0) storage.copy_in(impl.offset, from, impl.spec.bytes());
+  storage.mend();
+  Attempt::keep(storage);
+}
+
 namespace {
 
 // Whether values can be drawn from it. A constant may be anything.

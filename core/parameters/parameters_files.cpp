@@ -157,11 +157,8 @@ void Parameters::load_with(const std::string& file, Resumable* loader,
   for (const SlotRequest& value : values) {
     const Tensor* tensor = state_->find_value(value.name);
     if (!tensor) tensor = state_->slots.find(value.name);
-    detail::Storage& storage = *tensor->impl()->storage;
-    storage.bump_version();
-    storage.mend();
-    if (state_->device->is_simulated()) continue;
-    storage.copy_in(tensor->impl()->offset, bytes.data() + at, value.spec.bytes());
+    detail::write_state(*tensor->impl(),
+                        state_->device->is_simulated() ? nullptr : bytes.data() + at);
     at += value.spec.bytes();
   }
   if (prefix_ == state_->root) detail::restore_generator(checkpoint);

@@ -286,11 +286,8 @@ void load_torch(const Parameters& parameters, const std::string& file,
                    "session");
   for (const auto& [name, value] : torch_weights(parameters, file, rules)) {
     const Tensor here = parameters[name];
-    detail::Storage& storage = *here.impl()->storage;
-    storage.bump_version();
-    storage.mend();
     const HostView values = value.impl()->storage->view(value.impl()->offset, value.bytes());
-    storage.copy_in(here.impl()->offset, values.data(), value.bytes());
+    detail::write_state(*here.impl(), values.data());
   }
 }
 
