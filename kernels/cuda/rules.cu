@@ -1,11 +1,6 @@
-// Kernels of the update rules in optim/kernels/updates.inc.
+// Kernels of the update rules in optim/kernels/rules.inc.
 #include "ebb/kernels/cuda/merged.h"
-#include "ebb/optim/kernels/adagrad.h"
-#include "ebb/optim/kernels/adam.h"
-#include "ebb/optim/kernels/average.h"
-#include "ebb/optim/kernels/lion.h"
-#include "ebb/optim/kernels/rmsprop.h"
-#include "ebb/optim/kernels/sgd.h"
+#include "ebb/optim/kernels/rules.h"
 
 namespace ebb::cuda {
 namespace {
@@ -60,6 +55,6 @@ Status update_merged(std::span<const Launch> launches) noexcept {
   }                                                        \
   Status name(const KernelContext& context) { return run_one(name##_merged, context); }
 using optim::kCentered, optim::kMomentum;
-#include "ebb/optim/kernels/updates.inc"
+#include "ebb/optim/kernels/rules.inc"
 
 }  // namespace ebb::cuda
