@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "ebb/core/ops/axes.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

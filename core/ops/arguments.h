@@ -1,5 +1,7 @@
+// Types of arguments: axes, sizes and numbers.
 #pragma once
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -21,6 +23,10 @@ namespace detail {
 template <class T>
 concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_to<T, int> &&
                      !std::same_as<T, bool>;
+// A number in a call that takes options as well. Braces do not match, since they mean options, nor
+// does bool.
+template <class T>
+concept PlainNumber = std::floating_point<T> ||(std::integral<T> && !std::same_as<T, bool>);
 }  // namespace detail
 
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
@@ -52,6 +58,16 @@ struct OneAxis {
   OneAxis() noexcept = default;
   OneAxis(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
   std::optional<int> value;
+};
+
+// A number along the height and one along the width; a single one is both.
+struct Size2d {
+  std::int64_t height = 0, width = 0;
+
+  constexpr Size2d(std::integral auto both) noexcept  // NOLINT: implicit by design
+      : height(static_cast<std::int64_t>(both)), width(height) {}
+  constexpr Size2d(std::int64_t along_height, std::int64_t along_width) noexcept
+      : height(along_height), width(along_width) {}
 };
 
 }  // namespace ebb
