@@ -10,7 +10,6 @@
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/core/tensor/transfer.h"
 #include "ebb/eager/expiring.h"
 #include "ebb/eager/prepared_cache.h"
 #include "ebb/eager/tape.h"

@@ -10,7 +10,7 @@
 #include "ebb/core/tensor/detect_nan.h"
 #include "ebb/core/tensor/index_check.h"
 #include "ebb/core/tensor/kernel_of.h"
-#include "ebb/core/tensor/transfer.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::detail {
 

@@ -2,7 +2,6 @@
 
 #include "ebb/core/base/called.h"
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/random_parameters.h"
 #include "ebb/graph/graph_state.h"
 
 namespace ebb {

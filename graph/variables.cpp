@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/tensor/transfer.h"
+#include "ebb/core/tensor/tensor_impl.h"
 
 namespace ebb::detail {
 

@@ -33,7 +33,7 @@ class Adagrad : public Optimizer {
       : Adagrad(AdagradOptions{.learning_rate = rate}, site) {}
 };
 
-// The rule's operator on a parameter, its sum and its gradient (optim/kernels/adagrad.h).
+// The rule's operator on a parameter, its sum and its gradient (optim/kernels/rules.h).
 extern const OpDef adagrad_update_op;
 
 }  // namespace ebb::optim

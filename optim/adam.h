@@ -59,7 +59,7 @@ class AdamW : public Optimizer {
 };
 
 // The operator of both rules on a parameter, its two moments and its gradient
-// (optim/kernels/adam.h).
+// (optim/kernels/rules.h).
 extern const OpDef adam_update_op;
 
 }  // namespace ebb::optim

@@ -6,9 +6,9 @@
 namespace ebb::optim {
 
 // Every operator of the optimizers; the tests loop over them as over core's. A new optimizer needs
-// a rule and an operator in one file of optim/, whose header declares its options and the operator;
-// its arithmetic in optim/kernels/ and a line in updates.inc there; a sample and a reference in
-// tests/ops/.
+// a header of optim/ that declares its options and its operator, with their definitions in
+// rules.cpp; its arithmetic and a line in optim/kernels/rules.h and rules.inc; a sample and a
+// reference in tests/ops/.
 std::span<const OpDef* const> all_operators() noexcept;
 
 }  // namespace ebb::optim

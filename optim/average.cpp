@@ -6,8 +6,8 @@
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
-#include "ebb/optim/detail/update_operator.h"
-#include "ebb/optim/kernels/average.h"
+#include "ebb/optim/detail/update_rule.h"
+#include "ebb/optim/kernels/rules.h"
 #include "ebb/optim/learning_rate.h"
 
 namespace ebb::optim {

@@ -60,7 +60,7 @@ class MovingAverage {
   Tensor updates_;
 };
 
-// The operator on an average, a parameter, the count and the decay (optim/kernels/average.h).
+// The operator on an average, a parameter, the count and the decay (optim/kernels/rules.h).
 extern const OpDef average_update_op;
 
 }  // namespace ebb::optim

@@ -31,7 +31,7 @@ class Lion : public Optimizer {
       : Lion(LionOptions{.learning_rate = rate}, site) {}
 };
 
-// The rule's operator on a parameter, its momentum and its gradient (optim/kernels/lion.h).
+// The rule's operator on a parameter, its momentum and its gradient (optim/kernels/rules.h).
 extern const OpDef lion_update_op;
 
 }  // namespace ebb::optim

@@ -9,7 +9,6 @@
 #include "ebb/core/tensor/tensor_impl.h"
 #include "ebb/optim/detail/optimizer_step.h"
 #include "ebb/optim/detail/options.h"
-#include "ebb/optim/detail/written_memory.h"
 
 namespace ebb::optim {
 

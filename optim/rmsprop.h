@@ -36,7 +36,7 @@ class Rmsprop : public Optimizer {
       : Rmsprop(RmspropOptions{.learning_rate = rate}, site) {}
 };
 
-// The rule's operators on a parameter, its slots and its gradient (optim/kernels/rmsprop.h).
+// The rule's operators on a parameter, its slots and its gradient (optim/kernels/rules.h).
 extern const OpDef rmsprop_update_op, rmsprop_centered_update_op, rmsprop_momentum_update_op,
     rmsprop_centered_momentum_update_op;
 

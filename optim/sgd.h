@@ -31,7 +31,7 @@ class Sgd : public Optimizer {
       : Sgd(SgdOptions{.learning_rate = rate}, site) {}
 };
 
-// The rule's operators on a parameter, (its velocity) and its gradient (optim/kernels/sgd.h).
+// The rule's operators on a parameter, (its velocity) and its gradient (optim/kernels/rules.h).
 extern const OpDef sgd_momentum_update_op, sgd_update_op;
 
 }  // namespace ebb::optim

@@ -19,7 +19,7 @@
 #include "ebb/core/kernels/reduce.h"
 #include "ebb/core/kernels/softmax.h"
 #include "ebb/core/kernels/workers.h"
-#include "ebb/optim/kernels/adam.h"
+#include "ebb/optim/kernels/rules.h"
 
 namespace {
 

@@ -82,8 +82,7 @@ Status attention_backward(const KernelContext&);
 // out [length, keys] = 0 for keys up to the query's place, else minus infinity. Of the scores
 // (input 0) only the shape counts.
 Status causal_bias(const KernelContext&);
-MemoryNeeds attention_memory(const MemoryQuery&);
-MemoryNeeds attention_backward_memory(const MemoryQuery&);
+MemoryFunction attention_memory, attention_backward_memory;
 }  // namespace cpu
 namespace cuda {
 KernelFunction attention, attention_backward, causal_bias;

@@ -66,10 +66,8 @@ struct ConvLayout {
 // weights takes up to 4 MiB (8 for f64).
 namespace cpu {
 KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;
-MemoryNeeds conv2d_memory(const MemoryQuery&);
-MemoryNeeds conv2d_input_gradient_memory(const MemoryQuery&);
-MemoryNeeds conv2d_weight_gradient_memory(const MemoryQuery&);
-MemoryNeeds conv_transpose2d_memory(const MemoryQuery&);
+MemoryFunction conv2d_memory, conv2d_input_gradient_memory, conv2d_weight_gradient_memory,
+    conv_transpose2d_memory;
 }  // namespace cpu
 namespace cuda {
 KernelFunction conv2d, conv2d_input_gradient, conv2d_weight_gradient, conv_transpose2d;

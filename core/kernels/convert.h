@@ -2,6 +2,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "ebb/core/base/dtype.h"
 #include "ebb/core/base/half.h"
 
 namespace ebb {
@@ -25,6 +26,30 @@ constexpr To to_integer(double value) noexcept {
 
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// Calls body with a value of the dtype's C++ type; on the host.
+template <class Body>
+constexpr decltype(auto) with_type_of(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f64:
+      return body(double{});
+    case DType::f16:
+      return body(Float16{});
+    case DType::bf16:
+      return body(BFloat16{});
+    case DType::i32:
+      return body(std::int32_t{});
+    case DType::i64:
+      return body(std::int64_t{});
+    case DType::u8:
+      return body(std::uint8_t{});
+    case DType::boolean:
+      return body(bool{});
+    case DType::f32:
+      break;
+  }
+  return body(float{});
+}
 
 template <class To, class From>
 constexpr To convert(From value) noexcept {

@@ -22,14 +22,10 @@ Ref<Prepared> prepare_figures(const MemoryQuery& query);
 namespace cpu {
 // One figure, prepared by prepare_figures, as an i64 scalar. An input only makes the kernel run
 // after it.
-Status bytes_in_use(const KernelContext& context);
-Status max_bytes_in_use(const KernelContext& context);
-Status bytes_limit(const KernelContext& context);
+KernelFunction bytes_in_use, max_bytes_in_use, bytes_limit;
 }  // namespace cpu
 namespace cuda {  // with the figures at the time of the launch
-Status bytes_in_use(const KernelContext& context);
-Status max_bytes_in_use(const KernelContext& context);
-Status bytes_limit(const KernelContext& context);
+KernelFunction bytes_in_use, max_bytes_in_use, bytes_limit;
 }  // namespace cuda
 
 }  // namespace ebb

@@ -6,7 +6,8 @@ namespace ebb {
 // The axis, from the front, along which indices choose.
 struct IndexAttributes {
   std::int64_t axis = 0;
-  std::int32_t zero_outside = 0;   // 1: an index out of range chooses 0 of every dtype, on a GPU
+  std::int16_t zero_outside = 0;   // 1: an index out of range chooses 0 of every dtype, on a GPU
+  std::int16_t one_per_row = 0;    // 1: the indices' last axis, of size 1, is not the caller's
   std::int32_t check_labels = 0;   // 1: a GPU refuses one as well
   const char* function = nullptr;  // the name that errors show; null: the operator's
 };

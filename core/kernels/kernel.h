@@ -73,8 +73,10 @@ struct KernelContext {
   }
 };
 
-// A function type, which declares kernels by name: KernelFunction sum, mean;
+// Function types, which declare kernels and their rules by name: KernelFunction sum, mean;
 using KernelFunction = Status(const KernelContext&);
+using MemoryFunction = MemoryNeeds(const MemoryQuery&);
+using PrepareFunction = detail::Ref<Prepared>(const MemoryQuery&);
 using Kernel = KernelFunction*;
 
 struct Launch;

@@ -44,21 +44,12 @@ Status dense_backward(const KernelContext&);
 // Inputs dy, y = activation(a), not Activation::none; output da = dy activation'(a), which may be
 // dy or y.
 Status activation_backward(const KernelContext&);
-MemoryNeeds matmul_memory(const MemoryQuery&);
-MemoryNeeds dense_memory(const MemoryQuery&);
-MemoryNeeds dense_backward_memory(const MemoryQuery&);
+MemoryFunction matmul_memory, dense_memory, dense_backward_memory;
 }  // namespace cpu
 
 namespace cuda {
-Status matmul(const KernelContext&);
-Status dense(const KernelContext&);
-Status dense_backward(const KernelContext&);
-Status activation_backward(const KernelContext&);
-MemoryNeeds matmul_memory(const MemoryQuery&);
-MemoryNeeds dense_memory(const MemoryQuery&);
-MemoryNeeds dense_backward_memory(const MemoryQuery&);
-detail::Ref<Prepared> matmul_prepare(const MemoryQuery&);
-detail::Ref<Prepared> dense_prepare(const MemoryQuery&);
-detail::Ref<Prepared> dense_backward_prepare(const MemoryQuery&);
+KernelFunction matmul, dense, dense_backward, activation_backward;
+MemoryFunction matmul_memory, dense_memory, dense_backward_memory;
+PrepareFunction matmul_prepare, dense_prepare, dense_backward_prepare;
 }  // namespace cuda
 }  // namespace ebb

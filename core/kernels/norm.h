@@ -86,17 +86,12 @@ Status batch_norm(const KernelContext&);
 Status batch_norm_backward(const KernelContext&);
 // Inputs x, mean, variance (f64 for f64, else f32), scale, shift; output y.
 Status batch_norm_inference(const KernelContext&);
-MemoryNeeds norm_memory(const MemoryQuery&);
-MemoryNeeds norm_backward_memory(const MemoryQuery&);
-MemoryNeeds batch_norm_memory(const MemoryQuery&);
-MemoryNeeds batch_norm_backward_memory(const MemoryQuery&);
-MemoryNeeds batch_norm_inference_memory(const MemoryQuery&);
+MemoryFunction norm_memory, norm_backward_memory, batch_norm_memory, batch_norm_backward_memory,
+    batch_norm_inference_memory;
 }  // namespace cpu
 // These kernels on a GPU.
 namespace cuda {
 KernelFunction norm, norm_backward, batch_norm, batch_norm_backward, batch_norm_inference;
-MemoryNeeds norm_backward_memory(const MemoryQuery&);
-MemoryNeeds batch_norm_memory(const MemoryQuery&);
-MemoryNeeds batch_norm_backward_memory(const MemoryQuery&);
+MemoryFunction norm_backward_memory, batch_norm_memory, batch_norm_backward_memory;
 }  // namespace cuda
 }  // namespace ebb

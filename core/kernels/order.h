@@ -33,7 +33,6 @@ Status argsort(const KernelContext&);
 // These kernels on a GPU.
 namespace cuda {
 KernelFunction extreme, argsort;
-MemoryNeeds extreme_memory(const MemoryQuery&);
-MemoryNeeds argsort_memory(const MemoryQuery&);
+MemoryFunction extreme_memory, argsort_memory;
 }  // namespace cuda
 }  // namespace ebb

@@ -87,9 +87,7 @@ Status max_pool_backward(const KernelContext&);
 Status avg_pool(const KernelContext&);
 // out = for each pixel of x (input 1, no data), its share of the means times dy (input 0).
 Status avg_pool_backward(const KernelContext&);
-MemoryNeeds max_pool_backward_memory(const MemoryQuery&);
-MemoryNeeds avg_pool_memory(const MemoryQuery&);
-MemoryNeeds avg_pool_backward_memory(const MemoryQuery&);
+MemoryFunction max_pool_backward_memory, avg_pool_memory, avg_pool_backward_memory;
 }  // namespace cpu
 namespace cuda {
 KernelFunction max_pool, max_pool_backward, avg_pool, avg_pool_backward;

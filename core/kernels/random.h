@@ -15,9 +15,6 @@ struct RandomAttributes {
 struct RandintAttributes {
   std::int64_t low = 0;
   std::uint64_t count = 1;
-  std::int64_t dims[kMaxRank] = {};
-  std::int32_t rank = 0;
-  std::int32_t dtype = 0;
 
   // The integer of a word: floor(word count / 2^32) from low on.
   template <class T>
@@ -61,9 +58,7 @@ Status next_run(const KernelContext&);
 //   a + b sqrt(-2 log(u)) cos(2 pi t)  and  a + b sqrt(-2 log(u)) sin(2 pi t),
 // cosine and sine of the exact t (a GPU's cospi(2 t)), each within 4 ulp for a = 0, then rounded
 // (for f16 and bf16 to f32, then to them).
-Status uniform(const KernelContext&);
-Status normal(const KernelContext&);
-Status bernoulli(const KernelContext&);
+KernelFunction uniform, normal, bernoulli;
 // Input: draw; output i32, i64 or u8, attributes RandintAttributes.
 Status randint(const KernelContext&);
 // Inputs x, draw; out = x / (1 - a) where unit_interval(word) >= a, else 0. out may be x. The

@@ -60,16 +60,13 @@ namespace cpu {
 Status recurrent(const KernelContext&);
 Status recurrent_backward(const KernelContext&);
 // workspace_bytes, and reserve_bytes for the reserve.
-MemoryNeeds recurrent_memory(const MemoryQuery&);
-MemoryNeeds recurrent_backward_memory(const MemoryQuery&);
+MemoryFunction recurrent_memory, recurrent_backward_memory;
 }  // namespace cpu
 
 namespace cuda {
 Status recurrent(const KernelContext&);
 Status recurrent_backward(const KernelContext&);
-MemoryNeeds recurrent_memory(const MemoryQuery&);
-MemoryNeeds recurrent_backward_memory(const MemoryQuery&);
-detail::Ref<Prepared> recurrent_prepare(const MemoryQuery&);
-detail::Ref<Prepared> recurrent_backward_prepare(const MemoryQuery&);
+MemoryFunction recurrent_memory, recurrent_backward_memory;
+PrepareFunction recurrent_prepare, recurrent_backward_prepare;
 }  // namespace cuda
 }  // namespace ebb

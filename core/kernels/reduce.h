@@ -35,13 +35,11 @@ Status sum_like(const KernelContext&);
 // The transpose of `sum`: out = in broadcast back along Reduction::axes, for a mean divided by its
 // divisor. Input 1 has the shape of out and no data.
 Status broadcast_like(const KernelContext&);
-MemoryNeeds sum_memory(const MemoryQuery&);
-MemoryNeeds sum_like_memory(const MemoryQuery&);
+MemoryFunction sum_memory, sum_like_memory;
 }  // namespace cpu
 // These kernels on a GPU.
 namespace cuda {
 KernelFunction sum, sum_integers, any, all, sum_like, broadcast_like;
-MemoryNeeds sum_memory(const MemoryQuery&);
-MemoryNeeds sum_like_memory(const MemoryQuery&);
+MemoryFunction sum_memory, sum_like_memory;
 }  // namespace cuda
 }  // namespace ebb

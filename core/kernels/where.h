@@ -1,5 +1,4 @@
 #pragma once
-#include <bit>
 #include <cstring>
 
 #include "ebb/core/kernels/convert.h"
@@ -10,33 +9,10 @@ namespace ebb {
 // The bytes of a number as an element of the dtype, in the first bytes of a word.
 inline std::uint64_t element_of(DType dtype, double number) noexcept {
   std::uint64_t word = 0;
-  const auto put = [&](auto value) { std::memcpy(&word, &value, sizeof(value)); };
-  switch (dtype) {
-    case DType::f32:
-      put(convert<float>(number));
-      break;
-    case DType::f64:
-      put(number);
-      break;
-    case DType::f16:
-      put(convert<Float16>(number));
-      break;
-    case DType::bf16:
-      put(convert<BFloat16>(number));
-      break;
-    case DType::i32:
-      put(convert<std::int32_t>(number));
-      break;
-    case DType::i64:
-      put(convert<std::int64_t>(number));
-      break;
-    case DType::u8:
-      put(convert<std::uint8_t>(number));
-      break;
-    case DType::boolean:
-      put(convert<bool>(number));
-      break;
-  }
+  with_type_of(dtype, [&](auto type) {
+    const auto element = convert<decltype(type)>(number);
+    std::memcpy(&word, &element, sizeof(element));
+  });
   return word;
 }
 

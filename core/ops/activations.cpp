@@ -15,7 +15,8 @@ namespace ebb {
 #include "ebb/core/kernels/functors/activations.inc"
 #include "ebb/core/ops/undefine_pointwise.inc"
 
-using detail::Gradient, detail::pair, detail::unary;
+using detail::Gradient, detail::kFromInput, detail::kFromOutput, detail::kLinearInFirst,
+    detail::pair, detail::unary;
 
 constinit const OpDef sigmoid_op =
     unary<functors::Sigmoid>("sigmoid", {.gradient = [](Gradient g) -> Tensors {
@@ -29,16 +30,14 @@ constinit const OpDef softplus_op = unary<functors::Softplus>(
     {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * sigmoid(g.take_x(0))}; },
      .keeps = input(0)});
 
-constinit const OpDef relu_op = unary<functors::Relu>(
-    "relu",
-    {.gradient = [](Gradient g) -> Tensors { return {relu_gradient(g.take_dy(), g.take_y())}; },
-     .keeps = output(0)});
+constinit const OpDef relu_op = unary<functors::Relu>("relu", kFromOutput<relu_gradient_op>);
+constinit const OpDef relu_gradient_op =
+    pair<functors::ReluGradient>("relu_gradient", kLinearInFirst<relu_gradient_op>);
 
-constinit const OpDef relu_gradient_op = pair<functors::ReluGradient>(
-    "relu_gradient", {.gradient = [](Gradient g) -> Tensors {
-                        return {relu_gradient(g.take_dy(), g.take_x(1)), {}};
-                      },
-                      .keeps = input(1)});
+constinit const OpDef leaky_relu_op =
+    unary<functors::LeakyRelu>("leaky_relu", kFromOutput<leaky_relu_gradient_op>);
+constinit const OpDef leaky_relu_gradient_op = pair<functors::LeakyReluGradient>(
+    "leaky_relu_gradient", kLinearInFirst<leaky_relu_gradient_op>);
 
 namespace {
 
@@ -48,17 +47,42 @@ void require_not_negative(const char* op, const char* what, double value, CallSi
     throw Error(detail::message(op, std::string("takes ") + what + " of 0 or more", site));
 }
 
-Tensor leaky_relu_gradient(const Operand& dy, const Operand& y, const functors::Slope& slope) {
-  return detail::apply_pair(leaky_relu_gradient_op, dy, y, slope);
+// The gradient of a gradient op(dy, x): op itself for dy, dy times the second derivative for x.
+bool keeps_for_slope(std::size_t i, const IndexSet& wants) { return i == 1 || wants.has(1); }
+template <const OpDef& op, Tensor (*second_derivative)(const Tensor& x)>
+constexpr detail::GradientRule kOfSlope = {.gradient = [](Gradient g) -> Tensors {
+                                             const Tensor x = g.x(1);
+                                             Tensor d_dy, d_x;
+                                             if (g.wants(0))
+                                               d_dy = detail::apply_pair(op, g.dy(), x);
+                                             if (g.wants(1)) {
+                                               const Tensor curve = second_derivative(x);
+                                               d_x = g.take_dy() * g.take_x(0) * curve;
+                                             }
+                                             return {d_dy, d_x};
+                                           },
+                                           .keeps_input = keeps_for_slope};
+
+// With s = sigmoid(x), the derivative of s (1 + x (1 - s)) is s (1 - s) (2 + x (1 - 2 s)).
+Tensor silu_curve(const Tensor& x) {
+  const Tensor s = sigmoid(x);
+  return s * (1 - s) * (2 + x * (1 - 2 * s));
 }
-Tensor elu_gradient(const Operand& dy, const Operand& y, const functors::Alpha& alpha) {
-  return detail::apply_pair(elu_gradient_op, dy, y, alpha);
+
+// The derivative of P(x) + x p(x), where p is the density of P, is p(x) (2 - x^2).
+Tensor gelu_curve(const Tensor& x) {
+  constexpr double kAtZero = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  const Tensor squared = square(x);
+  return kAtZero * exp(squared * -0.5) * (2 - squared);
 }
-Tensor gelu_gradient(const Operand& dy, const Operand& x) {
-  return detail::apply_pair(gelu_gradient_op, dy, x);
-}
-Tensor gelu_tanh_gradient(const Operand& dy, const Operand& x) {
-  return detail::apply_pair(gelu_tanh_gradient_op, dy, x);
+
+// With s = sigmoid(z), the derivative of s (1 + x z' (1 - s)) is
+// s (1 - s) (2 z' + x z'' + x z'^2 (1 - 2 s)).
+Tensor gelu_tanh_curve(const Tensor& x) {
+  using Bell = functors::TanhBell<double>;
+  const Tensor squared = square(x), s = sigmoid(x * (Bell::kFirst + Bell::kThird * squared)),
+               slope = Bell::kFirst + 3 * Bell::kThird * squared;
+  return s * (1 - s) * (2 * slope + 6 * Bell::kThird * squared + x * square(slope) * (1 - 2 * s));
 }
 
 }  // namespace
@@ -76,104 +100,32 @@ Tensor gelu(const Operand& x, GeluOptions options) {
   return detail::apply_to(options.approximate ? gelu_tanh_op : gelu_op, x);
 }
 
-constinit const OpDef leaky_relu_op = unary<functors::LeakyRelu>(
-    "leaky_relu",
-    {.gradient = [](Gradient g) -> Tensors {
-       return {leaky_relu_gradient(g.take_dy(), g.take_y(), g.attribute<functors::Slope>())};
-     },
-     .keeps = output(0)});
-
-constinit const OpDef leaky_relu_gradient_op = pair<functors::LeakyReluGradient>(
-    "leaky_relu_gradient",
-    {.gradient = [](Gradient g) -> Tensors {
-       return {leaky_relu_gradient(g.take_dy(), g.take_x(1), g.attribute<functors::Slope>()), {}};
-     },
-     .keeps = input(1)});
-
-constinit const OpDef elu_op = unary<functors::Elu>(
-    "elu", {.gradient = [](Gradient g) -> Tensors {
-              return {elu_gradient(g.take_dy(), g.take_y(), g.attribute<functors::Alpha>())};
-            },
-            .keeps = output(0)});
+constinit const OpDef elu_op = unary<functors::Elu>("elu", kFromOutput<elu_gradient_op>);
 
 // dy (y + alpha) below 0, dy above.
 constinit const OpDef elu_gradient_op = pair<functors::EluGradient>(
-    "elu_gradient",
-    {.gradient = [](Gradient g) -> Tensors {
-       const Tensor y = g.x(1);
-       Tensor d_dy, d_y;
-       if (g.wants(0)) d_dy = elu_gradient(g.dy(), y, g.attribute<functors::Alpha>());
-       if (g.wants(1)) d_y = relu_gradient(g.take_dy() * g.take_x(0), -y);
-       return {d_dy, d_y};
-     },
-     .keeps_input = [](std::size_t i, const IndexSet& wants) { return i == 1 || wants.has(1); }});
+    "elu_gradient", {.gradient = [](Gradient g) -> Tensors {
+                       const Tensor y = g.x(1);
+                       Tensor d_dy, d_y;
+                       if (g.wants(0))
+                         d_dy = detail::apply_pair(elu_gradient_op, g.dy(), y, g.node().attributes);
+                       if (g.wants(1)) d_y = relu_gradient(g.take_dy() * g.take_x(0), -y);
+                       return {d_dy, d_y};
+                     },
+                     .keeps_input = keeps_for_slope});
 
-constinit const OpDef silu_op = unary<functors::Silu>(
-    "silu",
-    {.gradient = [](Gradient g) -> Tensors { return {silu_gradient(g.take_dy(), g.take_x(0))}; },
-     .keeps = input(0)});
+constinit const OpDef silu_op = unary<functors::Silu>("silu", kFromInput<silu_gradient_op>);
+constinit const OpDef silu_gradient_op =
+    pair<functors::SiluGradient>("silu_gradient", kOfSlope<silu_gradient_op, silu_curve>);
 
-// With s = sigmoid(x), the derivative of s (1 + x (1 - s)) is s (1 - s) (2 + x (1 - 2 s)).
-constinit const OpDef silu_gradient_op = pair<functors::SiluGradient>(
-    "silu_gradient",
-    {.gradient = [](Gradient g) -> Tensors {
-       const Tensor x = g.x(1);
-       Tensor d_dy, d_x;
-       if (g.wants(0)) d_dy = silu_gradient(g.dy(), x);
-       if (g.wants(1)) {
-         const Tensor s = sigmoid(x);
-         d_x = g.take_dy() * g.take_x(0) * (s * (1 - s) * (2 + x * (1 - 2 * s)));
-       }
-       return {d_dy, d_x};
-     },
-     .keeps_input = [](std::size_t i, const IndexSet& wants) { return i == 1 || wants.has(1); }});
-
-constinit const OpDef gelu_op = unary<functors::Gelu>(
-    "gelu",
-    {.gradient = [](Gradient g) -> Tensors { return {gelu_gradient(g.take_dy(), g.take_x(0))}; },
-     .keeps = input(0)});
-
-// The derivative of P(x) + x p(x), where p is the density of P, is p(x) (2 - x^2).
-constinit const OpDef gelu_gradient_op = pair<functors::GeluGradient>(
-    "gelu_gradient",
-    {.gradient = [](Gradient g) -> Tensors {
-       constexpr double kAtZero = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-       const Tensor x = g.x(1);
-       Tensor d_dy, d_x;
-       if (g.wants(0)) d_dy = gelu_gradient(g.dy(), x);
-       if (g.wants(1)) {
-         const Tensor squared = square(x);
-         d_x = g.take_dy() * g.take_x(0) * (kAtZero * exp(squared * -0.5) * (2 - squared));
-       }
-       return {d_dy, d_x};
-     },
-     .keeps_input = [](std::size_t i, const IndexSet& wants) { return i == 1 || wants.has(1); }});
+constinit const OpDef gelu_op = unary<functors::Gelu>("gelu", kFromInput<gelu_gradient_op>);
+constinit const OpDef gelu_gradient_op =
+    pair<functors::GeluGradient>("gelu_gradient", kOfSlope<gelu_gradient_op, gelu_curve>);
 
 constinit const OpDef gelu_tanh_op =
-    unary<functors::GeluTanh>("gelu_tanh", {.gradient = [](Gradient g) -> Tensors {
-                                              return {gelu_tanh_gradient(g.take_dy(), g.take_x(0))};
-                                            },
-                                            .keeps = input(0)});
-
-// With s = sigmoid(z), the derivative of s (1 + x z' (1 - s)) is
-// s (1 - s) (2 z' + x z'' + x z'^2 (1 - 2 s)).
+    unary<functors::GeluTanh>("gelu_tanh", kFromInput<gelu_tanh_gradient_op>);
 constinit const OpDef gelu_tanh_gradient_op = pair<functors::GeluTanhGradient>(
-    "gelu_tanh_gradient",
-    {.gradient = [](Gradient g) -> Tensors {
-       using Bell = functors::TanhBell<double>;
-       const Tensor x = g.x(1);
-       Tensor d_dy, d_x;
-       if (g.wants(0)) d_dy = gelu_tanh_gradient(g.dy(), x);
-       if (g.wants(1)) {
-         const Tensor squared = square(x), s = sigmoid(x * (Bell::kFirst + Bell::kThird * squared)),
-                      slope = Bell::kFirst + 3 * Bell::kThird * squared;
-         d_x = g.take_dy() * g.take_x(0) *
-               (s * (1 - s) *
-                (2 * slope + 6 * Bell::kThird * squared + x * square(slope) * (1 - 2 * s)));
-       }
-       return {d_dy, d_x};
-     },
-     .keeps_input = [](std::size_t i, const IndexSet& wants) { return i == 1 || wants.has(1); }});
+    "gelu_tanh_gradient", kOfSlope<gelu_tanh_gradient_op, gelu_tanh_curve>);
 
 constinit const OpDef erf_op = unary<functors::Erf>(
     "erf", {.gradient = [](Gradient g) -> Tensors {

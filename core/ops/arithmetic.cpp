@@ -65,13 +65,18 @@ static void infer_division(Inference& inference) {
         "divides f32, f64, f16 or bf16 (cast() converts, floor_divide() divides integers)");
 }
 
+static constexpr detail::GradientRule kPassesOn = {
+    .gradient = [](Gradient g) -> Tensors { return {g.dy()}; }};
+static constexpr detail::GradientRule kTimesNumber = {
+    .gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }};
+
 constinit const BinaryOpDef add_op = binary_number<functors::Add>(
     "add", {.tensors = {.gradient = [](Gradient g) -> Tensors {
               return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
                       g.wants(1) ? sum_like(g.take_dy(), g.x(1)) : Tensor()};
             }},
-            .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
-            .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }}});
+            .number_right = kPassesOn,
+            .number_left = kPassesOn});
 
 constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
     "subtract",
@@ -79,7 +84,7 @@ constinit const BinaryOpDef subtract_op = binary_number<functors::Subtract>(
        return {g.wants(0) ? sum_like(first_dy(g), g.x(0)) : Tensor(),
                g.wants(1) ? -sum_like(g.take_dy(), g.x(1)) : Tensor()};
      }},
-     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.dy()}; }},
+     .number_right = kPassesOn,
      .number_left = {.gradient = [](Gradient g) -> Tensors { return {-g.take_dy()}; }}});
 
 // A mask is cast to the dtype of the other operand.
@@ -100,8 +105,8 @@ constinit const BinaryOpDef multiply_op = binary_number<functors::Multiply>(
            return {da, db};
          },
          .keeps_input = [](std::size_t i, const IndexSet& wants) { return wants.has(1 - i); }},
-     .number_right = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }},
-     .number_left = {.gradient = [](Gradient g) -> Tensors { return {g.take_dy() * number(g)}; }}},
+     .number_right = kTimesNumber,
+     .number_left = kTimesNumber},
     detail::infer_numbers, masked_dtype);
 
 constinit const BinaryOpDef divide_op = binary<functors::Divide>(

@@ -2,7 +2,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "ebb/core/ops/binary_op_def.h"
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
 namespace ebb {

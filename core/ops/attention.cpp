@@ -17,13 +17,6 @@ namespace {
 
 using Gradient = const GradientContext&;
 
-bool broadcasts(const Shape& mask, const Shape& scores) {
-  if (mask.rank() > scores.rank()) return false;
-  for (int axis = -1; axis >= -mask.rank(); --axis)
-    if (mask.dim(axis) != 1 && !detail::may_equal(mask.dim(axis), scores.dim(axis))) return false;
-  return true;
-}
-
 void require_operands(const Inference& inference, std::size_t mask) {
   detail::require_arithmetic(inference, 3);
   const Shape &q = inference.inputs[0].shape, &k = inference.inputs[1].shape,
@@ -43,7 +36,8 @@ void require_operands(const Inference& inference, std::size_t mask) {
                     "the mask must be bool, or of the dtype of q");
   Shape scores = q;
   scores.set(-1, k.dim(-2));
-  inference.require(broadcasts(of.shape, scores), "the mask must broadcast to [..., length, keys]");
+  inference.require(detail::broadcasts_to(of.shape, scores),
+                    "the mask must broadcast to [..., length, keys]");
 }
 
 void infer_attention(Inference& inference) {
@@ -55,8 +49,7 @@ void infer_attention(Inference& inference) {
       if (y.dim(axis) == kOpen) y.set(axis, other->shape.dim(axis));
   y.set(-1, v.shape.dim(-1));
   inference.output(q.dtype, y);
-  inference.output(q.dtype == DType::f64 ? DType::f64 : DType::f32,
-                   Shape(y.dims().first(static_cast<std::size_t>(y.rank() - 1))));
+  inference.output(q.dtype == DType::f64 ? DType::f64 : DType::f32, detail::without_last(y));
 }
 
 void infer_attention_backward(Inference& inference) {
@@ -106,22 +99,19 @@ struct Composed {
 Tensors attention_gradient(Gradient g) {
   const auto& attributes = g.attribute<AttentionAttributes>();
   const bool has_mask = attributes.mask != 0;
-  Tensors all(static_cast<std::size_t>(g.inputs()));
+  Tensor d_mask;
   if (has_mask && g.wants(3) && is_floating(g.x(3).dtype())) {
     const Tensor mask = g.x(3);
-    all[3] = sum_like(Composed(g.x(0), g.x(1), g.x(2), g.dy(), mask, attributes).d_scores, mask);
+    d_mask = sum_like(Composed(g.x(0), g.x(1), g.x(2), g.dy(), mask, attributes).d_scores, mask);
   }
-  IndexSet unwanted;
-  for (int i = 0; i < 3; ++i)
-    if (!g.wants(i)) unwanted.insert(static_cast<std::size_t>(i));
-  if (unwanted.has(0) && unwanted.has(1) && unwanted.has(2)) return all;
-  InlineVector<Tensor, 7> values{g.x(0), g.x(1), g.x(2), g.y(0), g.y(1), g.dy()};
-  if (has_mask) values.push_back(g.x(3));
-  const InlineVector<Input, 7> inputs(values.begin(), values.end());
-  const Tensors three =
-      apply(attention_backward_op, {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
-  for (std::size_t i = 0; i < 3; ++i)
-    if (!unwanted.has(i)) all[i] = three[i];
+  Tensors all(static_cast<std::size_t>(g.inputs()));
+  if (g.wants(0) || g.wants(1) || g.wants(2)) {
+    InlineVector<Tensor, 7> values{g.x(0), g.x(1), g.x(2), g.y(0), g.y(1), g.dy()};
+    if (has_mask) values.push_back(g.x(3));
+    const InlineVector<Input, 7> inputs(values.begin(), values.end());
+    all = detail::apply_gradient(attention_backward_op, 3, inputs, attributes, g);
+  }
+  if (has_mask) all[3] = d_mask;
   return all;
 }
 
@@ -156,7 +146,7 @@ Tensor scaled_dot_product_attention(const Operand& q, const Operand& k, const Op
     detail::fail(attention_op, "takes a scale where the depth is open", q.tensor(), q.site());
   attributes.scale =
       options.scale.value_or(depth > 0 ? 1 / std::sqrt(static_cast<double>(depth)) : 1);
-  return std::move(apply(attention_op, {inputs.data(), inputs.size()}, attributes, q.site())[0]);
+  return apply_one(attention_op, inputs, attributes, q.site());
 }
 
 constinit const OpDef attention_op{.name = "scaled_dot_product_attention",

@@ -31,31 +31,35 @@ std::optional<DType> common_integer(DType a, DType b) {
   return DType::i64;
 }
 
-Tensor compare(const BinaryOpDef& op, Comparison operation, const Operand& a, const Operand& b) {
-  return detail::apply_binary(op, a, b, static_cast<std::int64_t>(operation));
-}
 NumberAndOperation told(Comparison operation) {
   return {.number = {}, .operation = static_cast<std::int64_t>(operation)};
 }
 
+constexpr OpDef made(const char* name, void (*infer)(Inference&)) {
+  return {.name = name,
+          .infer = infer,
+          .gradient = detail::kNoGradient.gradient,
+          .cpu = {cpu::compare},
+          .cuda = {cuda::compare}};
+}
+constexpr BinaryOpDef comparison(const char* name) {
+  return {made(name, infer_comparison), made(name, infer_comparison), made(name, infer_comparison),
+          common_integer};
+}
+
 }  // namespace
 
-Tensor equal(const Operand& a, const Operand& b) {
-  return compare(equal_op, Comparison::equal, a, b);
-}
-Tensor not_equal(const Operand& a, const Operand& b) {
-  return compare(not_equal_op, Comparison::not_equal, a, b);
-}
-Tensor less(const Operand& a, const Operand& b) { return compare(less_op, Comparison::less, a, b); }
-Tensor less_equal(const Operand& a, const Operand& b) {
-  return compare(less_equal_op, Comparison::less_equal, a, b);
-}
-Tensor greater(const Operand& a, const Operand& b) {
-  return compare(greater_op, Comparison::greater, a, b);
-}
-Tensor greater_equal(const Operand& a, const Operand& b) {
-  return compare(greater_equal_op, Comparison::greater_equal, a, b);
-}
+#define EBB_COMPARISON(name)                                                                   \
+  Tensor name(const Operand& a, const Operand& b) {                                            \
+    return detail::apply_binary(name##_op, a, b, static_cast<std::int64_t>(Comparison::name)); \
+  }
+EBB_COMPARISON(equal)
+EBB_COMPARISON(not_equal)
+EBB_COMPARISON(less)
+EBB_COMPARISON(less_equal)
+EBB_COMPARISON(greater)
+EBB_COMPARISON(greater_equal)
+#undef EBB_COMPARISON
 
 Tensor logical_and(const Operand& a, const Operand& b) {
   return detail::apply_pair(logical_and_op, a, b, told(Comparison::both));
@@ -80,31 +84,20 @@ Tensor isfinite(const Operand& x) {
   return detail::apply_to(isfinite_op, x, told(Comparison::is_finite));
 }
 
-using detail::binary_step, detail::step;
+constinit const BinaryOpDef equal_op = comparison("equal");
+constinit const BinaryOpDef not_equal_op = comparison("not_equal");
+constinit const BinaryOpDef less_op = comparison("less");
+constinit const BinaryOpDef less_equal_op = comparison("less_equal");
+constinit const BinaryOpDef greater_op = comparison("greater");
+constinit const BinaryOpDef greater_equal_op = comparison("greater_equal");
 
-constinit const BinaryOpDef equal_op =
-    binary_step("equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
-constinit const BinaryOpDef not_equal_op =
-    binary_step("not_equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
-constinit const BinaryOpDef less_op =
-    binary_step("less", infer_comparison, cpu::compare, cuda::compare, common_integer);
-constinit const BinaryOpDef less_equal_op =
-    binary_step("less_equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
-constinit const BinaryOpDef greater_op =
-    binary_step("greater", infer_comparison, cpu::compare, cuda::compare, common_integer);
-constinit const BinaryOpDef greater_equal_op =
-    binary_step("greater_equal", infer_comparison, cpu::compare, cuda::compare, common_integer);
+constinit const OpDef logical_and_op = made("logical_and", infer_logic);
+constinit const OpDef logical_or_op = made("logical_or", infer_logic);
+constinit const OpDef logical_xor_op = made("logical_xor", infer_logic);
+constinit const OpDef logical_not_op = made("logical_not", infer_logic);
 
-constinit const OpDef logical_and_op =
-    step("logical_and", infer_logic, cpu::compare, cuda::compare);
-constinit const OpDef logical_or_op = step("logical_or", infer_logic, cpu::compare, cuda::compare);
-constinit const OpDef logical_xor_op =
-    step("logical_xor", infer_logic, cpu::compare, cuda::compare);
-constinit const OpDef logical_not_op =
-    step("logical_not", infer_logic, cpu::compare, cuda::compare);
-
-constinit const OpDef isnan_op = step("isnan", infer_class, cpu::compare, cuda::compare);
-constinit const OpDef isinf_op = step("isinf", infer_class, cpu::compare, cuda::compare);
-constinit const OpDef isfinite_op = step("isfinite", infer_class, cpu::compare, cuda::compare);
+constinit const OpDef isnan_op = made("isnan", infer_class);
+constinit const OpDef isinf_op = made("isinf", infer_class);
+constinit const OpDef isfinite_op = made("isfinite", infer_class);
 
 }  // namespace ebb

@@ -168,17 +168,18 @@ ConvAttributes attributes_of(const Options& options, bool bias) {
           .bias = bias};
 }
 
-Tensor apply_conv(const OpDef& op, std::span<const Operand* const> operands,
-                  const ConvAttributes& attributes) {
+using Operands = InlineVector<const Operand*, 3>;  // x, the weights and perhaps a bias
+
+Tensor apply_conv(const OpDef& op, const Operands& operands, const ConvAttributes& attributes) {
   InlineVector<Input, 3> inputs;
   for (const Operand* operand : operands) {
     detail::tensor_of(op, *operand);
     inputs.push_back(*operand);
   }
-  return std::move(apply(op, {inputs.data(), inputs.size()}, attributes, operands[0]->site())[0]);
+  return apply_one(op, inputs, attributes, operands[0]->site());
 }
 
-Tensor apply_conv(std::span<const Operand* const> operands, const Conv2dOptions& options) {
+Tensor apply_conv(const Operands& operands, const Conv2dOptions& options) {
   return apply_conv(conv2d_op, operands, attributes_of(options, operands.size() == 3));
 }
 
@@ -198,8 +199,7 @@ ConvAttributes transpose_attributes(const ConvTranspose2dOptions& options, bool 
   return attributes;
 }
 
-Tensor apply_transpose(std::span<const Operand* const> operands,
-                       const ConvTranspose2dOptions& options) {
+Tensor apply_transpose(Operands operands, const ConvTranspose2dOptions& options) {
   const detail::CalledScope called(conv_transpose2d_op.name);
   ConvAttributes attributes = transpose_attributes(options, operands.size() == 3);
   std::int64_t more[2];
@@ -214,62 +214,53 @@ Tensor apply_transpose(std::span<const Operand* const> operands,
       detail::fail(conv_transpose2d_op, "takes images of at least one pixel", x.tensor(), x.site());
   Tensor with_more = pad(x, {{}, {}, {0, more[0]}, {0, more[1]}});
   const Operand padded{std::move(with_more), x.site()};
-  InlineVector<const Operand*, 3> all(operands.begin(), operands.end());
-  all[0] = &padded;
-  return apply_conv(conv_transpose2d_op, {all.data(), all.size()}, attributes);
+  operands[0] = &padded;
+  return apply_conv(conv_transpose2d_op, operands, attributes);
 }
 
 // A one-dimensional shape as images of height 1.
 Shape as_images(const Shape& rows) { return {rows.dim(0), rows.dim(1), 1, rows.dim(2)}; }
 
-void infer_conv1d(Inference& inference) {
+// The shape rule of a function of one axis, by the shape rule for images.
+template <Shape (*result)(const Inference&, const Shape& x, const Shape& weights)>
+void infer_rows(Inference& inference, const char* layout) {
   detail::require_arithmetic(inference);
   const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
-  inference.require(x.rank() == 3 && weights.rank() == 3,
-                    "takes x [n, in, length] and weights [out, in / groups, k]");
-  require_bias(inference, convolved(inference, as_images(x), as_images(weights)),
-               "[out, in / groups, k]");
+  if (x.rank() != 3 || weights.rank() != 3)
+    inference.fail(std::string("takes x [n, in, length] and weights ") + layout);
+  require_bias(inference, result(inference, as_images(x), as_images(weights)), layout);
 }
-constexpr OpDef conv1d_function{.name = "conv1d", .infer = infer_conv1d};
-
-void infer_transpose1d(Inference& inference) {
-  detail::require_arithmetic(inference);
-  const Shape &x = inference.inputs[0].shape, &weights = inference.inputs[1].shape;
-  inference.require(x.rank() == 3 && weights.rank() == 3,
-                    "takes x [n, in, length] and weights [in, out / groups, k]");
-  require_bias(inference, transposed(inference, as_images(x), as_images(weights)),
-               "[in, out / groups, k]");
-}
-constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = infer_transpose1d};
+constexpr OpDef conv1d_function{.name = "conv1d", .infer = [](Inference& inference) {
+                                  infer_rows<convolved>(inference, "[out, in / groups, k]");
+                                }};
+constexpr OpDef transpose1d_function{.name = "conv_transpose1d", .infer = [](Inference& inference) {
+                                       infer_rows<transposed>(inference, "[in, out / groups, k]");
+                                     }};
 
 // Checks the operands as given, then applies them as images of height 1.
 template <class Apply>
-Tensor apply_rows(const OpDef& function, std::span<const Operand* const> operands,
-                  const ConvAttributes& attributes, Apply apply_images) {
+Tensor apply_rows(const OpDef& function, Operands operands, const ConvAttributes& attributes,
+                  Apply apply_images) {
   const detail::CalledScope called(function.name);
   const CallSite site = operands[0]->site();
-  detail::check(function, operands, attributes, site);
+  detail::check(function, {operands.data(), operands.size()}, attributes, site);
   Tensor of_x = unsqueeze(*operands[0], 2), of_weights = unsqueeze(*operands[1], 2);
   const Operand rows{std::move(of_x), site}, kernels{std::move(of_weights), site};
-  InlineVector<const Operand*, 3> images(operands.begin(), operands.end());
-  images[0] = &rows;
-  images[1] = &kernels;
-  return squeeze(
-      {apply_images(std::span<const Operand* const>(images.data(), images.size())), site}, {2});
+  operands[0] = &rows;
+  operands[1] = &kernels;
+  return squeeze({apply_images(operands), site}, {2});
 }
 
-Tensor apply_conv1d(std::span<const Operand* const> operands, const Conv1dOptions& options) {
+Tensor apply_conv1d(const Operands& operands, const Conv1dOptions& options) {
   const Conv2dOptions of_rows{.stride = {1, options.stride},
                               .padding = {0, options.padding},
                               .dilation = {1, options.dilation},
                               .groups = options.groups};
-  return apply_rows(
-      conv1d_function, operands, attributes_of(of_rows, operands.size() == 3),
-      [&](std::span<const Operand* const> images) { return apply_conv(images, of_rows); });
+  return apply_rows(conv1d_function, operands, attributes_of(of_rows, operands.size() == 3),
+                    [&](const Operands& images) { return apply_conv(images, of_rows); });
 }
 
-Tensor apply_transpose1d(std::span<const Operand* const> operands,
-                         const ConvTranspose1dOptions& options) {
+Tensor apply_transpose1d(const Operands& operands, const ConvTranspose1dOptions& options) {
   const ConvTranspose2dOptions of_rows{.stride = {1, options.stride},
                                        .padding = {0, options.padding},
                                        .output_padding = {0, options.output_padding},
@@ -277,53 +268,44 @@ Tensor apply_transpose1d(std::span<const Operand* const> operands,
                                        .groups = options.groups};
   ConvAttributes checked = transpose_attributes(of_rows, operands.size() == 3);
   rows_more(checked.output_padding[1], options.stride, options.dilation);
-  return apply_rows(
-      transpose1d_function, operands, checked,
-      [&](std::span<const Operand* const> images) { return apply_transpose(images, of_rows); });
+  return apply_rows(transpose1d_function, operands, checked,
+                    [&](const Operands& images) { return apply_transpose(images, of_rows); });
 }
 
 }  // namespace
 
 Tensor conv2d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv2dOptions& options) {
-  const Operand* const operands[] = {&x, &weights, &bias};
-  return apply_conv(operands, options);
+  return apply_conv({&x, &weights, &bias}, options);
 }
 Tensor conv2d(const Operand& x, const Operand& weights, const Conv2dOptions& options) {
-  const Operand* const operands[] = {&x, &weights};
-  return apply_conv(operands, options);
+  return apply_conv({&x, &weights}, options);
 }
 
 Tensor conv1d(const Operand& x, const Operand& weights, const Operand& bias,
               const Conv1dOptions& options) {
-  const Operand* const operands[] = {&x, &weights, &bias};
-  return apply_conv1d(operands, options);
+  return apply_conv1d({&x, &weights, &bias}, options);
 }
 Tensor conv1d(const Operand& x, const Operand& weights, const Conv1dOptions& options) {
-  const Operand* const operands[] = {&x, &weights};
-  return apply_conv1d(operands, options);
+  return apply_conv1d({&x, &weights}, options);
 }
 
 Tensor conv_transpose2d(const Operand& x, const Operand& weights, const Operand& bias,
                         const ConvTranspose2dOptions& options) {
-  const Operand* const operands[] = {&x, &weights, &bias};
-  return apply_transpose(operands, options);
+  return apply_transpose({&x, &weights, &bias}, options);
 }
 Tensor conv_transpose2d(const Operand& x, const Operand& weights,
                         const ConvTranspose2dOptions& options) {
-  const Operand* const operands[] = {&x, &weights};
-  return apply_transpose(operands, options);
+  return apply_transpose({&x, &weights}, options);
 }
 
 Tensor conv_transpose1d(const Operand& x, const Operand& weights, const Operand& bias,
                         const ConvTranspose1dOptions& options) {
-  const Operand* const operands[] = {&x, &weights, &bias};
-  return apply_transpose1d(operands, options);
+  return apply_transpose1d({&x, &weights, &bias}, options);
 }
 Tensor conv_transpose1d(const Operand& x, const Operand& weights,
                         const ConvTranspose1dOptions& options) {
-  const Operand* const operands[] = {&x, &weights};
-  return apply_transpose1d(operands, options);
+  return apply_transpose1d({&x, &weights}, options);
 }
 
 constinit const OpDef conv2d_op{.name = "conv2d",

@@ -1,5 +1,5 @@
 #pragma once
-#include "ebb/core/ops/size2d.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

@@ -27,7 +27,7 @@ Tensor cast(const Operand& x, DType dtype) {
 
 constinit const OpDef copy_op{
     .name = "copy",
-    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+    .infer = detail::output_like_first,
     .gradient = [](const GradientContext& g) -> Tensors { return {g.dy()}; },
     .takes_over = bit(0),
     .cpu = {cpu::copy},
@@ -46,7 +46,7 @@ constinit const OpDef cast_op{.name = "cast",
 
 constinit const OpDef detach_op{
     .name = "detach",
-    .infer = [](Inference& i) { i.output(i.inputs[0].dtype, i.inputs[0].shape); },
+    .infer = detail::output_like_first,
     .gradient = [](const GradientContext&) -> Tensors { return {Tensor()}; },
     .stops_gradient = bit(0),
     .view = [](const MemoryQuery&) -> std::size_t { return 0; }};

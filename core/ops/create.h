@@ -2,7 +2,7 @@
 #include <concepts>
 #include <optional>
 
-#include "ebb/core/ops/plain_number.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

@@ -23,12 +23,6 @@ constexpr std::size_t kForwardWeights = 2, kBackwardWeights = 3;
 bool is_label(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
 DType dtype_of_total(DType scores) { return scores == DType::f64 ? DType::f64 : DType::f32; }
 
-Shape without_classes(const Shape& scores) {
-  Shape rows;
-  for (int axis = 0; axis + 1 < scores.rank(); ++axis) rows.push_back(scores.dim(axis));
-  return rows;
-}
-
 // Checks scores, labels and, from input `weights` on, the optional inputs that the attributes name.
 // Returns the shape of rows.
 Shape require_scores_and_labels(const Inference& inference, std::size_t weights) {
@@ -36,11 +30,11 @@ Shape require_scores_and_labels(const Inference& inference, std::size_t weights)
   const Spec &scores = inference.inputs[0], &labels = inference.inputs[1];
   if (!is_floating(scores.dtype)) inference.fail(detail::kTakesFloating);
   inference.require(scores.shape.rank() >= 1, "takes scores [.., classes]");
-  Shape rows = without_classes(scores.shape);
+  Shape rows = detail::without_last(scores.shape);
   if (is_floating(labels.dtype)) {
     inference.require(labels.dtype == scores.dtype && detail::may_equal(labels.shape, scores.shape),
                       "labels must be i32 or i64 [..], or probabilities like the scores");
-    rows = detail::merge(rows, without_classes(labels.shape));
+    rows = detail::merge(rows, detail::without_last(labels.shape));
   } else {
     inference.require(is_label(labels.dtype), "labels must be i32 or i64, or probabilities");
     inference.require(detail::may_equal(labels.shape, rows),
@@ -98,8 +92,7 @@ struct Parts {
     Inputs5 inputs{std::move(scores), labels, dy};
     if (weights.defined()) inputs.push_back(weights);
     if (total.defined()) inputs.push_back(total);
-    return std::move(
-        apply(softmax_cross_entropy_backward_op, {inputs.data(), inputs.size()}, options, site)[0]);
+    return apply_one(softmax_cross_entropy_backward_op, inputs, options, site);
   }
   // The gradient of each row's loss, as [.., 1] or a shape that broadcasts to it; `rows` is [..,
   // 1].
@@ -120,7 +113,7 @@ struct Parts {
     how.has_weights = with_weights;
     Inputs5 inputs{scores, labels};
     if (with_weights) inputs.push_back(weights);
-    Tensor found = std::move(apply(label_weights_op, {inputs.data(), inputs.size()}, how, {})[0]);
+    Tensor found = apply_one(label_weights_op, inputs, how, {});
     return unsqueeze(cast(found, scores.dtype()), -1);
   }
   // x times the sum of each row's targets, which is often 1.
@@ -217,19 +210,18 @@ Tensor softmax_cross_entropy(const Operand& scores, const Operand& labels,
   if (how.weights.defined()) inputs.push_back(how.weights);
   if (!is_label(y.dtype()) || how.reduction != LossReduction::mean ||
       (!how.weights.defined() && !how.ignored_label))
-    return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
+    return apply_one(op, inputs, options, site);
   // Holds the caller's operands, which a callback may give up when label_weights finds memory short
   // (see HeldOperand). Temporaries have no other owner.
   const Tensor held_scores = scores.expiring() ? Tensor() : x,
                held_labels = labels.expiring() ? Tensor() : y;
   Inputs5 of_labels{x, y};
   if (how.weights.defined()) of_labels.push_back(how.weights);
-  Tensor weights =
-      std::move(apply(label_weights_op, {of_labels.data(), of_labels.size()}, options, site)[0]);
+  Tensor weights = apply_one(label_weights_op, of_labels, options, site);
   const Tensor total = sum({std::move(weights), site});
   options.has_total = 1;
   inputs.push_back(total);
-  return std::move(apply(op, {inputs.data(), inputs.size()}, options, site)[0]);
+  return apply_one(op, inputs, options, site);
 }
 
 constinit const OpDef softmax_cross_entropy_op{

@@ -2,11 +2,13 @@
 #include <concepts>
 #include <optional>
 
-#include "ebb/core/ops/loss_reduction.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
 namespace ebb {
+
+// The reduction of the losses of all elements or rows to a result.
+enum class LossReduction : std::uint8_t { mean, sum, none };
 
 struct CrossEntropyOptions {
   // The weight of each class, [classes], of the scores' dtype.

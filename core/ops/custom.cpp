@@ -23,8 +23,7 @@ Tensor apply_pointwise(const OpDef& op, std::initializer_list<Operand> operands,
     tensor_of(op, operand);
     inputs.emplace_back(Input(operand));
   }
-  return std::move(
-      apply(op, {inputs.data(), inputs.size()}, attributes, operands.begin()->site())[0]);
+  return apply_one(op, inputs, attributes, operands.begin()->site());
 }
 
 }  // namespace ebb::detail

@@ -21,43 +21,36 @@ namespace ebb {
 using detail::binary, detail::binary_number, detail::first_dy, detail::Gradient,
     detail::kNoGradient, detail::number, detail::pair, detail::unary;
 
-constinit const BinaryOpDef maximum_op = binary_number<functors::Maximum>(
-    "maximum",
-    {.tensors = {.gradient = [](Gradient g) -> Tensors {
-                   const Tensor a = g.x(0), b = g.x(1);
-                   return {
-                       g.wants(0) ? sum_like(first_dy(g) * share_of_maximum(a, b), a) : Tensor(),
-                       g.wants(1) ? sum_like(g.take_dy() * share_of_maximum(b, a), b) : Tensor()};
-                 },
-                 .keeps = input(0) | input(1)},
-     .number_right = {.gradient = [](Gradient g) -> Tensors {
-                        return {g.take_dy() * share_of_maximum(g.take_x(0), number(g))};
-                      },
-                      .keeps = input(0)},
-     .number_left = {.gradient = [](Gradient g) -> Tensors {
-                       return {g.take_dy() * share_of_maximum(g.take_x(0), number(g))};
-                     },
-                     .keeps = input(0)}});
+namespace {
 
-// share_of_maximum with its operands exchanged is the share of a minimum.
-constinit const BinaryOpDef minimum_op = binary_number<functors::Minimum>(
-    "minimum",
-    {.tensors = {.gradient = [](Gradient g) -> Tensors {
-                   const Tensor a = g.x(0), b = g.x(1);
-                   return {
-                       g.wants(0) ? sum_like(first_dy(g) * share_of_maximum(b, a), a) : Tensor(),
-                       g.wants(1) ? sum_like(g.take_dy() * share_of_maximum(a, b), b) : Tensor()};
-                 },
-                 .keeps = input(0) | input(1)},
-     .number_right = {.gradient = [](Gradient g) -> Tensors {
-                        return {g.take_dy() * share_of_maximum(number(g), g.take_x(0))};
-                      },
-                      .keeps = input(0)},
-     .number_left = {.gradient = [](Gradient g) -> Tensors {
-                       return {g.take_dy() * share_of_maximum(number(g), g.take_x(0))};
-                     },
-                     .keeps = input(0)}});
+// The share of a in the gradient of the extreme of a and b.
+template <bool kLargest>
+Tensor share(const Operand& a, const Operand& b) {
+  return kLargest ? share_of_maximum(a, b) : share_of_maximum(b, a);
+}
 
+template <bool kLargest>
+constexpr detail::GradientRule kBesideNumber = {
+    .gradient = [](Gradient g) -> Tensors {
+      return {g.take_dy() * share<kLargest>(g.take_x(0), number(g))};
+    },
+    .keeps = input(0)};
+template <bool kLargest>
+constexpr detail::BinaryGradientRules kShares = {
+    .tensors = {.gradient = [](Gradient g) -> Tensors {
+                  const Tensor a = g.x(0), b = g.x(1);
+                  return {g.wants(0) ? sum_like(first_dy(g) * share<kLargest>(a, b), a) : Tensor(),
+                          g.wants(1) ? sum_like(g.take_dy() * share<kLargest>(b, a), b) : Tensor()};
+                },
+                .keeps = input(0) | input(1)},
+    .number_right = kBesideNumber<kLargest>,
+    .number_left = kBesideNumber<kLargest>};
+
+}  // namespace
+
+constinit const BinaryOpDef maximum_op = binary_number<functors::Maximum>("maximum", kShares<true>);
+constinit const BinaryOpDef minimum_op =
+    binary_number<functors::Minimum>("minimum", kShares<false>);
 constinit const BinaryOpDef share_of_maximum_op =
     binary<functors::ShareOfMaximum>("share_of_maximum", {kNoGradient, kNoGradient, kNoGradient});
 
@@ -83,23 +76,9 @@ Tensor clamp(const Operand& x, std::optional<double> low, std::optional<double> 
   return detail::apply_to(clamp_op, x, bounds);
 }
 
-namespace {
-Tensor clamp_gradient(const Operand& dy, const Operand& x, const functors::Bounds& bounds) {
-  return detail::apply_pair(clamp_gradient_op, dy, x, bounds);
-}
-}  // namespace
-
-constinit const OpDef clamp_op = unary<functors::Clamp>(
-    "clamp", {.gradient = [](Gradient g) -> Tensors {
-                return {clamp_gradient(g.take_dy(), g.take_x(0), g.attribute<functors::Bounds>())};
-              },
-              .keeps = input(0)});
-
-constinit const OpDef clamp_gradient_op = pair<functors::ClampGradient>(
-    "clamp_gradient",
-    {.gradient = [](Gradient g) -> Tensors {
-       return {clamp_gradient(g.take_dy(), g.take_x(1), g.attribute<functors::Bounds>()), {}};
-     },
-     .keeps = input(1)});
+constinit const OpDef clamp_op =
+    unary<functors::Clamp>("clamp", detail::kFromInput<clamp_gradient_op>);
+constinit const OpDef clamp_gradient_op =
+    pair<functors::ClampGradient>("clamp_gradient", detail::kLinearInFirst<clamp_gradient_op>);
 
 }  // namespace ebb

@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "ebb/core/ops/binary_op_def.h"
+#include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 
 namespace ebb {

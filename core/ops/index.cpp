@@ -2,8 +2,9 @@
 
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/arithmetic.h"
-#include "ebb/core/ops/index_range.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/tensor/index_check.h"
 
 namespace ebb {
 namespace {
@@ -15,53 +16,95 @@ struct OneHotAttributes {
   std::int64_t dtype = 0;
 };
 
+IndexAttributes index_attributes(const OpDef& op, int axis, const IndexOptions& options) {
+  return {.axis = axis,
+          .check_labels = options.check_labels,
+          .function = detail::called() ? detail::called() : op.name};
+}
+
+// The range of the indices, input 1, that choose along an axis of this input.
+template <std::size_t kChosenFrom>
+IndexRange indices_into(const KernelContext& context) {
+  const auto& attributes = context.attribute<IndexAttributes>();
+  return {.size = context.inputs[kChosenFrom].spec.shape.dim(static_cast<int>(attributes.axis)),
+          .one_per_row = attributes.one_per_row != 0,
+          .check_labels = attributes.check_labels != 0,
+          .function = attributes.function};
+}
+
 void require_indices(const Inference& inference, std::size_t i) {
   const DType dtype = inference.inputs[i].dtype;
   inference.require(dtype == DType::i32 || dtype == DType::i64, "indices must be i32 or i64");
 }
 
-// The shape of x with the indices' axes in place of the axis that they choose along.
-Shape selected(const Inference& inference, const Shape& x, const Shape& indices) {
-  const auto axis = static_cast<int>(inference.attribute<IndexAttributes>().axis);
-  if (axis < 0 || axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
-  if (x.rank() - 1 + indices.rank() > kMaxRank)
-    inference.fail("the result would have more than " + std::to_string(kMaxRank) + " axes");
-  Shape out;
-  for (int i = 0; i < axis; ++i) out.push_back(x.dim(i));
-  for (int i = 0; i < indices.rank(); ++i) out.push_back(indices.dim(i));
-  for (int i = axis + 1; i < x.rank(); ++i) out.push_back(x.dim(i));
-  return out;
+// The axis of x that indices choose along.
+int axis_of(const Inference& inference, const Shape& x) {
+  return detail::require_axis(inference, x, inference.attribute<IndexAttributes>().axis);
 }
 
-void infer_index_select(Inference& inference) {
+// The shapes of parts of x by indices, input 1. index_select: x's with the indices' axes in place
+// of the axis that they choose along.
+Shape selected(const Inference& inference, const Shape& x) {
+  return detail::replace_axis(inference, x, axis_of(inference, x), inference.inputs[1].shape);
+}
+// gather: the indices', which has x's sizes except along the axis; open sizes are taken from x.
+Shape gathered(const Inference& inference, const Shape& x) {
+  const Shape& indices = inference.inputs[1].shape;
+  const int axis = axis_of(inference, x);
+  Shape like = x;
+  if (indices.rank() == x.rank()) like.set(axis, indices.dim(axis));
+  if (!detail::may_equal(like, indices))
+    inference.fail("indices must have the shape of x but for axis " + std::to_string(axis));
+  return detail::merge(indices, like);
+}
+using PartsOf = Shape(const Inference&, const Shape& x);
+
+template <PartsOf parts_of>
+void infer_parts(Inference& inference) {
   require_indices(inference, 1);
   const Spec& x = inference.inputs[0];
-  inference.output(x.dtype, selected(inference, x.shape, inference.inputs[1].shape));
+  inference.output(x.dtype, parts_of(inference, x.shape));
 }
 
-// Inputs: values to add, indices, and x, of which only the shape counts.
+// Input `values` is added to parts of input x, of which only the shape counts.
+template <PartsOf parts_of>
+void require_values(const Inference& inference, std::size_t x, std::size_t values,
+                    const char* problem) {
+  require_indices(inference, 1);
+  const Spec &to = inference.inputs[x], &added = inference.inputs[values];
+  if (!is_floating(inference.inputs[0].dtype)) inference.fail(detail::kTakesFloating);
+  inference.require(added.dtype == to.dtype, "takes inputs of one dtype (cast() converts)");
+  inference.require(detail::may_equal(added.shape, parts_of(inference, to.shape)), problem);
+}
+
+constexpr const char* kUpdatesDiffer = "updates must have the shape of the indices";
+
 void infer_index_select_backward(Inference& inference) {
-  require_indices(inference, 1);
-  const Spec &dy = inference.inputs[0], &x = inference.inputs[2];
-  if (!is_floating(dy.dtype)) inference.fail(detail::kTakesFloating);
-  inference.require(x.dtype == dy.dtype, "takes inputs of one dtype (cast() converts)");
-  inference.require(
-      detail::may_equal(dy.shape, selected(inference, x.shape, inference.inputs[1].shape)),
-      "the first shape is not that of the parts");
-  inference.output(x.dtype, x.shape);
+  require_values<selected>(inference, 2, 0, "the first shape is not that of the parts");
+  inference.output(inference.inputs[2].dtype, inference.inputs[2].shape);
 }
-
-// The rule of index_add(x, indices, values).
+void infer_gather_backward(Inference& inference) {
+  require_values<gathered>(inference, 2, 0, kUpdatesDiffer);
+  inference.output(inference.inputs[2].dtype, inference.inputs[2].shape);
+}
+// The rules of index_add(x, indices, values) and scatter_add(x, indices, updates).
 void infer_index_add(Inference& inference) {
-  require_indices(inference, 1);
-  const Spec &x = inference.inputs[0], &values = inference.inputs[2];
-  if (!is_floating(x.dtype)) inference.fail(detail::kTakesFloating);
-  inference.require(values.dtype == x.dtype, "takes inputs of one dtype (cast() converts)");
-  inference.require(
-      detail::may_equal(values.shape, selected(inference, x.shape, inference.inputs[1].shape)),
-      "the values have not the shape of the parts");
+  require_values<selected>(inference, 0, 2, "the values have not the shape of the parts");
+}
+void infer_scatter_add(Inference& inference) {
+  require_values<gathered>(inference, 0, 2, kUpdatesDiffer);
 }
 constexpr OpDef index_add_function{.name = "index_add", .infer = infer_index_add};
+constexpr OpDef scatter_add_function{.name = "scatter_add", .infer = infer_scatter_add};
+
+void infer_pick(Inference& inference) {
+  const Spec &x = inference.inputs[0], &indices = inference.inputs[1];
+  require_indices(inference, 1);
+  inference.require(x.shape.rank() >= 1, "takes a tensor of at least one axis");
+  inference.require(detail::may_equal(detail::without_last(x.shape), indices.shape),
+                    "there must be one index for each row of the last axis");
+}
+constexpr OpDef pick_function{.name = "pick", .infer = infer_pick};
 
 void infer_one_hot(Inference& inference) {
   require_indices(inference, 0);
@@ -79,7 +122,30 @@ void infer_one_hot(Inference& inference) {
 // The axis counted from the front; one out of range is left to the shape rule.
 IndexAttributes along(const Tensor& x, int axis, const IndexOptions& options) {
   const int front = axis < 0 && axis >= -x.rank() ? axis + x.rank() : axis;
-  return detail::index_attributes(index_select_op, front, options);
+  return index_attributes(index_select_op, front, options);
+}
+
+// The gradient of parts of x, by this operator.
+Tensors gradient_of_parts(const OpDef& backward, Gradient g) {
+  if (!is_floating(g.x(0).dtype())) return {{}, {}};
+  const Tensor x = g.x(0);
+  return {apply_one(backward, {g.dy(), g.x(1), x}, g.node().attributes, g.site()), {}};
+}
+// The gradient of values added at indices. On a GPU a value at an index out of range is dropped, so
+// its gradient is 0, not NaN.
+Tensors gradient_of_added(const OpDef& op, Gradient g) {
+  IndexAttributes attributes = g.attribute<IndexAttributes>();
+  attributes.zero_outside = 1;
+  return {apply_one(op, {g.dy(), g.x(1)}, attributes, g.site()), {}, {}};
+}
+
+// x with values added to its parts, which `function` checks and `backward` places.
+Tensor add_parts(const OpDef& function, const OpDef& backward, const IndexAttributes& attributes,
+                 const Operand& x, const Operand& indices, const Operand& values) {
+  const Operand* const operands[] = {&x, &indices, &values};
+  detail::check(function, operands, attributes, x.site());
+  const Input like(x.tensor());
+  return add(x, {apply_one(backward, {values, indices, like}, attributes, x.site()), x.site()});
 }
 
 }  // namespace
@@ -102,12 +168,36 @@ Tensor embedding(const Operand& table, const Operand& indices, const IndexOption
 Tensor index_add(const Operand& x, const Operand& indices, const Operand& values, int axis,
                  const IndexOptions& options) {
   const detail::CalledScope called("index_add");
-  const IndexAttributes attributes = along(detail::tensor_of(index_add_function, x), axis, options);
-  const Operand* const operands[] = {&x, &indices, &values};
-  detail::check(index_add_function, operands, attributes, x.site());
-  const Input like(x.tensor());
-  return add(x, {apply_one(index_select_backward_op, {values, indices, like}, attributes, x.site()),
-                 x.site()});
+  return add_parts(index_add_function, index_select_backward_op,
+                   along(detail::tensor_of(index_add_function, x), axis, options), x, indices,
+                   values);
+}
+
+Tensor gather(const Operand& x, int axis, const Operand& indices, const IndexOptions& options) {
+  const IndexAttributes attributes =
+      index_attributes(gather_op, detail::axis_of(gather_op, axis, x), options);
+  detail::tensor_of(gather_op, indices);
+  return apply_one(gather_op, {x, indices}, attributes, x.site());
+}
+
+Tensor pick(const Operand& x, const Operand& indices, const IndexOptions& options) {
+  const detail::CalledScope called("pick");
+  const Operand* const operands[] = {&x, &indices};
+  const CallSite site = x.site();
+  detail::check(pick_function, operands, {}, site);
+  IndexAttributes attributes = index_attributes(gather_op, x.tensor().rank() - 1, options);
+  attributes.one_per_row = 1;
+  const Tensor column = unsqueeze({indices.take(), site}, -1);
+  return squeeze({apply_one(gather_op, {x, column}, attributes, site), site}, -1);
+}
+
+Tensor scatter_add(const Operand& x, int axis, const Operand& indices, const Operand& updates,
+                   const IndexOptions& options) {
+  const detail::CalledScope called("scatter_add");
+  const OpDef& function = scatter_add_function;
+  return add_parts(function, gather_backward_op,
+                   index_attributes(function, detail::axis_of(function, axis, x), options), x,
+                   indices, updates);
 }
 
 Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype) {
@@ -117,16 +207,10 @@ Tensor one_hot(const Operand& indices, std::int64_t classes, DType dtype) {
 
 constinit const OpDef index_select_op{
     .name = "index_select",
-    .infer = infer_index_select,
-    .gradient = [](Gradient g) -> Tensors {
-      if (!is_floating(g.x(0).dtype())) return {{}, {}};
-      const Tensor x = g.x(0);
-      return {
-          apply_one(index_select_backward_op, {g.dy(), g.x(1), x}, g.node().attributes, g.site()),
-          {}};
-    },
+    .infer = infer_parts<selected>,
+    .gradient = [](Gradient g) { return gradient_of_parts(index_select_backward_op, g); },
     .keeps = input(1),
-    .indices = detail::indices_into<0>,
+    .indices = indices_into<0>,
     .selects = true,
     .cpu = {cpu::index_select},
     .cuda = {cuda::index_select}};
@@ -134,16 +218,32 @@ constinit const OpDef index_select_op{
 constinit const OpDef index_select_backward_op{
     .name = "index_select_backward",
     .infer = infer_index_select_backward,
-    .gradient = [](Gradient g) -> Tensors {
-      return {apply_one(index_select_op, {g.dy(), g.x(1)}, detail::of_what_is_added(g), g.site()),
-              {},
-              {}};
-    },
+    .gradient = [](Gradient g) { return gradient_of_added(index_select_op, g); },
     .keeps = input(1),
     .shape_only = bit(2),
-    .indices = detail::indices_into<2>,
+    .indices = indices_into<2>,
     .cpu = {cpu::index_select_backward, cpu::index_select_backward_memory},
     .cuda = {cuda::index_select_backward}};
+
+constinit const OpDef gather_op{
+    .name = "gather",
+    .infer = infer_parts<gathered>,
+    .gradient = [](Gradient g) { return gradient_of_parts(gather_backward_op, g); },
+    .keeps = input(1),
+    .indices = indices_into<0>,
+    .selects = true,
+    .cpu = {cpu::gather},
+    .cuda = {cuda::gather}};
+
+constinit const OpDef gather_backward_op{
+    .name = "gather_backward",
+    .infer = infer_gather_backward,
+    .gradient = [](Gradient g) { return gradient_of_added(gather_op, g); },
+    .keeps = input(1),
+    .shape_only = bit(2),
+    .indices = indices_into<2>,
+    .cpu = {cpu::gather_backward, cpu::gather_backward_memory},
+    .cuda = {cuda::gather_backward}};
 
 constinit const OpDef one_hot_op{
     .name = "one_hot", .infer = infer_one_hot, .cpu = {cpu::one_hot}, .cuda = {cuda::one_hot}};

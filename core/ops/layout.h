@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "ebb/core/ops/axes.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

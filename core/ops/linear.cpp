@@ -6,6 +6,7 @@
 #include "ebb/core/ops/activations.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/elementary.h"
+#include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
@@ -95,13 +96,6 @@ void infer_dense(Inference& inference) {
   inference.output(inference.inputs[0].dtype, y);
 }
 
-void infer_activation_backward(Inference& inference) {
-  detail::require_arithmetic(inference);
-  const Shape &dy = inference.inputs[0].shape, &y = inference.inputs[1].shape;
-  inference.require(detail::may_equal(dy, y), "takes two inputs of one shape");
-  inference.output(inference.inputs[0].dtype, detail::merge(dy, y));
-}
-
 void infer_dense_backward(Inference& inference) {
   const Spec& x = inference.inputs[0];
   const Spec& w = inference.inputs[1];
@@ -119,16 +113,9 @@ Tensor before_activation(Gradient g) {
 }
 
 Tensors dense_gradient(Gradient g) {
-  IndexSet unwanted;
-  for (int i = 0; i < 3; ++i)
-    if (i >= g.inputs() || !g.wants(i)) unwanted.insert(static_cast<std::size_t>(i));
   const Tensor da = before_activation(g), w = g.x(1);
-  Tensors all = apply(dense_backward_op, std::array<Input, 3>{Operand(g.take_x(0)), w, da}, {},
-                      g.site(), unwanted);
-  Tensors wanted(static_cast<std::size_t>(g.inputs()));
-  for (int i = 0; i < g.inputs(); ++i)
-    if (g.wants(i)) wanted[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(i)];
-  return wanted;
+  return detail::apply_gradient(dense_backward_op, 3,
+                                std::array<Input, 3>{Operand(g.take_x(0)), w, da}, {}, g);
 }
 
 // activation_backward from differentiable operators.
@@ -165,8 +152,19 @@ Tensor apply_dense(std::span<const Input> inputs, Activation activation, CallSit
   if (activation > Activation::sigmoid)
     return detail::activate({apply_dense(inputs, Activation::none, site), site}, activation);
   const DenseAttributes attributes{activation, inputs.size() == 3};
-  return std::move(apply(activation == Activation::none ? dense_op : dense_activated_op, inputs,
-                         attributes, site)[0]);
+  return apply_one(activation == Activation::none ? dense_op : dense_activated_op, inputs,
+                   attributes, site);
+}
+
+constexpr OpDef dense_layer(const char* name, Keeps keeps) {
+  return {
+      .name = name,
+      .infer = infer_dense,
+      .gradient = dense_gradient,
+      .keeps = keeps,
+      .keeps_input = other_factor,
+      .cpu = {cpu::dense, cpu::dense_memory},
+      .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
 }
 
 }  // namespace
@@ -234,22 +232,8 @@ constinit const OpDef matmul_op{
     .cpu = {cpu::matmul, cpu::matmul_memory},
     .cuda = {.run = cuda::matmul, .memory = cuda::matmul_memory, .prepare = cuda::matmul_prepare}};
 
-constinit const OpDef dense_op{
-    .name = "dense",
-    .infer = infer_dense,
-    .gradient = dense_gradient,
-    .keeps_input = other_factor,
-    .cpu = {cpu::dense, cpu::dense_memory},
-    .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
-
-constinit const OpDef dense_activated_op{
-    .name = "dense",
-    .infer = infer_dense,
-    .gradient = dense_gradient,
-    .keeps = output(0),
-    .keeps_input = other_factor,
-    .cpu = {cpu::dense, cpu::dense_memory},
-    .cuda = {.run = cuda::dense, .memory = cuda::dense_memory, .prepare = cuda::dense_prepare}};
+constinit const OpDef dense_op = dense_layer("dense", {});
+constinit const OpDef dense_activated_op = dense_layer("dense", output(0));
 
 constinit const OpDef dense_backward_op{.name = "dense_backward",
                                         .infer = infer_dense_backward,
@@ -264,7 +248,7 @@ constinit const OpDef dense_backward_op{.name = "dense_backward",
                                                  .prepare = cuda::dense_backward_prepare}};
 
 constinit const OpDef activation_backward_op{.name = "activation_backward",
-                                             .infer = infer_activation_backward,
+                                             .infer = detail::infer_pair,
                                              .compose = compose_activation_backward,
                                              .takes_over = bit(0) | bit(1),
                                              .cpu = {cpu::activation_backward},

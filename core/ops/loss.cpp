@@ -8,13 +8,16 @@
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/extremes.h"
 #include "ebb/core/ops/pointwise_rules.h"
+#include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/rounding.h"
 
 namespace ebb {
 
 using detail::Gradient;
 
-Tensor detail::reduce_losses(const Operand& losses, LossReduction reduction) {
+namespace {
+
+Tensor reduce_losses(const Operand& losses, LossReduction reduction) {
   switch (reduction) {
     case LossReduction::mean:
       return mean(losses);
@@ -25,8 +28,6 @@ Tensor detail::reduce_losses(const Operand& losses, LossReduction reduction) {
   }
   return losses.take();
 }
-
-namespace {
 
 void require_above_zero(const OpDef& op, const char* what, double value, CallSite site) {
   if (!(value > 0))
@@ -42,11 +43,7 @@ Tensors of_difference(Gradient g, Tensor da) {
 // Throws where `factor` does not broadcast to the shape of x, as far as sizes are known.
 void require_factor(const OpDef& op, const char* what, const Tensor& factor, const Tensor& x,
                     CallSite site) {
-  bool fits = factor.rank() <= x.rank() && factor.dtype() == x.dtype();
-  for (int i = 1; fits && i <= factor.rank(); ++i)
-    fits =
-        factor.shape().dim(-i) == 1 || detail::may_equal(factor.shape().dim(-i), x.shape().dim(-i));
-  if (!fits)
+  if (factor.dtype() != x.dtype() || !detail::broadcasts_to(factor.shape(), x.shape()))
     detail::fail(op,
                  std::string("the ") + what + ", " +
                      Spec{factor.dtype(), factor.shape()}.to_string() +
@@ -60,18 +57,18 @@ Tensor mse(const Operand& a, const Operand& b, const LossOptions& options) {
   const detail::CalledScope called("mse");
   const CallSite site = a.site();
   Tensor squares = square({detail::apply_pair(difference_op, a, b), site});
-  return detail::reduce_losses({std::move(squares), site}, options.reduction);
+  return reduce_losses({std::move(squares), site}, options.reduction);
 }
 
 Tensor mae(const Operand& a, const Operand& b, const LossOptions& options) {
   const detail::CalledScope called("mae");
-  return detail::reduce_losses({detail::apply_pair(mae_op, a, b), a.site()}, options.reduction);
+  return reduce_losses({detail::apply_pair(mae_op, a, b), a.site()}, options.reduction);
 }
 
 Tensor huber(const Operand& a, const Operand& b, const HuberOptions& options) {
   const detail::CalledScope called("huber");
   require_above_zero(huber_op, "delta", options.delta, a.site());
-  return detail::reduce_losses(
+  return reduce_losses(
       {detail::apply_pair(huber_op, a, b, functors::Delta{options.delta}), a.site()},
       options.reduction);
 }
@@ -80,7 +77,7 @@ Tensor smooth_l1(const Operand& a, const Operand& b, const SmoothL1Options& opti
   const detail::CalledScope called("smooth_l1");
   require_above_zero(smooth_l1_op, "beta", options.beta, a.site());
   Tensor losses = detail::apply_pair(smooth_l1_op, a, b, functors::Delta{options.beta});
-  losses = detail::reduce_losses({std::move(losses), a.site()}, options.reduction);
+  losses = reduce_losses({std::move(losses), a.site()}, options.reduction);
   return Operand(std::move(losses), a.site()) * (1 / options.beta);
 }
 
@@ -106,7 +103,7 @@ Tensor binary_cross_entropy_with_logits(const Operand& logits, const Operand& ta
     losses = detail::apply_pair(op, logits, targets);
   }
   if (options.weights.defined()) losses = at_site(std::move(losses)) * options.weights;
-  return detail::reduce_losses(at_site(std::move(losses)), options.reduction);
+  return reduce_losses(at_site(std::move(losses)), options.reduction);
 }
 
 Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptions& options) {
@@ -116,7 +113,7 @@ Tensor kl_divergence(const Operand& log_p, const Operand& log_q, const LossOptio
     detail::fail(kl_divergence_op, "takes log p and log q [.., classes]", log_p.tensor(), site);
   Tensor divergences =
       sum({detail::apply_pair(kl_divergence_op, log_p, log_q), site}, ReduceOptions{.axis = -1});
-  return detail::reduce_losses({std::move(divergences), site}, options.reduction);
+  return reduce_losses({std::move(divergences), site}, options.reduction);
 }
 
 // A subtraction without broadcasting, also for open shapes once they are fed.

@@ -1,9 +1,8 @@
 #pragma once
 #include <concepts>
 
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/ops/cross_entropy.h"
-#include "ebb/core/ops/loss_reduction.h"
-#include "ebb/core/ops/plain_number.h"
 #include "ebb/core/ops/softmax.h"
 
 namespace ebb {

@@ -15,7 +15,16 @@ Tensor read(const OpDef& op, const Device& device, CallSite site) {
   return std::move(apply_on(device, op, {}, site)[0]);
 }
 
-void infer_figure(Inference& inference) { inference.output(DType::i64, {}); }
+// The tensor to follow is an ordinary input, which the figures wait for though no kernel reads it.
+// That places them after it in every order that a graph may choose.
+constexpr OpDef figure(const char* name, Kernel cpu, Kernel cuda) {
+  return {.name = name,
+          .infer = [](Inference& inference) { inference.output(DType::i64, {}); },
+          .stateful = true,
+          .stops_gradient = bit(0),
+          .cpu = {.run = cpu, .prepare = detail::prepare_figures},
+          .cuda = {.run = cuda, .prepare = detail::prepare_figures, .can_be_captured = false}};
+}
 
 }  // namespace
 
@@ -33,35 +42,10 @@ Tensor memory::bytes_limit(const Device& device, CallSite site) {
   return read(bytes_limit_op, device, site);
 }
 
-// The tensor to follow is an ordinary input, which the figures wait for though no kernel reads it.
-// That places them after it in every order that a graph may choose.
-
-constinit const OpDef bytes_in_use_op{
-    .name = "bytes_in_use",
-    .infer = infer_figure,
-    .stateful = true,
-    .stops_gradient = bit(0),
-    .cpu = {.run = cpu::bytes_in_use, .prepare = detail::prepare_figures},
-    .cuda = {
-        .run = cuda::bytes_in_use, .prepare = detail::prepare_figures, .can_be_captured = false}};
-
-constinit const OpDef max_bytes_in_use_op{
-    .name = "max_bytes_in_use",
-    .infer = infer_figure,
-    .stateful = true,
-    .stops_gradient = bit(0),
-    .cpu = {.run = cpu::max_bytes_in_use, .prepare = detail::prepare_figures},
-    .cuda = {.run = cuda::max_bytes_in_use,
-             .prepare = detail::prepare_figures,
-             .can_be_captured = false}};
-
-constinit const OpDef bytes_limit_op{
-    .name = "bytes_limit",
-    .infer = infer_figure,
-    .stateful = true,
-    .stops_gradient = bit(0),
-    .cpu = {.run = cpu::bytes_limit, .prepare = detail::prepare_figures},
-    .cuda = {
-        .run = cuda::bytes_limit, .prepare = detail::prepare_figures, .can_be_captured = false}};
+constinit const OpDef bytes_in_use_op =
+    figure("bytes_in_use", cpu::bytes_in_use, cuda::bytes_in_use);
+constinit const OpDef max_bytes_in_use_op =
+    figure("max_bytes_in_use", cpu::max_bytes_in_use, cuda::max_bytes_in_use);
+constinit const OpDef bytes_limit_op = figure("bytes_limit", cpu::bytes_limit, cuda::bytes_limit);
 
 }  // namespace ebb

@@ -125,19 +125,12 @@ bool is_shape_only(std::size_t i, const IndexSet& unwanted) {
 
 Tensors gradient_by(const OpDef& backward, Gradient g) {
   const auto& attributes = g.attribute<NormAttributes>();
-  IndexSet unwanted;
-  for (int i = 0; i < 3; ++i)
-    if (i >= g.inputs() || !g.wants(i)) unwanted.insert(static_cast<std::size_t>(i));
   const Tensor of_inverse = g.y(kInverse), scale = attributes.has_scale ? g.x(1) : Tensor(),
                of_mean = attributes.has_mean() ? g.y(kMean) : of_inverse;
   Tensor x = g.take_x(0);
   NormInputs inputs{Operand(g.take_dy()), Operand(std::move(x)), of_inverse, of_mean};
   if (scale.defined()) inputs.push_back(scale);
-  Tensors all = apply(backward, {inputs.data(), inputs.size()}, attributes, g.site(), unwanted);
-  Tensors wanted(static_cast<std::size_t>(g.inputs()));
-  for (std::size_t i = 0; i < std::min(wanted.size(), all.size()); ++i)
-    if (!unwanted.has(i)) wanted[i] = all[i];
-  return wanted;
+  return detail::apply_gradient(backward, 3, inputs, attributes, g);
 }
 
 bool keeps_for_gradient(std::size_t i, const IndexSet& wants) {
@@ -245,7 +238,7 @@ Tensor apply_norm(const OpDef& op, const Operand& x, const Operand* scale, const
   require(op, attributes.epsilon >= 0, "takes an epsilon of 0 or more", x.site());
   attributes.has_scale = scale != nullptr;
   attributes.has_shift = shift != nullptr;
-  return std::move(apply(op, {inputs.data(), inputs.size()}, attributes, x.site())[0]);
+  return apply_one(op, inputs, attributes, x.site());
 }
 
 NormAttributes attributes_of(NormAttributes::Kind kind, const LayerNormOptions& options) {

@@ -3,6 +3,8 @@
 #include "ebb/core/kernels/order.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/extremes.h"
+#include "ebb/core/ops/index.h"
+#include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/reduce_rules.h"
 
 namespace ebb {
@@ -49,6 +51,55 @@ Tensors extreme_gradient(Gradient g) {
   return {std::move(share) * each};
 }
 
+void infer_sort(Inference& inference) {
+  Shape out = inference.inputs[0].shape;
+  inference.require(out.rank() > 0, "takes at least one axis");
+  if (const std::int64_t count = inference.attribute<SortAttributes>().count; count >= 0) {
+    const std::int64_t there = out.dim(-1);
+    if (there != kOpen && there < count)
+      inference.fail("there are no " + std::to_string(count) + " elements");
+    out.set(out.rank() - 1, count);
+  }
+  inference.output(DType::i64, out);
+}
+
+// The indices along the axis, by way of the last one.
+Tensor indices_of(const OpDef& op, const Tensor& x, int axis, const SortAttributes& how,
+                  CallSite site) {
+  if (axis == x.rank() - 1) return apply_one(op, {x}, how, site);
+  return transpose({apply_one(op, {transpose({x, site}, axis, -1)}, how, site), site}, axis, -1);
+}
+
+TopK in_order(const OpDef& op, const Operand& operand, int axis, const SortAttributes& how) {
+  const Tensor x = detail::tensor_of(op, operand);
+  axis = detail::axis_of(op, axis, operand);
+  TopK result;
+  result.indices = indices_of(op, x, axis, how, operand.site());
+  result.values = gather({x, operand.site()}, axis, result.indices);
+  return result;
+}
+
+constexpr OpDef extreme_op(const char* name) {
+  return {.name = name,
+          .infer = infer_extreme,
+          .gradient = extreme_gradient,
+          .keeps = input(0) | output(0),
+          .is_identity = detail::keeps_shape,
+          .cpu = {cpu::extreme, cpu::extreme_memory},
+          .cuda = {cuda::extreme, cuda::extreme_memory}};
+}
+constexpr OpDef position_op(const char* name, void (*infer)(Inference&), DeviceKernel cpu,
+                            DeviceKernel cuda) {
+  return {.name = name, .infer = infer, .stops_gradient = bit(0), .cpu = cpu, .cuda = cuda};
+}
+constexpr OpDef arg_extreme_op(const char* name) {
+  return position_op(name, infer_extreme, {cpu::extreme, cpu::extreme_memory},
+                     {cuda::extreme, cuda::extreme_memory});
+}
+constexpr OpDef sort_op(const char* name) {
+  return position_op(name, infer_sort, {cpu::argsort}, {cuda::argsort, cuda::argsort_memory});
+}
+
 }  // namespace
 
 Tensor max(const Operand& x, const ReduceOptions& options) {
@@ -64,32 +115,34 @@ Tensor argmin(const Operand& x, const ArgOptions& options) {
   return extreme(argmin_op, x, one_or_all(options.axis), options.keep, true, true);
 }
 
-constinit const OpDef max_op{.name = "max",
-                             .infer = infer_extreme,
-                             .gradient = extreme_gradient,
-                             .keeps = input(0) | output(0),
-                             .is_identity = detail::keeps_shape,
-                             .cpu = {cpu::extreme, cpu::extreme_memory},
-                             .cuda = {cuda::extreme, cuda::extreme_memory}};
+Tensor sort(const Operand& x, const SortOptions& options) {
+  const detail::CalledScope called("sort");
+  return in_order(argsort_op, x, options.axis, {.descending = options.descending}).values;
+}
 
-constinit const OpDef min_op{.name = "min",
-                             .infer = infer_extreme,
-                             .gradient = extreme_gradient,
-                             .keeps = input(0) | output(0),
-                             .is_identity = detail::keeps_shape,
-                             .cpu = {cpu::extreme, cpu::extreme_memory},
-                             .cuda = {cuda::extreme, cuda::extreme_memory}};
+Tensor argsort(const Operand& x, const SortOptions& options) {
+  const detail::CalledScope called("argsort");
+  const int axis = detail::axis_of(argsort_op, options.axis, x);
+  return indices_of(argsort_op, x.tensor(), axis, {.descending = options.descending}, x.site());
+}
 
-constinit const OpDef argmax_op{.name = "argmax",
-                                .infer = infer_extreme,
-                                .stops_gradient = bit(0),
-                                .cpu = {cpu::extreme, cpu::extreme_memory},
-                                .cuda = {cuda::extreme, cuda::extreme_memory}};
+TopK topk(const Operand& x, std::int64_t k, const TopKOptions& options) {
+  const detail::CalledScope called("topk");
+  const int axis = detail::axis_of(topk_op, options.axis, x);
+  const std::int64_t there = x.tensor().shape().dim(axis);
+  if (k < 0 || (there != kOpen && there < k))
+    detail::fail(
+        topk_op,
+        "there are no " + std::to_string(k) + " elements along axis " + std::to_string(axis),
+        x.tensor(), x.site());
+  return in_order(topk_op, x, options.axis, {.count = k, .descending = options.largest});
+}
 
-constinit const OpDef argmin_op{.name = "argmin",
-                                .infer = infer_extreme,
-                                .stops_gradient = bit(0),
-                                .cpu = {cpu::extreme, cpu::extreme_memory},
-                                .cuda = {cuda::extreme, cuda::extreme_memory}};
+constinit const OpDef max_op = extreme_op("max");
+constinit const OpDef min_op = extreme_op("min");
+constinit const OpDef argmax_op = arg_extreme_op("argmax");
+constinit const OpDef argmin_op = arg_extreme_op("argmin");
+constinit const OpDef argsort_op = sort_op("argsort");
+constinit const OpDef topk_op = sort_op("topk");
 
 }  // namespace ebb

@@ -1,8 +1,8 @@
 // Shared by the definitions of pointwise operators.
 #pragma once
 #include "ebb/core/kernels/integers.h"
-#include "ebb/core/ops/binary_op_def.h"
 #include "ebb/core/ops/shape_rules.h"
+#include "ebb/core/tensor/op_def.h"
 
 namespace ebb::detail {
 
@@ -35,6 +35,30 @@ struct BinaryGradientRules {
 // For functions that are constant between jumps: no gradient.
 inline constexpr GradientRule kNoGradient = {
     .gradient = [](Gradient g) { return Tensors(g.node().inputs.size()); }};
+
+Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
+                  const Attributes& attributes = NumberOperand{});
+
+// The gradient is an operator of its own, op(dy, x) or op(dy, y), with the same attributes.
+template <const OpDef& op>
+inline constexpr GradientRule kFromInput = {
+    .gradient = [](Gradient g) -> Tensors {
+      return {apply_pair(op, g.take_dy(), g.take_x(0), g.node().attributes)};
+    },
+    .keeps = input(0)};
+template <const OpDef& op>
+inline constexpr GradientRule kFromOutput = {
+    .gradient = [](Gradient g) -> Tensors {
+      return {apply_pair(op, g.take_dy(), g.take_y(), g.node().attributes)};
+    },
+    .keeps = output(0)};
+// The gradient of such an op(dy, x) itself: linear in dy, and constant in x between jumps.
+template <const OpDef& op>
+inline constexpr GradientRule kLinearInFirst = {
+    .gradient = [](Gradient g) -> Tensors {
+      return {apply_pair(op, g.take_dy(), g.take_x(1), g.node().attributes), {}};
+    },
+    .keeps = input(1)};
 
 // y = F(x).
 template <class F>
@@ -102,19 +126,6 @@ constexpr BinaryOpDef binary_number(const char* name, const BinaryGradientRules&
   return ops;
 }
 
-// Operators without gradient, by a kernel that does several operations.
-constexpr OpDef step(const char* name, void (*infer)(Inference&), Kernel cpu, Kernel cuda) {
-  return {
-      .name = name, .infer = infer, .gradient = kNoGradient.gradient, .cpu = {cpu}, .cuda = {cuda}};
-}
-constexpr BinaryOpDef binary_step(const char* name, void (*infer)(Inference&), Kernel cpu,
-                                  Kernel cuda, std::optional<DType> (*common)(DType, DType)) {
-  const OpDef op = step(name, infer, cpu, cuda);
-  return {op, op, op, common};
-}
-
-Tensor apply_pair(const OpDef& op, const Operand& a, const Operand& b,
-                  const Attributes& attributes = NumberOperand{});
 // The attributes are a NumberAndOperation.
 Tensor apply_binary(const BinaryOpDef& op, const Operand& a, const Operand& b,
                     std::int64_t operation = 0);

@@ -1,7 +1,7 @@
 #pragma once
 #include <concepts>
 
-#include "ebb/core/ops/size2d.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

@@ -5,10 +5,12 @@
 
 #include "ebb/core/kernels/functors/powers.h"
 #include "ebb/core/ops/arithmetic.h"
+#include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/pointwise_rules.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/rounding.h"
+#include "ebb/core/ops/where.h"
 
 namespace ebb {
 
@@ -60,7 +62,7 @@ Tensor is_zero(const Tensor& x) { return 1 - abs(sign(x)); }
 }  // namespace
 
 // The gradients are b a^(b - 1) and a^b log(a). Where b is 0 the first takes the power 0, and where
-// a is 0 the second takes log(1): both are then 0, not NaN.
+// a is 0 and a^b finite the second takes log(1): both are then 0, not NaN.
 constinit const BinaryOpDef pow_op = binary<functors::Power>(
     "pow",
     {.tensors = {
@@ -71,7 +73,10 @@ constinit const BinaryOpDef pow_op = binary<functors::Power>(
              const Tensor b = g.x(1);
              da = sum_like(first_dy(g) * b * pow(a, b - 1 + is_zero(b)), a);
            }
-           if (g.wants(1)) db = sum_like(g.take_dy() * g.take_y() * log(a + is_zero(a)), g.x(1));
+           if (g.wants(1)) {
+             const Tensor positive = where((a == 0) & (g.y() <= 1), 1, a);
+             db = sum_like(g.take_dy() * g.take_y() * log(positive), g.x(1));
+           }
            return {da, db};
          },
          .keeps_input = [](std::size_t i, const IndexSet& wants) { return i == 0 || wants.has(0); },
@@ -84,7 +89,7 @@ constinit const BinaryOpDef pow_op = binary<functors::Power>(
                       .keeps = input(0)},
      .number_left = {.gradient = [](Gradient g) -> Tensors {
                        const double n = number(g);
-                       if (n == 0) return {Tensor()};
+                       if (n == 0) return {g.take_dy() * where(g.y() <= 1, 0, -g.y())};
                        return {g.take_dy() * std::log(n) * g.take_y()};
                      },
                      .keeps = output(0)}});

@@ -9,35 +9,26 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/elementary.h"
 #include "ebb/core/ops/order.h"
-#include "ebb/core/ops/random_parameters.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/tensor/tape_mode.h"
 
 namespace ebb {
 namespace {
 
-// RandomAttributes, which the kernels read, then the shape and dtype of the output.
-struct CreationAttributes {
-  RandomAttributes random;
-  std::int64_t dims[kMaxRank] = {};
-  std::int32_t rank = 0;
-  std::int32_t dtype = 0;
-};
+using CreationAttributes = detail::MakingAttributes<RandomAttributes>;
+using IntegerAttributes = detail::MakingAttributes<RandintAttributes>;
 
 void infer_creation(Inference& inference) {
   const auto& attributes = inference.attribute<CreationAttributes>();
   const auto dtype = static_cast<DType>(attributes.dtype);
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
   if (!is_floating(dtype)) inference.fail(detail::makes_floating(dtype));
-  inference.output(dtype,
-                   Shape(std::span(attributes.dims, static_cast<std::size_t>(attributes.rank))));
+  attributes.output(inference);
 }
 
 void infer_randint(Inference& inference) {
-  const auto& told = inference.attribute<RandintAttributes>();
   inference.require(detail::is_draw(inference.inputs[0]), "the draw must be i64[2]");
-  inference.output(static_cast<DType>(told.dtype),
-                   Shape(std::span(told.dims, static_cast<std::size_t>(told.rank))));
+  inference.attribute<IntegerAttributes>().output(inference);
 }
 
 Tensor create(const OpDef& op, double a, double b, const Shape& shape, DType dtype,
@@ -74,6 +65,24 @@ void infer_dropout(Inference& inference) {
   inference.require(detail::is_draw(inference.inputs[1]), "the draw must be i64[2]");
 }
 
+// None of these is stateful: the randomness is in the draw, an input.
+constexpr OpDef creation(const char* name, Kernel cpu, Kernel cuda) {
+  return {.name = name, .infer = infer_creation, .cpu = {cpu}, .cuda = {cuda}};
+}
+constexpr OpDef creation_like(const char* name, Kernel cpu, Kernel cuda) {
+  return {.name = name,
+          .infer = infer_like,
+          .gradient = no_gradient,
+          .shape_only = bit(1),
+          .cpu = {cpu},
+          .cuda = {cuda}};
+}
+
+void infer_draw(Inference& inference) {
+  inference.require(detail::is_draw(inference.inputs[0]), "the random state must be i64[2]");
+  inference.output(DType::i64, {2});
+}
+
 }  // namespace
 
 void detail::require_probability(double probability, CallSite site) {
@@ -83,16 +92,12 @@ void detail::require_probability(double probability, CallSite site) {
 
 namespace {
 double rounded(double x, DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return convert<double>(convert<Float16>(x));
-    case DType::bf16:
-      return convert<double>(convert<BFloat16>(x));
-    case DType::f32:
-      return static_cast<double>(static_cast<float>(x));
-    default:
+  return with_type_of(dtype, [&](auto type) -> double {
+    if constexpr (std::is_integral_v<decltype(type)>)
       return x;
-  }
+    else
+      return convert<double>(convert<decltype(type)>(x));
+  });
 }
 }  // namespace
 
@@ -133,11 +138,7 @@ std::string detail::makes_floating(DType dtype) {
 }
 
 Attributes detail::creation_attributes(double a, double b, const Shape& shape, DType dtype) {
-  CreationAttributes attributes{.random = {a, b}};
-  attributes.rank = shape.rank();
-  attributes.dtype = static_cast<std::int32_t>(dtype);
-  for (int i = 0; i < shape.rank(); ++i) attributes.dims[i] = shape[i];
-  return attributes;
+  return CreationAttributes({a, b}, shape, dtype);
 }
 
 Attributes detail::randint_attributes(std::int64_t low, std::int64_t high, const Shape& shape,
@@ -157,11 +158,7 @@ Attributes detail::randint_attributes(std::int64_t low, std::int64_t high, const
                         "takes up to 2^32 integers of " + std::string(name(dtype)) + ", not [" +
                             std::to_string(low) + ", " + std::to_string(high) + ")",
                         site));
-  RandintAttributes told{.low = low, .count = count};
-  told.rank = shape.rank();
-  told.dtype = static_cast<std::int32_t>(dtype);
-  for (int i = 0; i < shape.rank(); ++i) told.dims[i] = shape[i];
-  return told;
+  return IntegerAttributes({.low = low, .count = count}, shape, dtype);
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
@@ -267,42 +264,17 @@ Tensor dropout(const Operand& x, double probability, Phase phase) {
   return apply_one(dropout_op, {*held, draw}, RandomAttributes{.a = probability}, x.site());
 }
 
-// None of these is stateful: the randomness is in the draw, an input.
+constinit const OpDef uniform_op = creation("uniform", cpu::uniform, cuda::uniform);
+constinit const OpDef normal_op = creation("normal", cpu::normal, cuda::normal);
+constinit const OpDef bernoulli_op = creation("bernoulli", cpu::bernoulli, cuda::bernoulli);
 
-constinit const OpDef uniform_op{
-    .name = "uniform", .infer = infer_creation, .cpu = {cpu::uniform}, .cuda = {cuda::uniform}};
-
-constinit const OpDef normal_op{
-    .name = "normal", .infer = infer_creation, .cpu = {cpu::normal}, .cuda = {cuda::normal}};
-
-constinit const OpDef bernoulli_op{.name = "bernoulli",
-                                   .infer = infer_creation,
-                                   .cpu = {cpu::bernoulli},
-                                   .cuda = {cuda::bernoulli}};
+constinit const OpDef uniform_like_op = creation_like("uniform_like", cpu::uniform, cuda::uniform);
+constinit const OpDef normal_like_op = creation_like("normal_like", cpu::normal, cuda::normal);
+constinit const OpDef bernoulli_like_op =
+    creation_like("bernoulli_like", cpu::bernoulli, cuda::bernoulli);
 
 constinit const OpDef randint_op{
     .name = "randint", .infer = infer_randint, .cpu = {cpu::randint}, .cuda = {cuda::randint}};
-
-constinit const OpDef uniform_like_op{.name = "uniform_like",
-                                      .infer = infer_like,
-                                      .gradient = no_gradient,
-                                      .shape_only = bit(1),
-                                      .cpu = {cpu::uniform},
-                                      .cuda = {cuda::uniform}};
-
-constinit const OpDef normal_like_op{.name = "normal_like",
-                                     .infer = infer_like,
-                                     .gradient = no_gradient,
-                                     .shape_only = bit(1),
-                                     .cpu = {cpu::normal},
-                                     .cuda = {cuda::normal}};
-
-constinit const OpDef bernoulli_like_op{.name = "bernoulli_like",
-                                        .infer = infer_like,
-                                        .gradient = no_gradient,
-                                        .shape_only = bit(1),
-                                        .cpu = {cpu::bernoulli},
-                                        .cuda = {cuda::bernoulli}};
 
 constinit const OpDef dropout_op{
     .name = "dropout",
@@ -317,23 +289,11 @@ constinit const OpDef dropout_op{
     .cpu = {cpu::dropout},
     .cuda = {cuda::dropout}};
 
-constinit const OpDef draw_op{.name = "draw",
-                              .infer =
-                                  [](Inference& inference) {
-                                    inference.require(detail::is_draw(inference.inputs[0]),
-                                                      "the random state must be i64[2]");
-                                    inference.output(DType::i64, {2});
-                                  },
-                              .cpu = {cpu::draw},
-                              .cuda = {cuda::draw}};
+constinit const OpDef draw_op{
+    .name = "draw", .infer = infer_draw, .cpu = {cpu::draw}, .cuda = {cuda::draw}};
 
 constinit const OpDef next_run_op{.name = "next_run",
-                                  .infer =
-                                      [](Inference& inference) {
-                                        inference.require(detail::is_draw(inference.inputs[0]),
-                                                          "the random state must be i64[2]");
-                                        inference.output(DType::i64, {2});
-                                      },
+                                  .infer = infer_draw,
                                   .updates = bit(0),
                                   .stateful = true,
                                   .cpu = {cpu::next_run},

@@ -2,7 +2,8 @@
 #include <concepts>
 #include <functional>
 
-#include "ebb/core/ops/plain_number.h"
+#include "ebb/core/kernels/random.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/random/random.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
@@ -128,6 +129,12 @@ Tensor categorical(const Operand& logits, double temperature = 1);
 Tensor dropout(const Operand& x, double probability, Phase phase);
 
 namespace detail {
+// The bounds of a uniform draw of this dtype, rounded to it, in the name of `what`. Throws Error
+// for bounds that are not finite or in the wrong order, and for two that are rounded to one number.
+RandomAttributes uniform_bounds(const char* what, double low, double high, DType dtype,
+                                CallSite site);
+// Throws Error for a mean or deviation that is not finite or a deviation below 0.
+void require_normal(const char* what, double mean, double standard_deviation, CallSite site);
 // Throws Error for a probability outside [0, 1].
 void require_probability(double probability, CallSite site);
 // The error message for random numbers of a dtype that is not floating.

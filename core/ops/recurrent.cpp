@@ -1,5 +1,4 @@
-#include "ebb/core/ops/recurrent.h"
-
+// lstm and gru, which differ in names and in the cell (core/kernels/recurrent.h).
 #include <limits>
 
 #include "ebb/core/base/error.h"
@@ -7,12 +6,15 @@
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/gru.h"
 #include "ebb/core/ops/lstm.h"
+#include "ebb/core/ops/shape.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/core/random/random.h"
 
-namespace ebb::detail {
+namespace ebb {
 namespace {
 
+using detail::may_equal, detail::tensor_of;
+using Gradient = const GradientContext&;
 using Values = InlineVector<Tensor, 16>;
 using ValueInputs = InlineVector<Input, 16>;
 
@@ -25,21 +27,20 @@ ValueInputs inputs_of(Values&& values) {
 
 bool fits(const Spec& spec, const Shape& shape) { return may_equal(spec.shape, shape); }
 
-}  // namespace
-
+// The shape rule of both operators.
 void infer_recurrent(Inference& inference) {
   const auto& attributes = inference.attribute<RecurrentAttributes>();
   const RecurrentOperands at(attributes);
   const std::int64_t hidden = attributes.hidden, columns = attributes.columns();
   const Spec& x = inference.inputs[0];
-  inference.require(is_floating(x.dtype), kTakesFloating);
+  inference.require(is_floating(x.dtype), detail::kTakesFloating);
   inference.require(x.shape.rank() == 3, "takes x [batch, time, in]");
   for (std::int64_t i = 1; i < at.count; ++i)
     if (at.has_gradient(i) && inference.inputs[static_cast<std::size_t>(i)].dtype != x.dtype)
       inference.fail("takes inputs of one dtype (cast() converts)");
 
   if (at.draw >= 0)
-    inference.require(is_draw(inference.inputs[static_cast<std::size_t>(at.draw)]),
+    inference.require(detail::is_draw(inference.inputs[static_cast<std::size_t>(at.draw)]),
                       "the draw must be i64[2]");
   if (at.lengths >= 0) {
     const Spec& lengths = inference.inputs[static_cast<std::size_t>(at.lengths)];
@@ -68,10 +69,11 @@ void infer_recurrent(Inference& inference) {
   inference.output(DType::u8, {kOpen});
 }
 
+// The rule of one step: x [batch, in], the states [batch, hidden] if there are any, W, R, b.
 void infer_cell(Inference& inference) {
   const RecurrentCell cell = inference.attribute<RecurrentAttributes>().cell;
   const bool is_lstm = cell == RecurrentCell::lstm;
-  require_arithmetic(inference);
+  detail::require_arithmetic(inference);
   const Shape& x = inference.inputs[0].shape;
   inference.require(x.rank() == 2, "takes x [batch, in]");
   const auto weights = inference.inputs.last(3);
@@ -99,7 +101,7 @@ void infer_recurrent_backward(Inference& inference) {
   }
 }
 
-Tensors recurrent_gradient(const GradientContext& g) {
+Tensors recurrent_gradient(Gradient g) {
   RecurrentAttributes attributes = g.attribute<RecurrentAttributes>();
   const RecurrentOperands at(attributes);
   const int reserve = static_cast<int>(at.reserve);
@@ -125,10 +127,19 @@ Tensors recurrent_gradient(const GradientContext& g) {
   return wanted;
 }
 
+struct RecurrentCall {
+  RecurrentCell cell;
+  Tensors states;   // the initial ones: all, or none
+  Tensors weights;  // of each layer W, R, b
+  double dropout;
+  Phase phase;
+  const Tensor& lengths;
+};
+// The outputs: sequence, the last states, the reserve. Throws as lstm() says.
 Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
-  const CalledScope called(op.name);
+  const detail::CalledScope called(op.name);
   const auto require = [&](bool condition, const std::string& text) {
-    if (!condition) throw Error(message(op.name, text, x.site()));
+    if (!condition) throw Error(detail::message(op.name, text, x.site()));
   };
   const Tensor& first = tensor_of(op, x);
   require(!call.weights.empty(), "takes at least one layer");
@@ -151,12 +162,12 @@ Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
                                  .has_lengths = call.lengths.defined(),
                                  .cell = call.cell};
   Values values{first};
-  const GeneratorTrial trial;
+  const detail::GeneratorTrial trial;
   for (Tensor& state : call.states) values.push_back(std::move(state));
   if (layers > 1 && call.phase == Phase::training && call.dropout > 0) {
     attributes.dropout = call.dropout;
     // In a graph the draw is a node, even where the sequences are captured data.
-    values.push_back(next_draw(first.is_symbolic() ? first : weight, x.site()));
+    values.push_back(detail::next_draw(first.is_symbolic() ? first : weight, x.site()));
   }
   if (attributes.has_lengths) values.push_back(cast(call.lengths, DType::i64));
   for (Tensor& part : call.weights) values.push_back(std::move(part));
@@ -164,4 +175,117 @@ Tensors recurrent(const OpDef& op, const Operand& x, RecurrentCall call) {
   return apply(op, {inputs.data(), inputs.size()}, attributes, x.site());
 }
 
-}  // namespace ebb::detail
+template <class Weights>
+Tensors weights_of(std::span<const Weights> layers) {
+  Tensors weights;
+  weights.reserve(3 * layers.size());
+  for (const Weights& layer : layers)
+    for (const Tensor* weight : {&layer.input, &layer.recurrent, &layer.bias})
+      weights.push_back(*weight);
+  return weights;
+}
+
+constexpr OpDef lstm_cell_function{.name = "lstm_cell", .infer = infer_cell};
+constexpr OpDef gru_cell_function{.name = "gru_cell", .infer = infer_cell};
+
+// Checks one step's operands: x, the states before it if there are any, and the weights.
+template <class Weights>
+void check_cell(const OpDef& function, RecurrentCell cell, const Operand& x,
+                std::span<const Tensor* const> states, const Weights& weights) {
+  InlineVector<Operand, 6> operands{x};
+  for (const Tensor* state : states)
+    if (state->defined()) operands.emplace_back(*state, x.site());
+  for (const Tensor* weight : {&weights.input, &weights.recurrent, &weights.bias})
+    operands.emplace_back(*weight, x.site());
+  InlineVector<const Operand*, 6> all;
+  for (const Operand& operand : operands) all.push_back(&operand);
+  detail::check(function, {all.data(), all.size()}, RecurrentAttributes{.cell = cell}, x.site());
+}
+
+// A state as the first of several layers; nothing of nothing.
+Tensor as_layer(const Tensor& state) { return state.defined() ? unsqueeze(state, 0) : Tensor(); }
+
+// `results` are the outputs before the reserve.
+constexpr OpDef forward(const char* name, Positions results, Positions reserve) {
+  return {.name = name,
+          .infer = infer_recurrent,
+          .gradient = recurrent_gradient,
+          .keeps = {kAll, bit(0) | reserve},
+          .optional_outputs = reserve,
+          .skippable_outputs = results,
+          .cpu = {cpu::recurrent, cpu::recurrent_memory},
+          .cuda = {.run = cuda::recurrent,
+                   .memory = cuda::recurrent_memory,
+                   .prepare = cuda::recurrent_prepare}};
+}
+constexpr OpDef backward(const char* name) {
+  return {.name = name,
+          .infer = infer_recurrent_backward,
+          .takes_over = bit(kRecurrentBackwardX),
+          .destroys = bit(kRecurrentBackwardReserve),
+          .skippable_outputs = kAll,
+          .cpu = {cpu::recurrent_backward, cpu::recurrent_backward_memory},
+          .cuda = {.run = cuda::recurrent_backward,
+                   .memory = cuda::recurrent_backward_memory,
+                   .prepare = cuda::recurrent_backward_prepare}};
+}
+
+}  // namespace
+
+LstmResult lstm(const Operand& x, std::span<const LstmWeights> layers,
+                const LstmPassOptions& options) {
+  if (options.hidden.defined() != options.cell.defined())
+    throw Error(detail::message("lstm", "takes both states or neither", x.site()));
+  Tensors states;
+  if (options.hidden.defined()) states = {options.hidden, options.cell};
+  Tensors outputs = recurrent(lstm_op, x,
+                              {.cell = RecurrentCell::lstm,
+                               .states = std::move(states),
+                               .weights = weights_of(layers),
+                               .dropout = options.dropout,
+                               .phase = options.phase,
+                               .lengths = options.lengths});
+  return {std::move(outputs[0]), std::move(outputs[1]), std::move(outputs[2])};
+}
+
+GruResult gru(const Operand& x, std::span<const GruWeights> layers, const GruPassOptions& options) {
+  Tensors states;
+  if (options.hidden.defined()) states = {options.hidden};
+  Tensors outputs = recurrent(gru_op, x,
+                              {.cell = RecurrentCell::gru,
+                               .states = std::move(states),
+                               .weights = weights_of(layers),
+                               .dropout = options.dropout,
+                               .phase = options.phase,
+                               .lengths = options.lengths});
+  return {std::move(outputs[0]), std::move(outputs[1])};
+}
+
+LstmCellState lstm_cell(const Operand& x, const LstmCellState& state, const LstmWeights& weights) {
+  const detail::CallSiteScope scope(x.site());
+  const detail::CalledScope called(lstm_cell_function.name);
+  const Tensor& row = tensor_of(lstm_cell_function, x);
+  if (state.hidden.defined() != state.cell.defined())
+    throw Error(detail::message("lstm_cell", "takes both states or neither", x.site()));
+  const Tensor* const states[] = {&state.hidden, &state.cell};
+  check_cell(lstm_cell_function, RecurrentCell::lstm, x, states, weights);
+  const LstmResult result = lstm(unsqueeze(row, 1), {&weights, 1},
+                                 {.hidden = as_layer(state.hidden), .cell = as_layer(state.cell)});
+  return {squeeze(result.hidden, 0), squeeze(result.cell, 0)};
+}
+
+Tensor gru_cell(const Operand& x, const Tensor& hidden, const GruWeights& weights) {
+  const detail::CallSiteScope scope(x.site());
+  const detail::CalledScope called(gru_cell_function.name);
+  const Tensor& row = tensor_of(gru_cell_function, x);
+  const Tensor* const states[] = {&hidden};
+  check_cell(gru_cell_function, RecurrentCell::gru, x, states, weights);
+  return squeeze(gru(unsqueeze(row, 1), {&weights, 1}, {.hidden = as_layer(hidden)}).hidden, 0);
+}
+
+constinit const OpDef lstm_op = forward("lstm", bit(0) | bit(1) | bit(2), bit(3));
+constinit const OpDef lstm_backward_op = backward("lstm_backward");
+constinit const OpDef gru_op = forward("gru", bit(0) | bit(1), bit(2));
+constinit const OpDef gru_backward_op = backward("gru_backward");
+
+}  // namespace ebb

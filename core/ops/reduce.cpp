@@ -50,26 +50,19 @@ bool reduces_nothing(const MemoryQuery& query) {
   return detail::keeps_shape(query) && query.attribute<Reduction>().correction == 0;
 }
 
-bool broadcasts_to(const Shape& from, const Shape& to) {
-  if (from.rank() > to.rank()) return false;
-  for (int i = -1; i >= -from.rank(); --i)
-    if (from.dim(i) != 1 && !detail::may_equal(from.dim(i), to.dim(i))) return false;
-  return true;
-}
-
 // Output 0 has the shape of input 1, whose dtype does not matter.
-template <bool Expands>
-void infer_like(Inference& inference) {
-  if (!Expands) detail::require_arithmetic(inference, 1);
-  const Shape& shape = inference.inputs[0].shape;
-  const Shape& like = inference.inputs[1].shape;
-  if (Expands)
-    inference.require(broadcasts_to(shape, like),
-                      "the first shape does not broadcast to the second");
-  else
-    inference.require(broadcasts_to(like, shape),
-                      "the second shape does not broadcast to the first");
-  inference.output(inference.inputs[0].dtype, like);
+void infer_sum_like(Inference& inference) {
+  detail::require_arithmetic(inference, 1);
+  const Spec &x = inference.inputs[0], &like = inference.inputs[1];
+  inference.require(detail::broadcasts_to(like.shape, x.shape),
+                    "the second shape does not broadcast to the first");
+  inference.output(x.dtype, like.shape);
+}
+void infer_expand_as(Inference& inference) {
+  const Spec &x = inference.inputs[0], &like = inference.inputs[1];
+  inference.require(detail::broadcasts_to(x.shape, like.shape),
+                    "the first shape does not broadcast to the second");
+  inference.output(x.dtype, like.shape);
 }
 
 void infer_broadcast_like(Inference& inference) {
@@ -80,6 +73,22 @@ void infer_broadcast_like(Inference& inference) {
       detail::may_equal(inference.inputs[0].shape, detail::reduced(like, how.axes, how.keep != 0)),
       "the first shape is not the second one reduced");
   inference.output(inference.inputs[0].dtype, like);
+}
+
+// x itself where its shape is known to be that of `like`.
+Tensor apply_like(const OpDef& op, const Operand& x, const Operand& like) {
+  const Shape& shape = detail::tensor_of(op, x).shape();
+  if (shape == detail::tensor_of(op, like).shape() && !shape.is_open()) return x.take();
+  return apply_one(op, {x, like}, {}, x.site());
+}
+
+constexpr OpDef logic(const char* name, Kernel cpu, Kernel cuda) {
+  return {.name = name,
+          .infer = infer_logic,
+          .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
+          .is_identity = detail::keeps_shape,
+          .cpu = {cpu},
+          .cuda = {cuda, cuda::sum_memory}};
 }
 
 }  // namespace
@@ -98,22 +107,15 @@ Tensor all(const Operand& x, const ReduceOptions& options) {
   return reduce(all_op, x, options, false);
 }
 
-Tensor sum_like(const Operand& x, const Operand& like) {
-  const Shape& shape = detail::tensor_of(sum_like_op, x).shape();
-  if (shape == detail::tensor_of(sum_like_op, like).shape() && !shape.is_open()) return x.take();
-  return apply_one(sum_like_op, {x, like}, {}, x.site());
+Tensor sum_like(const Operand& x, const Operand& like) { return apply_like(sum_like_op, x, like); }
+Tensor expand_as(const Operand& x, const Operand& like) {
+  return apply_like(expand_as_op, x, like);
 }
 
 Tensor detail::broadcast_like(const Operand& dy, const Operand& like, const Reduction& reduction) {
   tensor_of(broadcast_like_op, dy);
   tensor_of(broadcast_like_op, like);
   return apply_one(broadcast_like_op, {dy, like}, reduction, dy.site());
-}
-
-Tensor expand_as(const Operand& x, const Operand& like) {
-  const Shape& shape = detail::tensor_of(expand_as_op, x).shape();
-  if (shape == detail::tensor_of(expand_as_op, like).shape() && !shape.is_open()) return x.take();
-  return apply_one(expand_as_op, {x, like}, {}, x.site());
 }
 
 constinit const OpDef sum_op{.name = "sum",
@@ -130,22 +132,11 @@ constinit const OpDef mean_op{.name = "mean",
                               .cpu = {cpu::sum, cpu::sum_memory},
                               .cuda = {cuda::sum, cuda::sum_memory}};
 
-constinit const OpDef any_op{.name = "any",
-                             .infer = infer_logic,
-                             .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
-                             .is_identity = detail::keeps_shape,
-                             .cpu = {cpu::any},
-                             .cuda = {cuda::any, cuda::sum_memory}};
-
-constinit const OpDef all_op{.name = "all",
-                             .infer = infer_logic,
-                             .gradient = [](Gradient) -> Tensors { return {Tensor()}; },
-                             .is_identity = detail::keeps_shape,
-                             .cpu = {cpu::all},
-                             .cuda = {cuda::all, cuda::sum_memory}};
+constinit const OpDef any_op = logic("any", cpu::any, cuda::any);
+constinit const OpDef all_op = logic("all", cpu::all, cuda::all);
 
 constinit const OpDef sum_like_op{.name = "sum_like",
-                                  .infer = infer_like<false>,
+                                  .infer = infer_sum_like,
                                   .gradient = [](Gradient g) -> Tensors {
                                     return {expand_as(g.dy(), g.x(0)), {}};
                                   },
@@ -168,7 +159,7 @@ constinit const OpDef broadcast_like_op{
     .cuda = {cuda::broadcast_like}};
 
 constinit const OpDef expand_as_op{.name = "expand_as",
-                                   .infer = infer_like<true>,
+                                   .infer = infer_expand_as,
                                    .gradient = [](Gradient g) -> Tensors {
                                      return {sum_like(g.dy(), g.x(0)), {}};
                                    },

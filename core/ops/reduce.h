@@ -2,7 +2,7 @@
 #include <concepts>
 
 #include "ebb/core/kernels/reduce.h"
-#include "ebb/core/ops/axes.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

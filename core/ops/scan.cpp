@@ -16,9 +16,8 @@ void infer_scan(Inference& inference) {
   const DType dtype = inference.inputs[0].dtype;
   inference.require(is_floating(dtype) || dtype == DType::i32 || dtype == DType::i64,
                     "takes f32, f64, f16, bf16, i32 or i64 (cast() converts)");
-  const auto axis = inference.attribute<ScanAttributes>().axis;
-  if (axis < 0 || axis >= inference.inputs[0].shape.rank())
-    inference.fail("there is no axis " + std::to_string(axis));
+  detail::require_axis(inference, inference.inputs[0].shape,
+                       inference.attribute<ScanAttributes>().axis);
   detail::output_like_first(inference);
 }
 
@@ -47,7 +46,7 @@ Tensor recurrence(Tensor a, Tensor b, Tensor w, int axis, bool reverse) {
   InlineVector<Input, 3> inputs{Operand(std::move(a))};
   if (how.has_sum) inputs.push_back(Operand(std::move(b)));
   if (how.has_weight) inputs.push_back(Operand(std::move(w)));
-  return std::move(apply(recurrence_op, {inputs.data(), inputs.size()}, how, CallSite::here())[0]);
+  return apply_one(recurrence_op, inputs, how, CallSite::here());
 }
 
 // With y = w c, dw = dy c. The gradient dy w of c runs backwards through the same recurrence, as t:

@@ -63,14 +63,8 @@ void infer_unflatten(Inference& inference) {
   const auto& asked = inference.attribute<UnflattenAttributes>();
   const auto axis = static_cast<int>(asked.axis);
   inference.require(axis < from.rank(), "takes a tensor of more axes");
-  if (from.rank() - 1 + asked.sizes.rank > kMaxRank)
-    inference.fail("the result would have more than " + std::to_string(kMaxRank) + " axes");
   const Shape sizes = filled(inference, asked.sizes.shape(), from.dim(axis));
-  Shape out;
-  for (int i = 0; i < axis; ++i) out.push_back(from.dim(i));
-  for (int i = 0; i < sizes.rank(); ++i) out.push_back(sizes.dim(i));
-  for (int i = axis + 1; i < from.rank(); ++i) out.push_back(from.dim(i));
-  inference.output(inference.inputs[0].dtype, out);
+  inference.output(inference.inputs[0].dtype, detail::replace_axis(inference, from, axis, sizes));
 }
 
 void infer_reshape_like(Inference& inference) {
@@ -141,6 +135,15 @@ std::size_t at_start(const MemoryQuery&) { return 0; }
 
 Tensors reshape_gradient(Gradient g) { return {detail::reshape_like(g.dy(), g.x(0))}; }
 
+constexpr OpDef view_op(const char* name, void (*infer)(Inference&),
+                        bool (*is_identity)(const MemoryQuery&) = detail::keeps_shape) {
+  return {.name = name,
+          .infer = infer,
+          .gradient = reshape_gradient,
+          .view = at_start,
+          .is_identity = is_identity};
+}
+
 }  // namespace
 
 Tensor reshape(const Operand& x, const Shape& shape) {
@@ -187,17 +190,13 @@ Tensor detail::reshape_like(const Operand& x, const Operand& like) {
   return apply_one(reshape_like_op, {x, like}, {}, x.site());
 }
 
-constinit const OpDef reshape_op{.name = "reshape",
-                                 .infer = infer_reshape,
-                                 .gradient = reshape_gradient,
-                                 .view = at_start,
-                                 .is_identity = detail::keeps_shape};
-
-constinit const OpDef unflatten_op{.name = "unflatten",
-                                   .infer = infer_unflatten,
-                                   .gradient = reshape_gradient,
-                                   .view = at_start,
-                                   .is_identity = detail::keeps_shape};
+constinit const OpDef reshape_op = view_op("reshape", infer_reshape);
+constinit const OpDef unflatten_op = view_op("unflatten", infer_unflatten);
+constinit const OpDef flatten_op = view_op("flatten", infer_flatten);
+constinit const OpDef as_matrix_op = view_op("as_matrix", infer_as_matrix);
+constinit const OpDef merge_axes_op = view_op("merge_axes", infer_merge_axes, nullptr);
+constinit const OpDef unsqueeze_op = view_op("unsqueeze", infer_unsqueeze, nullptr);
+constinit const OpDef squeeze_op = view_op("squeeze", infer_squeeze);
 
 constinit const OpDef reshape_like_op{.name = "reshape_like",
                                       .infer = infer_reshape_like,
@@ -207,31 +206,5 @@ constinit const OpDef reshape_like_op{.name = "reshape_like",
                                       .shape_only = bit(1),
                                       .view = at_start,
                                       .is_identity = detail::keeps_shape};
-
-constinit const OpDef flatten_op{.name = "flatten",
-                                 .infer = infer_flatten,
-                                 .gradient = reshape_gradient,
-                                 .view = at_start,
-                                 .is_identity = detail::keeps_shape};
-
-constinit const OpDef as_matrix_op{.name = "as_matrix",
-                                   .infer = infer_as_matrix,
-                                   .gradient = reshape_gradient,
-                                   .view = at_start,
-                                   .is_identity = detail::keeps_shape};
-
-constinit const OpDef merge_axes_op{.name = "merge_axes",
-                                    .infer = infer_merge_axes,
-                                    .gradient = reshape_gradient,
-                                    .view = at_start};
-
-constinit const OpDef unsqueeze_op{
-    .name = "unsqueeze", .infer = infer_unsqueeze, .gradient = reshape_gradient, .view = at_start};
-
-constinit const OpDef squeeze_op{.name = "squeeze",
-                                 .infer = infer_squeeze,
-                                 .gradient = reshape_gradient,
-                                 .view = at_start,
-                                 .is_identity = detail::keeps_shape};
 
 }  // namespace ebb

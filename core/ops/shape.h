@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ebb/core/ops/axes.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/op_def.h"
 #include "ebb/core/tensor/operand.h"
 

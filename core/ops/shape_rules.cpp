@@ -63,6 +63,18 @@ Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes)
   return apply_one(op, {x}, attributes, x.site());
 }
 
+Tensors apply_gradient(const OpDef& op, int outputs, Inputs inputs, const Attributes& attributes,
+                       const GradientContext& g) {
+  IndexSet unwanted;
+  for (int i = 0; i < outputs; ++i)
+    if (i >= g.inputs() || !g.wants(i)) unwanted.insert(static_cast<std::size_t>(i));
+  Tensors all = apply(op, inputs, attributes, g.site(), unwanted);
+  Tensors wanted(static_cast<std::size_t>(g.inputs()));
+  for (std::size_t i = 0; i < std::min(wanted.size(), all.size()); ++i)
+    if (!unwanted.has(i)) wanted[i] = std::move(all[i]);
+  return wanted;
+}
+
 bool may_equal(const Shape& a, const Shape& b) noexcept {
   if (a.rank() != b.rank()) return false;
   for (int i = 0; i < a.rank(); ++i)
@@ -75,6 +87,32 @@ Shape merge(const Shape& a, const Shape& b) noexcept {
   for (int i = 0; i < a.rank(); ++i)
     if (a.dim(i) == kOpen) merged.set(i, b.dim(i));
   return merged;
+}
+
+Shape without_last(const Shape& shape) {
+  return Shape(shape.dims().first(static_cast<std::size_t>(shape.rank() - 1)));
+}
+
+int require_axis(const Inference& inference, const Shape& shape, std::int64_t axis) {
+  if (axis < 0 || axis >= shape.rank()) inference.fail("there is no axis " + std::to_string(axis));
+  return static_cast<int>(axis);
+}
+
+Shape replace_axis(const Inference& inference, const Shape& shape, int axis, const Shape& by) {
+  if (shape.rank() - 1 + by.rank() > kMaxRank)
+    inference.fail("the result would have more than " + std::to_string(kMaxRank) + " axes");
+  Shape out;
+  for (int i = 0; i < axis; ++i) out.push_back(shape.dim(i));
+  for (const std::int64_t size : by.dims()) out.push_back(size);
+  for (int i = axis + 1; i < shape.rank(); ++i) out.push_back(shape.dim(i));
+  return out;
+}
+
+bool broadcasts_to(const Shape& from, const Shape& to) noexcept {
+  if (from.rank() > to.rank()) return false;
+  for (int i = -1; i >= -from.rank(); --i)
+    if (from.dim(i) != 1 && !may_equal(from.dim(i), to.dim(i))) return false;
+  return true;
 }
 
 Shape broadcast(const Inference& inference, const Shape& a, const Shape& b) {

@@ -1,7 +1,7 @@
 // Shared by the shape rules and public functions of several families.
 #pragma once
 #include "ebb/core/base/called.h"
-#include "ebb/core/ops/axes.h"
+#include "ebb/core/ops/arguments.h"
 #include "ebb/core/tensor/apply.h"
 #include "ebb/core/tensor/gradient_context.h"
 #include "ebb/core/tensor/op_def.h"
@@ -50,6 +50,11 @@ Axes axes_of(const OpDef& op, const Axes& axes, const Operand& x);
 // Applies an operator of one tensor operand.
 Tensor apply_to(const OpDef& op, const Operand& x, const Attributes& attributes = {});
 
+// The gradients of a node by a fused operator, whose `outputs` outputs are those of the first
+// inputs. It leaves out the ones that nobody asks for.
+Tensors apply_gradient(const OpDef& op, int outputs, Inputs inputs, const Attributes& attributes,
+                       const GradientContext& g);
+
 // The attributes of an operator that takes a shape, in which -1 has a meaning of its own.
 struct AskedShape {
   std::int64_t dims[kMaxRank] = {};
@@ -61,6 +66,21 @@ struct AskedShape {
   Shape shape() const { return Shape(std::span(dims, static_cast<std::size_t>(rank))); }
 };
 
+// The attributes of an operator that makes a tensor without a like: first what its kernel reads,
+// then the shape and dtype.
+template <class Told>
+struct MakingAttributes {
+  Told told;
+  AskedShape shape;
+  std::int64_t dtype;
+
+  MakingAttributes(const Told& what, const Shape& of, DType type) noexcept
+      : told(what), shape(of), dtype(static_cast<std::int64_t>(type)) {}
+  void output(Inference& inference) const {
+    inference.output(static_cast<DType>(dtype), shape.shape());
+  }
+};
+
 // Whether two sizes, one of them possibly open, can turn out equal.
 constexpr bool may_equal(std::int64_t a, std::int64_t b) noexcept {
   return a == b || a == kOpen || b == kOpen;
@@ -70,6 +90,15 @@ bool may_equal(const Shape& a, const Shape& b) noexcept;
 // A shape that a and b both describe, with the sizes that either knows; may_equal(a, b) holds.
 Shape merge(const Shape& a, const Shape& b) noexcept;
 
+// The shape without its last axis.
+Shape without_last(const Shape& shape);
+// An axis that attributes name, from the front. Throws where the shape has no such axis.
+int require_axis(const Inference& inference, const Shape& shape, std::int64_t axis);
+// The shape with other axes in place of this one.
+Shape replace_axis(const Inference& inference, const Shape& shape, int axis, const Shape& by);
+
+// Whether `from` can broadcast to `to` by NumPy's rules, as far as sizes are known.
+bool broadcasts_to(const Shape& from, const Shape& to) noexcept;
 // The shape to which a and b broadcast by NumPy's rules. Open dimensions stay open unless the other
 // operand's size decides.
 Shape broadcast(const Inference& inference, const Shape& a, const Shape& b);

@@ -24,8 +24,7 @@ std::string name_of(const SliceAttributes& slice) {
 // The shape of the slice of x.
 Shape sliced(const Inference& inference, const Shape& x) {
   const auto& slice = inference.attribute<SliceAttributes>();
-  const auto axis = static_cast<int>(slice.axis);
-  if (axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
+  const int axis = detail::require_axis(inference, x, slice.axis);
   Shape out = x;
   if (const std::int64_t size = x.dim(axis); size != kOpen) {
     const std::int64_t first = slice.first(size), last = slice.last(size);
@@ -71,16 +70,12 @@ std::size_t slice_offset(const MemoryQuery& query) {
 
 Shape selected(const Inference& inference, const Shape& x) {
   const auto& attributes = inference.attribute<SelectAttributes>();
-  const int axis = static_cast<int>(attributes.axis);
-  if (axis < 0 || axis >= x.rank()) inference.fail("there is no axis " + std::to_string(axis));
+  const int axis = detail::require_axis(inference, x, attributes.axis);
   const std::int64_t size = x.dim(axis);
   if (size != kOpen && (attributes.index < -size || attributes.index >= size))
     inference.fail("there is no index " + std::to_string(attributes.index) + " along axis " +
                    std::to_string(axis));
-  Shape out;
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) out.push_back(x.dim(i));
-  return out;
+  return detail::replace_axis(inference, x, axis, {});
 }
 
 using PartOf = Shape(const Inference&, const Shape& x);
@@ -244,9 +239,9 @@ constinit const OpDef select_backward_op{
 constinit const OpDef size_op{.name = "size",
                               .infer =
                                   [](Inference& inference) {
-                                    const auto axis = inference.attribute<SizeAttributes>().axis;
-                                    if (axis < 0 || axis >= inference.inputs[0].shape.rank())
-                                      inference.fail("there is no axis " + std::to_string(axis));
+                                    detail::require_axis(
+                                        inference, inference.inputs[0].shape,
+                                        inference.attribute<SizeAttributes>().axis);
                                     inference.output(DType::i64, {});
                                   },
                               .shape_only = bit(0),

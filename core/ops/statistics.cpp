@@ -103,6 +103,15 @@ Tensor products_of_others(const Tensor& x, std::uint32_t mask) {
   return count > 1 ? detail::reshape_like(std::move(others), x) : others;
 }
 
+constexpr OpDef statistic_op(const char* name, Tensors (*gradient)(Gradient), Keeps keeps) {
+  return {.name = name,
+          .infer = infer_statistic,
+          .gradient = gradient,
+          .keeps = keeps,
+          .cpu = {cpu::statistic, cpu::statistic_memory},
+          .cuda = {cuda::statistic, cuda::statistic_memory}};
+}
+
 }  // namespace
 
 Tensor variance(const Operand& x, const VarianceOptions& options) {
@@ -147,23 +156,19 @@ constinit const OpDef prod_op{
     .cpu = {cpu::prod, cpu::prod_memory},
     .cuda = {cuda::statistic, cuda::statistic_memory}};
 
-constinit const OpDef variance_op{
-    .name = "variance",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
+constinit const OpDef variance_op = statistic_op(
+    "variance",
+    [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
       const DType given = g.dy().dtype();
       const Tensor x = widened(g.take_x(0)), dy = widened(g.take_dy());
       return {cast(differences(x, how) * for_each_element(dy * 2, x, how), given)};
     },
-    .keeps = input(0),
-    .cpu = {cpu::statistic, cpu::statistic_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+    input(0));
 
-constinit const OpDef standard_deviation_op{
-    .name = "standard_deviation",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
+constinit const OpDef standard_deviation_op = statistic_op(
+    "standard_deviation",
+    [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
       const DType given = g.dy().dtype();
       const Tensor x = widened(g.take_x(0)), y = widened(g.take_y()), dy = widened(g.take_dy());
@@ -171,37 +176,28 @@ constinit const OpDef standard_deviation_op{
           differences(x, how) / with_axes(or_one(y), how) * for_each_element(dy * sign(y), x, how),
           given)};
     },
-    .keeps = input(0) | output(0),
-    .cpu = {cpu::statistic, cpu::statistic_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+    input(0) | output(0));
 
-constinit const OpDef norm1_op{
-    .name = "norm",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
+constinit const OpDef norm1_op = statistic_op(
+    "norm",
+    [](Gradient g) -> Tensors {
       return {sign(g.take_x(0)) * with_axes(g.take_dy(), g.attribute<StatisticAttributes>())};
     },
-    .keeps = input(0),
-    .cpu = {cpu::statistic, cpu::statistic_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+    input(0));
 
-constinit const OpDef norm2_op{
-    .name = "norm",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
+constinit const OpDef norm2_op = statistic_op(
+    "norm",
+    [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
       return {g.take_x(0) / with_axes(or_one(g.y()), how) * with_axes(g.take_dy(), how)};
     },
-    .keeps = input(0) | output(0),
-    .cpu = {cpu::statistic, cpu::statistic_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+    input(0) | output(0));
 
 // The gradient is the softmax of x, with 0 in a row that is all -infinity. For 16 bits it is
 // divided by its sum, which is not 1 since y is rounded.
-constinit const OpDef logsumexp_op{
-    .name = "logsumexp",
-    .infer = infer_statistic,
-    .gradient = [](Gradient g) -> Tensors {
+constinit const OpDef logsumexp_op = statistic_op(
+    "logsumexp",
+    [](Gradient g) -> Tensors {
       const auto& how = g.attribute<StatisticAttributes>();
       const DType given = g.dy().dtype();
       Tensor y = widened(maximum(g.take_y(), lowest_of(given)));
@@ -209,8 +205,6 @@ constinit const OpDef logsumexp_op{
       if (is_half(given)) p = p / or_one(sum(p, detail::kept(how.axes)));
       return {cast(std::move(p) * with_axes(widened(g.take_dy()), how), given)};
     },
-    .keeps = input(0) | output(0),
-    .cpu = {cpu::statistic, cpu::statistic_memory},
-    .cuda = {cuda::statistic, cuda::statistic_memory}};
+    input(0) | output(0));
 
 }  // namespace ebb

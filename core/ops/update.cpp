@@ -11,6 +11,19 @@ namespace {
 using detail::output_like_first;
 using detail::require_scalar;
 
+constexpr OpDef update_op(const char* name, void (*infer)(Inference&), Kernel cpu, Kernel cuda,
+                          Tensors (*gradient)(const GradientContext&) = nullptr,
+                          bool overwrites = false) {
+  return {.name = name,
+          .infer = infer,
+          .gradient = gradient,
+          .updates = bit(0),
+          .overwrites = overwrites,
+          .stateful = true,
+          .cpu = {cpu},
+          .cuda = {cuda}};
+}
+
 void infer_assign(Inference& inference) {
   const Spec &target = inference.inputs[0], &value = inference.inputs[1];
   inference.require(value.dtype == target.dtype && detail::may_equal(value.shape, target.shape),
@@ -32,6 +45,20 @@ void infer_increment(Inference& inference) {
   require_scalar(inference, 0, DType::i64, "n");
   if (inference.attribute<CountAttributes>().gated)
     require_scalar(inference, 1, DType::boolean, "`ready`");
+  output_like_first(inference);
+}
+
+void infer_add_count(Inference& inference) {
+  require_scalar(inference, 0, DType::i64, "n");
+  require_scalar(inference, 1, DType::i64, "rows");
+  output_like_first(inference);
+}
+
+void infer_clear_if(Inference& inference) {
+  const DType dtype = inference.inputs[0].dtype;
+  inference.require(is_floating(dtype) || dtype == DType::i64,
+                    "clears f32, f64, f16, bf16 and i64");
+  require_scalar(inference, 1, DType::boolean, "`ready`");
   output_like_first(inference);
 }
 
@@ -58,8 +85,8 @@ namespace detail {
 
 Tensor increment(const Tensor& n, std::int64_t value, const Tensor& ready, CallSite site) {
   const Input inputs[] = {n, ready};
-  return std::move(apply(increment_op, {inputs, ready.defined() ? 2u : 1u},
-                         CountAttributes{value, ready.defined()}, site)[0]);
+  return apply_one(increment_op, {inputs, ready.defined() ? 2u : 1u},
+                   CountAttributes{value, ready.defined()}, site);
 }
 
 Tensor add_count(const Tensor& n, const Tensor& rows, CallSite site) {
@@ -81,57 +108,30 @@ Tensor clear_if(const Tensor& a, const Tensor& ready, CallSite site) {
 Tensor with_updates(const Tensor& loss, std::span<const Tensor> updates, CallSite site) {
   std::vector<Input> inputs{loss};
   inputs.insert(inputs.end(), updates.begin(), updates.end());
-  return std::move(apply(with_updates_op, inputs, {}, site)[0]);
+  return apply_one(with_updates_op, inputs, {}, site);
 }
 
 }  // namespace detail
 
-constinit const OpDef assign_op{.name = "assign",
-                                .infer = infer_assign,
-                                .gradient = [](const GradientContext& g) -> Tensors {
-                                  return {Tensor(), g.dy()};
-                                },
-                                .updates = bit(0),
-                                .overwrites = true,
-                                .stateful = true,
-                                .cpu = {cpu::assign},
-                                .cuda = {cuda::assign}};
-
-constinit const OpDef add_assign_op{.name = "add_assign",
-                                    .infer = infer_add_assign,
-                                    .gradient = [](const GradientContext& g) -> Tensors {
-                                      return {g.dy(), g.dy()};
-                                    },
-                                    .updates = bit(0),
-                                    .stateful = true,
-                                    .cpu = {cpu::add_assign},
-                                    .cuda = {cuda::add_assign}};
-
-constinit const OpDef assign_if_op{.name = "assign_if",
-                                   .infer = infer_assign_if,
-                                   .updates = bit(0),
-                                   .stateful = true,
-                                   .cpu = {cpu::assign_if},
-                                   .cuda = {cuda::assign_if}};
-
-constinit const OpDef increment_op{.name = "increment",
-                                   .infer = infer_increment,
-                                   .updates = bit(0),
-                                   .stateful = true,
-                                   .cpu = {cpu::increment},
-                                   .cuda = {cuda::increment}};
-
-constinit const OpDef add_count_op{.name = "add_count",
-                                   .infer =
-                                       [](Inference& inference) {
-                                         require_scalar(inference, 0, DType::i64, "n");
-                                         require_scalar(inference, 1, DType::i64, "rows");
-                                         output_like_first(inference);
-                                       },
-                                   .updates = bit(0),
-                                   .stateful = true,
-                                   .cpu = {cpu::add_count},
-                                   .cuda = {cuda::add_count}};
+constinit const OpDef assign_op = update_op(
+    "assign", infer_assign, cpu::assign, cuda::assign,
+    [](const GradientContext& g) -> Tensors {
+      return {Tensor(), g.dy()};
+    },
+    true);
+constinit const OpDef add_assign_op =
+    update_op("add_assign", infer_add_assign, cpu::add_assign, cuda::add_assign,
+              [](const GradientContext& g) -> Tensors {
+                return {g.dy(), g.dy()};
+              });
+constinit const OpDef assign_if_op =
+    update_op("assign_if", infer_assign_if, cpu::assign_if, cuda::assign_if);
+constinit const OpDef increment_op =
+    update_op("increment", infer_increment, cpu::increment, cuda::increment);
+constinit const OpDef add_count_op =
+    update_op("add_count", infer_add_count, cpu::add_count, cuda::add_count);
+constinit const OpDef clear_if_op =
+    update_op("clear_if", infer_clear_if, cpu::clear_if, cuda::clear_if);
 
 constinit const OpDef at_least_op{.name = "at_least",
                                   .infer =
@@ -141,20 +141,6 @@ constinit const OpDef at_least_op{.name = "at_least",
                                       },
                                   .cpu = {cpu::at_least},
                                   .cuda = {cuda::at_least}};
-
-constinit const OpDef clear_if_op{.name = "clear_if",
-                                  .infer =
-                                      [](Inference& inference) {
-                                        const DType dtype = inference.inputs[0].dtype;
-                                        inference.require(is_floating(dtype) || dtype == DType::i64,
-                                                          "clears f32, f64, f16, bf16 and i64");
-                                        require_scalar(inference, 1, DType::boolean, "`ready`");
-                                        output_like_first(inference);
-                                      },
-                                  .updates = bit(0),
-                                  .stateful = true,
-                                  .cpu = {cpu::clear_if},
-                                  .cuda = {cuda::clear_if}};
 
 constinit const OpDef with_updates_op{.name = "with_updates",
                                       .infer = output_like_first,

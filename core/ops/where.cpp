@@ -37,6 +37,20 @@ Tensor part_of_b(Gradient g, const Operand& dy, int input) {
   return sum_like(where({g.x(0), g.site()}, 0, dy), g.x(input));
 }
 
+Tensors gradient_of_b(Gradient g) { return {{}, part_of_b(g, g.take_dy(), 1)}; }
+
+constexpr OpDef choice(const char* name, void (*infer)(Inference&), Tensors (*gradient)(Gradient),
+                       Positions takes_over = bit(1)) {
+  return {.name = name,
+          .infer = infer,
+          .gradient = gradient,
+          .keeps = input(0),
+          .takes_over = takes_over,
+          .stops_gradient = bit(0),
+          .cpu = {cpu::where},
+          .cuda = {cuda::where}};
+}
+
 }  // namespace
 
 Tensor where(const Operand& condition, const Operand& a, const Operand& b) {
@@ -63,50 +77,21 @@ Tensor masked_fill(const Operand& x, const Operand& mask, double value) {
 }
 
 constinit const BinaryOpDef where_op = {
-    .tensors = {.name = "where",
-                .infer = infer_where,
-                .gradient = [](Gradient g) -> Tensors {
-                  Tensor da, db;
-                  if (g.wants(1))
-                    da = part_of_a(g, g.wants(2) ? Operand(g.dy()) : Operand(g.take_dy()), 1);
-                  if (g.wants(2)) db = part_of_b(g, g.take_dy(), 2);
-                  return {{}, da, db};
-                },
-                .keeps = input(0),
-                .takes_over = bit(1) | bit(2),
-                .stops_gradient = bit(0),
-                .cpu = {cpu::where},
-                .cuda = {cuda::where}},
-    .number_right = {.name = "where",
-                     .infer = infer_where,
-                     .gradient = [](Gradient g) -> Tensors {
-                       return {{}, part_of_a(g, g.take_dy(), 1)};
-                     },
-                     .keeps = input(0),
-                     .takes_over = bit(1),
-                     .stops_gradient = bit(0),
-                     .cpu = {cpu::where},
-                     .cuda = {cuda::where}},
-    .number_left = {.name = "where",
-                    .infer = infer_where,
-                    .gradient = [](Gradient g) -> Tensors {
-                      return {{}, part_of_b(g, g.take_dy(), 1)};
-                    },
-                    .keeps = input(0),
-                    .takes_over = bit(1),
-                    .stops_gradient = bit(0),
-                    .cpu = {cpu::where},
-                    .cuda = {cuda::where}}};
+    .tensors = choice(
+        "where", infer_where,
+        [](Gradient g) -> Tensors {
+          Tensor da, db;
+          if (g.wants(1)) da = part_of_a(g, g.wants(2) ? Operand(g.dy()) : Operand(g.take_dy()), 1);
+          if (g.wants(2)) db = part_of_b(g, g.take_dy(), 2);
+          return {{}, da, db};
+        },
+        bit(1) | bit(2)),
+    .number_right = choice("where", infer_where,
+                           [](Gradient g) -> Tensors {
+                             return {{}, part_of_a(g, g.take_dy(), 1)};
+                           }),
+    .number_left = choice("where", infer_where, gradient_of_b)};
 
-constinit const OpDef masked_fill_op{.name = "masked_fill",
-                                     .infer = infer_masked_fill,
-                                     .gradient = [](Gradient g) -> Tensors {
-                                       return {{}, part_of_b(g, g.take_dy(), 1)};
-                                     },
-                                     .keeps = input(0),
-                                     .takes_over = bit(1),
-                                     .stops_gradient = bit(0),
-                                     .cpu = {cpu::where},
-                                     .cuda = {cuda::where}};
+constinit const OpDef masked_fill_op = choice("masked_fill", infer_masked_fill, gradient_of_b);
 
 }  // namespace ebb

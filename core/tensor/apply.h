@@ -39,6 +39,11 @@ Tensor apply_one(const OpDef& op, const Input (&inputs)[N], const Attributes& at
   return std::move(apply(op, Inputs(inputs, N), attributes, site)[0]);
 }
 
+inline Tensor apply_one(const OpDef& op, Inputs inputs, const Attributes& attributes,
+                        CallSite site) {
+  return std::move(apply(op, inputs, attributes, site)[0]);
+}
+
 namespace detail {
 // Seam 1: defined by eager/. `device` is needed where the inputs do not tell it: there are none, or
 // the operator moves its input.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "ebb/core/base/half.h"
 #include "ebb/core/device/runtime.h"
+#include "ebb/core/kernels/convert.h"
 
 namespace ebb::detail {
 
@@ -31,18 +31,13 @@ std::int64_t first_unwanted(const T* values, std::int64_t count, Unwanted unwant
 
 std::int64_t first_unwanted(const std::byte* values, DType dtype, std::int64_t count,
                             Unwanted unwanted) noexcept {
-  switch (dtype) {
-    case DType::f32:
-      return first_unwanted(reinterpret_cast<const float*>(values), count, unwanted);
-    case DType::f64:
-      return first_unwanted(reinterpret_cast<const double*>(values), count, unwanted);
-    case DType::f16:
-      return first_unwanted(reinterpret_cast<const Float16*>(values), count, unwanted);
-    case DType::bf16:
-      return first_unwanted(reinterpret_cast<const BFloat16*>(values), count, unwanted);
-    default:
+  return with_type_of(dtype, [&](auto type) -> std::int64_t {
+    using T = decltype(type);
+    if constexpr (std::is_integral_v<T>)
       return count;
-  }
+    else
+      return first_unwanted(reinterpret_cast<const T*>(values), count, unwanted);
+  });
 }
 
 std::optional<std::int64_t> first_unwanted(const Buffer& buffer, Unwanted unwanted,

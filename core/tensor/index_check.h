@@ -17,6 +17,7 @@ struct IndexRange {
   Kind kind = index;
   std::size_t input = 1;
   std::int64_t size = 0;
+  bool one_per_row = false;                  // messages leave out the last axis, of size 1
   std::optional<std::int64_t> ignored = {};  // a label permitted out of range
   bool check_labels = false;                 // check labels on a GPU too
   const char* function = nullptr;  // public function named in messages; null: the operator's name

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -112,6 +113,17 @@ struct OpDef {
   bool (*is_identity)(const MemoryQuery&) = nullptr;
   DeviceKernel cpu = {};
   DeviceKernel cuda = {};
+};
+
+// A pointwise operator of two operands, either of which may be a plain number. The three forms are
+// operators of their own, since they keep different things for their gradients.
+struct BinaryOpDef {
+  OpDef tensors;
+  OpDef number_right;  // x op n
+  OpDef number_left;   // n op x
+  // The dtype that two tensors of different dtypes are cast to before the operator; nullopt refuses
+  // them. Null refuses every such pair.
+  std::optional<DType> (*common)(DType a, DType b) = nullptr;
 };
 
 // Whether an application needs only the shape of its input i.

@@ -18,39 +18,18 @@ namespace {
 // With more than kMostElements elements, each axis shows only kEnd at either end.
 constexpr std::int64_t kMostElements = 1000, kEnd = 3;
 
-template <class T>
-std::string text_of(const std::byte* value) {
-  T number;
-  std::memcpy(&number, value, sizeof(T));
-  if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
-  if constexpr (std::is_integral_v<T>) return std::to_string(number);
-  const double as_double = convert<double>(number);
-  if (std::isnan(as_double)) return "nan";  // without the sign, which says nothing
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", as_double);
-  return text;
-}
-
 std::string text_of(DType dtype, const std::byte* value) {
-  switch (dtype) {
-    case DType::f32:
-      return text_of<float>(value);
-    case DType::f64:
-      return text_of<double>(value);
-    case DType::f16:
-      return text_of<Float16>(value);
-    case DType::bf16:
-      return text_of<BFloat16>(value);
-    case DType::i32:
-      return text_of<std::int32_t>(value);
-    case DType::i64:
-      return text_of<std::int64_t>(value);
-    case DType::u8:
-      return text_of<std::uint8_t>(value);
-    case DType::boolean:
-      return text_of<bool>(value);
-  }
-  return {};
+  return with_type_of(dtype, [&](auto number) -> std::string {
+    using T = decltype(number);
+    std::memcpy(&number, value, sizeof(T));
+    if constexpr (std::is_same_v<T, bool>) return number ? "true" : "false";
+    if constexpr (std::is_integral_v<T>) return std::to_string(number);
+    const double as_double = convert<double>(number);
+    if (std::isnan(as_double)) return "nan";  // without the sign, which says nothing
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.4g", as_double);
+    return text;
+  });
 }
 
 // Reads only the elements that it prints.

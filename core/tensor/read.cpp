@@ -30,29 +30,6 @@ std::string name_of(HostType type) {
   }
 }
 
-// Calls body with a value of the C++ type of a dtype.
-template <class Body>
-void with_stored(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::f32:
-      return body(float{});
-    case DType::f64:
-      return body(double{});
-    case DType::f16:
-      return body(Float16{});
-    case DType::bf16:
-      return body(BFloat16{});
-    case DType::i32:
-      return body(std::int32_t{});
-    case DType::i64:
-      return body(std::int64_t{});
-    case DType::u8:
-      return body(std::uint8_t{});
-    case DType::boolean:
-      return body(bool{});
-  }
-}
-
 // Calls body with a value of a host type, up to its name: char is std::int8_t or std::uint8_t.
 template <class Body>
 void with_host(HostType type, const Body& body) {
@@ -87,7 +64,7 @@ inline constexpr bool kConverts = std::is_same_v<From, bool> || !std::is_integra
 
 void require_convertible(const Spec& spec, HostType type, const char* what, CallSite site) {
   bool converts = false;
-  with_stored(spec.dtype, [&](auto from) {
+  with_type_of(spec.dtype, [&](auto from) {
     with_host(type, [&](auto to) { converts = kConverts<decltype(to), decltype(from)>; });
   });
   if (converts) return;
@@ -120,7 +97,7 @@ void read(const TensorImpl& impl, std::size_t first, std::size_t count, void* to
           const char* what, CallSite site) {
   const std::size_t size = size_of(impl.spec.dtype), offset = impl.offset + first * size;
   if (count == 0) return;
-  with_stored(impl.spec.dtype, [&](auto stored) {
+  with_type_of(impl.spec.dtype, [&](auto stored) {
     using From = decltype(stored);
     if (detail::host_type<From>() == type) return impl.storage->copy_out(offset, to, count * size);
     const auto values = std::make_unique<std::byte[]>(count * size);

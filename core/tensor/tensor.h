@@ -149,7 +149,8 @@ class Tensor {
   // A copy on `device`, or this tensor if it is there already. A simulated device gets the shape
   // only. The gradient comes back to this tensor's device. Concrete tensors only: a graph's are
   // wherever a session runs them.
-  Tensor to(const Device& device, CallSite site = CallSite::here()) const;
+  Tensor to(const Device& device, CallSite site = CallSite::here()) const&;
+  Tensor to(const Device& device, CallSite site = CallSite::here()) &&;
   // copy(x): the same values in memory of its own, in both modes; the gradient passes.
   Tensor clone(CallSite site = CallSite::here()) const;
 

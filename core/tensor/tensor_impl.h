@@ -60,4 +60,8 @@ inline void* data(const Tensor& tensor) noexcept {
   return tensor.impl()->storage ? tensor.impl()->storage->data() + tensor.impl()->offset : nullptr;
 }
 
+// Copies the values of a concrete tensor on any device to memory of `runtime`, in the order of
+// `stream`. Copies nothing to a simulated device.
+void transfer(const Tensor& from, Runtime& runtime, Stream* stream, void* to);
+
 }  // namespace ebb::detail

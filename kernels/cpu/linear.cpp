@@ -3,8 +3,8 @@
 #include "ebb/core/kernels/device_kernel.h"
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/core/kernels/matmul_layout.h"
-#include "ebb/kernels/cpu/activate.h"
 #include "ebb/kernels/cpu/column_sum.h"
+#include "ebb/kernels/cpu/dense_activation.h"
 #include "ebb/kernels/cpu/gemm.h"
 #include "ebb/kernels/cpu/in_float.h"
 

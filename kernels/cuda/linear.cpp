@@ -1,7 +1,7 @@
 #include "ebb/core/kernels/linear.h"
 
-#include "ebb/kernels/cuda/activate.h"
 #include "ebb/kernels/cuda/column_sum.h"
+#include "ebb/kernels/cuda/dense_activation.h"
 #include "ebb/kernels/cuda/dispatch.h"
 #include "ebb/kernels/cuda/plans/linear_products.h"
 #include "ebb/kernels/cuda/product.h"

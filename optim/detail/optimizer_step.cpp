@@ -13,7 +13,6 @@
 #include "ebb/core/tensor/lineage.h"
 #include "ebb/core/tensor/tape_mode.h"
 #include "ebb/core/tensor/tensor_impl.h"
-#include "ebb/optim/detail/written_memory.h"
 #include "ebb/optim/kernels/clip.h"
 
 namespace ebb::optim {
@@ -34,7 +33,7 @@ Tensor scale_of(const Tensor& work, const Gate& gate, double limit,
   if (gate.defined()) inputs.insert(inputs.end(), {gate.ready, gate.count});
   inputs.insert(inputs.end(), gradients.begin(), gradients.end());
   const ClipAttributes attributes{.limit = limit, .gated = gate.defined()};
-  return std::move(apply(clip_scale_op, inputs, attributes, CallSite::here())[0]);
+  return apply_one(clip_scale_op, inputs, attributes, CallSite::here());
 }
 
 // Prefix of an optimizer's slot names: its scope, its rule and its own name, "head.adam:slow".
@@ -122,6 +121,22 @@ void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Nod
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates) {
   const ebb::detail::TapeModeScope no_history(ebb::detail::without_history());
   return updates.empty() ? loss : ebb::detail::with_updates(loss, updates);
+}
+
+// The storage, or in a graph the node that first made the memory: skips views and updates in place.
+const void* WrittenMemory::memory_of(const Tensor& tensor) noexcept {
+  const ebb::detail::TensorImpl& impl = *tensor.impl();
+  if (impl.storage) return impl.storage.get();
+  const Node* node = impl.node.get();
+  while (node && (node->op->view || !node->op->updates.empty()))
+    node = node->inputs[0].producer.get();
+  return node;
+}
+
+bool WrittenMemory::same(const Tensor& a, const Tensor& b) noexcept {
+  const ebb::detail::TensorImpl &x = *a.impl(), &y = *b.impl();
+  if (x.storage || y.storage) return x.storage.get() == y.storage.get() && x.offset == y.offset;
+  return x.node.get() == y.node.get() && x.output == y.output;
 }
 
 std::string OptimizerStep::sum_name(const Optimizer& optimizer, const Parameters& parameters) {

@@ -9,7 +9,7 @@
 
 #include "ebb/core/autodiff/attempt.h"
 #include "ebb/core/tensor/launch_row.h"
-#include "ebb/optim/detail/fused_rule.h"
+#include "ebb/optim/detail/update_rule.h"
 #include "ebb/optim/optimizer.h"
 
 namespace ebb::optim {
@@ -40,6 +40,20 @@ void require_unseen(const Parameters::Entry& entry, std::unordered_set<const Nod
 Tensor value_before_step(const Tensor& loss);
 // `loss` as a value that exists only after the updates.
 Tensor with_all_updates(Tensor loss, std::span<const Tensor> updates);
+
+// The memory that a step writes: storage of concrete tensors, or a graph's variables.
+class WrittenMemory {
+ public:
+  void add(const Tensor& tensor) { written_.insert(memory_of(tensor)); }
+  // Whether the step could change this value, so that it must be copied first.
+  bool holds(const Tensor& value) const { return written_.contains(memory_of(value)); }
+  // Whether the two are the same value already.
+  static bool same(const Tensor& a, const Tensor& b) noexcept;
+
+ private:
+  static const void* memory_of(const Tensor& tensor) noexcept;
+  std::unordered_set<const void*> written_;
+};
 
 // Launches the updates that queue() returns in one row, once all of them have their memory.
 template <class Queue>

@@ -4,7 +4,7 @@
 
 #include "ebb/core/device/lent_stream.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/optim/kernels/sgd.h"
+#include "ebb/optim/kernels/rules.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/cuda/fixture.h"
 

@@ -41,12 +41,14 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
     const bool initialised = !name.empty() && (after == "{" || after == "=");
     const bool only_named = name.empty() && std::string("&*:").find(after) != std::string::npos;
     if (before == "struct" || only_named || (!before.empty() && !initialised)) continue;
+    // A function that makes definitions of a few words; what it makes is initialised.
+    const std::string suffix = at->suffix();
+    if (!name.empty() && after == "(" && suffix.starts_with("const char* name")) continue;
     if (!initialised) {
       unknown.push_back(at->str());
       continue;
     }
-    const std::string rest = at->suffix();
-    const std::string text = rest.substr(0, rest.find("OpDef"));
+    const std::string text = suffix.substr(0, suffix.find("OpDef"));
     const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
     const bool is_function = name.ends_with("_function") && !says(".cpu") && !says(".view");
     if (!says(".infer = nullptr") && !says(".moves = true") && !is_function) names.insert(name);
@@ -59,7 +61,7 @@ Names definitions(const std::string& code, std::vector<std::string>& unknown) {
 // Where definitions are taken apart and put together, for those who make them.
 bool is_of_makers(const fs::path& file) {
   const std::string name = file.filename().string();
-  return name == "pointwise_rules.h" || name == "binary_op_def.h" || name == "update_operator.h" ||
+  return name == "pointwise_rules.h" || name == "op_def.h" ||
          name == "pointwise.h";  // kernels named like makers
 }
 
@@ -84,7 +86,7 @@ Listed listed() {
   for (const fs::path& file :
        {core / "ops/all_operators.cpp", fs::path(source_folder()) / "optim/all_operators.cpp"})
     add(file, std::regex(R"((&)(\w+_op)\b)"), "");
-  const fs::path updates = fs::path(source_folder()) / "optim/kernels/updates.inc";
+  const fs::path updates = fs::path(source_folder()) / "optim/kernels/rules.inc";
   add(updates, std::regex(R"((EBB_\w+)\((\w+),)"), "_op");
   for (const auto& file : fs::directory_iterator(core / "kernels/functors"))
     if (file.path().extension() == ".inc")
@@ -129,6 +131,8 @@ TEST_CASE("A definition is found however it is written, or its form is refused",
   CHECK(found("extern const OpDef a_op;\nextern const OpDef a_op{};") == Names{"a_op"});
   CHECK(found("constexpr OpDef a_function{.name = \"a\", .infer = rule};") == Names());
   CHECK(found("constexpr OpDef a_function{.name = \"a\", .cpu = {run}};") == Names{"a_function"});
+  CHECK(found("constexpr OpDef made(const char* name, int i) { return {}; }\n"
+              "const OpDef a_op = made(\"a\", 1);") == Names{"a_op"});
   CHECK(found("const OpDef a_op = made();\nstatic const OpDef b_op{};") == Names{"a_op", "b_op"});
   CHECK(found("extern const OpDef a_op, b_op;\nstruct OpDef;\nvoid f(const OpDef& op);\n"
               "const OpDef* const all[] = {}; Keeps k = OpDef::none;") == Names());

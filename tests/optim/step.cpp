@@ -14,7 +14,7 @@
 #include "ebb/optim/adagrad.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/average.h"
-#include "ebb/optim/detail/fused_rule.h"
+#include "ebb/optim/detail/update_rule.h"
 #include "ebb/optim/lion.h"
 #include "ebb/optim/rmsprop.h"
 #include "ebb/optim/sgd.h"

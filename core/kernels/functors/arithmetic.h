@@ -13,13 +13,7 @@ struct Square {
   static constexpr bool exact = true;
   EBB_HOST_DEVICE auto operator()(const auto& x) const { return x * x; }
 };
-struct Sqrt {
-  static constexpr bool exact = true;
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::sqrt;
-    return sqrt(x);
-  }
-};
+EBB_EXACT_FUNCTOR(Sqrt, sqrt)
 
 struct Add {
   static constexpr bool exact = true;

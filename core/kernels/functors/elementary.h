@@ -5,23 +5,8 @@
 
 namespace ebb::functors {
 
-struct Exp {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::exp;
-    return exp(x);
-  }
-};
-struct Log {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::log;
-    return log(x);
-  }
-};
-struct Tanh {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::tanh;
-    return tanh(x);
-  }
-};
+EBB_FUNCTOR(Exp, exp)
+EBB_FUNCTOR(Log, log)
+EBB_FUNCTOR(Tanh, tanh)
 
 }  // namespace ebb::functors

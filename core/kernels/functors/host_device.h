@@ -10,6 +10,24 @@
 #pragma once
 #include "ebb/core/base/host_device.h"
 
+// A functor that is one function of <cmath>, or of Blocks.
+#define EBB_FUNCTOR(Functor, function)                     \
+  struct Functor {                                         \
+    EBB_HOST_DEVICE auto operator()(const auto& x) const { \
+      using std::function;                                 \
+      return function(x);                                  \
+    }                                                      \
+  };
+// One of IEEE's exact functions.
+#define EBB_EXACT_FUNCTOR(Functor, function)               \
+  struct Functor {                                         \
+    static constexpr bool exact = true;                    \
+    EBB_HOST_DEVICE auto operator()(const auto& x) const { \
+      using std::function;                                 \
+      return function(x);                                  \
+    }                                                      \
+  };
+
 namespace ebb::functors {
 
 template <class X>

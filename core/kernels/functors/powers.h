@@ -5,36 +5,11 @@
 
 namespace ebb::functors {
 
-struct Expm1 {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::expm1;
-    return expm1(x);
-  }
-};
-struct Log1p {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::log1p;
-    return log1p(x);
-  }
-};
-struct Log2 {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::log2;
-    return log2(x);
-  }
-};
-struct Log10 {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::log10;
-    return log10(x);
-  }
-};
-struct Exp2 {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::exp2;
-    return exp2(x);
-  }
-};
+EBB_FUNCTOR(Expm1, expm1)
+EBB_FUNCTOR(Log1p, log1p)
+EBB_FUNCTOR(Log2, log2)
+EBB_FUNCTOR(Log10, log10)
+EBB_FUNCTOR(Exp2, exp2)
 struct Rsqrt {
   static constexpr bool exact = true;
   EBB_HOST_DEVICE auto operator()(const auto& x) const {

@@ -5,13 +5,7 @@
 
 namespace ebb::functors {
 
-struct Abs {
-  static constexpr bool exact = true;
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::abs;
-    return abs(x);
-  }
-};
+EBB_EXACT_FUNCTOR(Abs, abs)
 struct Sign {
   static constexpr bool exact = true;
   template <class X>
@@ -19,34 +13,10 @@ struct Sign {
     return x > X{} ? X{} + 1 : x < X{} ? X{} - 1 : x + X{};  // -0 + 0 is 0, and NaN stays
   }
 };
-struct Floor {
-  static constexpr bool exact = true;
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::floor;
-    return floor(x);
-  }
-};
-struct Ceil {
-  static constexpr bool exact = true;
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::ceil;
-    return ceil(x);
-  }
-};
-struct Round {
-  static constexpr bool exact = true;
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::rint;
-    return rint(x);
-  }
-};
-struct Trunc {
-  static constexpr bool exact = true;
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::trunc;
-    return trunc(x);
-  }
-};
+EBB_EXACT_FUNCTOR(Floor, floor)
+EBB_EXACT_FUNCTOR(Ceil, ceil)
+EBB_EXACT_FUNCTOR(Round, rint)
+EBB_EXACT_FUNCTOR(Trunc, trunc)
 // The remainder of a by b with the quotient cut to an integer: exact. Libraries divide bit by bit.
 // Where the quotient has fewer bits than X, one fma gives the remainder, which X can hold. If the
 // quotient was rounded up, the remainder has the other sign, which is right as well. Only rare

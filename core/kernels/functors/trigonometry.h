@@ -22,54 +22,14 @@ struct Tan {
   EBB_HOST_DEVICE float operator()(float x) const { return tangent(x); }
   EBB_HOST_DEVICE double operator()(double x) const { return tangent(x); }
 };
-struct Asin {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::asin;
-    return asin(x);
-  }
-};
-struct Acos {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::acos;
-    return acos(x);
-  }
-};
-struct Atan {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::atan;
-    return atan(x);
-  }
-};
-struct Sinh {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::sinh;
-    return sinh(x);
-  }
-};
-struct Cosh {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::cosh;
-    return cosh(x);
-  }
-};
-struct Asinh {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::asinh;
-    return asinh(x);
-  }
-};
-struct Acosh {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::acosh;
-    return acosh(x);
-  }
-};
-struct Atanh {
-  EBB_HOST_DEVICE auto operator()(const auto& x) const {
-    using std::atanh;
-    return atanh(x);
-  }
-};
+EBB_FUNCTOR(Asin, asin)
+EBB_FUNCTOR(Acos, acos)
+EBB_FUNCTOR(Atan, atan)
+EBB_FUNCTOR(Sinh, sinh)
+EBB_FUNCTOR(Cosh, cosh)
+EBB_FUNCTOR(Asinh, asinh)
+EBB_FUNCTOR(Acosh, acosh)
+EBB_FUNCTOR(Atanh, atanh)
 struct Atan2 {
   EBB_HOST_DEVICE auto operator()(const auto& y, const auto& x) const {
     using std::atan2;

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cuda/activate.h"
+#include "ebb/kernels/cuda/dense_activation.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "ebb/kernels/cpu/activate.h"
+#include "ebb/kernels/cpu/dense_activation.h"
 
 #include "ebb/core/kernels/functors/activations.h"
 #include "ebb/core/kernels/functors/elementary.h"

@@ -1,5 +1,7 @@
+// Types of arguments: axes, sizes and numbers.
 #pragma once
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -29,6 +31,11 @@ constexpr int axis_number(T axis) {
     if (!std::in_range<int>(axis)) return std::numeric_limits<int>::max();
   return static_cast<int>(axis);
 }
+
+// A number in a call that takes options as well. Braces do not match, since they mean options, nor
+// does bool.
+template <class T>
+concept PlainNumber = std::floating_point<T> ||(std::integral<T> && !std::same_as<T, bool>);
 }  // namespace detail
 
 // Axes as an argument of their own: sum(x, 1), sum(x, {0, 2}), sum(x, std::vector{0, 2}).
@@ -58,6 +65,16 @@ struct OneAxis {
   OneAxis() noexcept = default;
   OneAxis(detail::AxisNumber auto axis) : value(detail::axis_number(axis)) {}  // NOLINT: likewise
   std::optional<int> value;
+};
+
+// A number along the height and one along the width; a single one is both.
+struct Size2d {
+  std::int64_t height = 0, width = 0;
+
+  constexpr Size2d(std::integral auto both) noexcept  // NOLINT: implicit by design
+      : height(static_cast<std::int64_t>(both)), width(height) {}
+  constexpr Size2d(std::int64_t along_height, std::int64_t along_width) noexcept
+      : height(along_height), width(along_width) {}
 };
 
 }  // namespace ebb

@@ -1,12 +1,7 @@
-// Kernels of the update rules in optim/kernels/updates.inc, and of accumulation.
+// Kernels of the update rules in optim/kernels/rules.inc, and of accumulation.
 #include "ebb/kernels/cuda/merged.h"
 #include "ebb/optim/kernels/accumulator.h"
-#include "ebb/optim/kernels/adagrad.h"
-#include "ebb/optim/kernels/adam.h"
-#include "ebb/optim/kernels/average.h"
-#include "ebb/optim/kernels/lion.h"
-#include "ebb/optim/kernels/rmsprop.h"
-#include "ebb/optim/kernels/sgd.h"
+#include "ebb/optim/kernels/rules.h"
 
 namespace ebb::cuda {
 namespace {
@@ -92,6 +87,6 @@ Status accumulate(const KernelContext& context) { return run_one(accumulate_merg
   }                                                        \
   Status name(const KernelContext& context) { return run_one(name##_merged, context); }
 using optim::kCentered, optim::kMomentum;
-#include "ebb/optim/kernels/updates.inc"
+#include "ebb/optim/kernels/rules.inc"
 
 }  // namespace ebb::cuda

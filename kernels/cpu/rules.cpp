@@ -1,4 +1,4 @@
-// The update rules of optim/kernels/updates.inc. A rule is compiled for float and double, each with
+// The update rules of optim/kernels/rules.inc. A rule is compiled for float and double, each with
 // the gradient as given and changed. Other dtypes go through chunks on the stack, so that loops do
 // not multiply by dtypes.
 #include <algorithm>
@@ -9,12 +9,7 @@
 #include "ebb/core/kernels/for_dtype.h"
 #include "ebb/kernels/cpu/pieces.h"
 #include "ebb/kernels/cpu/vector_half.h"
-#include "ebb/optim/kernels/adagrad.h"
-#include "ebb/optim/kernels/adam.h"
-#include "ebb/optim/kernels/average.h"
-#include "ebb/optim/kernels/lion.h"
-#include "ebb/optim/kernels/rmsprop.h"
-#include "ebb/optim/kernels/sgd.h"
+#include "ebb/optim/kernels/rules.h"
 
 namespace ebb::cpu {
 namespace {
@@ -141,6 +136,6 @@ Status update(const KernelContext& context) {
 #define EBB_UPDATE(name, Rule) \
   Status name(const KernelContext& context) { return update<optim::Rule>(context); }
 using optim::kCentered, optim::kMomentum;
-#include "ebb/optim/kernels/updates.inc"
+#include "ebb/optim/kernels/rules.inc"
 
 }  // namespace ebb::cpu

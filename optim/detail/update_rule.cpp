@@ -1,5 +1,6 @@
-#include "ebb/optim/detail/update_operator.h"
+#include "ebb/optim/detail/update_rule.h"
 
+#include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/shape_rules.h"
 #include "ebb/optim/kernels/clip.h"
 
@@ -7,15 +8,31 @@ namespace ebb::optim {
 
 using namespace ebb::detail;
 
-Tensor apply_update(const OpDef& op, Inputs inputs, const Attributes& attributes, const Gate& gate,
-                    const Tensor& scale) {
-  InlineVector<Input, 8> all(inputs.begin(), inputs.end());
-  if (gate.defined()) {
-    all.push_back(gate.ready);
-    all.push_back(gate.count);
-  }
-  if (scale.defined()) all.push_back(scale);
-  return std::move(ebb::apply(op, {all.data(), all.size()}, attributes, CallSite::here())[0]);
+RuleResult FusedRule::update(const RuleInput& input) const {
+  Tensors slots;
+  for (const Tensor& slot : input.slots) slots.push_back(copy(slot));
+  const Gate always;
+  Tensor parameter =
+      update_in_place({.parameter = copy(input.parameter),
+                       .gradient = input.gradient,
+                       .slots = {slots.data(), slots.size()},
+                       .step = cast(input.step, DType::i64),
+                       .rate = cast(input.rate, DType::f64),
+                       .gate = always,
+                       .decays = decays({std::string(input.name), input.parameter})});
+  return {std::move(parameter), std::move(slots)};
+}
+
+bool is_matrix(const Parameters::Entry& parameter) { return parameter.tensor.rank() > 1; }
+
+Tensor apply_update(const OpDef& op, const FusedInput& in, const Attributes& attributes) {
+  InlineVector<Input, 8> inputs = {in.parameter};
+  for (const Tensor& slot : in.slots) inputs.push_back(slot);
+  for (const Tensor* input : {&in.gradient, &in.step, &in.rate}) inputs.push_back(*input);
+  if (in.gate.defined())
+    for (const Tensor* input : {&in.gate.ready, &in.gate.count}) inputs.push_back(*input);
+  if (in.scale.defined()) inputs.push_back(in.scale);
+  return ebb::apply_one(op, inputs, attributes, CallSite::here());
 }
 
 void infer_update(Inference& inference, std::size_t arrays) {

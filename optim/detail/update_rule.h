@@ -1,14 +1,23 @@
+// Update rules whose step is one operator, in place.
 #pragma once
 #include <optional>
 #include <string>
 
-#include "ebb/core/base/inline_vector.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/optim/detail/options.h"
-#include "ebb/optim/detail/update_operator.h"
 #include "ebb/optim/rule.h"
 #include "ebb/optim/weight_decay.h"
 
 namespace ebb::optim {
+
+// A condition on an update: unless `ready` (bool scalar) it does nothing, else it divides the
+// gradient by `count` (i64 scalar). A gated operator has the two as further inputs.
+struct Gate {
+  Tensor ready = {};  // undefined, as is count: not gated
+  Tensor count = {};
+
+  bool defined() const noexcept { return ready.defined(); }
+};
 
 struct FusedInput {
   Tensor parameter;
@@ -47,7 +56,10 @@ class FusedRule : public Rule {
   const DecayOnly decay_only_;
 };
 
-// The rule whose update is an operator of updates.inc.
+// Applies the operator of a rule. Returns the parameter in its new version.
+Tensor apply_update(const OpDef& op, const FusedInput& input, const Attributes& attributes);
+
+// The rule whose update is an operator of optim/kernels/rules.inc.
 template <class Update>
 class UpdateRule final : public FusedRule {
  public:
@@ -73,12 +85,7 @@ class UpdateRule final : public FusedRule {
     Attributes attributes = attributes_;
     if (!in.decays) attributes.weight_decay = 0;
     attributes.clip_value = in.clip_value;
-    InlineVector<Input, 8> inputs = {in.parameter};
-    for (const Tensor& slot : in.slots) inputs.push_back(slot);
-    inputs.push_back(in.gradient);
-    inputs.push_back(in.step);
-    inputs.push_back(in.rate);
-    return apply_update(op_, {inputs.data(), inputs.size()}, attributes, in.gate, in.scale);
+    return apply_update(op_, in, attributes);
   }
 
  private:
@@ -87,5 +94,26 @@ class UpdateRule final : public FusedRule {
   const OpDef& op_;
   const Attributes attributes_;
 };
+
+// The shape rule of an update (optim/kernels/rules.h). `arrays` counts parameter, state and
+// gradient, which have one shape; the parameter comes first and is output 0. Each is f32 or f64;
+// beside a parameter of f16 or bf16 the state is f32, and the gradient f32 or of the parameter's
+// dtype.
+void infer_update(Inference& inference, std::size_t arrays);
+
+// The operator of a rule.
+template <class Update>
+constexpr OpDef update_operator(const char* name, Kernel cpu, Kernel cuda,
+                                MergedKernel cuda_merged) {
+  static_assert(Update::kSlots <= 3);
+  constexpr Positions kWritten[] = {bit(0), bit(0) | bit(1), bit(0) | bit(1) | bit(2),
+                                    bit(0) | bit(1) | bit(2) | bit(3)};
+  return {.name = name,
+          .infer = [](Inference& inference) { infer_update(inference, 2 + Update::kSlots); },
+          .updates = kWritten[Update::kSlots],
+          .stateful = true,
+          .cpu = {cpu},
+          .cuda = {.run = cuda, .run_merged = cuda_merged}};
+}
 
 }  // namespace ebb::optim
