@@ -1,19 +1,26 @@
 // Operators of the sizes at which kernels cut their work: every node of a row's program, and of its
 // gradients, against its reference.
+#include "ebb/core/kernels/norm.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/attention.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/conv.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/create.h"
+#include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
 #include "ebb/core/ops/linear.h"
+#include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/norm.h"
 #include "ebb/core/ops/order.h"
 #include "ebb/core/ops/pool.h"
 #include "ebb/core/ops/reduce.h"
+#include "ebb/core/ops/rounding.h"
 #include "ebb/core/ops/scan.h"
 #include "ebb/core/ops/softmax.h"
 #include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/where.h"
+#include "ebb/core/tensor/apply.h"
 #include "ebb/graph/graph_state.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
@@ -271,6 +278,72 @@ TEST_CASE("Attention of more queries and keys than a tile has is that of the ref
             if (in[3].rank() > 0) options.mask = in[3];
             return {scaled_dot_product_attention(in[0], in[1], in[2], options)};
           });
+}
+
+TEST_CASE("Losses of many rows, or of many classes, are those of the references") {
+  for (const auto& [rows, classes] :
+       {std::pair{300, 7}, std::pair{5000, 7}, std::pair{1200, 40}, std::pair{20, 3000}})
+    for (const LossReduction how : {LossReduction::mean, LossReduction::sum})
+      check({{{rows, classes}}, {{rows}, Values::draw}}, DType::f64,
+            [&, classes = classes](const Tensors& in) -> Tensors {
+              const Tensor weights = cast(remainder(arange(classes), 4), DType::f64) + 0.5;
+              return {softmax_cross_entropy(
+                  in[0], remainder(in[1], classes),
+                  {.weights = weights, .ignored_label = 3, .reduction = how})};
+            });
+}
+
+TEST_CASE("Norms of many rows and channels are those of the references") {
+  const auto norm = [](const Shape& shape, int axis, const Call& call) {
+    const Shape channels{shape[axis]};
+    check({{shape}, {channels}, {channels}, {channels}, {channels, Values::positive}}, DType::f64,
+          call);
+  };
+  norm({2100, 33}, 1,
+       [](const Tensors& in) -> Tensors { return {layer_norm(in[0], in[1], in[2])}; });
+  for (const Shape& shape : {Shape{1000, 6, 12}, Shape{40, 6, 300}, Shape{2, 36, 1000}})
+    norm(shape, 1,
+         [](const Tensors& in) -> Tensors { return {group_norm(in[0], 3, in[1], in[2])}; });
+  for (const auto& [shape, axis] :
+       {std::pair{Shape{2100, 33}, 1}, std::pair{Shape{50, 3, 500}, 1},
+        std::pair{Shape{1000, 5, 14}, 1}, std::pair{Shape{20, 100, 40}, 2}})
+    norm(shape, axis, [axis = axis](const Tensors& in) -> Tensors {
+      const NormAttributes how{.epsilon = 1e-3,
+                               .momentum = 0.5,
+                               .kind = NormAttributes::batch,
+                               .number = axis,
+                               .has_scale = true,
+                               .has_shift = true};
+      const Input given[] = {in[0], in[1], in[2], in[3], in[4]};
+      return {apply(batch_norm_op, given, how, {})[0]};
+    });
+}
+
+TEST_CASE("Parts and elements are found and added wherever they are, however many") {
+  const auto numbers = [](const Tensor& drawn, std::int64_t below) {
+    return remainder(drawn, static_cast<double>(below));
+  };
+  for (const std::int64_t rows : {1, 40, 9000})
+    for (const std::int64_t features : {1, 8, 300})
+      for (const std::int64_t chosen : {1, 255, 700}) {
+        if (rows * features > 400'000) continue;
+        check({{{rows, features}}, {{chosen}, Values::draw}, {{chosen, features}}}, DType::f32,
+              [&](const Tensors& in) -> Tensors {
+                const Tensor at = numbers(in[1], rows);
+                return {index_select(in[0], at), index_add(in[0], at, in[2])};
+              });
+      }
+  for (const Shape& shape : {Shape{1, 20'000, 1}, Shape{3, 9000, 1}, Shape{2, 70, 300},
+                             Shape{300, 5, 2}, Shape{1, 3, 35'000}})
+    for (const std::int64_t chosen : {1, 7, 600}) {
+      const Shape parts{shape[0], chosen, shape[2]};
+      if (parts.elements() > 400'000) continue;
+      check({{shape}, {parts, Values::draw}, {parts}}, DType::f32,
+            [&](const Tensors& in) -> Tensors {
+              const Tensor at = numbers(in[1], shape[1]);
+              return {gather(in[0], 1, at), scatter_add(in[0], 1, at, in[2])};
+            });
+    }
 }
 
 }  // namespace ebb::tests::sizes
