@@ -169,12 +169,6 @@ TEST_CASE("Logic on bool, with the precedence of C++: comparisons first") {
   CHECK(flags((!!(x == 0)) == (x == 0)) == Flags{1, 1, 1, 1, 1});
 }
 
-TEST_CASE("No gradient passes a comparison, and what is beside it has its own") {
-  const Tensor x = Tensor::from({-1.f, 3.f}).with_grad();
-  sum(x * cast(x > 0, DType::f32)).backward();
-  CHECK(x.grad().to_vector<float>() == std::vector<float>{0, 1});
-}
-
 TEST_CASE("Comparisons and logic refuse what they cannot take, in words and by line") {
   const Tensor x = Tensor::zeros({2, 3});
   CHECK_ERROR(

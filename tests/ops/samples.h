@@ -37,6 +37,9 @@ struct SampleInput {
   std::optional<DType> dtype = {};  // whatever the sample's is
 };
 
+// What a sample does with its inputs `in`: these tensors are its results.
+#define EBB_CALL(...) [=]([[maybe_unused]] const Tensors& in) -> Tensors { return {__VA_ARGS__}; }
+
 struct Sample {
   const OpDef* op;
   std::string name;
@@ -72,7 +75,7 @@ inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> 
 
 // Of an operator of every dtype, with one result.
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
-                     std::function<Tensor(const Tensors&)> call, bool any_shape = false);
+                     std::function<Tensors(const Tensors&)> call, bool any_shape = false);
 
 // The families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);
