@@ -15,6 +15,7 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/ops/shape.h"
 #include "ebb/core/tensor/apply.h"
+#include "ebb/graph/graph_state.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
 #include "ebb/tests/ops/harness.h"
@@ -170,6 +171,30 @@ std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attri
       if (!near(got[k], expected[i][k], allowed, dtype))
         return which + ", element " + std::to_string(k) + " is " + std::to_string(got[k]) +
                ", not " + std::to_string(expected[i][k]);
+  }
+  return "";
+}
+
+std::string unlike_references(const std::vector<SampleInput>& inputs, DType dtype,
+                              const std::function<Tensors(const Tensors&)>& call, double slack) {
+  std::string text = name(dtype);
+  for (const SampleInput& input : inputs) text += " " + input.shape.to_string();
+  const Sample sample{.op = &copy_op, .name = text, .inputs = inputs, .call = call};
+  const RecordedSample recorded(sample, dtype, false);
+  std::vector<const Node*> nodes;
+  Tensors fetches;
+  for (const auto& node : recorded.graph().state().nodes()) {
+    if (!node->op->infer) continue;  // a placeholder
+    nodes.push_back(node.get());
+    for (const Tensor& input : recorded.inputs_of(*node)) fetches.push_back(input);
+  }
+  const Tensors values = recorded.run(fetches, make_inputs(sample, dtype));
+  std::size_t next = 0;
+  for (const Node* node : nodes) {
+    Tensors given;
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) given.push_back(values[next++]);
+    const std::string unlike = unlike_reference(*node->op, given, node->attributes, slack);
+    if (!unlike.empty()) return text + ", " + node->op->name + ": " + unlike;
   }
   return "";
 }

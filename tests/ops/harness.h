@@ -34,6 +34,10 @@ using Bytes = std::vector<std::byte>;
 std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attributes& attributes,
                              double slack = 1);
 
+// The same of all operators that a call of such inputs applies: "", or the first that differs.
+std::string unlike_references(const std::vector<SampleInput>& inputs, DType dtype,
+                              const std::function<Tensors(const Tensors&)>& call, double slack);
+
 // The call on copies of the inputs that it writes, followed by those inputs' new values.
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs);
 

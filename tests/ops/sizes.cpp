@@ -21,7 +21,6 @@
 #include "ebb/core/ops/statistics.h"
 #include "ebb/core/ops/where.h"
 #include "ebb/core/tensor/apply.h"
-#include "ebb/graph/graph_state.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/ops/harness.h"
 
@@ -48,29 +47,10 @@ Tensors with_gradients(const Call& call, const Tensors& in) {
 
 void check(const std::vector<SampleInput>& inputs, DType dtype, const Call& call,
            bool differentiable = true) {
-  std::string text = name(dtype);
-  for (const SampleInput& input : inputs) text += " " + input.shape.to_string();
-  CAPTURE(text);
-  const Sample sample{
-      .op = &copy_op, .name = text, .inputs = inputs, .call = [&](const Tensors& in) {
-        return differentiable ? with_gradients(call, in) : call(in);
-      }};
-  const RecordedSample recorded(sample, dtype, false);
-  std::vector<const Node*> nodes;
-  Tensors fetches;
-  for (const auto& node : recorded.graph().state().nodes()) {
-    if (!node->op->infer) continue;  // a placeholder
-    nodes.push_back(node.get());
-    for (const Tensor& input : recorded.inputs_of(*node)) fetches.push_back(input);
-  }
-  const Tensors values = recorded.run(fetches, make_inputs(sample, dtype));
-  std::size_t next = 0;
-  for (const Node* node : nodes) {
-    Tensors given;
-    for (std::size_t i = 0; i < node->inputs.size(); ++i) given.push_back(values[next++]);
-    INFO(node->op->name);
-    CHECK(unlike_reference(*node->op, given, node->attributes, 100) == "");
-  }
+  const Call all = [&](const Tensors& in) {
+    return differentiable ? with_gradients(call, in) : call(in);
+  };
+  CHECK(unlike_references(inputs, dtype, all, 100) == "");
 }
 
 // Those of a GPU have the same kernels for every dtype.
