@@ -56,7 +56,7 @@ std::vector<T> points() {
     for (int i = -1000; i <= 1000; ++i)
       for (const T sign : {T(1), T(-1)})
         x.push_back(sign * edge * (1 + static_cast<T>(i) * std::numeric_limits<T>::epsilon()));
-  const int many = on_emulated_cuda() ? 1000 : 300'000;  // whose functions are the host's
+  const int many = on_emulated_cuda() ? 1000 : 60'000;  // whose functions are the host's
   for (int i = 0; i < many; ++i) {
     const T any = std::bit_cast<T>(static_cast<Bits>(engine()));
     if (std::isnan(any) || std::abs(any) >= kLeast<T>) x.push_back(any);

@@ -198,7 +198,7 @@ std::string unlike_references(const std::vector<SampleInput>& inputs, DType dtyp
   return "";
 }
 
-TEST_CASE("Every operator has a reference, and one only") {
+TEST_CASE("Every operator has a reference, and one only", "[host]") {
   const std::vector<Reference> references = all_references();
   for (const OpDef* op : every_operator()) {
     INFO(op->name);

@@ -80,7 +80,7 @@ std::vector<T> corners() {
 
 }  // namespace
 
-TEST_CASE("Two tensors that are compared are no condition of an if") {
+TEST_CASE("Two tensors that are compared are no condition of an if", "[host]") {
   STATIC_REQUIRE(std::same_as<decltype(Tensor() == Tensor()), Tensor>);
   STATIC_REQUIRE_FALSE(std::convertible_to<Tensor, bool>);
   STATIC_REQUIRE_FALSE(std::constructible_from<bool, Tensor>);
