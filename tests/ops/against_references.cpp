@@ -105,6 +105,11 @@ bool near(double value, double expected, double allowed, DType dtype) {
   return std::abs(value - expected) <= allowed * std::max(1.0, std::abs(expected));
 }
 
+// Whose references run the stack for each element of each gradient.
+bool is_backward_of_stack(const Sample& sample) {
+  return sample.op == &lstm_backward_op || sample.op == &gru_backward_op;
+}
+
 void check(const Sample& sample, DType dtype, std::int64_t batch, double slack) {
   INFO(sample.name << ", " << name(dtype) << ", batch of " << batch);
   const RecordedSample recorded(sample, dtype, false, batch);
@@ -211,7 +216,8 @@ TEST_CASE("Every operator has a reference, and one only", "[host]") {
 TEST_CASE("Every operator computes what its reference does, for any batch") {
   for (const DType dtype : kFloating)
     for (const Sample& sample : all_samples(dtype))
-      for (const std::int64_t batch : batches(dtype, {0, 1, 3, 17})) check(sample, dtype, batch, 1);
+      for (const std::int64_t batch : batches(dtype, {0, 1, 3, 17}))
+        if (batch <= kBatch || !is_backward_of_stack(sample)) check(sample, dtype, batch, 1);
 }
 
 TEST_CASE("Every operator computes what its reference does where its work is cut into pieces") {
@@ -219,8 +225,7 @@ TEST_CASE("Every operator computes what its reference does where its work is cut
   std::set<const OpDef*> seen;
   for (const Sample& sample : all_samples(DType::f32)) {
     if (!seen.insert(sample.op).second) continue;  // sizes.cpp has other forms
-    // Their references run the stack for each element of each gradient.
-    if (sample.op == &lstm_backward_op || sample.op == &gru_backward_op) continue;
+    if (is_backward_of_stack(sample)) continue;
     // Sums of so many floats are off by more.
     if (const std::int64_t batch = large_batch(sample)) check(sample, DType::f32, batch, 100);
   }

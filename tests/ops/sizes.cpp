@@ -121,7 +121,8 @@ TEST_CASE("softmax along any axis is that of the references, of any number of cl
 TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype") {
   for (const DType dtype : every_dtype())
     for (const Shape& shape : {Shape{3, 1}, Shape{300, 2}, Shape{5, 37}, Shape{2, 1024},
-                               Shape{3, 1025}, Shape{1, 5000}, Shape{2, 2048}})
+                               Shape{3, 1025}, Shape{1, 5000}, Shape{2, 2048}}) {
+      if (shape.elements() > 3000 && dtype != DType::f32) continue;
       for (const Values values : {any_of(dtype), Values::labels})
         for (const bool descending : {false, true})
           check(
@@ -135,6 +136,7 @@ TEST_CASE("Rows of any length are sorted, equals in their order, of every dtype"
                 return all;
               },
               false);
+    }
 }
 
 TEST_CASE("Rows and columns of any length have the running sums and products of the references") {
@@ -244,15 +246,16 @@ TEST_CASE("Pools of rows of many windows are those of the references") {
 
 TEST_CASE("Attention of more queries and keys than a tile has is that of the references") {
   const struct {
+    std::int64_t heads, queries;
     SampleInput mask;
     bool causal;
-  } cases[] = {{{{}}, true},
-               {{{270, 290}, Values::flags}, true},
-               {{{2, 1, 290}, Values::flags}, false},
-               {{{2, 270, 290}}, false},
-               {{{270, 1}}, true}};
-  for (const auto& [mask, causal] : cases)
-    check({{{2, 270, 3}}, {{2, 290, 3}}, {{2, 290, 2}}, mask}, dtypes().back(),
+  } cases[] = {{1, 270, {{}}, true},
+               {1, 270, {{270, 290}, Values::flags}, true},
+               {2, 70, {{2, 1, 290}, Values::flags}, false},
+               {2, 70, {{2, 70, 290}}, false},
+               {1, 270, {{270, 1}}, true}};
+  for (const auto& [heads, queries, mask, causal] : cases)
+    check({{{heads, queries, 3}}, {{heads, 290, 3}}, {{heads, 290, 2}}, mask}, dtypes().back(),
           [&, causal = causal](const Tensors& in) -> Tensors {
             AttentionOptions options{.causal = causal};
             if (in[3].rank() > 0) options.mask = in[3];
