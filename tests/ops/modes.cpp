@@ -103,6 +103,7 @@ TEST_CASE("The gradients of every operator are the same in both modes, bit for b
     for (const Sample& sample : all_samples(dtype))
       for (int order = 1; order <= sample.order; ++order)
         for (const std::int64_t batch : batches(dtype, {0, 1, 3})) {
+          if (on_emulated_cuda() && order > 1 && dtype != DType::f32) continue;
           INFO(sample.name << ", " << name(dtype) << ", order " << order << ", batch of " << batch);
           const RecordedSample recorded(sample, dtype, true, batch);
           const Tensors inputs = make_inputs(sample, dtype, batch);

@@ -65,11 +65,11 @@ inline constexpr DType kFloating[] = {DType::f32, DType::f64, DType::f16, DType:
 // At least one for every operator, on tensors of `dtype`, which is floating; fewer of 16 bits,
 // whose kernels are those of float behind conversions.
 std::vector<Sample> all_samples(DType dtype);
-// The batch sizes to try: of an emulated GPU the first and the last; fewer of 16 bits, and of f64
-// on a GPU, which has the host's formulas.
+// The batch sizes to try: of an emulated GPU the first and the last, of f32 alone; fewer of 16
+// bits, and of f64 on a GPU, which has the host's formulas.
 inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> of_float) {
-  const bool fewer = is_half(dtype) || (on_cuda() && dtype == DType::f64);
-  if (fewer) return {0, 3};
+  if (on_emulated_cuda() && dtype != DType::f32) return {3};
+  if (is_half(dtype) || (on_cuda() && dtype == DType::f64)) return {0, 3};
   return on_emulated_cuda() ? std::vector{of_float.front(), of_float.back()} : of_float;
 }
 
