@@ -50,10 +50,13 @@ std::string read(const std::string& file) {
 
 // The first sentence of a comment, or its part before a semicolon.
 std::string summary(const std::string& comment) {
-  static const std::regex sentence(
-      R"(^([^]*?(?:[^.l]|[^a]l))[.;](?: |$))");  // goes on after "et al."
-  std::smatch found;
-  return std::regex_search(comment, found, sentence) ? found[1].str() : comment;
+  for (std::size_t i = 1; i < comment.size(); ++i) {
+    const bool is_end = (comment[i] == '.' || comment[i] == ';') && comment[i - 1] != '.' &&
+                        (i + 1 == comment.size() || comment[i + 1] == ' ');
+    const std::string before = comment.substr(0, i);
+    if (is_end && !before.ends_with(" et al")) return before;
+  }
+  return comment;
 }
 
 // "{.axis, .step}" for each struct of a header whose name ends in Options.
@@ -168,6 +171,12 @@ std::string page() {
 }
 
 }  // namespace
+
+TEST_CASE("A summary is a comment's first sentence, which goes on behind authors") {
+  CHECK(summary("The total. Of all.") == "The total");
+  CHECK(summary("Of Ba et al. and more; at last.") == "Of Ba et al. and more");
+  CHECK(summary("x [.., n] as it is") == "x [.., n] as it is");
+}
 
 TEST_CASE("docs/operators.md says what the headers say") {
   const std::string file = source_folder() + "/docs/operators.md", made = page();

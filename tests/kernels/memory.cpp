@@ -4,6 +4,7 @@
 #include "ebb/core/kernels/attention.h"
 #include "ebb/core/kernels/conv.h"
 #include "ebb/core/kernels/device_kernel.h"
+#include "ebb/core/kernels/recurrent.h"
 #include "ebb/tests/catch.h"
 
 using namespace ebb;
@@ -72,5 +73,39 @@ TEST_CASE("the memory of attention is linear in the length, and does not grow wi
   for (const bool is_backward : {false, true}) {
     CHECK(bytes(1 << 12, is_backward) == bytes(1 << 20, is_backward));
     CHECK(bytes(1 << 20, is_backward) <= std::size_t{3} << 20);
+  }
+}
+
+TEST_CASE("the workspace of a stack does not grow with its sequence, and is less in its reserve") {
+  constexpr std::int64_t kRows = 32, kIn = 8, kHidden = 48, kLayers = 2;
+  for (const RecurrentCell cell : {RecurrentCell::lstm, RecurrentCell::gru}) {
+    const RecurrentAttributes how{.layers = kLayers, .hidden = kHidden, .d_given = 1, .cell = cell};
+    const Attributes attributes = how;
+    const auto bytes = [&](std::int64_t time) {
+      std::vector<Spec> in = {{DType::f32, {kRows, time, kIn}}};
+      for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+        in.push_back({DType::f32, {layer == 0 ? kIn : kHidden, how.columns()}});
+        in.push_back({DType::f32, {kHidden, how.columns()}});
+        in.push_back({DType::f32, {4 * kHidden}});
+      }
+      const Spec sequence{DType::f32, {kRows, time, kHidden}};
+      const MemoryNeeds forward =
+          cpu::recurrent_memory({.inputs = in, .outputs = {}, .attributes = &attributes});
+      std::vector<Spec> back = {{DType::u8, {static_cast<std::int64_t>(forward.reserve_bytes)}},
+                                sequence};
+      back.insert(back.end(), in.begin(), in.end());
+      back.push_back(sequence);
+      const IndexSet reserve{kRecurrentBackwardReserve};
+      const auto backward = [&](const IndexSet* destroyed) {
+        return cpu::recurrent_backward_memory({.inputs = back,
+                                               .outputs = in,
+                                               .attributes = &attributes,
+                                               .destroyed = destroyed})
+            .workspace_bytes;
+      };
+      return std::array{forward.workspace_bytes, backward(nullptr), backward(&reserve)};
+    };
+    CHECK(bytes(64) == bytes(200));
+    CHECK(bytes(64)[2] < bytes(64)[1]);
   }
 }

@@ -1,20 +1,24 @@
 #include "ebb/core/kernels/workers.h"
 
+#include <algorithm>
 #include <atomic>
+#include <random>
 #include <thread>
 
 #include "ebb/core/base/error.h"
-#include "ebb/tests/kernels/fixture.h"
+#include "ebb/tests/catch.h"
+#include "ebb/tests/kernels/threads.h"
 
 using namespace ebb;
 using namespace ebb::tests;
 
 TEST_CASE("Every piece of a job is done once, whatever the number of threads", "[concurrent]") {
-  Dice dice(1);
+  std::mt19937 engine(1);
   for (int threads : {1, 2, 3, 8}) {
     const Threads here(threads);
     for (int repeat = 0; repeat < 400; ++repeat) {
-      const std::int64_t pieces = dice.integer(0, repeat % 10 == 0 ? 2000 : 12);
+      const std::int64_t most = repeat % 10 == 0 ? 2000 : 12;
+      const auto pieces = std::uniform_int_distribution<std::int64_t>(0, most)(engine);
       std::vector<int> times(static_cast<std::size_t>(pieces));
       Workers::instance().run(
           pieces, [&](std::int64_t piece) { ++times[static_cast<std::size_t>(piece)]; });

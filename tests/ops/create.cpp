@@ -10,7 +10,6 @@
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/comparison.h"
 #include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/graph/create.h"
 #include "ebb/graph/graph.h"
@@ -89,17 +88,6 @@ TEST_CASE("tril and triu keep NaN on their side only, and any diagonal is one") 
   CHECK(nans(triu(x, std::numeric_limits<std::int64_t>::min())) == 8);
   const Tensor causal = tril(Tensor::full({3, 3}, 1, DType::boolean));
   CHECK(cast(causal, DType::f32).to_vector<float>() == Floats{1, 0, 0, 1, 1, 0, 1, 1, 1});
-}
-
-TEST_CASE("What is like a tensor has its shape and dtype, and ones() are what full() makes of 1") {
-  const Tensor x = Tensor::from({{1, 2}, {3, 4}});
-  CHECK(ones_like(x).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 1, 1, 1});
-  CHECK(zeros_like(x).to_vector<std::int32_t>() == std::vector<std::int32_t>(4));
-  CHECK(ones({2}, {.dtype = DType::f64}).to_vector<double>() == std::vector<double>{1, 1});
-  CHECK(zeros({2}, {.dtype = DType::f64}).to_vector<double>() == std::vector<double>{0, 0});
-  CHECK(full({2}, 2.5).to_vector<float>() == std::vector<float>{2.5f, 2.5f});
-  CHECK(full({1, 1}, 3, {.dtype = DType::i32}).to_vector<std::int32_t>() ==
-        std::vector<std::int32_t>{3});
 }
 
 TEST_CASE("zeros and ones of a graph are computed in each run") {

@@ -119,8 +119,7 @@ Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch) {
 }
 
 std::int64_t large_batch(const Sample& sample) {
-  constexpr std::int64_t kElements =
-      2 * 32 * 1024 + 7;  // two pieces of kernels/cpu/pieces.h, and a rest
+  constexpr std::int64_t kElements = 32 * 1024 + 7;  // a piece of kernels/cpu/pieces.h, and a rest
   std::int64_t batch = 0;
   for (const SampleInput& input : sample.inputs)
     if (input.shape.is_open() && batch == 0) batch = std::min(kElements, sample.largest_batch);
@@ -175,6 +174,24 @@ Tensors RecordedSample::inputs_of(const Node& node) const {
     tensors.push_back(detail::make_symbolic(source.producer->outputs[source.output], recorder,
                                             source.producer, source.output));
   return tensors;
+}
+
+Tensors RecordedSample::node_values(const Tensors& values) const {
+  Tensors given;
+  std::vector<bool> taken(inputs_.size());
+  for (const Node::Source& source : node().inputs)
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const detail::TensorImpl& input = *inputs_[i].impl();
+      const bool is_it = input.node.get() == &*source.producer && input.output == source.output;
+      if (!is_it || source.version != 0 || taken[i]) continue;
+      taken[i] = true;
+      given.push_back(values[i]);
+      break;
+    }
+  if (given.size() == node().inputs.size()) return given;  // without a session
+  given = run(inputs_of(node()), values);
+  given.resize(node().inputs.size());  // without the state
+  return given;
 }
 
 Tensors RecordedSample::run(const Tensors& fetches, const Tensors& values, bool passes) const {

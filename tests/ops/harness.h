@@ -18,7 +18,7 @@ inline constexpr std::int64_t kBatch = 3;
 // Fresh values for the sample's inputs with this batch size; the same for the same arguments.
 Tensors make_inputs(const Sample& sample, DType dtype, std::int64_t batch = kBatch);
 
-// A batch for which the CPU cuts the work on the sample's largest input into three pieces; 0 where
+// A batch for which the CPU cuts the work on the sample's largest input into two pieces; 0 where
 // no size is open.
 std::int64_t large_batch(const Sample& sample);
 
@@ -33,6 +33,10 @@ using Bytes = std::vector<std::byte>;
 // times the usual error of its dtype allowed.
 std::string unlike_reference(const OpDef& op, const Tensors& inputs, const Attributes& attributes,
                              double slack = 1);
+
+// The same of all operators that a call of such inputs applies: "", or the first that differs.
+std::string unlike_references(const std::vector<SampleInput>& inputs, DType dtype,
+                              const std::function<Tensors(const Tensors&)>& call, double slack);
 
 // The call on copies of the inputs that it writes, followed by those inputs' new values.
 Tensors run_eagerly(const Sample& sample, const Tensors& inputs);
@@ -51,7 +55,8 @@ class RecordedSample {
   const Node& node() const;
   // What a node reads, and what that one does.
   Tensors inputs_of(const Node& node) const;
-  Tensors node_inputs() const { return inputs_of(node()); }
+  // The values that the sample's node is given, where the sample is given these.
+  Tensors node_values(const Tensors& values) const;
 
   // Values of `fetches`, and after them of the state, with passes or without.
   Tensors run(const Tensors& fetches, const Tensors& values, bool passes = false) const;

@@ -1,4 +1,5 @@
-// Arithmetic on integers: every pair of bytes, the ends of the wider types, and what is refused.
+// Arithmetic on integers and sums of them: every pair of bytes, the ends of the wider types, what
+// is beyond doubles, and what is refused.
 #include <cmath>
 #include <limits>
 
@@ -73,6 +74,10 @@ void check_ends() {
     CHECK(signs[i] == (ends[i] > 0) - (ends[i] < 0));
   }
 }
+
+using Longs = std::vector<std::int64_t>;
+
+bool is(const Tensor& x) { return x.item<bool>(); }
 
 }  // namespace
 
@@ -152,6 +157,33 @@ TEST_CASE("Integers refuse what they have no answer to, in the name of what was 
   const int run = __LINE__ + 1;
   const auto wrong = [&] { return x * 0.5; };
   CHECK_ERROR(wrong(), ShapeError, "integers.cpp:" + std::to_string(run) + ")");
+}
+
+TEST_CASE("Sums of whole numbers are exact where doubles are not, and wrap around") {
+  const std::int64_t large = (std::int64_t{1} << 60) + 1;
+  CHECK(sum(Tensor::from({large, large, std::int64_t{1}})).item<std::int64_t>() == 2 * large + 1);
+  CHECK(sum(Tensor::from({-large, large - 5})).item<std::int64_t>() == -5);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK(sum(Tensor::from({kMost, std::int64_t{1}})).item<std::int64_t>() == -kMost - 1);
+  CHECK(sum(Tensor::full({100'000}, 255, DType::u8)).item<std::int64_t>() == 25'500'000);
+  CHECK(sum(Tensor::full({3, 70'000}, -2'000'000'000, DType::i32), 1).to_vector<std::int64_t>() ==
+        Longs(3, -140'000'000'000'000));
+}
+
+TEST_CASE("Of nothing none is true and all are, and its sum is 0") {
+  const Tensor none = Tensor::zeros({0, 3}, DType::boolean);
+  CHECK_FALSE(is(any(none)));
+  CHECK(is(all(none)));
+  CHECK(any(none, 1).elements() == 0);
+  CHECK(cast(all(none, 0), DType::i64).to_vector<std::int64_t>() == Longs{1, 1, 1});
+  CHECK(sum(none, 0).to_vector<std::int64_t>() == Longs{0, 0, 0});
+}
+
+TEST_CASE("any and all take bool") {
+  const Tensor x = Tensor::zeros({2, 3});
+  CHECK_ERROR(any(x), ShapeError, "[any] takes bool (a comparison gives it: x != 0)");
+  CHECK_ERROR(all(x, 0), ShapeError, "[all] takes bool");
+  CHECK_ERROR(all(x > 0, 2), ShapeError, "[all] there is no axis 2");
 }
 
 }  // namespace ebb::tests

@@ -1,11 +1,9 @@
 // Operators of any number of inputs: no input is too far behind to be in a set.
 #include <algorithm>
-#include <cmath>
 
 #include "ebb/core/autodiff/recompute.h"
 #include "ebb/core/base/error.h"
 #include "ebb/core/device/runtime.h"
-#include "ebb/core/ops/lstm.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/core/tensor/apply.h"
@@ -206,60 +204,39 @@ TEST_CASE("Of very many inputs the tape keeps those that the gradient reads, and
   }
 }
 
-TEST_CASE("An output lives in the 33rd input and later ones where that is declared") {
+TEST_CASE("The 33rd input and later ones give their memory where that is declared, and no other") {
   constexpr std::int64_t kElements = 1000;
-  for (const std::size_t k : {0, 31, 32, 160, 199}) {
-    INFO("input " << k);
-    const bool declared = k >= 32;
-    Tensors in = make_all(200, kElements);
-    const std::vector<float> y = applied(sum_of_squares_op, in).to_vector<float>();
-    const std::size_t bytes = in[k].bytes(), before = requested();
-    allocator().reset_peaks();
-    const Tensor result = applied(sum_of_squares_op, in, k);
-    CHECK(allocator().stats().requested.peak - before == (declared ? 0 : bytes));
-    CHECK(result.to_vector<float>() == y);
+  for (const OpDef* op : {&sum_of_squares_op, &scratch_op})
+    for (const std::size_t k : {0, 31, 32, 160, 199}) {
+      INFO(op->name << ", input " << k);
+      const bool declared = k >= 32, destroys = op == &scratch_op;
+      Tensors in = make_all(200, kElements);
+      const std::vector<float> y = applied(*op, in).to_vector<float>();
+      const std::size_t bytes = in[k].bytes(), before = requested();
+      allocator().reset_peaks();
+      const Tensor result = applied(*op, in, k);
+      CHECK(allocator().stats().requested.peak - before ==
+            (destroys ? bytes : 0) + (declared ? 0 : bytes));
+      CHECK(result.to_vector<float>() == y);
+      for (std::size_t i = 0; i < in.size(); ++i)
+        if (i != k)
+          CHECK(in[i].to_vector<float>() == values_of_input(i, kElements).to_vector<float>());
 
-    Graph graph;
-    const Tensor x = graph.placeholder("x", DType::f32, {kElements});
-    Tensors nodes = make_all(200, kElements);
-    nodes[k] = x + 1;
-    const Tensor after = applied(sum_of_squares_op, nodes) + 1;
-    const auto plan = graph.plan({after}, {{x, {kElements}}}, Device::cpu());
-    const std::size_t one = Device::cpu().runtime().profile().rounded(bytes);
-    CHECK(plan.arena_bytes == (declared ? one : 2 * one));
-    std::vector<float> one_more = y;
-    for (float& value : one_more) value += 1;
-    CHECK(Session(graph).run(after, {{x, values_of_input(k, kElements) - 1}}).to_vector<float>() ==
+      Graph graph;
+      const Tensor x = graph.placeholder("x", DType::f32, {kElements});
+      Tensors nodes = make_all(200, kElements);
+      nodes[k] = x + 1;
+      const Tensor after = applied(*op, nodes) + 1;
+      const auto plan = graph.plan({after}, {{x, {kElements}}}, Device::cpu());
+      const std::size_t one = Device::cpu().runtime().profile().rounded(bytes);
+      CHECK(plan.workspace_bytes == (destroys && !declared ? bytes : 0));
+      if (!destroys) CHECK(plan.arena_bytes == (declared ? one : 2 * one));
+      std::vector<float> one_more = y;
+      for (float& value : one_more) value += 1;
+      CHECK(
+          Session(graph).run(after, {{x, values_of_input(k, kElements) - 1}}).to_vector<float>() ==
           one_more);
-  }
-}
-
-TEST_CASE("The 33rd input and later ones are used up where that is declared, and no other") {
-  constexpr std::int64_t kElements = 1000;
-  for (const std::size_t k : {0, 31, 32, 160, 199}) {
-    INFO("input " << k);
-    const bool declared = k >= 32;
-    Tensors in = make_all(200, kElements);
-    const std::vector<float> y = applied(scratch_op, in).to_vector<float>();
-    const std::size_t bytes = in[k].bytes(), before = requested();
-    allocator().reset_peaks();
-    const Tensor result = applied(scratch_op, in, k);
-    CHECK(allocator().stats().requested.peak - before == (declared ? bytes : 2 * bytes));
-    CHECK(result.to_vector<float>() == y);
-    for (std::size_t i = 0; i < in.size(); ++i)
-      if (i != k)
-        CHECK(in[i].to_vector<float>() == values_of_input(i, kElements).to_vector<float>());
-
-    Graph graph;
-    const Tensor x = graph.placeholder("x", DType::f32, {kElements});
-    Tensors nodes = make_all(200, kElements);
-    nodes[k] = x + 1;
-    const Tensor after = applied(scratch_op, nodes);
-    const auto plan = graph.plan({after}, {{x, {kElements}}}, Device::cpu());
-    CHECK(plan.workspace_bytes == (declared ? 0 : bytes));
-    CHECK(Session(graph).run(after, {{x, values_of_input(k, kElements) - 1}}).to_vector<float>() ==
-          y);
-  }
+    }
 }
 
 namespace {
@@ -322,82 +299,6 @@ TEST_CASE("The gradient of the last of very many updated parameters reads the ve
     const Tensors both = session.run(Tensors{gradient, updated});
     CHECK(both[0].to_vector<float>() == std::vector<float>{118, 118});
     CHECK(session.value(w).to_vector<float>() == std::vector<float>{177, 177});
-  }
-}
-
-namespace {
-
-constexpr int kLayers = 12;
-
-// x, then the weights of each layer.
-Tensors lstm_inputs() {
-  const auto random = [](const Shape& shape, double seed) {
-    std::vector<double> values(static_cast<std::size_t>(shape.elements()));
-    for (double& value : values) value = seed = 3.8 * seed * (1 - seed);
-    return Tensor::from(values, shape);
-  };
-  Tensors in{random({3, 4, 2}, 0.3)};
-  for (int layer = 0; layer < kLayers; ++layer) {
-    in.push_back(random({layer ? 3 : 2, 12}, 0.41 + 0.01 * layer));
-    in.push_back(random({3, 12}, 0.37 + 0.01 * layer));
-    in.push_back(random({12}, 0.23 + 0.01 * layer));
-  }
-  return in;
-}
-
-// The gradients of a stack, which is one operator or one for each layer.
-Tensors lstm_gradients(const Tensors& in, const Tensors& wanted, bool in_one) {
-  std::vector<LstmWeights> layers;
-  for (std::size_t i = 1; i < in.size(); i += 3) layers.push_back({in[i], in[i + 1], in[i + 2]});
-  Tensor sequence = in[0];
-  if (in_one) {
-    sequence = lstm(sequence, layers).sequence;
-  } else {
-    for (const LstmWeights& layer : layers) sequence = lstm(sequence, {&layer, 1}).sequence;
-  }
-  return gradients(sum(square(sequence)), wanted);
-}
-
-void check_close(const Tensors& a, const Tensors& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    const std::vector<double> x = a[k].to_vector<double>(), y = b[k].to_vector<double>();
-    REQUIRE(x.size() == y.size());
-    double largest = 0, difference = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      largest = std::max(largest, std::abs(y[i]));
-      difference = std::max(difference, std::abs(x[i] - y[i]));
-    }
-    INFO("gradient " << k);
-    CHECK(largest > 0);
-    CHECK(difference <= 1e-12 * largest);
-  }
-}
-
-}  // namespace
-
-TEST_CASE("Twelve layers of an lstm have the gradients of twelve lstms, in both modes") {
-  const Tensors values = lstm_inputs();
-  // All of them, then the last layer's alone, then the first's.
-  for (const int choice : {0, 1, 2}) {
-    INFO("choice " << choice);
-    Graph graph;
-    Feeds feeds;
-    Tensors leaves, nodes, wanted_leaves, wanted_nodes;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const bool wanted = choice == 0 || (choice == 1 ? i + 3 >= values.size() : i == 2);
-      leaves.push_back(wanted ? values[i].with_grad() : values[i]);
-      nodes.push_back(graph.placeholder("in" + std::to_string(i), DType::f64, values[i].shape()));
-      feeds.push_back({nodes[i], values[i]});
-      if (!wanted) continue;
-      wanted_leaves.push_back(leaves[i]);
-      wanted_nodes.push_back(nodes[i]);
-    }
-    const Tensors one_by_one = lstm_gradients(leaves, wanted_leaves, false);
-    check_close(lstm_gradients(leaves, wanted_leaves, true), one_by_one);
-    const Tensors fetches = lstm_gradients(nodes, wanted_nodes, true);
-    for (const bool passes : {false, true})
-      check_close(Session(graph, {.passes = passes}).run(fetches, feeds), one_by_one);
   }
 }
 

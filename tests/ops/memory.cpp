@@ -24,8 +24,7 @@ struct Applied {
     const Node& node = recorded.node();
     op = node.op;
     attributes = node.attributes;
-    values = recorded.run(recorded.node_inputs(), make_inputs(sample, dtype, batch));
-    values.resize(node.inputs.size());
+    values = recorded.node_values(make_inputs(sample, dtype, batch));
   }
   // The inputs of `expiring` are handed over as temporaries; nobody reads the outputs of
   // `unwanted`.

@@ -59,7 +59,7 @@ TEST_CASE(
         const Tensors eager = run_eagerly(sample, inputs);
         for (const bool open : {false, true})
           for (const bool passes : {false, true}) {
-            if (on_emulated_cuda() && open != passes) continue;
+            if (open != passes && (on_emulated_cuda() || batch != kBatch)) continue;
             INFO(sample.name << ", " << name(dtype) << ", batch of " << batch
                              << (open ? ", open" : "") << (passes ? ", passes" : ""));
             const RecordedSample recorded(sample, dtype, open, batch);
@@ -103,6 +103,7 @@ TEST_CASE("The gradients of every operator are the same in both modes, bit for b
     for (const Sample& sample : all_samples(dtype))
       for (int order = 1; order <= sample.order; ++order)
         for (const std::int64_t batch : batches(dtype, {0, 1, 3})) {
+          if (on_emulated_cuda() && order > 1 && dtype != DType::f32) continue;
           INFO(sample.name << ", " << name(dtype) << ", order " << order << ", batch of " << batch);
           const RecordedSample recorded(sample, dtype, true, batch);
           const Tensors inputs = make_inputs(sample, dtype, batch);

@@ -10,35 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/ops/attention.h"
-#include "ebb/core/ops/conv.h"
-#include "ebb/core/ops/copy.h"
-#include "ebb/core/ops/create.h"
-#include "ebb/core/ops/fill.h"
-#include "ebb/core/ops/gru.h"
-#include "ebb/core/ops/index.h"
-#include "ebb/core/ops/layout.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
-#include "ebb/core/ops/lstm.h"
-#include "ebb/core/ops/memory_figures.h"
-#include "ebb/core/ops/norm.h"
-#include "ebb/core/ops/order.h"
-#include "ebb/core/ops/pointwise.h"
-#include "ebb/core/ops/pool.h"
-#include "ebb/core/ops/random.h"
-#include "ebb/core/ops/reduce.h"
-#include "ebb/core/ops/scan.h"
-#include "ebb/core/ops/sequence.h"
-#include "ebb/core/ops/shape.h"
-#include "ebb/core/ops/softmax.h"
-#include "ebb/core/ops/statistics.h"
-#include "ebb/core/ops/update.h"
-#include "ebb/core/ops/where.h"
+#include "ebb/ebb.h"
 #include "ebb/graph/graph_state.h"
-#include "ebb/graph/random.h"
-#include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/infinity.h"
 #include "ebb/tests/source_folder.h"
@@ -56,8 +29,8 @@ struct Function {
   std::string name;
   std::vector<Spec> takes;
   Call call;
-  std::vector<Call> refused = {};
-  std::size_t optional = 99;  // from which operand on they may hold nothing
+  std::vector<Call> refused;
+  std::size_t optional;  // from which operand on they may hold nothing
 };
 
 Spec f32(const Shape& shape) { return {DType::f32, shape}; }
@@ -73,14 +46,20 @@ Tensors tensors_of(Operands x) {
   return tensors;
 }
 
+// A call of a row, with its operands x.
+#define CALL(...) [=]([[maybe_unused]] Operands x) { __VA_ARGS__; }
+
 std::vector<Function> functions() {
   std::vector<Function> table;
-  const auto put = [&](Function function) { table.push_back(std::move(function)); };
+  const auto put = [&](const char* name, const std::vector<Spec>& takes, Call call,
+                       std::vector<Call> refused = {}, std::size_t optional = 99) {
+    table.push_back({name, takes, std::move(call), std::move(refused), optional});
+  };
   const auto unary = [&](const char* name, Tensor (*function)(const Operand&)) {
-    put({name, {kMatrix}, [function](Operands x) { function(x[0]); }});
+    put(name, {kMatrix}, CALL(function(x[0])));
   };
   const auto binary = [&](const char* name, Tensor (*function)(const Operand&, const Operand&)) {
-    put({name, {kMatrix, kMatrix}, [function](Operands x) { function(x[0], x[1]); }});
+    put(name, {kMatrix, kMatrix}, CALL(function(x[0], x[1])));
   };
 
 // Every pointwise operator of the lists that has no parameters.
@@ -102,15 +81,11 @@ std::vector<Function> functions() {
 #undef EBB_MAP
 #undef EBB_ZIP
 
-  put({"leaky_relu", {kMatrix}, [](Operands x) { leaky_relu(x[0]); }, {[](Operands x) {
-         leaky_relu(x[0], -1);
-       }}});
-  put({"elu", {kMatrix}, [](Operands x) { elu(x[0]); }, {[](Operands x) { elu(x[0], -1); }}});
-  put({"gelu", {kMatrix}, [](Operands x) { gelu(x[0]); }});
-  put({"gelu", {kMatrix}, [](Operands x) { gelu(x[0], {.approximate = true}); }});
-  put({"clamp", {kMatrix}, [](Operands x) { clamp(x[0], 0); }, {[](Operands x) {
-         clamp(x[0], kNaN64);
-       }}});
+  put("leaky_relu", {kMatrix}, CALL(leaky_relu(x[0])), {CALL(leaky_relu(x[0], -1))});
+  put("elu", {kMatrix}, CALL(elu(x[0])), {CALL(elu(x[0], -1))});
+  put("gelu", {kMatrix}, CALL(gelu(x[0])));
+  put("gelu", {kMatrix}, CALL(gelu(x[0], {.approximate = true})));
+  put("clamp", {kMatrix}, CALL(clamp(x[0], 0)), {CALL(clamp(x[0], kNaN64))});
 
   binary("equal", equal);
   binary("not_equal", not_equal);
@@ -119,204 +94,88 @@ std::vector<Function> functions() {
   binary("greater", greater);
   binary("greater_equal", greater_equal);
   const auto logic = [&](const char* name, Tensor (*function)(const Operand&, const Operand&)) {
-    put({name, {boolean({2, 3}), boolean({2, 3})}, [function](Operands x) {
-           function(x[0], x[1]);
-         }});
+    put(name, {boolean({2, 3}), boolean({2, 3})}, CALL(function(x[0], x[1])));
   };
   logic("logical_and", logical_and);
   logic("logical_or", logical_or);
   logic("logical_xor", logical_xor);
-  put({"logical_not", {boolean({2, 3})}, [](Operands x) { logical_not(x[0]); }});
+  put("logical_not", {boolean({2, 3})}, CALL(logical_not(x[0])));
   unary("isnan", isnan);
   unary("isinf", isinf);
   unary("isfinite", isfinite);
-  put({"where",
-       {boolean({2, 3}), kMatrix, kMatrix},
-       [](Operands x) { where(x[0], x[1], x[2]); },
-       {[](Operands x) {
-         where(x[0], {1, kUser}, {2, kUser});
-       }}});
-  put({"masked_fill", {kMatrix, boolean({2, 3})}, [](Operands x) { masked_fill(x[0], x[1], 1); }});
+  put("where", {boolean({2, 3}), kMatrix, kMatrix}, CALL(where(x[0], x[1], x[2])),
+      {CALL(where(x[0], {1, kUser}, {2, kUser}))});
+  put("masked_fill", {kMatrix, boolean({2, 3})}, CALL(masked_fill(x[0], x[1], 1)));
 
   unary("copy", copy);
-  put({"cast", {kMatrix}, [](Operands x) { cast(x[0], DType::i32); }});
+  put("cast", {kMatrix}, CALL(cast(x[0], DType::i32)));
   unary("zeros_like", zeros_like);
   unary("ones_like", ones_like);
-  put({"full_like", {kMatrix}, [](Operands x) { full_like(x[0], 2); }});
-  put({"fill_like", {kMatrix}, [](Operands x) { fill_like(x[0], 2); }});
-  put({"tril", {kMatrix}, [](Operands x) { tril(x[0]); }});
-  put({"triu", {kMatrix}, [](Operands x) { triu(x[0]); }});
+  put("full_like", {kMatrix}, CALL(full_like(x[0], 2)));
+  put("fill_like", {kMatrix}, CALL(fill_like(x[0], 2)));
+  put("tril", {kMatrix}, CALL(tril(x[0])));
+  put("triu", {kMatrix}, CALL(triu(x[0])));
 
-  put({"permute",
-       {kMatrix},
-       [](Operands x) {
-         permute(x[0], {1, 0});
-       },
-       {[](Operands x) { permute(x[0], {0}); },
-        [](Operands x) {
-          permute(x[0], {0, 9});
-        },
-        [](Operands x) {
-          permute(x[0], {1, 1});
-        }}});
-  put({"transpose", {kMatrix}, [](Operands x) { transpose(x[0]); }, {[](Operands x) {
-         transpose(x[0], 0, 9);
-       }}});
-  put({"concat",
-       {kMatrix, kMatrix},
-       [](Operands x) { concat(tensors_of(x), 0, kUser); },
-       {[](Operands x) { concat(tensors_of(x), 9, kUser); },
-        [](Operands) { concat(Tensors(), 0, kUser); }}});
-  put({"stack",
-       {kMatrix, kMatrix},
-       [](Operands x) { stack(tensors_of(x), 0, kUser); },
-       {[](Operands x) { stack(tensors_of(x), 9, kUser); },
-        [](Operands) { stack(Tensors(), 0, kUser); }}});
-  put({"broadcast_to",
-       {kMatrix},
-       [](Operands x) {
-         broadcast_to(x[0], {4, 2, 3});
-       },
-       {[](Operands x) {
-          broadcast_to(x[0], {4, 2});
-        },
-        [](Operands x) {
-          broadcast_to(x[0], {-2, 3});
-        },
-        [](Operands x) { broadcast_to(x[0], Shape{2}); }}});
-  put({"tile",
-       {kMatrix},
-       [](Operands x) { tile(x[0], 2); },
-       {[](Operands x) { tile(x[0], -1); }, [](Operands x) { tile(x[0], 2, 9); },
-        [](Operands x) { tile(x[0], std::int64_t{1} << 60); }}});
-  put({"repeat",
-       {kMatrix},
-       [](Operands x) { repeat(x[0], 2); },
-       {[](Operands x) { repeat(x[0], -1); }, [](Operands x) { repeat(x[0], 2, 9); }}});
-  put({"pad",
-       {kMatrix},
-       [](Operands x) {
-         pad(x[0], {{1, 1}, {0, 0}});
-       },
-       {[](Operands x) {
-          pad(x[0], {{1, 1}});
-        },
-        [](Operands x) {
-          pad(x[0], {{1, 1}, {0, -1}});
-        }}});
+  put("permute", {kMatrix}, CALL(permute(x[0], {1, 0})),
+      {CALL(permute(x[0], {0})), CALL(permute(x[0], {0, 9})), CALL(permute(x[0], {1, 1}))});
+  put("transpose", {kMatrix}, CALL(transpose(x[0])), {CALL(transpose(x[0], 0, 9))});
+  put("concat", {kMatrix, kMatrix}, CALL(concat(tensors_of(x), 0, kUser)),
+      {CALL(concat(tensors_of(x), 9, kUser)), CALL(concat(Tensors(), 0, kUser))});
+  put("stack", {kMatrix, kMatrix}, CALL(stack(tensors_of(x), 0, kUser)),
+      {CALL(stack(tensors_of(x), 9, kUser)), CALL(stack(Tensors(), 0, kUser))});
+  put("broadcast_to", {kMatrix}, CALL(broadcast_to(x[0], {4, 2, 3})),
+      {CALL(broadcast_to(x[0], {4, 2})), CALL(broadcast_to(x[0], {-2, 3})),
+       CALL(broadcast_to(x[0], Shape{2}))});
+  put("tile", {kMatrix}, CALL(tile(x[0], 2)),
+      {CALL(tile(x[0], -1)), CALL(tile(x[0], 2, 9)), CALL(tile(x[0], std::int64_t{1} << 60))});
+  put("repeat", {kMatrix}, CALL(repeat(x[0], 2)),
+      {CALL(repeat(x[0], -1)), CALL(repeat(x[0], 2, 9))});
+  put("pad", {kMatrix}, CALL(pad(x[0], {{1, 1}, {0, 0}})),
+      {CALL(pad(x[0], {{1, 1}})), CALL(pad(x[0], {{1, 1}, {0, -1}}))});
 
-  put({"reshape",
-       {kMatrix},
-       [](Operands x) {
-         reshape(x[0], {3, 2});
-       },
-       {[](Operands x) {
-          reshape(x[0], {-2, 3});
-        },
-        [](Operands x) {
-          reshape(x[0], {4, 3});
-        },
-        [](Operands x) {
-          reshape(x[0], {1, 1, 1, 1, 1, 2, 3});
-        },
-        [](Operands x) {
-          reshape(x[0], Shape{-1, -1});
-        }}});
+  put("reshape", {kMatrix}, CALL(reshape(x[0], {3, 2})),
+      {CALL(reshape(x[0], {-2, 3})), CALL(reshape(x[0], {4, 3})),
+       CALL(reshape(x[0], {1, 1, 1, 1, 1, 2, 3})), CALL(reshape(x[0], Shape{-1, -1}))});
   unary("flatten", flatten);
-  put({"unflatten",
-       {kMatrix},
-       [](Operands x) {
-         unflatten(x[0], 1, {3, 1});
-       },
-       {[](Operands x) { unflatten(x[0], 9, {3}); },
-        [](Operands x) {
-          unflatten(x[0], 1, {2, -1});
-        },
-        [](Operands x) {
-          unflatten(x[0], 1, {1, 1, 1, 1, 1, 3});
-        }}});
-  put({"unsqueeze", {kMatrix}, [](Operands x) { unsqueeze(x[0], 0); }, {[](Operands x) {
-         unsqueeze(x[0], 9);
-       }}});
-  put({"squeeze",
-       {f32({1, 3})},
-       [](Operands x) { squeeze(x[0], 0); },
-       {[](Operands x) { squeeze(x[0], 9); }, [](Operands x) { squeeze(x[0], 1); }}});
-  put({"slice",
-       {kMatrix},
-       [](Operands x) { slice(x[0], 1); },
-       {[](Operands x) { slice(x[0], 9); }, [](Operands x) { slice(x[0], 0, 1, {.axis = 9}); },
-        [](Operands x) { slice(x[0], 0, 9, {.axis = 1}); },
-        [](Operands x) { slice(x[0], 0, 1, {.step = 0}); }}});
-  put({"split",
-       {kMatrix},
-       [](Operands x) {
-         split(x[0], {1, 1});
-       },
-       {[](Operands x) {
-          split(x[0], {1, 2});
-        },
-        [](Operands x) {
-          split(x[0], {1, 1}, 9);
-        }}});
-  put({"chunk",
-       {kMatrix},
-       [](Operands x) { chunk(x[0], 2); },
-       {[](Operands x) { chunk(x[0], 3); }, [](Operands x) { chunk(x[0], 2, 9); }}});
-  put({"roll", {kMatrix}, [](Operands x) { roll(x[0], 1, 0); }, {[](Operands x) {
-         roll(x[0], 1, 9);
-       }}});
-  put({"flip", {kMatrix}, [](Operands x) { flip(x[0]); }, {[](Operands x) { flip(x[0], 9); }}});
-  put({"select",
-       {kMatrix},
-       [](Operands x) { select(x[0], 0, 1); },
-       {[](Operands x) { select(x[0], 0, 9); }, [](Operands x) { select(x[0], 9, 0); },
-        [](Operands x) {
-          x[0].tensor()[{9, kUser}];
-        }}});
-  put({"last_step", {f32({2, 3, 4})}, [](Operands x) { last_step(x[0]); }});
-  put({"size", {kMatrix}, [](Operands x) { size(x[0], 0); }, {[](Operands x) { size(x[0], 9); }}});
+  put("unflatten", {kMatrix}, CALL(unflatten(x[0], 1, {3, 1})),
+      {CALL(unflatten(x[0], 9, {3})), CALL(unflatten(x[0], 1, {2, -1})),
+       CALL(unflatten(x[0], 1, {1, 1, 1, 1, 1, 3}))});
+  put("unsqueeze", {kMatrix}, CALL(unsqueeze(x[0], 0)), {CALL(unsqueeze(x[0], 9))});
+  put("squeeze", {f32({1, 3})}, CALL(squeeze(x[0], 0)),
+      {CALL(squeeze(x[0], 9)), CALL(squeeze(x[0], 1))});
+  put("slice", {kMatrix}, CALL(slice(x[0], 1)),
+      {CALL(slice(x[0], 9)), CALL(slice(x[0], 0, 1, {.axis = 9})),
+       CALL(slice(x[0], 0, 9, {.axis = 1})), CALL(slice(x[0], 0, 1, {.step = 0}))});
+  put("split", {kMatrix}, CALL(split(x[0], {1, 1})),
+      {CALL(split(x[0], {1, 2})), CALL(split(x[0], {1, 1}, 9))});
+  put("chunk", {kMatrix}, CALL(chunk(x[0], 2)), {CALL(chunk(x[0], 3)), CALL(chunk(x[0], 2, 9))});
+  put("roll", {kMatrix}, CALL(roll(x[0], 1, 0)), {CALL(roll(x[0], 1, 9))});
+  put("flip", {kMatrix}, CALL(flip(x[0])), {CALL(flip(x[0], 9))});
+  put("select", {kMatrix}, CALL(select(x[0], 0, 1)),
+      {CALL(select(x[0], 0, 9)), CALL(select(x[0], 9, 0)), CALL(x[0].tensor()[{9, kUser}])});
+  put("last_step", {f32({2, 3, 4})}, CALL(last_step(x[0])));
+  put("size", {kMatrix}, CALL(size(x[0], 0)), {CALL(size(x[0], 9))});
   unary("rows", rows);
 
-  put({"index_select",
-       {kMatrix, i64({4})},
-       [](Operands x) { index_select(x[0], x[1]); },
-       {[](Operands x) { index_select(x[0], x[1], 9); }}});
-  put({"embedding", {kMatrix, i64({4})}, [](Operands x) { embedding(x[0], x[1]); }});
-  put({"index_add",
-       {kMatrix, i64({4}), f32({4, 3})},
-       [](Operands x) { index_add(x[0], x[1], x[2]); },
-       {[](Operands x) { index_add(x[0], x[1], x[2], 9); }}});
-  put({"gather",
-       {kMatrix, i64({4, 3})},
-       [](Operands x) { gather(x[0], 0, x[1]); },
-       {[](Operands x) { gather(x[0], 9, x[1]); }}});
-  put({"scatter_add",
-       {kMatrix, i64({4, 3}), f32({4, 3})},
-       [](Operands x) { scatter_add(x[0], 0, x[1], x[2]); },
-       {[](Operands x) { scatter_add(x[0], 9, x[1], x[2]); }}});
-  put({"pick", {kMatrix, i64({2})}, [](Operands x) { pick(x[0], x[1]); }, {[](Operands x) {
-         pick(x[0], x[0]);
-       }}});
-  put({"one_hot",
-       {i64({4})},
-       [](Operands x) { one_hot(x[0], 3); },
-       {[](Operands x) { one_hot(x[0], -1); }, [](Operands x) { one_hot(x[0], 3, DType::i32); }}});
-  put({"reverse_sequence", {kMatrix, i64({2})}, [](Operands x) { reverse_sequence(x[0], x[1]); }});
-  put({"reverse_sequence", {kMatrix, {DType::i32, {2}}}, [](Operands x) {
-         reverse_sequence(x[0], x[1]);
-       }});
+  put("index_select", {kMatrix, i64({4})}, CALL(index_select(x[0], x[1])),
+      {CALL(index_select(x[0], x[1], 9))});
+  put("embedding", {kMatrix, i64({4})}, CALL(embedding(x[0], x[1])));
+  put("index_add", {kMatrix, i64({4}), f32({4, 3})}, CALL(index_add(x[0], x[1], x[2])),
+      {CALL(index_add(x[0], x[1], x[2], 9))});
+  put("gather", {kMatrix, i64({4, 3})}, CALL(gather(x[0], 0, x[1])), {CALL(gather(x[0], 9, x[1]))});
+  put("scatter_add", {kMatrix, i64({4, 3}), f32({4, 3})}, CALL(scatter_add(x[0], 0, x[1], x[2])),
+      {CALL(scatter_add(x[0], 9, x[1], x[2]))});
+  put("pick", {kMatrix, i64({2})}, CALL(pick(x[0], x[1])), {CALL(pick(x[0], x[0]))});
+  put("one_hot", {i64({4})}, CALL(one_hot(x[0], 3)),
+      {CALL(one_hot(x[0], -1)), CALL(one_hot(x[0], 3, DType::i32))});
+  put("reverse_sequence", {kMatrix, i64({2})}, CALL(reverse_sequence(x[0], x[1])));
+  put("reverse_sequence", {kMatrix, {DType::i32, {2}}}, CALL(reverse_sequence(x[0], x[1])));
 
   const auto reduction =
       [&](const char* name, Tensor (*function)(const Operand&, const ReduceOptions&), DType dtype) {
-        put({name,
-             {{dtype, {2, 3}}},
-             [function](Operands x) { function(x[0], {}); },
-             {[function](Operands x) { function(x[0], {.axes = {9}}); },
-              [function](Operands x) {
-                function(x[0], {.axes = {0, 0}});
-              },
-              [function](Operands x) { function(x[0], {.axes = {0}, .axis = 0}); }}});
+        put(name, {{dtype, {2, 3}}}, CALL(function(x[0], {})),
+            {CALL(function(x[0], {.axes = {9}})), CALL(function(x[0], {.axes = {0, 0}})),
+             CALL(function(x[0], {.axes = {0}, .axis = 0}))});
       };
   reduction("sum", sum, DType::f32);
   reduction("mean", mean, DType::f32);
@@ -326,244 +185,144 @@ std::vector<Function> functions() {
   reduction("min", min, DType::f32);
   reduction("logsumexp", logsumexp, DType::f32);
   reduction("prod", prod, DType::f32);
-  put({"add",
-       {kMatrix, kMatrix, kMatrix},
-       [](Operands x) { add(tensors_of(x), kUser); },
-       {[](Operands) { add(Tensors(), kUser); }}});
-  put({"expand_as", {f32({3}), kMatrix}, [](Operands x) { expand_as(x[0], x[1]); }});
-  put({"sum_like", {kMatrix, f32({3})}, [](Operands x) { sum_like(x[0], x[1]); }});
-  put({"argmax", {kMatrix}, [](Operands x) { argmax(x[0]); }, {[](Operands x) {
-         argmax(x[0], 9);
-       }}});
-  put({"argmin", {kMatrix}, [](Operands x) { argmin(x[0]); }, {[](Operands x) {
-         argmin(x[0], 9);
-       }}});
-  put({"variance",
-       {kMatrix},
-       [](Operands x) { variance(x[0]); },
-       {[](Operands x) { variance(x[0], 9); },
-        [](Operands x) { variance(x[0], {.correction = 2}); }}});
-  put({"standard_deviation",
-       {kMatrix},
-       [](Operands x) { standard_deviation(x[0]); },
-       {[](Operands x) { standard_deviation(x[0], 9); }}});
+  put("add", {kMatrix, kMatrix, kMatrix}, CALL(add(tensors_of(x), kUser)),
+      {CALL(add(Tensors(), kUser))});
+  put("expand_as", {f32({3}), kMatrix}, CALL(expand_as(x[0], x[1])));
+  put("sum_like", {kMatrix, f32({3})}, CALL(sum_like(x[0], x[1])));
+  put("argmax", {kMatrix}, CALL(argmax(x[0])), {CALL(argmax(x[0], 9))});
+  put("argmin", {kMatrix}, CALL(argmin(x[0])), {CALL(argmin(x[0], 9))});
+  put("variance", {kMatrix}, CALL(variance(x[0])),
+      {CALL(variance(x[0], 9)), CALL(variance(x[0], {.correction = 2}))});
+  put("standard_deviation", {kMatrix}, CALL(standard_deviation(x[0])),
+      {CALL(standard_deviation(x[0], 9))});
   for (const double p : {1., 2., std::numeric_limits<double>::infinity()})
-    put({"norm",
-         {kMatrix},
-         [p](Operands x) { norm(x[0], {.p = p}); },
-         {[p](Operands x) { norm(x[0], {.p = p, .axes = {9}}); },
-          [](Operands x) { norm(x[0], {.p = 3}); }}});
-  put({"cumsum", {kMatrix}, [](Operands x) { cumsum(x[0], 0); }, {[](Operands x) {
-         cumsum(x[0], 9);
-       }}});
-  put({"cumprod", {kMatrix}, [](Operands x) { cumprod(x[0], 0); }, {[](Operands x) {
-         cumprod(x[0], 9);
-       }}});
+    put("norm", {kMatrix}, CALL(norm(x[0], {.p = p})),
+        {CALL(norm(x[0], {.p = p, .axes = {9}})), CALL(norm(x[0], {.p = 3}))});
+  put("cumsum", {kMatrix}, CALL(cumsum(x[0], 0)), {CALL(cumsum(x[0], 9))});
+  put("cumprod", {kMatrix}, CALL(cumprod(x[0], 0)), {CALL(cumprod(x[0], 9))});
   for (const int axis : {0, 1}) {
-    put({"sort", {kMatrix}, [axis](Operands x) { sort(x[0], {.axis = axis}); }, {[](Operands x) {
-           sort(x[0], {.axis = 9});
-         }}});
-    put({"argsort",
-         {kMatrix},
-         [axis](Operands x) { argsort(x[0], {.axis = axis}); },
-         {[](Operands x) { argsort(x[0], {.axis = 9}); }}});
-    put({"topk",
-         {kMatrix},
-         [axis](Operands x) { topk(x[0], 1, {.axis = axis}); },
-         {[axis](Operands x) { topk(x[0], 9, {.axis = axis}); }, [](Operands x) { topk(x[0], -1); },
-          [](Operands x) { topk(x[0], 1, {.axis = 9}); }}});
+    put("sort", {kMatrix}, CALL(sort(x[0], {.axis = axis})), {CALL(sort(x[0], {.axis = 9}))});
+    put("argsort", {kMatrix}, CALL(argsort(x[0], {.axis = axis})),
+        {CALL(argsort(x[0], {.axis = 9}))});
+    put("topk", {kMatrix}, CALL(topk(x[0], 1, {.axis = axis})),
+        {CALL(topk(x[0], 9, {.axis = axis})), CALL(topk(x[0], -1)),
+         CALL(topk(x[0], 1, {.axis = 9}))});
   }
-  put({"softmax", {kMatrix}, [](Operands x) { softmax(x[0]); }, {[](Operands x) {
-         softmax(x[0], 9);
-       }}});
-  put({"log_softmax", {kMatrix}, [](Operands x) { log_softmax(x[0]); }, {[](Operands x) {
-         log_softmax(x[0], 9);
-       }}});
+  put("softmax", {kMatrix}, CALL(softmax(x[0])), {CALL(softmax(x[0], 9))});
+  put("log_softmax", {kMatrix}, CALL(log_softmax(x[0])), {CALL(log_softmax(x[0], 9))});
 
-  put({"matmul", {kMatrix, f32({3, 2})}, [](Operands x) { matmul(x[0], x[1]); }});
-  put({"matmul", {f32({3}), f32({3, 2})}, [](Operands x) { matmul(x[0], x[1]); }, {[](Operands x) {
-         matmul(x[0], x[1], {.transpose_a = true});
-       }}});
-  put({"dense", {kMatrix, f32({3, 4})}, [](Operands x) { dense(x[0], x[1]); }});
-  put({"dense", {kMatrix, f32({3, 4}), f32({4})}, [](Operands x) { dense(x[0], x[1], x[2]); }});
+  put("matmul", {kMatrix, f32({3, 2})}, CALL(matmul(x[0], x[1])));
+  put("matmul", {f32({3}), f32({3, 2})}, CALL(matmul(x[0], x[1])),
+      {CALL(matmul(x[0], x[1], {.transpose_a = true}))});
+  put("dense", {kMatrix, f32({3, 4})}, CALL(dense(x[0], x[1])));
+  put("dense", {kMatrix, f32({3, 4}), f32({4})}, CALL(dense(x[0], x[1], x[2])));
   const Spec row = f32({2, 4, 5}), image = f32({2, 4, 5, 5});
-  put({"conv1d",
-       {row, f32({3, 4, 2}), f32({3})},
-       [](Operands x) { conv1d(x[0], x[1], x[2]); },
-       {[](Operands x) { conv1d(x[0], x[1], x[2], {.stride = 0}); },
-        [](Operands x) { conv1d(x[0], x[1], x[2], {.dilation = 9}); }}});
-  put({"conv1d",
-       {row, f32({4, 2, 2})},
-       [](Operands x) { conv1d(x[0], x[1], {.groups = 2}); },
-       {[](Operands x) { conv1d(x[0], x[1], {.groups = 3}); }}});
-  put({"conv2d",
-       {image, f32({3, 4, 2, 2}), f32({3})},
-       [](Operands x) { conv2d(x[0], x[1], x[2]); },
-       {[](Operands x) { conv2d(x[0], x[1], x[2], {.stride = 0}); }}});
-  put({"conv2d", {image, f32({3, 4, 2, 2})}, [](Operands x) { conv2d(x[0], x[1]); }});
-  put({"conv_transpose1d",
-       {row, f32({4, 3, 2}), f32({3})},
-       [](Operands x) { conv_transpose1d(x[0], x[1], x[2], {.stride = 2}); },
-       {[](Operands x) { conv_transpose1d(x[0], x[1], x[2], {.output_padding = 1}); },
-        [](Operands x) { conv_transpose1d(x[0], x[1], x[2], {.padding = 9}); }}});
-  put({"conv_transpose1d",  // which pads x
-       {row, f32({4, 3, 2})},
-       [](Operands x) { conv_transpose1d(x[0], x[1], {.output_padding = 1, .dilation = 2}); },
-       {[](Operands x) { conv_transpose1d(x[0], x[1], {.groups = 3}); }}});
-  put({"conv_transpose2d",
-       {image, f32({4, 3, 2, 2}), f32({3})},
-       [](Operands x) { conv_transpose2d(x[0], x[1], x[2]); },
-       {[](Operands x) { conv_transpose2d(x[0], x[1], x[2], {.stride = 0}); }}});
-  put({"conv_transpose2d",
-       {image, f32({4, 3, 2, 2})},
-       [](Operands x) { conv_transpose2d(x[0], x[1], {.output_padding = 1, .dilation = 2}); },
-       {[](Operands x) { conv_transpose2d(x[0], x[1], {.groups = 3}); }}});
-  put({"max_pool1d", {row}, [](Operands x) { max_pool1d(x[0]); }, {[](Operands x) {
-         max_pool1d(x[0], {.kernel = 9});
-       }}});
-  put({"avg_pool1d", {row}, [](Operands x) { avg_pool1d(x[0]); }, {[](Operands x) {
-         avg_pool1d(x[0], {.kernel = 0});
-       }}});
-  put({"max_pool2d", {image}, [](Operands x) { max_pool2d(x[0]); }, {[](Operands x) {
-         max_pool2d(x[0], {.kernel = 9});
-       }}});
-  put({"avg_pool2d", {image}, [](Operands x) { avg_pool2d(x[0]); }, {[](Operands x) {
-         avg_pool2d(x[0], {.kernel = 0});
-       }}});
+  put("conv1d", {row, f32({3, 4, 2}), f32({3})}, CALL(conv1d(x[0], x[1], x[2])),
+      {CALL(conv1d(x[0], x[1], x[2], {.stride = 0})),
+       CALL(conv1d(x[0], x[1], x[2], {.dilation = 9}))});
+  put("conv1d", {row, f32({4, 2, 2})}, CALL(conv1d(x[0], x[1], {.groups = 2})),
+      {CALL(conv1d(x[0], x[1], {.groups = 3}))});
+  put("conv2d", {image, f32({3, 4, 2, 2}), f32({3})}, CALL(conv2d(x[0], x[1], x[2])),
+      {CALL(conv2d(x[0], x[1], x[2], {.stride = 0}))});
+  put("conv2d", {image, f32({3, 4, 2, 2})}, CALL(conv2d(x[0], x[1])));
+  put("conv_transpose1d", {row, f32({4, 3, 2}), f32({3})},
+      CALL(conv_transpose1d(x[0], x[1], x[2], {.stride = 2})),
+      {CALL(conv_transpose1d(x[0], x[1], x[2], {.output_padding = 1})),
+       CALL(conv_transpose1d(x[0], x[1], x[2], {.padding = 9}))});
+  put("conv_transpose1d",  // which pads x
+      {row, f32({4, 3, 2})},
+      CALL(conv_transpose1d(x[0], x[1], {.output_padding = 1, .dilation = 2})),
+      {CALL(conv_transpose1d(x[0], x[1], {.groups = 3}))});
+  put("conv_transpose2d", {image, f32({4, 3, 2, 2}), f32({3})},
+      CALL(conv_transpose2d(x[0], x[1], x[2])),
+      {CALL(conv_transpose2d(x[0], x[1], x[2], {.stride = 0}))});
+  put("conv_transpose2d", {image, f32({4, 3, 2, 2})},
+      CALL(conv_transpose2d(x[0], x[1], {.output_padding = 1, .dilation = 2})),
+      {CALL(conv_transpose2d(x[0], x[1], {.groups = 3}))});
+  put("max_pool1d", {row}, CALL(max_pool1d(x[0])), {CALL(max_pool1d(x[0], {.kernel = 9}))});
+  put("avg_pool1d", {row}, CALL(avg_pool1d(x[0])), {CALL(avg_pool1d(x[0], {.kernel = 0}))});
+  put("max_pool2d", {image}, CALL(max_pool2d(x[0])), {CALL(max_pool2d(x[0], {.kernel = 9}))});
+  put("avg_pool2d", {image}, CALL(avg_pool2d(x[0])), {CALL(avg_pool2d(x[0], {.kernel = 0}))});
   const Spec q = f32({2, 3, 4}), keys = f32({2, 5, 4});
-  put({"scaled_dot_product_attention", {q, keys, keys}, [](Operands x) {
-         scaled_dot_product_attention(x[0], x[1], x[2]);
-       }});
-  put({"scaled_dot_product_attention",
-       {q, keys, keys, boolean({3, 5})},
-       [](Operands x) { scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3].tensor()}); },
-       {},
-       3});
+  put("scaled_dot_product_attention", {q, keys, keys},
+      CALL(scaled_dot_product_attention(x[0], x[1], x[2])));
+  put("scaled_dot_product_attention", {q, keys, keys, boolean({3, 5})},
+      CALL(scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3].tensor()})), {}, 3);
 
   const std::vector<Spec> normalised{image, f32({4}), f32({4})};
-  put({"layer_norm",
-       {kMatrix, f32({3}), f32({3})},
-       [](Operands x) { layer_norm(x[0], x[1], x[2]); },
-       {[](Operands x) { layer_norm(x[0], {.axes = 9}); },
-        [](Operands x) { layer_norm(x[0], {.axes = 0}); }}});
-  put({"rms_norm", {kMatrix, f32({3})}, [](Operands x) { rms_norm(x[0], x[1]); }, {[](Operands x) {
-         rms_norm(x[0], {.epsilon = -1});
-       }}});
-  put({"group_norm",
-       normalised,
-       [](Operands x) { group_norm(x[0], 2, x[1], x[2]); },
-       {[](Operands x) { group_norm(x[0], 3, x[1], x[2]); },
-        [](Operands x) { group_norm(x[0], 0, x[1], x[2]); }}});
+  put("layer_norm", {kMatrix, f32({3}), f32({3})}, CALL(layer_norm(x[0], x[1], x[2])),
+      {CALL(layer_norm(x[0], {.axes = 9})), CALL(layer_norm(x[0], {.axes = 0}))});
+  put("rms_norm", {kMatrix, f32({3})}, CALL(rms_norm(x[0], x[1])),
+      {CALL(rms_norm(x[0], {.epsilon = -1}))});
+  put("group_norm", normalised, CALL(group_norm(x[0], 2, x[1], x[2])),
+      {CALL(group_norm(x[0], 3, x[1], x[2])), CALL(group_norm(x[0], 0, x[1], x[2]))});
   for (const Phase phase : {Phase::training, Phase::inference})
-    put({"batch_norm",
-         {image, f32({4}), f32({4}), f32({4}), f32({4})},
-         [phase](Operands x) {
-           batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(), {.phase = phase});
-         },
-         {[phase](Operands x) {
-           batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(), {.phase = phase, .axis = 9});
-         }}});
+    put("batch_norm", {image, f32({4}), f32({4}), f32({4}), f32({4})},
+        CALL(batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(), {.phase = phase})),
+        {CALL(batch_norm(x[0], x[1], x[2], x[3].tensor(), x[4].tensor(),
+                         {.phase = phase, .axis = 9}))});
 
   for (const LossReduction how : {LossReduction::mean, LossReduction::none}) {
     const std::vector<Spec> pair{kMatrix, kMatrix};
-    put({"mse", pair, [how](Operands x) { mse(x[0], x[1], {how}); }});
-    put({"mae", pair, [how](Operands x) { mae(x[0], x[1], {how}); }});
-    put({"huber",
-         pair,
-         [how](Operands x) { huber(x[0], x[1], {.reduction = how}); },
-         {[](Operands x) { huber(x[0], x[1], {.delta = 0}); }}});
-    put({"smooth_l1",
-         pair,
-         [how](Operands x) { smooth_l1(x[0], x[1], {.reduction = how}); },
-         {[](Operands x) { smooth_l1(x[0], x[1], {.beta = 0}); }}});
-    put({"binary_cross_entropy_with_logits", pair,
-         [how](Operands x) { binary_cross_entropy_with_logits(x[0], x[1], {.reduction = how}); }});
-    put({"binary_cross_entropy_with_logits",
-         {kMatrix, kMatrix, f32({3}), f32({3})},
-         [how](Operands x) {
-           binary_cross_entropy_with_logits(
-               x[0], x[1],
-               {.weights = x[2].tensor(), .positive_weight = x[3].tensor(), .reduction = how});
-         },
-         {},
-         2});
-    put({"kl_divergence", pair, [how](Operands x) { kl_divergence(x[0], x[1], {how}); }});
-    put({"softmax_cross_entropy",
-         {kMatrix, i64({2})},
-         [how](Operands x) { softmax_cross_entropy(x[0], x[1], {.reduction = how}); },
-         {[](Operands x) { softmax_cross_entropy(x[0], x[1], {.label_smoothing = 2}); }}});
-    put({"softmax_cross_entropy",
-         {kMatrix, i64({2}), f32({3})},
-         [how](Operands x) {
-           softmax_cross_entropy(x[0], x[1], {.weights = x[2].tensor(), .reduction = how});
-         },
-         {},
-         2});
+    put("mse", pair, CALL(mse(x[0], x[1], {how})));
+    put("mae", pair, CALL(mae(x[0], x[1], {how})));
+    put("huber", pair, CALL(huber(x[0], x[1], {.reduction = how})),
+        {CALL(huber(x[0], x[1], {.delta = 0}))});
+    put("smooth_l1", pair, CALL(smooth_l1(x[0], x[1], {.reduction = how})),
+        {CALL(smooth_l1(x[0], x[1], {.beta = 0}))});
+    put("binary_cross_entropy_with_logits", pair,
+        CALL(binary_cross_entropy_with_logits(x[0], x[1], {.reduction = how})));
+    put("binary_cross_entropy_with_logits", {kMatrix, kMatrix, f32({3}), f32({3})},
+        CALL(binary_cross_entropy_with_logits(
+            x[0], x[1],
+            {.weights = x[2].tensor(), .positive_weight = x[3].tensor(), .reduction = how})),
+        {}, 2);
+    put("kl_divergence", pair, CALL(kl_divergence(x[0], x[1], {how})));
+    put("softmax_cross_entropy", {kMatrix, i64({2})},
+        CALL(softmax_cross_entropy(x[0], x[1], {.reduction = how})),
+        {CALL(softmax_cross_entropy(x[0], x[1], {.label_smoothing = 2}))});
+    put("softmax_cross_entropy", {kMatrix, i64({2}), f32({3})},
+        CALL(softmax_cross_entropy(x[0], x[1], {.weights = x[2].tensor(), .reduction = how})), {},
+        2);
   }
 
-  put({"lstm",
-       {f32({2, 5, 3}), f32({3, 16}), f32({4, 16}), f32({16})},
-       [](Operands x) {
-         const LstmWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
-         lstm(x[0], {&weights, 1});
-       },
-       {[](Operands x) { lstm(x[0], {}); },
-        [](Operands x) {
-          const LstmWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
-          lstm(x[0], {&weights, 1}, {.dropout = 1});
-        }}});
-  put({"gru",
-       {f32({2, 5, 3}), f32({3, 12}), f32({4, 12}), f32({16})},
-       [](Operands x) {
-         const GruWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
-         gru(x[0], {&weights, 1});
-       },
-       {[](Operands x) { gru(x[0], {}); }}});
-  put({"lstm_cell", {f32({2, 3}), f32({3, 16}), f32({4, 16}), f32({16})}, [](Operands x) {
-         lstm_cell(x[0], {}, {x[1].tensor(), x[2].tensor(), x[3].tensor()});
-       }});
-  put({"lstm_cell",
-       {f32({2, 3}), f32({3, 16}), f32({4, 16}), f32({16}), f32({2, 4}), f32({2, 4})},
-       [](Operands x) {
-         lstm_cell(x[0], {x[4].tensor(), x[5].tensor()},
-                   {x[1].tensor(), x[2].tensor(), x[3].tensor()});
-       }});
-  put({"gru_cell", {f32({2, 3}), f32({3, 12}), f32({4, 12}), f32({16})}, [](Operands x) {
-         gru_cell(x[0], {}, {x[1].tensor(), x[2].tensor(), x[3].tensor()});
-       }});
-  put({"gru_cell",
-       {f32({2, 3}), f32({3, 12}), f32({4, 12}), f32({16}), f32({2, 4})},
-       [](Operands x) {
-         gru_cell(x[0], x[4].tensor(), {x[1].tensor(), x[2].tensor(), x[3].tensor()});
-       },
-       {},
-       4});
+  put("lstm", {f32({2, 5, 3}), f32({3, 16}), f32({4, 16}), f32({16})},
+      CALL(const LstmWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
+           lstm(x[0], {&weights, 1})),
+      {
+        CALL(lstm(x[0], {})),
+            CALL(const LstmWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
+                 lstm(x[0], {&weights, 1}, {.dropout = 1}))
+      });
+  put("gru", {f32({2, 5, 3}), f32({3, 12}), f32({4, 12}), f32({16})},
+      CALL(const GruWeights weights{x[1].tensor(), x[2].tensor(), x[3].tensor()};
+           gru(x[0], {&weights, 1})),
+      {CALL(gru(x[0], {}))});
+  put("lstm_cell", {f32({2, 3}), f32({3, 16}), f32({4, 16}), f32({16})},
+      CALL(lstm_cell(x[0], {}, {x[1].tensor(), x[2].tensor(), x[3].tensor()})));
+  put("lstm_cell", {f32({2, 3}), f32({3, 16}), f32({4, 16}), f32({16}), f32({2, 4}), f32({2, 4})},
+      CALL(lstm_cell(x[0], {x[4].tensor(), x[5].tensor()},
+                     {x[1].tensor(), x[2].tensor(), x[3].tensor()})));
+  put("gru_cell", {f32({2, 3}), f32({3, 12}), f32({4, 12}), f32({16})},
+      CALL(gru_cell(x[0], {}, {x[1].tensor(), x[2].tensor(), x[3].tensor()})));
+  put("gru_cell", {f32({2, 3}), f32({3, 12}), f32({4, 12}), f32({16}), f32({2, 4})},
+      CALL(gru_cell(x[0], x[4].tensor(), {x[1].tensor(), x[2].tensor(), x[3].tensor()})), {}, 4);
 
-  put({"uniform_like", {kMatrix}, [](Operands x) { uniform_like(x[0]); }, {[](Operands x) {
-         uniform_like(x[0], 1, 0);
-       }}});
-  put({"normal_like", {kMatrix}, [](Operands x) { normal_like(x[0]); }, {[](Operands x) {
-         normal_like(x[0], 0, -1);
-       }}});
-  put({"bernoulli_like", {kMatrix}, [](Operands x) { bernoulli_like(x[0]); }, {[](Operands x) {
-         bernoulli_like(x[0], 2);
-       }}});
+  put("uniform_like", {kMatrix}, CALL(uniform_like(x[0])), {CALL(uniform_like(x[0], 1, 0))});
+  put("normal_like", {kMatrix}, CALL(normal_like(x[0])), {CALL(normal_like(x[0], 0, -1))});
+  put("bernoulli_like", {kMatrix}, CALL(bernoulli_like(x[0])), {CALL(bernoulli_like(x[0], 2))});
   for (const double temperature : {0., 1., 2.})
-    put({"categorical",
-         {kMatrix},
-         [temperature](Operands x) { categorical(x[0], temperature); },
-         {[](Operands x) { categorical(x[0], -1); }}});
-  put({"dropout",
-       {kMatrix},
-       [](Operands x) { dropout(x[0], 0.5, Phase::training); },
-       {[](Operands x) { dropout(x[0], 1, Phase::training); }}});
-  put({"assign", {kMatrix, kMatrix}, [](Operands x) { assign(x[0], x[1]); }});
-  put({"assign", {kMatrix}, [](Operands x) { assign(x[0], {1, kUser}); }});
-  put({"add_assign", {kMatrix, kMatrix}, [](Operands x) { add_assign(x[0], x[1]); }});
-  put({"add_assign", {kMatrix}, [](Operands x) { add_assign(x[0], {1, kUser}); }});
-  put({"bytes_in_use", {kMatrix}, [](Operands x) { memory::bytes_in_use(x[0]); }});
-  put({"max_bytes_in_use", {kMatrix}, [](Operands x) { memory::max_bytes_in_use(x[0]); }});
-  put({"bytes_limit", {kMatrix}, [](Operands x) { memory::bytes_limit(x[0]); }});
+    put("categorical", {kMatrix}, CALL(categorical(x[0], temperature)),
+        {CALL(categorical(x[0], -1))});
+  put("dropout", {kMatrix}, CALL(dropout(x[0], 0.5, Phase::training)),
+      {CALL(dropout(x[0], 1, Phase::training))});
+  put("assign", {kMatrix, kMatrix}, CALL(assign(x[0], x[1])));
+  put("assign", {kMatrix}, CALL(assign(x[0], {1, kUser})));
+  put("add_assign", {kMatrix, kMatrix}, CALL(add_assign(x[0], x[1])));
+  put("add_assign", {kMatrix}, CALL(add_assign(x[0], {1, kUser})));
+  put("bytes_in_use", {kMatrix}, CALL(memory::bytes_in_use(x[0])));
+  put("max_bytes_in_use", {kMatrix}, CALL(memory::max_bytes_in_use(x[0])));
+  put("bytes_limit", {kMatrix}, CALL(memory::bytes_limit(x[0])));
   return table;
 }
 

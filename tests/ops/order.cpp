@@ -35,7 +35,7 @@ Doubles doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(
 
 TEST_CASE("NaN is the extreme, the first one of several, wherever it stands") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
-    for (const std::int64_t n : {1, 2, 17, 100, 1500, 200'000})
+    for (const std::int64_t n : {1, 2, 17, 100, 1500, 70'000})
       for (const std::int64_t columns : {1, 3}) {
         if (on_emulated_cuda() && n > 10'000 && dtype != DType::f32) continue;
         CAPTURE(name(dtype), n, columns);
@@ -56,14 +56,6 @@ TEST_CASE("NaN is the extreme, the first one of several, wherever it stands") {
       }
 }
 
-TEST_CASE("a scalar is its own extreme") {
-  const Tensor x = Tensor::full({}, -3).with_grad();
-  max(x).backward();
-  CHECK(x.grad().item<float>() == 1);
-  CHECK(min(x).item<float>() == -3);
-  CHECK(argmax(x).item<std::int64_t>() == 0);
-}
-
 TEST_CASE("infinities, the ends of whole numbers and both zeros have their places") {
   CHECK(max(Tensor::from({-kInfinity, -kInfinity})).item<float>() == -kInfinity);
   CHECK(min(Tensor::from({kInfinity, kInfinity})).item<float>() == kInfinity);
@@ -76,18 +68,6 @@ TEST_CASE("infinities, the ends of whole numbers and both zeros have their place
   CHECK(min(ends).item<std::int64_t>() == kLow);
   CHECK(argmin(Tensor::from({kHigh, kHigh})).item<std::int64_t>() == 0);
   CHECK(argmax(Tensor::from({kLow, kLow})).item<std::int64_t>() == 0);
-}
-
-TEST_CASE("the gradient of an extreme goes in equal shares to those that are equal") {
-  const Tensor x = Tensor::from({{1.f, 3.f, 3.f}, {-1.f, -5.f, -5.f}}).with_grad();
-  sum(max(x, 1) * Tensor::from({4.f, 8.f})).backward();
-  CHECK(x.grad().to_vector<float>() == Floats{0, 2, 2, 8, 0, 0});
-  const Tensor z = x.detach().with_grad();
-  sum(min(z, {.axes = {1}, .keep = true}) * Tensor::from({{4.f}, {8.f}})).backward();
-  CHECK(z.grad().to_vector<float>() == Floats{4, 0, 0, 0, 4, 4});
-  const Tensor w = x.detach().with_grad();
-  max(w).backward();
-  CHECK(w.grad().to_vector<float>() == Floats{0, 0.5f, 0.5f, 0, 0, 0});
 }
 
 TEST_CASE("NaN counts as larger than any number where elements are put into order") {
@@ -108,15 +88,6 @@ TEST_CASE("NaN counts as larger than any number where elements are put into orde
   const Tensor x = Tensor::from(values, {3000});
   CHECK(topk(x, 3).indices.to_vector<std::int64_t>() == Longs{2000, 0, 1});
   CHECK(topk(x, 3, {.largest = false}).indices.to_vector<std::int64_t>() == Longs{2999, 0, 1});
-}
-
-TEST_CASE("the gradient of what is sorted goes to where it was") {
-  const Tensor x = Tensor::from({{3.f, 1.f, 2.f}, {5.f, 6.f, 4.f}}).with_grad();
-  sum(sort(x) * Tensor::from({1.f, 10.f, 100.f})).backward();
-  CHECK(x.grad().to_vector<float>() == Floats{100, 1, 10, 10, 100, 1});
-  const Tensor z = x.detach().with_grad();
-  sum(topk(z, 1, {.axis = 0}).values * Tensor::from({1.f, 10.f, 100.f})).backward();
-  CHECK(z.grad().to_vector<float>() == Floats{0, 0, 0, 1, 10, 100});
 }
 
 TEST_CASE("running sums of nothing are nothing, and those of integers wrap around") {
@@ -295,7 +266,6 @@ TEST_CASE("the gradient of running products of 16 bits is summed in float") {
 
 TEST_CASE("orders that make no sense are refused, in words") {
   CHECK_ERROR(sort(Tensor::zeros({})), ShapeError, "[sort] there is no axis -1");
-  CHECK_ERROR(argsort(Tensor::zeros({2}), {.axis = 1}), ShapeError, "[argsort] there is no axis 1");
   CHECK_ERROR(topk(Tensor::zeros({2, 3}), 4), ShapeError,
               "[topk] there are no 4 elements along axis 1; the input is f32[2, 3]");
   CHECK_ERROR(topk(Tensor::zeros({2, 3}), -1), ShapeError, "[topk] there are no -1 elements");

@@ -7,12 +7,12 @@
 namespace ebb::tests {
 
 std::vector<Reference> all_references() {
-  std::vector<Reference> references;
+  References references;
   for (const Sample& sample : all_samples(DType::f64)) {
     const bool known =
-        std::any_of(references.begin(), references.end(),
+        std::any_of(references.all.begin(), references.all.end(),
                     [&](const Reference& reference) { return reference.op == sample.op; });
-    if (sample.reference && !known) references.push_back({sample.op, sample.reference});
+    if (sample.reference && !known) references.add(*sample.op, sample.reference);
   }
   add_reduce_references(references);
   add_linear_references(references);
@@ -32,7 +32,7 @@ std::vector<Reference> all_references() {
   add_update_references(references);
   add_memory_figure_references(references);
   add_optim_references(references);
-  return references;
+  return references.all;
 }
 
 Array map(const Array& x, const std::function<double(double)>& f) {

@@ -49,28 +49,36 @@ struct Reference {
   double roundings = 1;
 };
 
+struct References {
+  std::vector<Reference> all;
+
+  Reference& add(const OpDef& op, std::function<Arrays(const Application&)> compute) {
+    return all.emplace_back(Reference{&op, std::move(compute)});
+  }
+};
+
 // One for every operator: those that samples carry, and those of whole families.
 std::vector<Reference> all_references();
 
-// The families, each in a file of its own.
-void add_reduce_references(std::vector<Reference>& references);
-void add_linear_references(std::vector<Reference>& references);
-void add_conv_references(std::vector<Reference>& references);
-void add_pool_references(std::vector<Reference>& references);
-void add_attention_references(std::vector<Reference>& references);
-void add_loss_references(std::vector<Reference>& references);
-void add_norm_references(std::vector<Reference>& references);
-void add_random_references(std::vector<Reference>& references);
-void add_recurrent_references(std::vector<Reference>& references);
-void add_shape_references(std::vector<Reference>& references);
-void add_index_references(std::vector<Reference>& references);
-void add_sequence_references(std::vector<Reference>& references);
-void add_layout_references(std::vector<Reference>& references);
-void add_order_references(std::vector<Reference>& references);
-void add_statistic_references(std::vector<Reference>& references);
-void add_update_references(std::vector<Reference>& references);
-void add_memory_figure_references(std::vector<Reference>& references);
-void add_optim_references(std::vector<Reference>& references);
+// The families, each beside its samples.
+void add_reduce_references(References& references);
+void add_linear_references(References& references);
+void add_conv_references(References& references);
+void add_pool_references(References& references);
+void add_attention_references(References& references);
+void add_loss_references(References& references);
+void add_norm_references(References& references);
+void add_random_references(References& references);
+void add_recurrent_references(References& references);
+void add_shape_references(References& references);
+void add_index_references(References& references);
+void add_sequence_references(References& references);
+void add_layout_references(References& references);
+void add_order_references(References& references);
+void add_statistic_references(References& references);
+void add_update_references(References& references);
+void add_memory_figure_references(References& references);
+void add_optim_references(References& references);
 
 // f of each element.
 Array map(const Array& x, const std::function<double(double)>& f);

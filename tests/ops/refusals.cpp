@@ -59,7 +59,8 @@ Tensor f32(const Shape& shape) { return Tensor::zeros(shape); }
 
 }  // namespace
 
-TEST_CASE("Every operator that does not take all dtypes refuses another one, and says for what") {
+TEST_CASE("Every operator that does not take all dtypes refuses another one, and says for what",
+          "[host]") {
   for (const Sample& sample : all_samples(DType::f32)) {
     const RecordedSample recorded(sample, DType::f32, false);
     const Node& node = recorded.node();
@@ -75,7 +76,7 @@ TEST_CASE("Every operator that does not take all dtypes refuses another one, and
   }
 }
 
-TEST_CASE("Every operator of given shapes refuses an axis too many, and says for what") {
+TEST_CASE("Every operator of given shapes refuses an axis too many, and says for what", "[host]") {
   for (const Sample& sample : all_samples(DType::f32)) {
     const RecordedSample recorded(sample, DType::f32, false);
     const Node& node = recorded.node();

@@ -12,11 +12,11 @@ std::vector<const OpDef*> every_operator() {
 }
 
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
-                     std::function<Tensor(const Tensors&)> call, bool any_shape) {
+                     std::function<Tensors(const Tensors&)> call, bool any_shape) {
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
           .inputs = std::move(inputs),
-          .call = [call = std::move(call)](const Tensors& in) -> Tensors { return {call(in)}; },
+          .call = std::move(call),
           .any_dtype = true,
           .any_shape = any_shape};
 }

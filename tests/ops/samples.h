@@ -37,6 +37,9 @@ struct SampleInput {
   std::optional<DType> dtype = {};  // whatever the sample's is
 };
 
+// What a sample does with its inputs `in`: these tensors are its results.
+#define EBB_CALL(...) [=]([[maybe_unused]] const Tensors& in) -> Tensors { return {__VA_ARGS__}; }
+
 struct Sample {
   const OpDef* op;
   std::string name;
@@ -62,17 +65,17 @@ inline constexpr DType kFloating[] = {DType::f32, DType::f64, DType::f16, DType:
 // At least one for every operator, on tensors of `dtype`, which is floating; fewer of 16 bits,
 // whose kernels are those of float behind conversions.
 std::vector<Sample> all_samples(DType dtype);
-// The batch sizes to try: of an emulated GPU the first and the last; fewer of 16 bits, and of f64
-// on a GPU, which has the host's formulas.
+// The batch sizes to try: of an emulated GPU the first and the last, of f32 alone; fewer of 16
+// bits, and of f64 on a GPU, which has the host's formulas.
 inline std::vector<std::int64_t> batches(DType dtype, std::vector<std::int64_t> of_float) {
-  const bool fewer = is_half(dtype) || (on_cuda() && dtype == DType::f64);
-  if (fewer) return {0, 3};
+  if (on_emulated_cuda() && dtype != DType::f32) return {3};
+  if (is_half(dtype) || (on_cuda() && dtype == DType::f64)) return {0, 3};
   return on_emulated_cuda() ? std::vector{of_float.front(), of_float.back()} : of_float;
 }
 
 // Of an operator of every dtype, with one result.
 Sample moving_sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
-                     std::function<Tensor(const Tensors&)> call, bool any_shape = false);
+                     std::function<Tensors(const Tensors&)> call, bool any_shape = false);
 
 // The families, each in a file of its own.
 void add_pointwise_samples(std::vector<Sample>& samples);

@@ -17,7 +17,7 @@ Sample of_two(const OpDef& op, const std::string& how, Binary call, OfTwo f, con
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
           .inputs = {a, b},
-          .call = [call](const Tensors& in) -> Tensors { return {call(in[0], in[1])}; },
+          .call = EBB_CALL(call(in[0], in[1])),
           .order = 0,
           .any_dtype = true,
           .any_shape = true,
@@ -31,9 +31,7 @@ Sample beside(const BinaryOpDef& op, const std::string& how, Binary call, OfTwo 
   return {.op = &of_one,
           .name = std::string(of_one.name) + ", " + how + (left ? " on the right" : " on the left"),
           .inputs = {x},
-          .call = [=](const Tensors& in) -> Tensors {
-            return {left ? call(number, in[0]) : call(in[0], number)};
-          },
+          .call = EBB_CALL(left ? call(number, in[0]) : call(in[0], number)),
           .order = 0,
           .any_dtype = true,
           .any_shape = true,
@@ -93,7 +91,7 @@ void add_comparison_samples(std::vector<Sample>& samples) {
         {.op = &op,
          .name = op.name,
          .inputs = {x},
-         .call = [call](const Tensors& in) -> Tensors { return {call(in[0])}; },
+         .call = EBB_CALL(call(in[0])),
          .order = 0,
          .any_shape = true,
          .reference = [f](const Application& a) -> Arrays { return {map(a[0], f)}; }});

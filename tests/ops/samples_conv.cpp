@@ -47,12 +47,30 @@ void add_transposes(std::vector<Sample>& samples, DType dtype) {
     samples.push_back(sample(conv_transpose2d_op, biased, {{of.x}, {of.weights}, bias}));
     samples.back().name += ", with bias";
   }
-  samples.push_back({.op = &conv_transpose2d_op,
-                     .name = "conv_transpose1d",
-                     .inputs = {{{kOpen, 2, 3}}, {{2, 3, 2}}, {{3}}},
-                     .call = [](const Tensors& in) -> Tensors {
-                       return {conv_transpose1d(in[0], in[1], in[2], {.stride = 2, .padding = 1})};
-                     }});
+  samples.push_back(
+      {.op = &conv_transpose2d_op,
+       .name = "conv_transpose1d",
+       .inputs = {{{kOpen, 2, 3}}, {{2, 3, 2}}, {{3}}},
+       .call = EBB_CALL(conv_transpose1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))});
+}
+
+// body(element of y, element of x, element of the weights) for each product in the convolution.
+template <class Body>
+void for_each_product(const Shape& x, const Shape& weights, const Shape& y,
+                      const ConvAttributes& attributes, const Body& body) {
+  const std::int64_t of_group = y[1] / attributes.groups;
+  for_each_index(y, [&](const Index& to) {
+    for_each_index({weights[1], weights[2], weights[3]}, [&](const Index& tap) {
+      const std::int64_t channel = to[1] / of_group * weights[1] + tap[0];
+      const std::int64_t row =
+          to[2] * attributes.stride[0] - attributes.padding[0] + tap[1] * attributes.dilation[0];
+      const std::int64_t column =
+          to[3] * attributes.stride[1] - attributes.padding[1] + tap[2] * attributes.dilation[1];
+      if (row < 0 || row >= x[2] || column < 0 || column >= x[3]) return;
+      body(position(y, to), position(x, {to[0], channel, row, column}),
+           position(weights, {to[1], tap[0], tap[1], tap[2]}));
+    });
+  });
 }
 
 }  // namespace
@@ -88,10 +106,58 @@ void add_conv_samples(std::vector<Sample>& samples, DType dtype) {
   samples.push_back({.op = &conv2d_op,
                      .name = "conv1d",
                      .inputs = {{{kOpen, 2, 5}}, {{3, 2, 2}}, {{3}}},
-                     .call = [](const Tensors& in) -> Tensors {
-                       return {conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1})};
-                     }});
+                     .call = EBB_CALL(conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1}))});
   add_transposes(samples, dtype);
+}
+
+void add_conv_references(References& references) {
+  references.add(conv2d_op, [](const Application& a) -> Arrays {
+    const auto& attributes = a.attribute<ConvAttributes>();
+    Array y(a.outputs[0].shape);
+    for_each_index(y.shape, [&](const Index& at) {
+      y[position(y.shape, at)] = attributes.bias != 0 ? a[2][at[1]] : 0;
+    });
+    for_each_product(
+        a[0].shape, a[1].shape, y.shape, attributes,
+        [&](std::int64_t to, std::int64_t x, std::int64_t w) { y[to] += a[0][x] * a[1][w]; });
+    return {y};
+  });
+  references.add(conv2d_input_gradient_op, [](const Application& a) -> Arrays {
+    Array dx(a[2].shape);
+    for_each_product(
+        dx.shape, a[1].shape, a[0].shape, a.attribute<ConvAttributes>(),
+        [&](std::int64_t y, std::int64_t x, std::int64_t w) { dx[x] += a[0][y] * a[1][w]; });
+    return {dx};
+  });
+  references.add(conv2d_weight_gradient_op, [](const Application& a) -> Arrays {
+    Array dw(a[2].shape);
+    for_each_product(
+        a[0].shape, dw.shape, a[1].shape, a.attribute<ConvAttributes>(),
+        [&](std::int64_t y, std::int64_t x, std::int64_t w) { dw[w] += a[0][x] * a[1][y]; });
+    return {dw};
+  });
+  references.add(conv_transpose2d_op, [](const Application& a) -> Arrays {
+    const auto& of = a.attribute<ConvAttributes>();
+    const Shape &x = a[0].shape, &weights = a[1].shape;
+    Array y(a.outputs[0].shape);
+    for_each_index(y.shape, [&](const Index& at) {
+      y[position(y.shape, at)] = of.bias != 0 ? a[2][at[1]] : 0;
+    });
+    // Every pixel adds the filters of its channel.
+    for_each_index(x, [&](const Index& from) {
+      const std::int64_t group = from[1] / (x[1] / of.groups);
+      for_each_index({weights[1], weights[2], weights[3]}, [&](const Index& tap) {
+        const std::int64_t row = from[2] * of.stride[0] - of.padding[0] + tap[1] * of.dilation[0];
+        const std::int64_t column =
+            from[3] * of.stride[1] - of.padding[1] + tap[2] * of.dilation[1];
+        if (row < 0 || row >= y.shape[2] || column < 0 || column >= y.shape[3]) return;
+        const Index to = {from[0], group * weights[1] + tap[0], row, column};
+        y[position(y.shape, to)] +=
+            a[0][position(x, from)] * a[1][position(weights, {from[1], tap[0], tap[1], tap[2]})];
+      });
+    });
+    return {y};
+  });
 }
 
 }  // namespace ebb::tests

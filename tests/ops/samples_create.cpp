@@ -78,13 +78,11 @@ void add_create_samples(std::vector<Sample>& samples, DType dtype) {
 
   for (const std::int64_t diagonal : {-1, 0, 2}) {
     const auto add = [&](const OpDef& op, Tensor (*call)(const Operand&, std::int64_t)) {
-      samples.push_back(moving_sample(
-          op, ("of a batch, " + std::to_string(diagonal)).c_str(), {{{kOpen, 4, 5}}},
-          [=](const Tensors& in) { return call(in[0], diagonal); }, true));
+      samples.push_back(moving_sample(op, ("of a batch, " + std::to_string(diagonal)).c_str(),
+                                      {{{kOpen, 4, 5}}}, EBB_CALL(call(in[0], diagonal)), true));
       samples.back().reference = kept;
-      samples.push_back(moving_sample(
-          op, ("open, " + std::to_string(diagonal)).c_str(), {{{3, kOpen}}},
-          [=](const Tensors& in) { return call(in[0], diagonal); }, true));
+      samples.push_back(moving_sample(op, ("open, " + std::to_string(diagonal)).c_str(),
+                                      {{{3, kOpen}}}, EBB_CALL(call(in[0], diagonal)), true));
       samples.back().reference = kept;
     };
     add(tril_op, tril);

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "ebb/core/kernels/index.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/tensor/apply.h"
@@ -6,14 +8,44 @@
 namespace ebb::tests {
 namespace {
 
-using Call = std::function<Tensor(const Tensors&)>;
+using Call = std::function<Tensors(const Tensors&)>;
 
 Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs, Call call) {
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
           .inputs = std::move(inputs),
-          .call = [call = std::move(call)](const Tensors& in) -> Tensors { return {call(in)}; },
+          .call = std::move(call),
           .any_shape = true};
+}
+
+// body(place in x, place in the parts) for each element of the parts that an index in range
+// chooses.
+template <class Body>
+void for_each_chosen(const Shape& x, const Array& indices, const Shape& parts, std::int64_t along,
+                     const Body& body) {
+  const auto axis = static_cast<std::size_t>(along);
+  const auto axes = static_cast<std::size_t>(indices.shape.rank());
+  for_each_index(parts, [&](const Index& part) {
+    const Index chosen(part.begin() + along, part.begin() + along + indices.shape.rank());
+    const auto index = static_cast<std::int64_t>(indices[position(indices.shape, chosen)]);
+    if (index < 0 || index >= x[static_cast<int>(along)]) return;
+    Index from(part.begin(), part.begin() + along);
+    from.push_back(index);
+    from.insert(from.end(), part.begin() + static_cast<std::ptrdiff_t>(axis + axes), part.end());
+    body(position(x, from), position(parts, part));
+  });
+}
+
+// body(place in x, place in the indices) for each index that is in range.
+template <class Body>
+void for_each_gathered(const Shape& x, const Array& indices, std::int64_t along, const Body& body) {
+  std::int64_t next = 0;
+  for_each_index(indices.shape, [&](const Index& index) {
+    Index from = index;
+    const auto at = static_cast<std::int64_t>(indices[next++]);
+    from[static_cast<std::size_t>(along)] = at;
+    if (at >= 0 && at < x[static_cast<int>(along)]) body(position(x, from), next - 1);
+  });
 }
 
 }  // namespace
@@ -21,9 +53,8 @@ Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
 void add_index_samples(std::vector<Sample>& samples) {
   using enum Values;
   const auto add = [&](const char* how, std::vector<SampleInput> inputs, int axis) {
-    samples.push_back(sample(index_select_op, how, std::move(inputs), [axis](const Tensors& in) {
-      return index_select(in[0], in[1], axis);
-    }));
+    samples.push_back(sample(index_select_op, how, std::move(inputs),
+                             EBB_CALL(index_select(in[0], in[1], axis))));
     samples.back().any_dtype = true;
   };
   add("rows", {{{5, 3}}, {{kOpen}, labels}}, 0);
@@ -33,11 +64,9 @@ void add_index_samples(std::vector<Sample>& samples) {
   add("by one number", {{{6, 2}}, {{}, labels}}, 0);
 
   const auto backward = [&](const char* how, std::vector<SampleInput> inputs, std::int64_t axis) {
-    samples.push_back(
-        sample(index_select_backward_op, how, std::move(inputs), [axis](const Tensors& in) {
-          return apply_one(index_select_backward_op, {in[0], in[1], in[2]}, IndexAttributes{axis},
-                           {});
-        }));
+    samples.push_back(sample(index_select_backward_op, how, std::move(inputs),
+                             EBB_CALL(apply_one(index_select_backward_op, {in[0], in[1], in[2]},
+                                                IndexAttributes{axis}, {}))));
     samples.back().any_shape = false;
   };
   backward("rows", {{{kOpen, 3}}, {{kOpen}, labels}, {{6, 3}}}, 0);
@@ -46,8 +75,8 @@ void add_index_samples(std::vector<Sample>& samples) {
   backward("of a batch", {{{kOpen, 4}}, {{4}, labels}, {{kOpen, 6}}}, 1);
 
   const auto gathered = [&](const char* how, std::vector<SampleInput> inputs, int axis) {
-    samples.push_back(sample(gather_op, how, std::move(inputs),
-                             [axis](const Tensors& in) { return gather(in[0], axis, in[1]); }));
+    samples.push_back(
+        sample(gather_op, how, std::move(inputs), EBB_CALL(gather(in[0], axis, in[1]))));
     samples.back().any_dtype = true;
     samples.back().any_shape = false;
   };
@@ -55,9 +84,9 @@ void add_index_samples(std::vector<Sample>& samples) {
   gathered("the first axis", {{{5, 2}}, {{kOpen, 2}, long_labels}}, 0);
   gathered("a middle axis", {{{2, 5, kOpen}}, {{2, 3, kOpen}, long_labels}}, 1);
   const auto scattered = [&](const char* how, std::vector<SampleInput> inputs, std::int64_t axis) {
-    samples.push_back(sample(gather_backward_op, how, std::move(inputs), [axis](const Tensors& in) {
-      return apply_one(gather_backward_op, {in[0], in[1], in[2]}, IndexAttributes{axis}, {});
-    }));
+    samples.push_back(sample(
+        gather_backward_op, how, std::move(inputs),
+        EBB_CALL(apply_one(gather_backward_op, {in[0], in[1], in[2]}, IndexAttributes{axis}, {}))));
     samples.back().any_shape = false;
   };
   scattered("rows", {{{kOpen, 4}}, {{kOpen, 4}, labels}, {{kOpen, 6}}}, 1);
@@ -66,9 +95,45 @@ void add_index_samples(std::vector<Sample>& samples) {
 
   for (const Values kind : {labels, long_labels}) {
     samples.push_back(sample(one_hot_op, kind == labels ? "a batch" : "i64", {{{kOpen}, kind}},
-                             [](const Tensors& in) { return one_hot(in[0], 4); }));
+                             EBB_CALL(one_hot(in[0], 4))));
     samples.back().order = 0;
   }
+}
+
+void add_index_references(References& references) {
+  references.add(index_select_op, [](const Application& a) -> Arrays {
+    Array out(a.outputs[0].shape);
+    for_each_chosen(a[0].shape, a[1], out.shape, a.attribute<IndexAttributes>().axis,
+                    [&](std::int64_t x, std::int64_t part) { out[part] = a[0][x]; });
+    return {out};
+  });
+  references.add(index_select_backward_op, [](const Application& a) -> Arrays {
+    Array out(a[2].shape);
+    for_each_chosen(out.shape, a[1], a[0].shape, a.attribute<IndexAttributes>().axis,
+                    [&](std::int64_t x, std::int64_t part) { out[x] += a[0][part]; });
+    return {out};
+  });
+  references.add(gather_op, [](const Application& a) -> Arrays {
+    Array out(a[1].shape);
+    if (is_floating(a.outputs[0].dtype))
+      for (double& value : out.values) value = std::numeric_limits<double>::quiet_NaN();
+    for_each_gathered(a[0].shape, a[1], a.attribute<IndexAttributes>().axis,
+                      [&](std::int64_t x, std::int64_t to) { out[to] = a[0][x]; });
+    return {out};
+  });
+  references.add(gather_backward_op, [](const Application& a) -> Arrays {
+    Array out(a[2].shape);
+    for_each_gathered(out.shape, a[1], a.attribute<IndexAttributes>().axis,
+                      [&](std::int64_t x, std::int64_t from) { out[x] += a[0][from]; });
+    return {out};
+  });
+  references.add(one_hot_op, [](const Application& a) -> Arrays {
+    Array out(a.outputs[0].shape);
+    const std::int64_t classes = out.shape[-1];
+    for (std::int64_t i = 0; i < out.elements(); ++i)
+      out[i] = a[0][i / classes] == static_cast<double>(i % classes) ? 1 : 0;
+    return {out};
+  });
 }
 
 }  // namespace ebb::tests

@@ -18,7 +18,7 @@ void add_pair(std::vector<Sample>& samples, const OpDef& op,
   samples.push_back({.op = &op,
                      .name = op.name,
                      .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
-                     .call = [call](const Tensors& in) -> Tensors { return {call(in)}; },
+                     .call = EBB_CALL(call(in)),
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
                        Array out(a[0].shape);
@@ -51,13 +51,12 @@ void add_loss_samples(std::vector<Sample>& samples) {
     add(" along a middle axis of many columns", {kOpen, 3, 41}, -2);
   }
   add_cross_entropy_samples(samples);
-  samples.push_back({.op = &difference_op,
-                     .name = "the difference of mse",
-                     .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
-                     .call = [](const Tensors& in) -> Tensors {
-                       return {apply_one(difference_op, {in[0], in[1]}, NumberOperand{}, {})};
-                     },
-                     .any_shape = true});
+  samples.push_back(
+      {.op = &difference_op,
+       .name = "the difference of mse",
+       .inputs = {{{kOpen, 3}}, {{kOpen, 3}}},
+       .call = EBB_CALL(apply_one(difference_op, {in[0], in[1]}, NumberOperand{}, {})),
+       .any_shape = true});
   add_pair(
       samples, mae_op, [](const Tensors& in) { return mae(in[0], in[1], kNone); },
       [](double a, double b, double) { return std::abs(a - b); });

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/memory_figures.h"
 #include "ebb/tests/ops/samples.h"
@@ -11,12 +14,20 @@ Sample sample(const OpDef& op, Tensor (*figure)(const Operand&)) {
   return {.op = &op,
           .name = op.name,
           .inputs = {{{kOpen, 2}}},
-          .call = [figure](const Tensors& in) -> Tensors {
-            return {cast(figure(in[0]), DType::boolean)};
-          },
+          .call = EBB_CALL(cast(figure(in[0]), DType::boolean)),
           .order = 0,
           .any_dtype = true,
           .any_shape = true};
+}
+
+// What the host reads while the result is still there.
+template <class Read>
+std::function<Arrays(const Application&)> figure(const Read& read) {
+  return [read](const Application&) -> Arrays {
+    Array out{Shape{}};
+    out[0] = static_cast<double>(read(memory::stats(Device::cpu())));
+    return {out};
+  };
 }
 
 }  // namespace
@@ -25,6 +36,13 @@ void add_memory_figure_samples(std::vector<Sample>& samples) {
   samples.push_back(sample(bytes_in_use_op, memory::bytes_in_use));
   samples.push_back(sample(max_bytes_in_use_op, memory::max_bytes_in_use));
   samples.push_back(sample(bytes_limit_op, memory::bytes_limit));
+}
+
+void add_memory_figure_references(References& references) {
+  const auto add = [&](const OpDef& op, auto read) { references.add(op, figure(read)); };
+  add(bytes_in_use_op, [](const memory::Stats& s) { return s.allocated.current; });
+  add(max_bytes_in_use_op, [](const memory::Stats& s) { return s.allocated.peak; });
+  add(bytes_limit_op, [](const memory::Stats& s) { return std::min(s.limit, s.device_total); });
 }
 
 }  // namespace ebb::tests

@@ -22,7 +22,7 @@ Sample unary(const OpDef& op, Unary call, double ulps, Values values,
   return {.op = &op,
           .name = op.name,
           .inputs = {{{kOpen, 3}, values}},
-          .call = [call](const Tensors& in) -> Tensors { return {call(in[0])}; },
+          .call = EBB_CALL(call(in[0])),
           .any_shape = true,
           .reference = [exact](const Application& a) -> Arrays {
             return {map(a[0], [exact](double x) { return static_cast<double>(exact(x)); })};
@@ -37,7 +37,7 @@ Sample of_two(const OpDef& op, const char* how, Binary call, double (*f)(double,
   return {.op = &op,
           .name = std::string(op.name) + ", " + how,
           .inputs = {a, b},
-          .call = [call](const Tensors& in) -> Tensors { return {call(in[0], in[1])}; },
+          .call = EBB_CALL(call(in[0], in[1])),
           .reference = [f](const Application& x) -> Arrays { return {zip(x[0], x[1], f)}; },
           .of_two = f};
 }
@@ -74,7 +74,7 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   samples.push_back({.op = &op.number_right,
                      .name = std::string(op.number_right.name) + ", x and a number",
                      .inputs = {{{kOpen, 3}, left}},
-                     .call = [=](const Tensors& in) -> Tensors { return {call(in[0], number)}; },
+                     .call = EBB_CALL(call(in[0], number)),
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
                        const double n = a.attribute<NumberOperand>().value;
@@ -83,7 +83,7 @@ std::vector<Sample> binary(const BinaryOpDef& op, Binary call, Values values,
   samples.push_back({.op = &op.number_left,
                      .name = std::string(op.number_left.name) + ", a number and x",
                      .inputs = {{{kOpen, 3}, values}},
-                     .call = [=](const Tensors& in) -> Tensors { return {call(number, in[0])}; },
+                     .call = EBB_CALL(call(number, in[0])),
                      .any_shape = true,
                      .reference = [f](const Application& a) -> Arrays {
                        const double n = a.attribute<NumberOperand>().value;
@@ -299,7 +299,7 @@ void add_pointwise_samples(std::vector<Sample>& samples) {
                      bell = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
         return dy * (std::isinf(x) ? below : below + x * bell);
       }));
-  // Its bound is not one in ulps: tests/ops/values_pointwise.cpp has it.
+  // Its bound is not one in ulps: tests/ops/values.cpp has it.
   Sample approximate = unary(
       gelu_tanh_op, [](const Operand& x) { return gelu(x, {.approximate = true}); }, 0, any,
       [](Real x) {

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ebb/core/kernels/pool.h"
 #include "ebb/core/ops/pool.h"
 #include "ebb/core/tensor/apply.h"
@@ -17,6 +19,51 @@ Sample sample(const OpDef& op, const char* how, std::vector<SampleInput> inputs,
                 return apply(op, {given.data(), given.size()}, attributes, {});
               },
           .any_shape = op.infer == avg_pool_op.infer};
+}
+
+// body(element of y, elements of x in its window, how many there are with the padding).
+template <class Body>
+void for_each_window(const Shape& x, const Shape& y, const PoolAttributes& of, const Body& body) {
+  for_each_index(y, [&](const Index& place) {
+    const std::size_t row = place.size() - 2, column = place.size() - 1;
+    std::vector<std::int64_t> pixels;
+    std::int64_t padded = 0;
+    for (std::int64_t i = 0; i < of.kernel[0]; ++i)
+      for (std::int64_t j = 0; j < of.kernel[1]; ++j, ++padded) {
+        Index pixel = place;
+        pixel[row] = place[row] * of.stride[0] - of.padding[0] + i;
+        pixel[column] = place[column] * of.stride[1] - of.padding[1] + j;
+        if (pixel[row] >= 0 && pixel[row] < x[-2] && pixel[column] >= 0 && pixel[column] < x[-1])
+          pixels.push_back(position(x, pixel));
+      }
+    body(position(y, place), pixels, padded);
+  });
+}
+
+std::int64_t largest(const Array& x, const std::vector<std::int64_t>& pixels) {
+  std::int64_t best = pixels[0];
+  for (const std::int64_t pixel : pixels) {
+    if (std::isnan(x[best])) break;
+    if (std::isnan(x[pixel]) || x[pixel] > x[best]) best = pixel;
+  }
+  return best;
+}
+
+using Pixels = std::vector<std::int64_t>;
+
+Arrays select_reference(const Application& a) {
+  const Array &from = a[0], &x = a.inputs.back();
+  Array y(a.outputs[0].shape);
+  for_each_window(x.shape, y.shape, a.attribute<PoolAttributes>(),
+                  [&](std::int64_t to, const Pixels& pixels, std::int64_t) {
+                    y[to] = from[largest(x, pixels)];
+                  });
+  return {y};
+}
+
+double count_of(const PoolAttributes& of, const Pixels& pixels, std::int64_t padded) {
+  return static_cast<double>(of.count_include_pad != 0 ? padded
+                                                       : static_cast<std::int64_t>(pixels.size()));
 }
 
 }  // namespace
@@ -41,15 +88,46 @@ void add_pool_samples(std::vector<Sample>& samples) {
   samples.push_back({.op = &max_pool_op,
                      .name = "max_pool1d",
                      .inputs = {{{kOpen, 6}}},
-                     .call = [](const Tensors& in) -> Tensors {
-                       return {max_pool1d(in[0], {.kernel = 3, .stride = 2, .padding = 1})};
-                     },
+                     .call = EBB_CALL(max_pool1d(in[0], {.kernel = 3, .stride = 2, .padding = 1})),
                      .any_shape = true});
   samples.push_back({.op = &avg_pool_op,
                      .name = "avg_pool1d",
                      .inputs = {{{kOpen, 6}}},
-                     .call = [](const Tensors& in) -> Tensors { return {avg_pool1d(in[0])}; },
+                     .call = EBB_CALL(avg_pool1d(in[0])),
                      .any_shape = true});
+}
+
+void add_pool_references(References& references) {
+  references.add(max_pool_op, select_reference);
+  references.add(max_pool_select_op, select_reference);
+  references.add(max_pool_backward_op, [](const Application& a) -> Arrays {
+    Array dx(a[1].shape);
+    for_each_window(dx.shape, a[0].shape, a.attribute<PoolAttributes>(),
+                    [&](std::int64_t y, const Pixels& pixels, std::int64_t) {
+                      dx[largest(a[1], pixels)] += a[0][y];
+                    });
+    return {dx};
+  });
+  references.add(avg_pool_op, [](const Application& a) -> Arrays {
+    const auto& of = a.attribute<PoolAttributes>();
+    Array y(a.outputs[0].shape);
+    for_each_window(a[0].shape, y.shape, of,
+                    [&](std::int64_t to, const Pixels& pixels, std::int64_t padded) {
+                      for (const std::int64_t pixel : pixels)
+                        y[to] += a[0][pixel] / count_of(of, pixels, padded);
+                    });
+    return {y};
+  });
+  references.add(avg_pool_backward_op, [](const Application& a) -> Arrays {
+    const auto& of = a.attribute<PoolAttributes>();
+    Array dx(a[1].shape);
+    for_each_window(dx.shape, a[0].shape, of,
+                    [&](std::int64_t y, const Pixels& pixels, std::int64_t padded) {
+                      for (const std::int64_t pixel : pixels)
+                        dx[pixel] += a[0][y] / count_of(of, pixels, padded);
+                    });
+    return {dx};
+  });
 }
 
 }  // namespace ebb::tests

@@ -1,7 +1,48 @@
+#include "ebb/core/kernels/reduce.h"
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
+namespace {
+
+bool reduces(const Reduction& reduction, std::size_t axis) {
+  return (reduction.axes >> axis & 1) != 0;
+}
+
+// The axes that are left, those of size 1 among them where reduced ones are kept.
+template <class Dims>
+Index remaining(const Dims& dims, const Reduction& reduction, std::int64_t in_place_of_reduced) {
+  Index left;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!reduces(reduction, axis))
+      left.push_back(dims[axis]);
+    else if (reduction.keep)
+      left.push_back(in_place_of_reduced);
+  }
+  return left;
+}
+
+// How many elements of `large` are summed into one.
+double count(const Shape& large, const Reduction& reduction) {
+  double n = 1;
+  for (int axis = 0; axis < large.rank(); ++axis)
+    if (reduces(reduction, static_cast<std::size_t>(axis))) n *= static_cast<double>(large[axis]);
+  return n;
+}
+
+Array sum_over(const Array& x, const Reduction& reduction, bool mean) {
+  const Index dims = remaining(x.shape.dims(), reduction, 1);
+  Array out{Shape(std::span<const std::int64_t>(dims))};
+  std::int64_t next = 0;
+  for_each_index(x.shape, [&](const Index& index) {
+    out[position(out.shape, remaining(index, reduction, 0))] += x[next++];
+  });
+  if (mean)
+    for (double& value : out.values) value /= count(x.shape, reduction);
+  return out;
+}
+
+}  // namespace
 
 void add_reduce_samples(std::vector<Sample>& samples) {
   const struct {
@@ -12,12 +53,11 @@ void add_reduce_samples(std::vector<Sample>& samples) {
     const OpDef& op = kind.op;
     const auto add = [&, f = kind.call](const char* how, const Shape& shape,
                                         const ReduceOptions& options) {
-      samples.push_back(
-          {.op = &op,
-           .name = std::string(op.name) + ", " + how,
-           .inputs = {{shape}},
-           .call = [f, options](const Tensors& in) -> Tensors { return {f(in[0], options)}; },
-           .any_shape = true});
+      samples.push_back({.op = &op,
+                         .name = std::string(op.name) + ", " + how,
+                         .inputs = {{shape}},
+                         .call = EBB_CALL(f(in[0], options)),
+                         .any_shape = true});
     };
     add("all", {kOpen, 3}, {});
     add("rows", {kOpen, 3}, {.axes = {0}});
@@ -35,7 +75,7 @@ void add_reduce_samples(std::vector<Sample>& samples) {
     samples.push_back({.op = &op,
                        .name = std::string(op.name) + ", " + how,
                        .inputs = {input},
-                       .call = [=](const Tensors& in) -> Tensors { return {call(in[0], options)}; },
+                       .call = EBB_CALL(call(in[0], options)),
                        .order = 0,
                        .any_dtype = &op == &sum_op,
                        .any_shape = true});
@@ -58,19 +98,17 @@ void add_reduce_samples(std::vector<Sample>& samples) {
   add_every(all_op, all, Values::flags, DType::boolean);
 
   const auto add_like = [&](const char* how, const Shape& large, const Shape& small) {
-    samples.push_back(
-        {.op = &sum_like_op,
-         .name = std::string("sum_like, ") + how,
-         .inputs = {{large}, {small}},
-         .call = [](const Tensors& in) -> Tensors { return {sum_like(in[0], in[1])}; },
-         .any_shape = true});
-    samples.push_back(
-        {.op = &expand_as_op,
-         .name = std::string("expand_as, ") + how,
-         .inputs = {{small}, {large}},
-         .call = [](const Tensors& in) -> Tensors { return {expand_as(in[0], in[1])}; },
-         .any_dtype = true,
-         .any_shape = true});
+    samples.push_back({.op = &sum_like_op,
+                       .name = std::string("sum_like, ") + how,
+                       .inputs = {{large}, {small}},
+                       .call = EBB_CALL(sum_like(in[0], in[1])),
+                       .any_shape = true});
+    samples.push_back({.op = &expand_as_op,
+                       .name = std::string("expand_as, ") + how,
+                       .inputs = {{small}, {large}},
+                       .call = EBB_CALL(expand_as(in[0], in[1])),
+                       .any_dtype = true,
+                       .any_shape = true});
   };
   add_like("rows", {kOpen, 3}, {3});
   add_like("a column", {kOpen, 3}, {kOpen, 1});
@@ -85,10 +123,53 @@ void add_reduce_samples(std::vector<Sample>& samples) {
           {.op = &broadcast_like_op,
            .name = std::string("broadcast_like") + (mean ? ", mean" : "") + (keep ? ", kept" : ""),
            .inputs = {{small}, {{kOpen, 3}}},
-           .call = [mean, keep](const Tensors& in) -> Tensors {
-             return {detail::broadcast_like(in[0], in[1], {.axes = 1, .keep = keep, .mean = mean})};
-           }});
+           .call = EBB_CALL(
+               detail::broadcast_like(in[0], in[1], {.axes = 1, .keep = keep, .mean = mean}))});
     }
+}
+
+void add_reduce_references(References& references) {
+  references.add(sum_op, [](const Application& a) -> Arrays {
+    return {sum_over(a[0], a.attribute<Reduction>(), false)};
+  });
+  references.add(mean_op, [](const Application& a) -> Arrays {
+    return {sum_over(a[0], a.attribute<Reduction>(), true)};
+  });
+  references.add(any_op, [](const Application& a) -> Arrays {
+    return {map(sum_over(a[0], a.attribute<Reduction>(), false),
+                [](double count) { return double(count > 0); })};
+  });
+  references.add(all_op, [](const Application& a) -> Arrays {
+    const auto& reduction = a.attribute<Reduction>();
+    const double terms = count(a[0].shape, reduction);
+    return {map(sum_over(a[0], reduction, false),
+                [=](double found) { return double(found == terms); })};
+  });
+  references.add(sum_like_op, [](const Application& a) -> Arrays {
+    Array out(a[1].shape);
+    std::int64_t next = 0;
+    for_each_index(a[0].shape,
+                   [&](const Index& index) { out[position(out.shape, index)] += a[0][next++]; });
+    return {out};
+  });
+  references.add(expand_as_op, [](const Application& a) -> Arrays {
+    Array out(a[1].shape);
+    std::int64_t next = 0;
+    for_each_index(out.shape,
+                   [&](const Index& index) { out[next++] = a[0][position(a[0].shape, index)]; });
+    return {out};
+  });
+  references.add(broadcast_like_op, [](const Application& a) -> Arrays {
+    const auto& reduction = a.attribute<Reduction>();
+    Array out(a[1].shape);
+    std::int64_t next = 0;
+    for_each_index(out.shape, [&](const Index& index) {
+      const Index from = remaining(index, reduction, 0);
+      out[next++] =
+          a[0][position(a[0].shape, from)] / (reduction.mean ? count(out.shape, reduction) : 1);
+    });
+    return {out};
+  });
 }
 
 }  // namespace ebb::tests

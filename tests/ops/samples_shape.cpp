@@ -11,62 +11,113 @@ Tensor backward(const OpDef& op, const Tensors& in, const A& attributes) {
   return apply_one(op, {in[0], in[1]}, attributes, {});
 }
 
+Array reshaped(Array x, const Shape& shape) {
+  x.shape = shape;
+  return x;
+}
+
+std::int64_t size(const Shape& shape, int begin, int end) {
+  std::int64_t n = 1;
+  for (int axis = begin; axis < end; ++axis) n *= shape[axis];
+  return n;
+}
+
+// The flat places in an array of `shape` of what select or slice picks from it, in order.
+std::vector<std::int64_t> selected(const Shape& shape, const SelectAttributes& attributes) {
+  const std::int64_t along = shape[static_cast<int>(attributes.axis)];
+  const std::int64_t wanted = attributes.index < 0 ? attributes.index + along : attributes.index;
+  std::vector<std::int64_t> places;
+  for_each_index(shape, [&](const Index& index) {
+    if (index[static_cast<std::size_t>(attributes.axis)] == wanted)
+      places.push_back(position(shape, index));
+  });
+  return places;
+}
+
+// The indices that a slice takes along its axis, in order.
+std::vector<std::int64_t> indices(const Shape& shape, const SliceAttributes& slice) {
+  const std::int64_t size = shape[static_cast<int>(slice.axis)];
+  std::int64_t end = slice.end < 0 ? slice.end + size : slice.end;
+  if (slice.end == kEnd) end = slice.step < 0 ? -1 : size;
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = slice.begin < 0 ? slice.begin + size : slice.begin;
+       slice.step < 0 ? i > end : i < end; i += slice.step)
+    found.push_back(i);
+  return found;
+}
+
+Shape sliced_shape(Shape shape, const SliceAttributes& slice) {
+  shape.set(static_cast<int>(slice.axis), static_cast<std::int64_t>(indices(shape, slice).size()));
+  return shape;
+}
+
+std::vector<std::int64_t> sliced(const Shape& shape, const SliceAttributes& slice) {
+  const std::vector<std::int64_t> along = indices(shape, slice);
+  std::vector<std::int64_t> places;
+  for_each_index(sliced_shape(shape, slice), [&](Index index) {
+    std::int64_t& i = index[static_cast<std::size_t>(slice.axis)];
+    i = along[static_cast<std::size_t>(i)];
+    places.push_back(position(shape, index));
+  });
+  return places;
+}
+
+Shape without_axis(const Shape& shape, std::int64_t axis) {
+  Shape left;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (i != axis) left.push_back(shape[i]);
+  return left;
+}
+
+Array picked(const Array& x, const std::vector<std::int64_t>& places, const Shape& shape) {
+  Array out(shape);
+  for (std::size_t i = 0; i < places.size(); ++i) out.values[i] = x[places[i]];
+  return out;
+}
+
+Array placed(const Array& part, const std::vector<std::int64_t>& places, const Shape& shape) {
+  Array out(shape);
+  for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = part.values[i];
+  return out;
+}
+
 }  // namespace
 
 void add_shape_samples(std::vector<Sample>& samples) {
-  samples.push_back(moving_sample(
-      reshape_op, "with a -1", {{{kOpen, 2, 3}}},
-      [](const Tensors& in) {
-        return reshape(in[0], {-1, 6});
-      },
-      true));
-  samples.push_back(moving_sample(reshape_op, "known", {{{2, 3}}}, [](const Tensors& in) {
-    return reshape(in[0], {3, 1, 2});
-  }));
-  samples.push_back(moving_sample(reshape_op, "to a scalar", {{{1, 1}}},
-                                  [](const Tensors& in) { return reshape(in[0], {}); }));
-  samples.push_back(moving_sample(
-      unflatten_op, "between open axes", {{{kOpen, 6, kOpen}}},
-      [](const Tensors& in) {
-        return unflatten(in[0], -2, {2, -1});
-      },
-      true));
+  samples.push_back(moving_sample(reshape_op, "with a -1", {{{kOpen, 2, 3}}},
+                                  EBB_CALL(reshape(in[0], {-1, 6})), true));
   samples.push_back(
-      moving_sample(reshape_like_op, "a matrix", {{{kOpen, 6}}, {{kOpen, 2, 3}}},
-                    [](const Tensors& in) { return detail::reshape_like(in[0], in[1]); }));
-  samples.push_back(moving_sample(
-      as_matrix_op, "sequences", {{{2, kOpen, 3}}},
-      [](const Tensors& in) { return detail::as_matrix(in[0]); }, true));
-  samples.push_back(moving_sample(
-      flatten_op, "images", {{{kOpen, 2, 3}}}, [](const Tensors& in) { return flatten(in[0]); },
-      true));
-  samples.push_back(moving_sample(
-      merge_axes_op, "the last", {{{2, kOpen, 3}}},
-      [](const Tensors& in) { return detail::merge_axes(in[0], 1); }, true));
+      moving_sample(reshape_op, "known", {{{2, 3}}}, EBB_CALL(reshape(in[0], {3, 1, 2}))));
+  samples.push_back(
+      moving_sample(reshape_op, "to a scalar", {{{1, 1}}}, EBB_CALL(reshape(in[0], {}))));
+  samples.push_back(moving_sample(unflatten_op, "between open axes", {{{kOpen, 6, kOpen}}},
+                                  EBB_CALL(unflatten(in[0], -2, {2, -1})), true));
+  samples.push_back(moving_sample(reshape_like_op, "a matrix", {{{kOpen, 6}}, {{kOpen, 2, 3}}},
+                                  EBB_CALL(detail::reshape_like(in[0], in[1]))));
+  samples.push_back(moving_sample(as_matrix_op, "sequences", {{{2, kOpen, 3}}},
+                                  EBB_CALL(detail::as_matrix(in[0])), true));
+  samples.push_back(
+      moving_sample(flatten_op, "images", {{{kOpen, 2, 3}}}, EBB_CALL(flatten(in[0])), true));
+  samples.push_back(moving_sample(merge_axes_op, "the last", {{{2, kOpen, 3}}},
+                                  EBB_CALL(detail::merge_axes(in[0], 1)), true));
   for (const int axis : {0, 1, -1})
-    samples.push_back(moving_sample(
-        unsqueeze_op,
-        axis < 0   ? "behind"
-        : axis > 0 ? "in the middle"
-                   : "in front",
-        {{{kOpen, 3}}}, [axis](const Tensors& in) { return unsqueeze(in[0], axis); }, true));
+    samples.push_back(moving_sample(unsqueeze_op,
+                                    axis < 0   ? "behind"
+                                    : axis > 0 ? "in the middle"
+                                               : "in front",
+                                    {{{kOpen, 3}}}, EBB_CALL(unsqueeze(in[0], axis)), true));
+  samples.push_back(moving_sample(squeeze_op, "two axes", {{{1, kOpen, 1, 2}}},
+                                  EBB_CALL(squeeze(in[0], {0, -2}))));
   samples.push_back(
-      moving_sample(squeeze_op, "two axes", {{{1, kOpen, 1, 2}}}, [](const Tensors& in) {
-        return squeeze(in[0], {0, -2});
-      }));
-  samples.push_back(moving_sample(
-      slice_op, "from the front", {{{5, 3}}}, [](const Tensors& in) { return slice(in[0], 1, 4); },
-      true));
-  samples.push_back(moving_sample(
-      slice_op, "to the end", {{{kOpen, 3}}}, [](const Tensors& in) { return slice(in[0], 0); },
-      true));
-  samples.push_back(moving_sample(
-      slice_op, "nothing", {{{4}}}, [](const Tensors& in) { return slice(in[0], 2, 2); }, true));
+      moving_sample(slice_op, "from the front", {{{5, 3}}}, EBB_CALL(slice(in[0], 1, 4)), true));
+  samples.push_back(
+      moving_sample(slice_op, "to the end", {{{kOpen, 3}}}, EBB_CALL(slice(in[0], 0)), true));
+  samples.push_back(
+      moving_sample(slice_op, "nothing", {{{4}}}, EBB_CALL(slice(in[0], 2, 2)), true));
   const auto strided = [&](const char* how, const Shape& shape, std::int64_t begin,
                            std::int64_t end, const SliceOptions& options) {
-    samples.push_back(moving_sample(
-        strided_slice_op, how, {{shape}},
-        [=](const Tensors& in) { return slice(in[0], begin, end, options); }, true));
+    samples.push_back(moving_sample(strided_slice_op, how, {{shape}},
+                                    EBB_CALL(slice(in[0], begin, end, options)), true));
   };
   strided("a middle axis", {kOpen, 5, 2}, 1, -1, {.axis = 1});
   strided("the last axis", {2, kOpen, 4}, -3, 3, {.axis = -1});
@@ -77,51 +128,76 @@ void add_shape_samples(std::vector<Sample>& samples) {
   strided("backwards from the end", {kOpen, 6}, -2, -6, {.axis = 1, .step = -1});
   strided("none of a middle axis", {kOpen, 3, 2}, 2, 2, {.axis = 1});
   strided("all of one", {kOpen, 1}, 0, kEnd, {.axis = 1});
-  samples.push_back(moving_sample(
-      strided_slice_op, "flipped", {{{2, kOpen, 3}}},
-      [](const Tensors& in) {
-        return flip(in[0], {1, -1});
-      },
-      true));
-  samples.push_back(moving_sample(
-      strided_slice_op, "split", {{{kOpen, 6}}},
-      [](const Tensors& in) {
-        return split(in[0], {1, -1, 2}, 1)[1];
-      },
-      true));
+  samples.push_back(moving_sample(strided_slice_op, "flipped", {{{2, kOpen, 3}}},
+                                  EBB_CALL(flip(in[0], {1, -1})), true));
+  samples.push_back(moving_sample(strided_slice_op, "split", {{{kOpen, 6}}},
+                                  EBB_CALL(split(in[0], {1, -1, 2}, 1)[1]), true));
   const auto placing = [&](const char* how, const Shape& part, const Shape& whole,
                            const SliceAttributes& attributes) {
-    samples.push_back(moving_sample(
-        slice_backward_op, how, {{part}, {whole}},
-        [=](const Tensors& in) { return backward(slice_backward_op, in, attributes); }));
+    samples.push_back(moving_sample(slice_backward_op, how, {{part}, {whole}},
+                                    EBB_CALL(backward(slice_backward_op, in, attributes))));
   };
   placing("the end", {2, 3}, {5, 3}, {-2});
   placing("the middle", {2, kOpen}, {5, kOpen}, {1, 3});
   placing("of a middle axis", {kOpen, 2, 3}, {kOpen, 4, 3}, {1, 3, 1});
   placing("backwards in steps", {kOpen, 3}, {kOpen, 7}, {6, 0, 1, -2});
   placing("nothing", {2, 0}, {2, 3}, {1, 1, 1});
-  samples.push_back(moving_sample(
-      select_op, "the first row", {{{3, 2}}}, [](const Tensors& in) { return select(in[0], 0, 0); },
-      true));
-  samples.push_back(moving_sample(
-      select_op, "a middle axis", {{{kOpen, 3, 2}}},
-      [](const Tensors& in) { return select(in[0], -2, -2); }, true));
-  samples.push_back(moving_sample(
-      select_op, "the last axis", {{{kOpen, 3}}},
-      [](const Tensors& in) { return select(in[0], 1, 2); }, true));
-  samples.push_back(moving_sample(
-      select_op, "the last step", {{{kOpen, 3, 2}}},
-      [](const Tensors& in) { return last_step(in[0]); }, true));
-  samples.push_back(moving_sample(
-      select_backward_op, "a middle axis", {{{kOpen, 2}}, {{kOpen, 3, 2}}}, [](const Tensors& in) {
-        return backward(select_backward_op, in, SelectAttributes{1, -1});
-      }));
+  samples.push_back(
+      moving_sample(select_op, "the first row", {{{3, 2}}}, EBB_CALL(select(in[0], 0, 0)), true));
+  samples.push_back(moving_sample(select_op, "a middle axis", {{{kOpen, 3, 2}}},
+                                  EBB_CALL(select(in[0], -2, -2)), true));
+  samples.push_back(moving_sample(select_op, "the last axis", {{{kOpen, 3}}},
+                                  EBB_CALL(select(in[0], 1, 2)), true));
+  samples.push_back(moving_sample(select_op, "the last step", {{{kOpen, 3, 2}}},
+                                  EBB_CALL(last_step(in[0])), true));
+  samples.push_back(
+      moving_sample(select_backward_op, "a middle axis", {{{kOpen, 2}}, {{kOpen, 3, 2}}},
+                    EBB_CALL(backward(select_backward_op, in, SelectAttributes{1, -1}))));
   for (const int axis : {0, -1}) {
-    samples.push_back(moving_sample(
-        size_op, axis ? "of the last axis" : "of a batch", {{{kOpen, 2}}},
-        [axis](const Tensors& in) { return size(in[0], axis); }, true));
+    samples.push_back(moving_sample(size_op, axis ? "of the last axis" : "of a batch",
+                                    {{{kOpen, 2}}}, EBB_CALL(size(in[0], axis)), true));
     samples.back().order = 0;
   }
+}
+
+void add_shape_references(References& references) {
+  const auto add = [&](const OpDef& op, Array (*compute)(const Application&)) {
+    references.add(op, [compute](const Application& a) -> Arrays { return {compute(a)}; });
+  };
+  add(reshape_op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
+  add(reshape_like_op, [](const Application& a) { return reshaped(a[0], a[1].shape); });
+  add(flatten_op, [](const Application& a) {
+    const Shape& x = a[0].shape;
+    return reshaped(a[0], {x[0], size(x, 1, x.rank())});
+  });
+  add(as_matrix_op, [](const Application& a) {
+    const Shape& x = a[0].shape;
+    return reshaped(a[0], {size(x, 0, x.rank() - 1), x[-1]});
+  });
+  for (const OpDef* op : {&unflatten_op, &merge_axes_op, &unsqueeze_op, &squeeze_op})
+    add(*op, [](const Application& a) { return reshaped(a[0], a.outputs[0].shape); });
+  for (const OpDef* op : {&slice_op, &strided_slice_op})
+    add(*op, [](const Application& a) {
+      const auto& slice = a.attribute<SliceAttributes>();
+      return picked(a[0], sliced(a[0].shape, slice), sliced_shape(a[0].shape, slice));
+    });
+  add(slice_backward_op, [](const Application& a) {
+    return placed(a[0], sliced(a[1].shape, a.attribute<SliceAttributes>()), a[1].shape);
+  });
+  add(select_op, [](const Application& a) {
+    const auto& attributes = a.attribute<SelectAttributes>();
+    return picked(a[0], selected(a[0].shape, attributes),
+                  without_axis(a[0].shape, attributes.axis));
+  });
+  add(select_backward_op, [](const Application& a) {
+    return placed(a[0], selected(a[1].shape, a.attribute<SelectAttributes>()), a[1].shape);
+  });
+  add(size_op, [](const Application& a) {
+    Array out{Shape{}};
+    const auto axis = static_cast<std::size_t>(a.attribute<SizeAttributes>().axis);
+    out[0] = static_cast<double>(a[0].shape.dims()[axis]);
+    return out;
+  });
 }
 
 }  // namespace ebb::tests

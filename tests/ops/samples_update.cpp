@@ -1,12 +1,13 @@
 #include <array>
 
+#include "ebb/core/kernels/update.h"
 #include "ebb/core/ops/update.h"
 #include "ebb/tests/ops/samples.h"
 
 namespace ebb::tests {
 namespace {
 
-using Call = std::function<Tensor(const Tensors&)>;
+using Call = std::function<Tensors(const Tensors&)>;
 
 const SampleInput kArray{{4, 3}}, kCount{{}, Values::count}, kReady{{}, Values::ready},
     kNotReady{{}, Values::not_ready};
@@ -15,56 +16,89 @@ Sample sample(const OpDef& op, const std::string& how, std::vector<SampleInput> 
   return {.op = &op,
           .name = std::string(op.name) + how,
           .inputs = std::move(inputs),
-          .call = [call = std::move(call)](const Tensors& in) -> Tensors { return {call(in)}; },
+          .call = std::move(call),
           .order = 0};
+}
+
+// Each element of the first input from itself, that of the second, and what all of them share.
+template <class Element>
+Arrays updated(const Application& a, const Element& element) {
+  Array x = a[0];
+  for (std::int64_t i = 0; i < x.elements(); ++i) x[i] = element(x[i], i);
+  return {x};
 }
 
 }  // namespace
 
 void add_update_samples(std::vector<Sample>& samples) {
-  samples.push_back(sample(assign_op, "", {kArray, kArray},
-                           [](const Tensors& in) { return assign(in[0], in[1]); }));
-  samples.push_back(sample(assign_op, ", a number", {kArray},
-                           [](const Tensors& in) { return assign(in[0], 0.25); }));
-  samples.push_back(sample(add_assign_op, "", {kArray, kArray},
-                           [](const Tensors& in) { return add_assign(in[0], in[1]); }));
-  samples.push_back(sample(increment_op, "", {kCount},
-                           [](const Tensors& in) { return detail::increment(in[0], 2); }));
+  samples.push_back(sample(assign_op, "", {kArray, kArray}, EBB_CALL(assign(in[0], in[1]))));
+  samples.push_back(sample(assign_op, ", a number", {kArray}, EBB_CALL(assign(in[0], 0.25))));
+  samples.push_back(
+      sample(add_assign_op, "", {kArray, kArray}, EBB_CALL(add_assign(in[0], in[1]))));
+  samples.push_back(sample(increment_op, "", {kCount}, EBB_CALL(detail::increment(in[0], 2))));
   for (const SampleInput& ready : {kReady, kNotReady})
-    samples.push_back(sample(
-        increment_op, ready.values == Values::ready ? ", ready" : ", not ready", {kCount, ready},
-        [](const Tensors& in) { return detail::increment(in[0], 2, in[1]); }));
-  samples.push_back(sample(add_count_op, "", {kCount, kCount},
-                           [](const Tensors& in) { return detail::add_count(in[0], in[1]); }));
-  samples.push_back(sample(at_least_op, "", {kCount},
-                           [](const Tensors& in) { return detail::at_least(in[0], 5); }));
+    samples.push_back(sample(increment_op,
+                             ready.values == Values::ready ? ", ready" : ", not ready",
+                             {kCount, ready}, EBB_CALL(detail::increment(in[0], 2, in[1]))));
+  samples.push_back(
+      sample(add_count_op, "", {kCount, kCount}, EBB_CALL(detail::add_count(in[0], in[1]))));
+  samples.push_back(sample(at_least_op, "", {kCount}, EBB_CALL(detail::at_least(in[0], 5))));
   for (const SampleInput& ready : {kReady, kNotReady}) {
     samples.push_back(sample(clear_if_op, ready.values == Values::ready ? ", ready" : ", not ready",
-                             {kArray, ready},
-                             [](const Tensors& in) { return detail::clear_if(in[0], in[1]); }));
+                             {kArray, ready}, EBB_CALL(detail::clear_if(in[0], in[1]))));
     samples.back().any_shape = true;
     samples.push_back(
         sample(assign_if_op, ready.values == Values::ready ? ", ready" : ", not ready",
-               {kArray, kArray, ready},
-               [](const Tensors& in) { return detail::assign_if(in[0], in[1], in[2]); }));
+               {kArray, kArray, ready}, EBB_CALL(detail::assign_if(in[0], in[1], in[2]))));
   }
-  samples.push_back(sample(with_updates_op, "", {{{}}, kCount}, [](const Tensors& in) {
+  samples.push_back(sample(with_updates_op, "", {{{}}, kCount}, [](const Tensors& in) -> Tensors {
     const Tensor updates[] = {detail::increment(in[1], 1)};
-    return detail::with_updates(in[0], updates);
+    return {detail::with_updates(in[0], updates)};
   }));
   std::vector<SampleInput> loss_and_counts(71, kCount);
   loss_and_counts[0] = {{}};
-  samples.push_back(sample(with_updates_op, ", of many", loss_and_counts, [](const Tensors& in) {
-    Tensors updates;
-    for (std::size_t i = 1; i < in.size(); ++i)
-      updates.push_back(detail::increment(in[i], 1, {}, {}));
-    return detail::with_updates(in[0], {updates.data(), updates.size()}, {});
-  }));
+  samples.push_back(
+      sample(with_updates_op, ", of many", loss_and_counts, [](const Tensors& in) -> Tensors {
+        Tensors updates;
+        for (std::size_t i = 1; i < in.size(); ++i)
+          updates.push_back(detail::increment(in[i], 1, {}, {}));
+        return {detail::with_updates(in[0], {updates.data(), updates.size()}, {})};
+      }));
   for (std::size_t i = samples.size() - 2; i < samples.size(); ++i) {
     samples[i].order = 2;
     samples[i].state = from(1);
     samples[i].any_dtype = samples[i].any_shape = true;
   }
+}
+
+void add_update_references(References& references) {
+  references.add(assign_op, [](const Application& a) {
+    return updated(a, [&](double, std::int64_t i) { return a[1][i]; });
+  });
+  references.add(assign_if_op, [](const Application& a) {
+    return updated(a, [&](double x, std::int64_t i) { return a[2][0] ? a[1][i] : x; });
+  });
+  references.add(add_assign_op, [](const Application& a) {
+    return updated(a, [&](double x, std::int64_t i) { return x + a[1][i]; });
+  });
+  references.add(clear_if_op, [](const Application& a) {
+    return updated(a, [&](double x, std::int64_t) { return a[1][0] ? 0 : x; });
+  });
+  references.add(add_count_op, [](const Application& a) {
+    return updated(a, [&](double n, std::int64_t) { return n + a[1][0]; });
+  });
+  references.add(increment_op, [](const Application& a) {
+    const auto& attributes = a.attribute<CountAttributes>();
+    const bool open = !attributes.gated || a[1][0] != 0;
+    const double by = open ? static_cast<double>(attributes.value) : 0;
+    return updated(a, [&](double n, std::int64_t) { return n + by; });
+  });
+  references.add(at_least_op, [](const Application& a) -> Arrays {
+    Array out{Shape{}};
+    out[0] = a[0][0] >= static_cast<double>(a.attribute<CountAttributes>().value);
+    return {out};
+  });
+  references.add(with_updates_op, [](const Application& a) -> Arrays { return {a[0]}; });
 }
 
 }  // namespace ebb::tests

@@ -28,7 +28,7 @@ Arrays chosen(const Application& x) {
 void add_where_samples(std::vector<Sample>& samples) {
   using enum Values;
   const auto add = [&](const OpDef& op, const std::string& how, std::vector<SampleInput> inputs,
-                       std::function<Tensor(const Tensors&)> call) {
+                       std::function<Tensors(const Tensors&)> call) {
     samples.push_back(moving_sample(op, how.c_str(), std::move(inputs), std::move(call), true));
     samples.back().reference = chosen;
     const SampleInput& last = samples.back().inputs.back();
@@ -36,8 +36,7 @@ void add_where_samples(std::vector<Sample>& samples) {
   };
   const auto three = [&](const std::string& how, const Shape& condition, const SampleInput& a,
                          const SampleInput& b) {
-    add(where_op.tensors, how, {{condition, flags}, a, b},
-        [](const Tensors& in) { return where(in[0], in[1], in[2]); });
+    add(where_op.tensors, how, {{condition, flags}, a, b}, EBB_CALL(where(in[0], in[1], in[2])));
   };
   three("one shape", {kOpen, 3}, {{kOpen, 3}}, {{kOpen, 3}});
   three("a row of conditions", {3}, {{kOpen, 3}}, {{kOpen, 3}});
@@ -52,9 +51,9 @@ void add_where_samples(std::vector<Sample>& samples) {
   const auto two = [&](const std::string& how, const Shape& condition, const SampleInput& x,
                        double number) {
     add(where_op.number_right, how + ", else a number", {{condition, flags}, x},
-        [=](const Tensors& in) { return where(in[0], in[1], number); });
+        EBB_CALL(where(in[0], in[1], number)));
     add(where_op.number_left, how + ", a number else", {{condition, flags}, x},
-        [=](const Tensors& in) { return where(in[0], number, in[1]); });
+        EBB_CALL(where(in[0], number, in[1])));
   };
   two("one shape", {kOpen, 3}, {{kOpen, 3}}, 0.5);
   two("both broadcast", {kOpen, 1}, {{3}}, -0.25);
@@ -62,9 +61,9 @@ void add_where_samples(std::vector<Sample>& samples) {
   two("bool", {kOpen}, {{kOpen}, flags}, 1);
 
   add(masked_fill_op, "one shape", {{{kOpen, 3}, flags}, {{kOpen, 3}}},
-      [](const Tensors& in) { return masked_fill(in[1], in[0], -1.5); });
+      EBB_CALL(masked_fill(in[1], in[0], -1.5)));
   add(masked_fill_op, "a column of masks", {{{kOpen, 1}, flags}, {{2, kOpen, 5}}},
-      [](const Tensors& in) { return masked_fill(in[1], in[0], 2); });
+      EBB_CALL(masked_fill(in[1], in[0], 2)));
 }
 
 }  // namespace ebb::tests

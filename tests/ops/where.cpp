@@ -45,17 +45,6 @@ TEST_CASE("NaN of the side that is not taken stays there, and that of the other 
   CHECK(std::isnan(where(flags({1, 0, 0}, {3}), x, 7).to_vector<float>()[0]));
 }
 
-TEST_CASE("Gradients of what broadcasts are summed over what it was repeated along") {
-  const Tensor a = Tensor::from({{1.f}, {2.f}}).with_grad(),
-               b = Tensor::from({10.f, 20.f, 30.f}).with_grad();
-  const Tensor condition = flags({1, 0, 1, 0, 0, 1}, {2, 3});
-  const Tensor y = where(condition, a, b);
-  CHECK(y.to_vector<float>() == Floats{1, 20, 1, 10, 20, 2});
-  sum(y * Tensor::from({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}})).backward();
-  CHECK(a.grad().to_vector<float>() == Floats{4, 6});
-  CHECK(b.grad().to_vector<float>() == Floats{4, 7, 0});
-}
-
 TEST_CASE("A temporary that is chosen from gives its memory to the result") {
   const Tensor x = Tensor::full({1000}, -1), condition = x > 0;
   Tensor y = x * 2;

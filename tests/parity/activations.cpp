@@ -22,15 +22,11 @@ EBB_SAME("F.gelu(x, approximate='tanh')", gelu(x[0], {.approximate = true}));
 EBB_SAME("torch.sigmoid(x)", sigmoid(x[0]));
 EBB_SAME("F.logsigmoid(x)", -softplus(-x[0]));
 EBB_SAME("F.softplus(x)", softplus(x[0]));
-EBB_ROW("F.softplus(x) beyond 20") {
-  row.holds([](const Tensors& x) { return Tensors{softplus(x[0])}; }, 2e-9);
-}
+EBB_GIVES("F.softplus(x) beyond 20", 2e-9) { return Tensors{softplus(x[0])}; }
 EBB_SAME("F.softsign(x), F.tanhshrink(x)", x[0] / (1 + abs(x[0])), x[0] - tanh(x[0]));
-EBB_ROW("F.glu(x)") {
-  row.holds([](const Tensors& x) {
-    const Tensors halves = chunk(x[0], 2, -1);
-    return Tensors{halves[0] * sigmoid(halves[1])};
-  });
+EBB_GIVES("F.glu(x)") {
+  const Tensors halves = chunk(x[0], 2, -1);
+  return Tensors{halves[0] * sigmoid(halves[1])};
 }
 EBB_SAME("F.prelu(x, a)", where(x[0] > 0, x[0], x[1] * x[0]));
 EBB_SAME("F.softmax(x, dim=0), F.log_softmax(x, dim=-1)", softmax(x[0], 0), log_softmax(x[0]));

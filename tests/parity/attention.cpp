@@ -29,61 +29,49 @@ EBB_SAME("F.scaled_dot_product_attention(.., attn_mask of floats, scale=s)",
          scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3], .scale = 0.3}));
 EBB_SAME("attention of a query for which no key counts",
          scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3]}));
-EBB_ROW("nn.MultiheadAttention(4, 2, batch_first=True)") {
-  row.holds([](const Tensors& x) {
-    Parameters params(Device::cpu(), Seed{1}, DType::f64);
-    const models::MultiHeadAttention attention(params, 4, {.heads = 2});
-    const Tensors weights = chunk(x[1], 3), biases = chunk(x[2], 3);
-    set(params, {{"query.weight", transpose(weights[0])},
-                 {"key.weight", transpose(weights[1])},
-                 {"value.weight", transpose(weights[2])},
-                 {"output.weight", transpose(x[3])},
-                 {"query.bias", biases[0]},
-                 {"key.bias", biases[1]},
-                 {"value.bias", biases[2]},
-                 {"output.bias", x[4]}});
-    return Tensors{attention(x[0])};
-  });
+EBB_GIVES("nn.MultiheadAttention(4, 2, batch_first=True)") {
+  Parameters params(Device::cpu(), Seed{1}, DType::f64);
+  const models::MultiHeadAttention attention(params, 4, {.heads = 2});
+  const Tensors weights = chunk(x[1], 3), biases = chunk(x[2], 3);
+  set(params, {{"query.weight", transpose(weights[0])},
+               {"key.weight", transpose(weights[1])},
+               {"value.weight", transpose(weights[2])},
+               {"output.weight", transpose(x[3])},
+               {"query.bias", biases[0]},
+               {"key.bias", biases[1]},
+               {"value.bias", biases[2]},
+               {"output.bias", x[4]}});
+  return Tensors{attention(x[0])};
 }
 
-EBB_ROW("nn.LSTM(3, 2, batch_first=True)") {
-  row.holds([](const Tensors& x) { return all(lstm(x[0], std::array{layer(x, 1)})); });
+EBB_GIVES("nn.LSTM(3, 2, batch_first=True)") { return all(lstm(x[0], std::array{layer(x, 1)})); }
+EBB_GIVES("nn.LSTM(3, 2, num_layers=2)") {
+  return all(lstm(x[0], std::array{layer(x, 1), layer(x, 5)}));
 }
-EBB_ROW("nn.LSTM(3, 2, num_layers=2)") {
-  row.holds([](const Tensors& x) { return all(lstm(x[0], std::array{layer(x, 1), layer(x, 5)})); });
+EBB_GIVES("nn.LSTM(3, 2, bidirectional=True)") {
+  Parameters params(Device::cpu(), Seed{1}, DType::f64);
+  const models::Lstm model(params, 3, {.hidden = 2, .bidirectional = true});
+  const LstmWeights there = layer(x, 1), back = layer(x, 5);
+  set(params, {{"0.input", there.input},
+               {"0.recurrent", there.recurrent},
+               {"0.bias", there.bias},
+               {"0.reverse.input", back.input},
+               {"0.reverse.recurrent", back.recurrent},
+               {"0.reverse.bias", back.bias}});
+  const models::LstmOutput out = model(x[0]);
+  return Tensors{out.sequence, out.hidden, out.cell};
 }
-EBB_ROW("nn.LSTM(3, 2, bidirectional=True)") {
-  row.holds([](const Tensors& x) {
-    Parameters params(Device::cpu(), Seed{1}, DType::f64);
-    const models::Lstm model(params, 3, {.hidden = 2, .bidirectional = true});
-    const LstmWeights there = layer(x, 1), back = layer(x, 5);
-    set(params, {{"0.input", there.input},
-                 {"0.recurrent", there.recurrent},
-                 {"0.bias", there.bias},
-                 {"0.reverse.input", back.input},
-                 {"0.reverse.recurrent", back.recurrent},
-                 {"0.reverse.bias", back.bias}});
-    const models::LstmOutput out = model(x[0]);
-    return Tensors{out.sequence, out.hidden, out.cell};
-  });
+EBB_GIVES("nn.utils.rnn.pack_padded_sequence(x, [4, 2])") {
+  return all(lstm(x[0], std::array{layer(x, 1)}, {.lengths = Tensor::from({4, 2})}));
 }
-EBB_ROW("nn.utils.rnn.pack_padded_sequence(x, [4, 2])") {
-  row.holds([](const Tensors& x) {
-    return all(lstm(x[0], std::array{layer(x, 1)}, {.lengths = Tensor::from({4, 2})}));
-  });
-}
-EBB_ROW("nn.GRU(3, 2, batch_first=True)") {
-  row.holds([](const Tensors& x) {
-    const GruResult result = gru(x[0], std::array{gru_layer(x, 1)});
-    return Tensors{result.sequence, result.hidden};
-  });
+EBB_GIVES("nn.GRU(3, 2, batch_first=True)") {
+  const GruResult result = gru(x[0], std::array{gru_layer(x, 1)});
+  return Tensors{result.sequence, result.hidden};
 }
 EBB_SAME("nn.GRUCell(3, 2)", gru_cell(x[0], x[1], gru_layer(x, 2)));
-EBB_ROW("nn.LSTMCell(3, 2)") {
-  row.holds([](const Tensors& x) {
-    const LstmCellState after = lstm_cell(x[0], {x[1], x[2]}, layer(x, 3));
-    return Tensors{after.hidden, after.cell};
-  });
+EBB_GIVES("nn.LSTMCell(3, 2)") {
+  const LstmCellState after = lstm_cell(x[0], {x[1], x[2]}, layer(x, 3));
+  return Tensors{after.hidden, after.cell};
 }
 
 }  // namespace ebb::tests::parity

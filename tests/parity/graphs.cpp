@@ -13,32 +13,28 @@ EBB_ROW("tf1.placeholder, feed_dict") {
   });
 }
 
-EBB_ROW("tf1.assign_add, tf1.global_variables_initializer") {
-  row.holds([](const Tensors&) {
-    Graph graph;
-    Parameters params(graph);
-    const Tensor count = params.state("count", {}, initializers::zeros(), DType::i64);
-    const Tensor more = assign(count, count + 2);
-    Session session(graph);
-    session.initialize(params);
-    const Tensor first = session.run(more), second = session.run(more);
-    return Tensors{first, second, session.run(count)};
-  });
+EBB_GIVES("tf1.assign_add, tf1.global_variables_initializer") {
+  Graph graph;
+  Parameters params(graph);
+  const Tensor count = params.state("count", {}, initializers::zeros(), DType::i64);
+  const Tensor more = assign(count, count + 2);
+  Session session(graph);
+  session.initialize(params);
+  const Tensor first = session.run(more), second = session.run(more);
+  return Tensors{first, second, session.run(count)};
 }
 
-EBB_ROW("tf.control_dependencies") {
-  row.holds([](const Tensors&) {
-    Graph graph;
-    Parameters params(graph, Seed{1}, DType::f64);
-    const Tensor value = params.state("v", {}, initializers::constant(1));
-    const Tensor before = value.clone();
-    const Tensor after = assign(value, value * 10);
-    Session session(graph);
-    session.initialize(params);
-    CHECK(session.run(value).item<double>() == 1);  // nobody asks for the update
-    auto [old, now] = session.run({before, after});
-    return Tensors{old, now};
-  });
+EBB_GIVES("tf.control_dependencies") {
+  Graph graph;
+  Parameters params(graph, Seed{1}, DType::f64);
+  const Tensor value = params.state("v", {}, initializers::constant(1));
+  const Tensor before = value.clone();
+  const Tensor after = assign(value, value * 10);
+  Session session(graph);
+  session.initialize(params);
+  CHECK(session.run(value).item<double>() == 1);  // nobody asks for the update
+  auto [old, now] = session.run({before, after});
+  return Tensors{old, now};
 }
 
 EBB_ROW("tf1.gradients, tf.stop_gradient, tf1.hessians") {

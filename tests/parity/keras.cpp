@@ -16,15 +16,11 @@ Tensor back(const Tensor& y) { return permute(y, {0, 2, 3, 1}); }
 EBB_SAME("tf.nn.relu(x), tf.nn.elu(x), tf.nn.selu(x), tf.nn.silu(x)", relu(x[0]), elu(x[0]),
          1.0507009873554805 * elu(x[0], 1.6732632423543772), silu(x[0]));
 EBB_SAME("tf.nn.relu6(x)", clamp(x[0], 0, 6));
-EBB_ROW("tf.nn.leaky_relu(x)") {  // whose slope TensorFlow rounds to f32
-  row.holds([](const Tensors& x) { return Tensors{leaky_relu(x[0], 0.2)}; }, 1e-7);
+EBB_GIVES("tf.nn.leaky_relu(x)", 1e-7) {  // whose slope TensorFlow rounds to f32
+  return Tensors{leaky_relu(x[0], 0.2)};
 }
-EBB_ROW("tf.nn.gelu(x), tf.nn.gelu(x, approximate=True)") {  // of constants in f32
-  row.holds(
-      [](const Tensors& x) {
-        return Tensors{gelu(x[0]), gelu(x[0], {.approximate = true})};
-      },
-      1e-7);
+EBB_GIVES("tf.nn.gelu(x), tf.nn.gelu(x, approximate=True)", 1e-7) {  // of constants in f32
+  return Tensors{gelu(x[0]), gelu(x[0], {.approximate = true})};
 }
 EBB_SAME("tf.nn.softplus(x), tf.nn.softsign(x)", softplus(x[0]), x[0] / (1 + abs(x[0])));
 EBB_SAME("tf.nn.softmax(x), tf.nn.log_softmax(x, axis=0)", softmax(x[0]), log_softmax(x[0], 0));
@@ -46,14 +42,12 @@ EBB_SAME("tf.nn.avg_pool2d(x, 3, 2, 'SAME')",
                          {.kernel = 3, .stride = 2, .padding = 1, .count_include_pad = false})));
 EBB_SAME("tf.nn.batch_normalization(x, m, v, b, w, 1e-3)",
          batch_norm(x[0], x[4], x[3], x[1], x[2], {.epsilon = 1e-3}));
-EBB_ROW("tf1.nn.fused_batch_norm(x, w, b)") {
-  row.holds([](const Tensors& x) {
-    const Tensor mean = Tensor::zeros({4}), variance = Tensor::zeros({4});
-    const Tensor y =
-        batch_norm(x[0], ones({4}), ones({4}), mean, variance,
-                   {.phase = Phase::training, .axis = -1, .momentum = 1, .epsilon = 1e-3});
-    return Tensors{y, mean, variance};
-  });
+EBB_GIVES("tf1.nn.fused_batch_norm(x, w, b)") {
+  const Tensor mean = Tensor::zeros({4}), variance = Tensor::zeros({4});
+  const Tensor y =
+      batch_norm(x[0], ones({4}), ones({4}), mean, variance,
+                 {.phase = Phase::training, .axis = -1, .momentum = 1, .epsilon = 1e-3});
+  return Tensors{y, mean, variance};
 }
 
 EBB_SAME("tf.nn.sparse_softmax_cross_entropy_with_logits(i, x)",
@@ -73,11 +67,9 @@ EBB_SAME("tf1.losses.sparse_softmax_cross_entropy(i, x)", softmax_cross_entropy(
 EBB_SAME("tf1.losses.softmax_cross_entropy(p, x, label_smoothing=0.1)",
          softmax_cross_entropy(x[0], x[1], {.label_smoothing = 0.1}));
 EBB_SAME("tf1.losses.sigmoid_cross_entropy(z, x)", binary_cross_entropy_with_logits(x[0], x[1]));
-EBB_ROW("tf1.losses.mean_squared_error(y, x, weights=[[1.], [0.]])") {
-  row.holds([](const Tensors& x) {
-    const Tensor w = broadcast_to(Tensor::from({{1.f}, {0.f}}), {2, 4});
-    return Tensors{sum(w * square(x[1] - x[0])) / cast(sum(w != 0), DType::f32)};
-  });
+EBB_GIVES("tf1.losses.mean_squared_error(y, x, weights=[[1.], [0.]])") {
+  const Tensor w = broadcast_to(Tensor::from({{1.f}, {0.f}}), {2, 4});
+  return Tensors{sum(w * square(x[1] - x[0])) / cast(sum(w != 0), DType::f32)};
 }
 EBB_SAME("keras.losses.MeanSquaredError(), keras.losses.Huber(0.5)", mse(x[1], x[0]),
          huber(x[1], x[0], {.delta = 0.5}));
@@ -87,99 +79,81 @@ EBB_SAME("keras.losses.SparseCategoricalCrossentropy(from_logits=True)",
          softmax_cross_entropy(x[1], x[0]));
 EBB_SAME("keras.losses.KLDivergence()", kl_divergence(log(x[0]), log_softmax(x[1])));
 
-EBB_ROW("keras.layers.Dense(3)") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::Dense layer(params, 4, 3);
-    set(params, {{"weight", x[1]}, {"bias", x[2]}});
-    return Tensors{layer(x[0])};
-  });
+EBB_GIVES("keras.layers.Dense(3)") {
+  const Parameters params = f64();
+  const models::Dense layer(params, 4, 3);
+  set(params, {{"weight", x[1]}, {"bias", x[2]}});
+  return Tensors{layer(x[0])};
 }
-EBB_ROW("keras.layers.Conv2D(3, 2)") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::Conv2d layer(params, 2, 3, {.kernel = 2});
-    set(params, {{"weight", filter(x[1])}, {"bias", x[2]}});
-    return Tensors{back(layer(image(x[0])))};
-  });
+EBB_GIVES("keras.layers.Conv2D(3, 2)") {
+  const Parameters params = f64();
+  const models::Conv2d layer(params, 2, 3, {.kernel = 2});
+  set(params, {{"weight", filter(x[1])}, {"bias", x[2]}});
+  return Tensors{back(layer(image(x[0])))};
 }
-EBB_ROW("keras.layers.Embedding(5, 3)") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::Embedding layer(params, 5, 3);
-    set(params, {{"weight", x[1]}});
-    return Tensors{layer(x[0])};
-  });
+EBB_GIVES("keras.layers.Embedding(5, 3)") {
+  const Parameters params = f64();
+  const models::Embedding layer(params, 5, 3);
+  set(params, {{"weight", x[1]}});
+  return Tensors{layer(x[0])};
 }
-EBB_ROW("keras.layers.LayerNormalization()") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::LayerNorm layer(params, 4, 1e-3);
-    set(params, {{"scale", x[1]}, {"shift", x[2]}});
-    return Tensors{layer(x[0])};
-  });
+EBB_GIVES("keras.layers.LayerNormalization()") {
+  const Parameters params = f64();
+  const models::LayerNorm layer(params, 4, 1e-3);
+  set(params, {{"scale", x[1]}, {"shift", x[2]}});
+  return Tensors{layer(x[0])};
 }
-EBB_ROW("keras.layers.LSTM(2, return_sequences=True, return_state=True)") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::Lstm layer(params, 3, {.hidden = 2});
-    set(params, {{"0.input", x[1]}, {"0.recurrent", x[2]}, {"0.bias", x[3]}});
-    const models::LstmOutput out = layer(x[0]);
-    return Tensors{out.sequence, squeeze(out.hidden, 0), squeeze(out.cell, 0)};
-  });
+EBB_GIVES("keras.layers.LSTM(2, return_sequences=True, return_state=True)") {
+  const Parameters params = f64();
+  const models::Lstm layer(params, 3, {.hidden = 2});
+  set(params, {{"0.input", x[1]}, {"0.recurrent", x[2]}, {"0.bias", x[3]}});
+  const models::LstmOutput out = layer(x[0]);
+  return Tensors{out.sequence, squeeze(out.hidden, 0), squeeze(out.cell, 0)};
 }
-EBB_ROW("keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::Lstm layer(params, 3, {.hidden = 2, .bidirectional = true});
-    set(params, {{"0.input", x[1]},
-                 {"0.recurrent", x[2]},
-                 {"0.bias", x[3]},
-                 {"0.reverse.input", x[4]},
-                 {"0.reverse.recurrent", x[5]},
-                 {"0.reverse.bias", x[6]}});
-    return Tensors{layer(x[0]).sequence};
-  });
+EBB_GIVES("keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))") {
+  const Parameters params = f64();
+  const models::Lstm layer(params, 3, {.hidden = 2, .bidirectional = true});
+  set(params, {{"0.input", x[1]},
+               {"0.recurrent", x[2]},
+               {"0.bias", x[3]},
+               {"0.reverse.input", x[4]},
+               {"0.reverse.recurrent", x[5]},
+               {"0.reverse.bias", x[6]}});
+  return Tensors{layer(x[0]).sequence};
 }
-EBB_ROW("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)") {
-  row.holds([](const Tensors& x) {
-    // Gates i, j, f, o of one kernel for input and state, and a forget bias of 1 that is added.
-    const auto in_order = [](const Tensor& w) {
-      const Tensors gates = chunk(w, 4, -1);
-      return concat({gates[0], gates[2], gates[1], gates[3]}, -1);
-    };
-    const Tensors kernel = split(in_order(x[1]), {3, 2});
-    const Tensor forget = pad(Tensor::full({2}, 1, DType::f64), {{2, 4}});
-    const LstmWeights weights{kernel[0], kernel[1], in_order(x[2]) + forget};
-    const LstmResult result = lstm(x[0], std::array{weights});
-    return Tensors{result.sequence, squeeze(result.hidden, 0), squeeze(result.cell, 0)};
-  });
+EBB_GIVES("tf1.nn.dynamic_rnn(tf1.nn.rnn_cell.BasicLSTMCell(2), x)") {
+  // Gates i, j, f, o of one kernel for input and state, and a forget bias of 1 that is added.
+  const auto in_order = [](const Tensor& w) {
+    const Tensors gates = chunk(w, 4, -1);
+    return concat({gates[0], gates[2], gates[1], gates[3]}, -1);
+  };
+  const Tensors kernel = split(in_order(x[1]), {3, 2});
+  const Tensor forget = pad(Tensor::full({2}, 1, DType::f64), {{2, 4}});
+  const LstmWeights weights{kernel[0], kernel[1], in_order(x[2]) + forget};
+  const LstmResult result = lstm(x[0], std::array{weights});
+  return Tensors{result.sequence, squeeze(result.hidden, 0), squeeze(result.cell, 0)};
 }
-EBB_ROW("keras.layers.GRU(2, return_sequences=True, return_state=True)") {
-  row.holds([](const Tensors& x) {
-    const auto in_order = [](const Tensor& w) {  // from z, r, n
-      const Tensors gates = chunk(w, 3, -1);
-      return concat({gates[1], gates[0], gates[2]}, -1);
-    };
-    const Tensors of_x = split(in_order(x[3][0]), {4, 2}), of_h = split(in_order(x[3][1]), {4, 2});
-    const Parameters params = f64();
-    const models::Gru layer(params, 3, {.hidden = 2});
-    set(params, {{"0.input", in_order(x[1])},
-                 {"0.recurrent", in_order(x[2])},
-                 {"0.bias", concat({of_x[0] + of_h[0], of_x[1], of_h[1]})}});
-    const models::GruOutput out = layer(x[0]);
-    return Tensors{out.sequence, squeeze(out.hidden, 0)};
-  });
+EBB_GIVES("keras.layers.GRU(2, return_sequences=True, return_state=True)") {
+  const auto in_order = [](const Tensor& w) {  // from z, r, n
+    const Tensors gates = chunk(w, 3, -1);
+    return concat({gates[1], gates[0], gates[2]}, -1);
+  };
+  const Tensors of_x = split(in_order(x[3][0]), {4, 2}), of_h = split(in_order(x[3][1]), {4, 2});
+  const Parameters params = f64();
+  const models::Gru layer(params, 3, {.hidden = 2});
+  set(params, {{"0.input", in_order(x[1])},
+               {"0.recurrent", in_order(x[2])},
+               {"0.bias", concat({of_x[0] + of_h[0], of_x[1], of_h[1]})}});
+  const models::GruOutput out = layer(x[0]);
+  return Tensors{out.sequence, squeeze(out.hidden, 0)};
 }
-EBB_ROW("keras.layers.BatchNormalization(momentum=0.9)") {
-  row.holds([](const Tensors& x) {
-    const Parameters params = f64();
-    const models::BatchNorm layer(params, 3, {.axis = -1, .momentum = 0.1, .epsilon = 1e-3});
-    const Tensor y = layer(x[0], Phase::training);
-    // Keras takes the variance of the batch as it is, and not over n - 1; there are 8.
-    const Tensor variance = 0.9 + (params["running_variance"] - 0.9) * 7 / 8;
-    return Tensors{y.detach(), params["running_mean"], variance};
-  });
+EBB_GIVES("keras.layers.BatchNormalization(momentum=0.9)") {
+  const Parameters params = f64();
+  const models::BatchNorm layer(params, 3, {.axis = -1, .momentum = 0.1, .epsilon = 1e-3});
+  const Tensor y = layer(x[0], Phase::training);
+  // Keras takes the variance of the batch as it is, and not over n - 1; there are 8.
+  const Tensor variance = 0.9 + (params["running_variance"] - 0.9) * 7 / 8;
+  return Tensors{y.detach(), params["running_mean"], variance};
 }
 
 }  // namespace ebb::tests::parity

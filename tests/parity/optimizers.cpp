@@ -23,28 +23,22 @@ EBB_RATES("LinearLR(o, 0.25, total_iters=3)", linear_warm_up(0.5, 4));
 EBB_RATES("CosineAnnealingLR(o, 13, eta_min=0.1)",
           cosine(0.5, {.warm_up = 1, .steps = 14, .end = 0.1}));
 
-EBB_ROW("nn.utils.clip_grad_norm_(p, 0.7)") {
-  row.holds([](const Tensors& x) {
-    const optim::ClippedGradients clipped = optim::clip_by_global_norm({x[0], x[1]}, 0.7);
-    return Tensors{clipped.gradients[0], clipped.gradients[1], cast(clipped.norm, DType::f32)};
-  });
+EBB_GIVES("nn.utils.clip_grad_norm_(p, 0.7)") {
+  const optim::ClippedGradients clipped = optim::clip_by_global_norm({x[0], x[1]}, 0.7);
+  return Tensors{clipped.gradients[0], clipped.gradients[1], cast(clipped.norm, DType::f32)};
 }
-EBB_ROW("nn.utils.clip_grad_value_(p, 0.7)") {
-  row.holds([](const Tensors& x) { return optim::clip_by_value({x[0], x[1]}, 0.7); });
-}
-EBB_ROW("swa_utils.get_ema_multi_avg_fn(0.9)") {
-  row.holds([](const Tensors& x) {
-    Parameters params(Device::cpu(), Seed{1}, DType::f64);
-    params.declare("w", x[0][0].shape(), initializers::zeros());
-    const optim::MovingAverage average(params, {.decay = 0.9, .bias_corrected = false});
-    std::vector<Tensor> after;
-    for (int t = 0; t < x[0].size(0); ++t) {
-      set(params, {{"w", x[0][t]}});
-      average.update();
-      after.push_back(params["average.w"].clone());
-    }
-    return Tensors{stack(after)};
-  });
+EBB_GIVES("nn.utils.clip_grad_value_(p, 0.7)") { return optim::clip_by_value({x[0], x[1]}, 0.7); }
+EBB_GIVES("swa_utils.get_ema_multi_avg_fn(0.9)") {
+  Parameters params(Device::cpu(), Seed{1}, DType::f64);
+  params.declare("w", x[0][0].shape(), initializers::zeros());
+  const optim::MovingAverage average(params, {.decay = 0.9, .bias_corrected = false});
+  std::vector<Tensor> after;
+  for (int t = 0; t < x[0].size(0); ++t) {
+    set(params, {{"w", x[0][t]}});
+    average.update();
+    after.push_back(params["average.w"].clone());
+  }
+  return Tensors{stack(after)};
 }
 
 }  // namespace ebb::tests::parity

@@ -33,15 +33,11 @@ inline Tensors rates(const optim::LearningRate& rate, int count) {
 
 }  // namespace ebb::tests::parity
 
-#define EBB_STEPS_WITHIN(tolerance, name, ...)                                           \
-  EBB_ROW(name) {                                                                        \
-    row.holds([](const Tensors& x) { return steps(x, optim::__VA_ARGS__); }, tolerance); \
-  }                                                                                      \
+#define EBB_STEPS_WITHIN(tolerance, name, ...)                        \
+  EBB_GIVES(name, tolerance) { return steps(x, optim::__VA_ARGS__); } \
   static_assert(true)
 #define EBB_STEPS(name, ...) EBB_STEPS_WITHIN(1e-11, name, __VA_ARGS__)
-#define EBB_RATES_WITHIN(tolerance, name, ...)                                          \
-  EBB_ROW(name) {                                                                       \
-    row.holds([](const Tensors&) { return rates(optim::__VA_ARGS__, 14); }, tolerance); \
-  }                                                                                     \
+#define EBB_RATES_WITHIN(tolerance, name, ...)                         \
+  EBB_GIVES(name, tolerance) { return rates(optim::__VA_ARGS__, 14); } \
   static_assert(true)
 #define EBB_RATES(name, ...) EBB_RATES_WITHIN(1e-11, name, __VA_ARGS__)

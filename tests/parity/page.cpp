@@ -83,7 +83,7 @@ bool is_of_tensorflow(const std::string& row) {
 
 }  // namespace
 
-TEST_CASE("Every row of docs/coming-from.md has a test, and every such test a row") {
+TEST_CASE("Every row of docs/coming-from.md has a test, and every such test a row", "[host]") {
   std::map<bool, std::set<std::string>> on_page, tested;
   for (const PageRow& row : page_rows()) {
     INFO("line " << row.line << ": " << row.name);
@@ -98,7 +98,7 @@ TEST_CASE("Every row of docs/coming-from.md has a test, and every such test a ro
   }
 }
 
-TEST_CASE("Every row that says so is compared with values of the library that it names") {
+TEST_CASE("Every row that says so is compared with values of the library that it names", "[host]") {
   std::set<std::string> tested;
   for (const Registered& row : registered())
     if (row.is_stored) tested.insert(row.name);
@@ -118,7 +118,7 @@ TEST_CASE("Every row that says so is compared with values of the library that it
   CHECK(missing(tested, all) == "");
 }
 
-TEST_CASE("What the page calls and sets is in the tests of its rows") {
+TEST_CASE("What the page calls and sets is in the tests of its rows", "[host]") {
   std::map<std::string, std::string> source_of;  // by row
   std::map<std::string, std::string> texts;      // by file
   for (const Registered& row : registered()) {

@@ -1,7 +1,8 @@
 // One test for each row of docs/coming-from.md, whose name is the row's first cell without quotes.
 //
 //   EBB_SAME("torch.cumsum(x, 1)", cumsum(x[0], 1));   // equal to what the original computed
-//   EBB_ROW("nn.Linear") { row.holds(...); }           // the same, with more to it
+//   EBB_GIVES("nn.Linear") { ...; return {layer(x[0])}; }  // the same, with more to it
+//   EBB_ROW("torch.sign(nan)") { CHECK(...); }         // another value than the original's
 //   EBB_PROGRAM("torch.no_grad()") { CHECK(...); }     // ebb alone
 //
 // What the originals computed is in tests/golden/parity_torch.safetensors (NumPy and PyTorch) and
@@ -72,8 +73,13 @@ struct Register {
 
 #define EBB_ROW(name) EBB_PARITY_CASE(name, true, EBB_PARITY_JOIN(row_, __COUNTER__))
 #define EBB_PROGRAM(name) EBB_PARITY_CASE(name, false, EBB_PARITY_JOIN(row_, __COUNTER__))
-#define EBB_SAME(name, ...)                                                            \
-  EBB_ROW(name) {                                                                      \
-    row.holds([]([[maybe_unused]] const Tensors& x) { return Tensors{__VA_ARGS__}; }); \
-  }                                                                                    \
+#define EBB_PARITY_FUNCTION(name, id, ...)                    \
+  static Tensors id(const Tensors& x);                        \
+  EBB_ROW(name) { row.holds(id __VA_OPT__(, ) __VA_ARGS__); } \
+  static Tensors id([[maybe_unused]] const Tensors& x)
+// A function of x, and the tolerance if it is not the usual one.
+#define EBB_GIVES(name, ...) \
+  EBB_PARITY_FUNCTION(name, EBB_PARITY_JOIN(given_, __COUNTER__) __VA_OPT__(, ) __VA_ARGS__)
+#define EBB_SAME(name, ...)                        \
+  EBB_GIVES(name) { return Tensors{__VA_ARGS__}; } \
   static_assert(true)

@@ -8,8 +8,8 @@ EBB_SAME("x[1:3], x[:-1]", slice(x[0], 1, 3), slice(x[0], 0, -1));
 EBB_SAME("x[:, 1:], x[..., ::2]", slice(x[0], 1, kEnd, {.axis = 1}),
          slice(x[0], 0, kEnd, {.axis = -1, .step = 2}));
 EBB_SAME("x[::-1]", slice(x[0], -1, kEnd, {.step = -1}));
-EBB_ROW("x[..., None], x.unsqueeze(-1), np.expand_dims(x, -1)") {
-  row.holds([](const Tensors& x) { return Tensors{unsqueeze(x[0], -1)}; });
+EBB_GIVES("x[..., None], x.unsqueeze(-1), np.expand_dims(x, -1)") {
+  return Tensors{unsqueeze(x[0], -1)};
 }
 EBB_SAME("x.squeeze(1), np.squeeze(x, 1)", squeeze(x[0], 1));
 EBB_SAME("x.reshape(3, -1), x.view(3, -1)", reshape(x[0], {3, -1}));

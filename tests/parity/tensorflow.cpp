@@ -48,12 +48,9 @@ EBB_SAME("tf.add(x, y), tf.subtract(x, y), tf.multiply(x, y), tf.divide(x, y)", 
 EBB_SAME("tf.truediv(i, j) of int32", cast(x[0], DType::f64) / cast(x[1], DType::f64));
 EBB_SAME("tf.math.floordiv(i, j), tf.math.floormod(i, j)", floor_divide(x[0], x[1]),
          remainder(x[0], x[1]));
-EBB_ROW("tf.truncatediv(i, j), tf.truncatemod(i, j)") {
-  row.holds([](const Tensors& x) {
-    const Tensor quotient =
-        cast(trunc(cast(x[0], DType::f64) / cast(x[1], DType::f64)), DType::i32);
-    return Tensors{quotient, x[0] - x[1] * quotient};
-  });
+EBB_GIVES("tf.truncatediv(i, j), tf.truncatemod(i, j)") {
+  const Tensor quotient = cast(trunc(cast(x[0], DType::f64) / cast(x[1], DType::f64)), DType::i32);
+  return Tensors{quotient, x[0] - x[1] * quotient};
 }
 EBB_SAME("tf.math.divide_no_nan(x, y)", where(x[1] == 0, 0, x[0] / where(x[1] == 0, 1, x[1])));
 EBB_SAME("tf.exp(x), tf.sin(x), tf.cos(x), tf.tanh(x), tf.square(x)", exp(x[0]), sin(x[0]),
@@ -110,11 +107,9 @@ EBB_SAME("tf.math.l2_normalize(x, 1)",
          x[0] * rsqrt(maximum(sum(square(x[0]), {.axis = 1, .keep = true}), 1e-12)));
 EBB_SAME("tf.sort(x, direction='DESCENDING'), tf.argsort(x)", sort(x[0], {.descending = true}),
          cast(argsort(x[0]), DType::i32));
-EBB_ROW("tf.math.top_k(x, 2)") {
-  row.holds([](const Tensors& x) {
-    const TopK top = topk(x[0], 2);
-    return Tensors{top.values, cast(top.indices, DType::i32)};
-  });
+EBB_GIVES("tf.math.top_k(x, 2)") {
+  const TopK top = topk(x[0], 2);
+  return Tensors{top.values, cast(top.indices, DType::i32)};
 }
 EBB_SAME("tf.matmul(x, y, transpose_b=True)", matmul(x[0], x[1], {.transpose_b = true}));
 EBB_SAME("tf.linalg.matvec(x, v), tf.tensordot(x, v, 1)", matmul(x[0], x[1]), matmul(x[0], x[1]));

@@ -33,19 +33,11 @@ EBB_STEPS_WITHIN(kOfFloats, "tf1.train.MomentumOptimizer(0.1, 0.9)",
                  Sgd({.learning_rate = 0.1, .momentum = 0.9}));
 EBB_STEPS_WITHIN(kOfFloats, "tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True)",
                  Sgd({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}));
-EBB_ROW("tf1.train.AdamOptimizer(epsilon=1e-2)") {
-  row.holds(
-      [](const Tensors& x) {
-        return steps(x, [](int t) { return adam_with_epsilon_hat(t, 1e-3); });
-      },
-      kOfFloats);
+EBB_GIVES("tf1.train.AdamOptimizer(epsilon=1e-2)", kOfFloats) {
+  return steps(x, [](int t) { return adam_with_epsilon_hat(t, 1e-3); });
 }
-EBB_ROW("tf1.train.RMSPropOptimizer(0.01, epsilon=1e-2)") {
-  row.holds(
-      [](const Tensors& x) {
-        return steps(x, optim::Optimizer(std::make_shared<RmspropFromOne>(), 0.01));
-      },
-      kOfFloats);
+EBB_GIVES("tf1.train.RMSPropOptimizer(0.01, epsilon=1e-2)", kOfFloats) {
+  return steps(x, optim::Optimizer(std::make_shared<RmspropFromOne>(), 0.01));
 }
 EBB_STEPS_WITHIN(kOfFloats, "tf1.train.AdagradOptimizer(0.1)",
                  Adagrad({.learning_rate = 0.1, .initial_sum = 0.1, .epsilon = 0}));
@@ -53,12 +45,8 @@ EBB_STEPS_WITHIN(kOfFloats, "keras.optimizers.SGD(0.1, momentum=0.9)",
                  Sgd({.learning_rate = 0.1, .momentum = 0.9}));
 EBB_STEPS_WITHIN(kOfFloats, "keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)",
                  Sgd({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}));
-EBB_ROW("keras.optimizers.Adam(0.01, epsilon=1e-2)") {
-  row.holds(
-      [](const Tensors& x) {
-        return steps(x, [](int t) { return adam_with_epsilon_hat(t, 0.01); });
-      },
-      kOfFloats);
+EBB_GIVES("keras.optimizers.Adam(0.01, epsilon=1e-2)", kOfFloats) {
+  return steps(x, [](int t) { return adam_with_epsilon_hat(t, 0.01); });
 }
 EBB_STEPS_WITHIN(kOfFloats, "keras.optimizers.AdamW(0.01, weight_decay=0.1, epsilon=1e-12)",
                  AdamW({.learning_rate = 0.01, .epsilon = 1e-12, .weight_decay = 0.1}));
@@ -75,32 +63,24 @@ EBB_RATES_WITHIN(kOfFloats, "tf1.train.polynomial_decay(0.5, t, 10, 0.1, power=2
 EBB_RATES_WITHIN(kOfFloats, "tf1.train.cosine_decay(0.5, t, 10)",
                  cosine(0.5, {.warm_up = 1, .steps = 11}));
 
-EBB_ROW("tf.clip_by_norm(g, 0.7), tf.clip_by_value(g, -0.7, 0.7)") {
-  row.holds([](const Tensors& x) {
-    return Tensors{optim::clip_by_norm({x[0]}, 0.7)[0], optim::clip_by_value({x[0]}, 0.7)[0]};
-  });
+EBB_GIVES("tf.clip_by_norm(g, 0.7), tf.clip_by_value(g, -0.7, 0.7)") {
+  return Tensors{optim::clip_by_norm({x[0]}, 0.7)[0], optim::clip_by_value({x[0]}, 0.7)[0]};
 }
-EBB_ROW("tf.clip_by_global_norm([g, h], 0.7)") {
-  row.holds([](const Tensors& x) {
-    const optim::ClippedGradients clipped = optim::clip_by_global_norm({x[0], x[1]}, 0.7);
-    return Tensors{clipped.gradients[0], clipped.gradients[1], clipped.norm};
-  });
+EBB_GIVES("tf.clip_by_global_norm([g, h], 0.7)") {
+  const optim::ClippedGradients clipped = optim::clip_by_global_norm({x[0], x[1]}, 0.7);
+  return Tensors{clipped.gradients[0], clipped.gradients[1], clipped.norm};
 }
-EBB_ROW("tf1.train.ExponentialMovingAverage(0.9)") {
-  row.holds(
-      [](const Tensors& x) {
-        Parameters params(Device::cpu(), Seed{1}, DType::f64);
-        params.declare("p", {3}, initializers::zeros());
-        const optim::MovingAverage average(params, {.decay = 0.9, .bias_corrected = false});
-        std::vector<Tensor> after;
-        for (int t = 0; t < x[0].size(0); ++t) {
-          set(params, {{"p", x[0][t]}});
-          average.update();
-          after.push_back(params["average.p"].clone());
-        }
-        return Tensors{stack(after)};
-      },
-      kOfFloats);
+EBB_GIVES("tf1.train.ExponentialMovingAverage(0.9)", kOfFloats) {
+  Parameters params(Device::cpu(), Seed{1}, DType::f64);
+  params.declare("p", {3}, initializers::zeros());
+  const optim::MovingAverage average(params, {.decay = 0.9, .bias_corrected = false});
+  std::vector<Tensor> after;
+  for (int t = 0; t < x[0].size(0); ++t) {
+    set(params, {{"p", x[0][t]}});
+    average.update();
+    after.push_back(params["average.p"].clone());
+  }
+  return Tensors{stack(after)};
 }
 
 }  // namespace ebb::tests::parity

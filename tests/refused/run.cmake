@@ -1,0 +1,21 @@
+# Compiles SOURCE, whose comments "// refused: TEXT" each stand behind a line that is refused: as many errors, or
+# deleted functions, say so.
+execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only ${FLAGS} -I${INCLUDE} ${SOURCE} ERROR_FILE refused.txt)
+file(STRINGS refused.txt said REGEX "error: |= delete;")
+file(STRINGS ${SOURCE} lines REGEX "// refused: ")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE ".*// refused: " "" why "${line}")
+  string(FIND "${said}" "${why}" at)
+  if(at EQUAL -1)
+    string(APPEND missing "\n  ${why}")
+  else()  # it counts once
+    string(SUBSTRING "${said}" 0 ${at} before)
+    string(LENGTH "${why}" length)
+    math(EXPR at "${at} + ${length}")
+    string(SUBSTRING "${said}" ${at} -1 behind)
+    set(said "${before}${behind}")
+  endif()
+endforeach()
+if(NOT lines OR missing)
+  message(FATAL_ERROR "the compiler did not say:${missing}\n${said}")
+endif()
