@@ -223,7 +223,7 @@ TEST_CASE("random bytes are data of a CSV, with texts and numbers missing, or re
   const TemporaryFolder folder;
   std::mt19937 random(7);
   int read = 0;
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 500; ++round) {
     const auto field = [&] {
       constexpr const char* fields[] = {"1", "2", " 12 ", "\"1\"", "\"x,\n\"", "a", "", "NA"};
       return fields[random() % (random() % 4 ? 4 : std::size(fields))];
@@ -248,7 +248,7 @@ TEST_CASE("random bytes are data of a CSV, with texts and numbers missing, or re
       REQUIRE(std::string(error.what()).starts_with(name + ":"));
     }
   }
-  CHECK(read > 300);
+  CHECK(read > 100);
 }
 
 }  // namespace ebb::tests

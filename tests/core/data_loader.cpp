@@ -102,54 +102,8 @@ TEST_CASE("every pass is a new shuffle, and the same seed repeats them all") {
 TEST_CASE("a shuffle puts each sample first about equally often") {
   DataLoader loader(numbered(5), {.batch = 5, .shuffle = Seed{3}});
   std::vector<int> times(5);
-  for (int i = 0; i < 5000; ++i) ++times[static_cast<std::size_t>(pass(loader).front())];
-  for (const int n : times) CHECK(std::abs(n - 1000) < 150);  // five deviations
-}
-
-TEST_CASE("passes that overlap do not disturb each other") {
-  DataLoader loader(numbered(20), {.batch = 3, .shuffle = Seed{4}});
-  DataLoader same(numbered(20), {.batch = 3, .shuffle = Seed{4}});
-  const Order first = pass(same), second = pass(same);
-  Order outer;
-  bool once = true;
-  for (auto [x, y] : loader) {
-    if (std::exchange(once, false)) CHECK(pass(loader) == second);
-    const auto targets = y.to_vector<std::int32_t>();
-    outer.insert(outer.end(), targets.begin(), targets.end());
-  }
-  CHECK(outer == first);
-}
-
-TEST_CASE("a loader takes its memory when it is made, no more in any pass, and gives it back") {
-  const Device device = Device::simulated("cpu", std::size_t{1} << 30);
-  {
-    DataLoader loader(numbered(1000), {.batch = 300, .shuffle = Seed{1}, .device = device});
-    const memory::Stats made = stats(device);
-    CHECK(made.requested.current == 2 * (300 * 2 * 4 + 300 * 4));  // one is made ahead
-    CHECK(made.by_category[static_cast<std::size_t>(memory::Category::input)].current ==
-          made.allocated.current);
-    for (int i = 0; i < 3; ++i)
-      for (auto [x, y] : loader) CHECK(stats(device) == made);
-    CHECK(stats(device) == made);
-  }
-  CHECK(stats(device).allocated.current == 0);
-}
-
-TEST_CASE("a loader allocates on a device's twin what it allocates on the device") {
-  const DataSet data = numbered(10);
-  const auto requested = [&](const Device& device) {
-    const memory::Stats before = stats(device);
-    std::vector<Tensor> held;
-    {
-      DataLoader loader(data, {.batch = 4, .device = device});
-      for (auto [x, y] : loader) held.push_back(x);
-    }
-    const memory::Stats after = stats(device);
-    return std::vector{after.requested.total - before.requested.total,
-                       after.allocated.current - before.allocated.current};
-  };
-  const Device cpu = Device::cpu();
-  CHECK(requested(cpu) == requested(cpu.twin()));
+  for (int i = 0; i < 1000; ++i) ++times[static_cast<std::size_t>(pass(loader).front())];
+  for (const int n : times) CHECK(std::abs(n - 200) < 64);  // five deviations
 }
 
 TEST_CASE("batches on a simulated device have shapes but no values") {

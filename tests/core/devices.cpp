@@ -1,7 +1,5 @@
 // Tensors between devices, and where tensors come from.
-#include "ebb/core/autodiff/check_gradient.h"
 #include "ebb/core/base/error.h"
-#include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/pointwise.h"
 #include "ebb/core/ops/random.h"
 #include "ebb/core/ops/reduce.h"
@@ -115,20 +113,6 @@ TEST_CASE(
   Session session(graph);
   CHECK(session.run(sum_of_all).to_vector<float>() == Floats{5, 7});
   CHECK(session.run(drawn).to_vector<float>() != session.run(drawn).to_vector<float>());
-}
-
-TEST_CASE("what is filled takes the same bytes on a twin, and no workspace") {
-  const auto bytes_on = [](const Device& device) {
-    memory::CachingAllocator& allocator = device.runtime().allocator();
-    allocator.reset_peaks();
-    const memory::Stats before = allocator.stats();
-    const Tensor t = Tensor::full({7, 3}, 1.5, DType::f64, device);
-    const memory::Stats after = allocator.stats();
-    return std::pair(after.requested.current - before.requested.current,
-                     after.requested.peak - before.requested.current);
-  };
-  CHECK(bytes_on(Device::cpu()) == std::pair<std::size_t, std::size_t>(168, 168));
-  CHECK(bytes_on(Device::cpu().twin()) == bytes_on(Device::cpu()));
 }
 
 TEST_CASE("a part of a tensor moves as that part, and is fed as that part") {

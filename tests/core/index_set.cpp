@@ -7,7 +7,7 @@
 
 namespace ebb::tests {
 
-TEST_CASE("Positions name inputs one by one, or all from one on") {
+TEST_CASE("Positions name inputs one by one, or all from one on", "[host]") {
   constexpr Positions some = bit(0) | bit(31), rest = from(2), but_one = kAll & ~bit(1), none = {};
   for (std::size_t i = 0; i < 1000; ++i) {
     INFO(i);
@@ -23,7 +23,7 @@ TEST_CASE("Positions name inputs one by one, or all from one on") {
   CHECK_FALSE(rest.empty());
 }
 
-TEST_CASE("An index set holds what was inserted and nothing else, however far") {
+TEST_CASE("An index set holds what was inserted and nothing else, however far", "[host]") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     IndexSet set;
     std::set<std::size_t> model;

@@ -35,7 +35,8 @@ Doubles initial(const Initializer& initializer, Seed seed, std::string_view name
 
 }  // namespace
 
-TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f64 ones rounded") {
+TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f64 ones rounded",
+          "[host]") {
   const Initializer normal = initializers::normal(0, 1);
   const Doubles values = initial(normal, {3}, "dense.weight", 100);
   CHECK(initial(normal, {3}, "dense.weight", 100) == values);
@@ -48,7 +49,7 @@ TEST_CASE("Initial values depend on seed and name alone, and f32 ones are the f6
   for (std::size_t i = 0; i < single.size(); ++i) CHECK(single[i] == static_cast<float>(values[i]));
 }
 
-TEST_CASE("Uniform initial values of f32 are rounded to no open end") {
+TEST_CASE("Uniform initial values of f32 are rounded to no open end", "[host]") {
   const float end = 1 + 0x1p-22f;
   std::vector<float> values(1000);
   detail::draw_initial_values(initializers::uniform(1, end), {3}, "w", {DType::f32, {1000}},
@@ -57,7 +58,7 @@ TEST_CASE("Uniform initial values of f32 are rounded to no open end") {
   CHECK(*std::max_element(values.begin(), values.end()) == std::nextafter(end, 0.f));
 }
 
-TEST_CASE("Initial values have the spread their initializer states") {
+TEST_CASE("Initial values have the spread their initializer states", "[host]") {
   constexpr std::int64_t kCount = 50'000;
   const Doubles uniform = initial(initializers::uniform(-2, 4), {1}, "a", kCount);
   CHECK(*std::min_element(uniform.begin(), uniform.end()) >= -2);
@@ -73,7 +74,7 @@ TEST_CASE("Initial values have the spread their initializer states") {
   CHECK(initial(initializers::constant(1.5), {1}, "e", 3) == Doubles{1.5, 1.5, 1.5});
 }
 
-TEST_CASE("Initializers by fans have the variance of their formula, uniform as normal") {
+TEST_CASE("Initializers by fans have the variance of their formula, uniform as normal", "[host]") {
   constexpr std::int64_t kCount = 100'000;
   struct Case {
     Initializer initializer;
@@ -101,7 +102,7 @@ TEST_CASE("Initializers by fans have the variance of their formula, uniform as n
   CHECK(initial(initializers::ones(), {1}, "w", 2) == Doubles{1, 1});
 }
 
-TEST_CASE("A truncated normal ends two deviations from its mean") {
+TEST_CASE("A truncated normal ends two deviations from its mean", "[host]") {
   constexpr std::int64_t kCount = 100'000;
   const Doubles values = initial(initializers::truncated_normal(3, 0.5), {1}, "w", kCount);
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -118,7 +119,7 @@ TEST_CASE("A truncated normal ends two deviations from its mean") {
   CHECK(std::abs(static_cast<double>(same) / kCount - std::erf(std::sqrt(2))) < 0.005);
 }
 
-TEST_CASE("Orthogonal values have rows or columns of one length at right angles") {
+TEST_CASE("Orthogonal values have rows or columns of one length at right angles", "[host]") {
   const double gain = 1.5;
   for (const Shape& shape : {Shape{7, 5}, Shape{5, 7}, Shape{6, 6}, Shape{4, 3, 2, 2}, Shape{1, 9},
                              Shape{9, 1}, Shape{1, 1}, Shape{40, 2, 9}, Shape{0, 3}, Shape{3, 0}}) {
@@ -160,7 +161,7 @@ TEST_CASE("Orthogonal values have rows or columns of one length at right angles"
   CHECK(std::abs(determinants) < 0.08);
 }
 
-TEST_CASE("Orthogonal values of many rows are at right angles to the last digits") {
+TEST_CASE("Orthogonal values of many rows are at right angles to the last digits", "[host]") {
   constexpr std::size_t kRows = 64;  // once made orthogonal, three to ten times as far from it
   for (const std::uint64_t seed : {1, 2, 3}) {
     Doubles m(kRows * kRows);
@@ -192,7 +193,7 @@ TEST_CASE("Orthogonal values are those of a matrix, in both modes") {
   CHECK(session.value(variable).to_vector<float>() == weight.to_vector<float>());
 }
 
-TEST_CASE("The first initial values of a seed are what they have always been") {
+TEST_CASE("The first initial values of a seed are what they have always been", "[host]") {
   // From tests/core/initial_values.py, which draws them with integers of any size.
   const Doubles uniform = initial(initializers::uniform(0, 1), {7}, "hidden.weight", 4);
   const Doubles expected = {0.08577840746208332, 0.3862350197480978, 0.16701123403677098,

@@ -203,6 +203,8 @@ TEST_CASE("a loader's memory is one batch, and one for each that is made ahead",
         const memory::Stats made = stats(device);
         const std::size_t batches = static_cast<std::size_t>(std::min<std::int64_t>(ahead, 9) + 1);
         CHECK(made.requested.current == batches * batch_bytes);
+        CHECK(made.by_category[static_cast<std::size_t>(memory::Category::input)].current ==
+              made.allocated.current);
         for (int i = 0; i < 2; ++i)
           for (auto [x, y] : loader) CHECK(stats(device) == made);
         CHECK(stats(device) == made);

@@ -16,7 +16,6 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/kib.h"
 #include "ebb/tests/core/temporary_folder.h"
-#include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
 using ebb::tests::kib;
@@ -24,13 +23,11 @@ using namespace ebb::literals;
 
 namespace {
 
-// f32, so many KiB.
-
 std::size_t allocated(const Device& device) { return memory::stats(device).allocated.current; }
 
 }  // namespace
 
-TEST_CASE("a device's figures say what tensors take, and who asked for it") {
+TEST_CASE("a device's figures say what tensors take, and who asked for it", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   CHECK(memory::stats(device).allocated.peak == 0);
   {
@@ -100,18 +97,6 @@ TEST_CASE("whatever holds memory says which line of the program asked for it") {
   CHECK_ERROR(read.split(2, Seed{1}), Error, "memory.cpp:");
 }
 
-TEST_CASE("a limit on a device holds, can be lowered below what is in use, and lifted") {
-  const Device device = Device::simulated("cpu", 1_GiB);
-  memory::set_limit(device, 4_MiB);
-  const Tensor kept = kib(2048, device);
-  CHECK_ERROR(kib(4096, device), OutOfMemory, "out of memory");
-  memory::set_limit(device, 1_MiB);
-  CHECK(allocated(device) == 2_MiB);
-  CHECK_ERROR(kib(2048, device), OutOfMemory, "limit");
-  memory::set_limit(device, std::nullopt);
-  CHECK_NOTHROW(kib(4096, device));
-}
-
 TEST_CASE("peak scopes on a device nest, and count what was there before") {
   const Device device = Device::cpu();
   const Tensor before = kib(1, device);
@@ -158,9 +143,8 @@ TEST_CASE("a prediction touches nothing real and draws nothing at random") {
   CHECK(uniform({4}).to_vector<float>() == expected);
 }
 
-TEST_CASE(
-    "a prediction goes past the capacity and says so; what the program throws comes through") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+TEST_CASE("a prediction goes past the capacity and says so; what the program throws comes through",
+          "[host]") {
   const Device small = Device::simulated("cpu", 1_MiB);
   const memory::Prediction predicted =
       memory::predict(small, [](const Device& twin) { kib(4096, twin); });

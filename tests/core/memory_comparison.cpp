@@ -42,7 +42,7 @@ bool holds(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("figures keep one decimal and a unit; exact ones keep every digit") {
+TEST_CASE("figures keep one decimal and a unit; exact ones keep every digit", "[host]") {
   CHECK(memory::figure(0) == "0 B");
   CHECK(memory::figure(1023) == "1023 B");
   CHECK(memory::figure(1024) == "1.0 KiB");
@@ -95,7 +95,7 @@ TEST_CASE("what a program leaves behind is shown, and a prediction that is off i
   CHECK(holds(table, "most by 4,096 bytes"));
 }
 
-TEST_CASE("on a simulated device the prediction is the run, also where it does not fit") {
+TEST_CASE("on a simulated device the prediction is the run, also where it does not fit", "[host]") {
   const Device device = Device::simulated("cpu", 1_MiB);
   memory::Comparison comparison(device);
   comparison.measure("one", [&](const Device& here, memory::Marks& mark) {
@@ -113,7 +113,7 @@ TEST_CASE("on a simulated device the prediction is the run, also where it does n
   CHECK_FALSE(holds(comparison.table(), "measured"));
 }
 
-TEST_CASE("a program that frees what was there before it holds nothing of its own") {
+TEST_CASE("a program that frees what was there before it holds nothing of its own", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   Tensor before = Tensor::zeros({1 << 20}, DType::f32, device);
   memory::Marks mark(device);
@@ -172,7 +172,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a comparison of nothing is an empty table and an empty list") {
+TEST_CASE("a comparison of nothing is an empty table and an empty list", "[host]") {
   const memory::Comparison comparison(Device::cpu());
   CHECK(holds(comparison.table(), "cpu"));
   CHECK(nlohmann::json::parse(comparison.json()).at("programs").empty());

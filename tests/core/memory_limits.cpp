@@ -29,8 +29,7 @@ std::size_t reserved(const Device& device) { return memory::stats(device).reserv
 
 }  // namespace
 
-TEST_CASE("release_cached says how much went and how much could not, and why", "[row8]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+TEST_CASE("release_cached says how much went and how much could not, and why", "[row8][host]") {
   for (const Device& device : devices()) {
     CAPTURE(device.name());
     std::vector<Tensor> kept, gone;
@@ -62,8 +61,8 @@ TEST_CASE("release_cached says how much went and how much could not, and why", "
   }
 }
 
-TEST_CASE("a device that preallocates holds its limit, whatever is freed, and no more", "[row9]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+TEST_CASE("a device that preallocates holds its limit, whatever is freed, and no more",
+          "[row9][host]") {
   for (const Device& device : devices())
     for (const bool with_limit : {true, false}) {
       CAPTURE(device.name(), with_limit);
@@ -97,7 +96,7 @@ TEST_CASE("a device that preallocates holds its limit, whatever is freed, and no
     }
 }
 
-TEST_CASE("a limit in fractions is one of the capacity", "[row10]") {
+TEST_CASE("a limit in fractions is one of the capacity", "[row10][host]") {
   for (const Device& device : devices()) {
     memory::set_limit(device, memory::Limit::fraction(0.25));
     CHECK(memory::stats(device).limit == 256_MiB);
@@ -109,7 +108,7 @@ TEST_CASE("a limit in fractions is one of the capacity", "[row10]") {
   }
 }
 
-TEST_CASE("a device that preallocates leaves what its pools have reserved out", "[row9]") {
+TEST_CASE("a device that preallocates leaves what its pools have reserved out", "[row9][host]") {
   for (const Device& device : devices()) {
     CAPTURE(device.name());
     memory::set_limit(device, 64_MiB);
@@ -126,7 +125,7 @@ TEST_CASE("a device that preallocates leaves what its pools have reserved out", 
 }
 
 TEST_CASE("a threshold in fractions is one of the limit, or of the capacity without one",
-          "[row17]") {
+          "[row17][host]") {
   for (const Device& device : devices())
     for (const bool with_limit : {true, false}) {
       CAPTURE(device.name(), with_limit);
@@ -145,8 +144,7 @@ TEST_CASE("a threshold in fractions is one of the limit, or of the capacity with
 }
 
 TEST_CASE("a limit lowered at run time returns what is cached and refuses only what is new",
-          "[row10]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+          "[row10][host]") {
   for (const Device& device : devices()) {
     CAPTURE(device.name());
     const Tensor kept = kib(10 * 1024, device);

@@ -98,7 +98,7 @@ TEST_CASE("a recording sees sessions come, run and close") {
   CHECK(recording.events().back().allocated_bytes == held);
 }
 
-TEST_CASE("the last events are kept, and what went is counted") {
+TEST_CASE("the last events are kept, and what went is counted", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   Recording recording(device, {.max_events = 20});
   train(device, 10, [&] { recording.step(); });
@@ -109,7 +109,7 @@ TEST_CASE("the last events are kept, and what went is counted") {
               "at least one event");
 }
 
-TEST_CASE("a device has one recording at a time, another device its own") {
+TEST_CASE("a device has one recording at a time, another device its own", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   {
     const Recording recording(device);
@@ -121,7 +121,7 @@ TEST_CASE("a device has one recording at a time, another device its own") {
   CHECK_NOTHROW(Recording(device));
 }
 
-TEST_CASE("a recording is written as JSON from which what is held can be added up") {
+TEST_CASE("a recording is written as JSON from which what is held can be added up", "[host]") {
   const tests::TemporaryFolder folder;
   const Device device = Device::simulated("cpu", 1_GiB);
   const Tensor before = Tensor::zeros({1000}, DType::f32, device);
@@ -172,7 +172,7 @@ TEST_CASE("a recording is written as JSON from which what is held can be added u
   CHECK(Json::parse(tests::contents_of(folder.path("memory.json")))["events"].size() == 1);
 }
 
-TEST_CASE("a recording of many events is written whole, in whatever pieces") {
+TEST_CASE("a recording of many events is written whole, in whatever pieces", "[host]") {
   const tests::TemporaryFolder folder;
   const Device device = Device::simulated("cpu", 1_GiB);
   Recording recording(device);

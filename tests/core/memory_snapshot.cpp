@@ -33,7 +33,7 @@ Tensor mebibytes(std::int64_t count, const Device& device) {
 
 }  // namespace
 
-TEST_CASE("an OutOfMemory leaves a file that says what it says, and all holders") {
+TEST_CASE("an OutOfMemory leaves a file that says what it says, and all holders", "[host]") {
   const tests::TemporaryFolder folder;
   const std::string file = folder.path("snapshot.json");
   const Device device = Device::simulated("cpu", 1_GiB);
@@ -68,7 +68,7 @@ TEST_CASE("an OutOfMemory leaves a file that says what it says, and all holders"
   for (memory::Block* block : blocks) device.runtime().allocator().free(block);
 }
 
-TEST_CASE("a snapshot of a session names its pool, and has the events of a recording") {
+TEST_CASE("a snapshot of a session names its pool, and has the events of a recording", "[host]") {
   const tests::TemporaryFolder folder;
   const std::string file = folder.path("snapshot.json");
   const Device device = Device::simulated("cpu", 1_GiB);
@@ -91,7 +91,7 @@ TEST_CASE("a snapshot of a session names its pool, and has the events of a recor
   CHECK(json["recording"]["tags"][0]["operator"] == "before");
 }
 
-TEST_CASE("the last OutOfMemory has the file; with an empty path none has") {
+TEST_CASE("the last OutOfMemory has the file; with an empty path none has", "[host]") {
   const tests::TemporaryFolder folder;
   const std::string file = folder.path("snapshot.json");
   const Device device = Device::simulated("cpu", 1_GiB);
@@ -106,7 +106,7 @@ TEST_CASE("the last OutOfMemory has the file; with an empty path none has") {
   CHECK(read(file)["request"]["bytes"] == 50_MiB);
 }
 
-TEST_CASE("a snapshot that cannot be written changes nothing about the OutOfMemory") {
+TEST_CASE("a snapshot that cannot be written changes nothing about the OutOfMemory", "[host]") {
   const tests::TemporaryFolder folder;
   const Device device = Device::simulated("cpu", 1_GiB);
   memory::set_limit(device, 2_MiB);

@@ -41,7 +41,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a summary says what is held, was held at most, and by whom, in 80 columns") {
+TEST_CASE("a summary says what is held, was held at most, and by whom, in 80 columns", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   memory::set_limit(device, 512_MiB);
   Blocks blocks(device);
@@ -69,7 +69,8 @@ TEST_CASE("a summary says what is held, was held at most, and by whom, in 80 col
         "       512 B       1  declare  model.cpp:1\n");
 }
 
-TEST_CASE("a summary stays within 80 columns whatever the names, and shows where files end") {
+TEST_CASE("a summary stays within 80 columns whatever the names, and shows where files end",
+          "[host]") {
   const Device device = Device::simulated("cpu", std::size_t{1} << 60);
   const std::string path = "/home/somebody/a/rather/long/path/to/where/models/are/kept/model.cpp",
                     long_name(100, 'n');
@@ -86,7 +87,7 @@ TEST_CASE("a summary stays within 80 columns whatever the names, and shows where
   CHECK(memory::summary(Device::simulated("cpu", 1_GiB)).find("  by\n") == std::string::npos);
 }
 
-TEST_CASE("a summary's JSON has every figure of stats() and every holder") {
+TEST_CASE("a summary's JSON has every figure of stats() and every holder", "[host]") {
   const Device device = Device::simulated("cpu", 1_GiB);
   Blocks blocks(device);
   for (unsigned line = 0; line < 30; ++line)

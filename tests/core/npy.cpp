@@ -258,7 +258,7 @@ TEST_CASE("archives and arrays with flipped, missing or added bytes load whole o
         load_npy(name);
     };
     int refused = 0;
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < 500; ++round) {
       std::string text = good;
       switch (random() % 3) {
         case 0:
@@ -279,7 +279,7 @@ TEST_CASE("archives and arrays with flipped, missing or added bytes load whole o
         REQUIRE(std::string(error.what()).starts_with(name + ": "));
       }
     }
-    CHECK(refused > 1300);  // all that is cut or longer, and in an archive most that is flipped
+    CHECK(refused > 325);  // all that is cut or longer, and in an archive most that is flipped
   }
 }
 

@@ -27,7 +27,8 @@ bool matches(const std::string& text, const std::string& pattern) {
 
 }  // namespace
 
-TEST_CASE("progress is plain lines where there is no terminal, and one at the end", "[progress]") {
+TEST_CASE("progress is plain lines where there is no terminal, and one at the end",
+          "[progress][host]") {
   std::ostringstream out;
   {
     Progress progress(3, {.label = "training", .out = &out, .seconds = 0});
@@ -60,7 +61,7 @@ TEST_CASE("progress is plain lines where there is no terminal, and one at the en
   CHECK(none.str().empty());
 }
 
-TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progress]") {
+TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progress][host]") {
   std::ostringstream out;
   {
     Progress progress(0,
@@ -80,7 +81,8 @@ TEST_CASE("progress on a terminal is one line, of 79 columns at most", "[progres
                 "\r\033\\[K1  loss 1.5" + rate + "\r\033\\[K1  loss 1.5" + rate + "  0.0 s\n"));
 }
 
-TEST_CASE("progress has a line every 0.1 seconds on a terminal, every 10 elsewhere", "[progress]") {
+TEST_CASE("progress has a line every 0.1 seconds on a terminal, every 10 elsewhere",
+          "[progress][host]") {
   std::ostringstream terminal, plain;
   Progress often(0, {.out = &terminal, .terminal = true}), seldom(0, {.out = &plain});
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
@@ -91,7 +93,8 @@ TEST_CASE("progress has a line every 0.1 seconds on a terminal, every 10 elsewhe
   CHECK(plain.str().empty());
 }
 
-TEST_CASE("progress has no more lines than the time that has passed has room for", "[progress]") {
+TEST_CASE("progress has no more lines than the time that has passed has room for",
+          "[progress][host]") {
   using Clock = std::chrono::steady_clock;
   std::ostringstream out;
   const Clock::time_point start = Clock::now();
@@ -105,14 +108,14 @@ TEST_CASE("progress has no more lines than the time that has passed has room for
   CHECK(static_cast<double>(lines) <= passed / 0.05);
 }
 
-TEST_CASE("durations have two digits or three, of the unit that suits", "[progress]") {
+TEST_CASE("durations have two digits or three, of the unit that suits", "[progress][host]") {
   const std::pair<double, const char*> cases[] = {
       {0, "0.0 s"},    {9.94, "9.9 s"},   {9.96, "10 s"},  {119.4, "119 s"},  {119.6, "2 min"},
       {600, "10 min"}, {7169, "119 min"}, {7171, "2.0 h"}, {36'000, "10.0 h"}};
   for (const auto& [seconds, text] : cases) CHECK(detail::duration_text(seconds) == text);
 }
 
-TEST_CASE("steps after the last line of progress show nothing", "[progress]") {
+TEST_CASE("steps after the last line of progress show nothing", "[progress][host]") {
   std::ostringstream out;
   Progress progress(2, {.out = &out, .seconds = 0});
   progress.step();
@@ -123,7 +126,7 @@ TEST_CASE("steps after the last line of progress show nothing", "[progress]") {
   CHECK(out.str() == before);
 }
 
-TEST_CASE("progress cuts between characters, and counts columns", "[progress]") {
+TEST_CASE("progress cuts between characters, and counts columns", "[progress][host]") {
   const auto shown = [](const std::string& label) {
     std::ostringstream out;
     {
@@ -146,7 +149,7 @@ TEST_CASE("progress cuts between characters, and counts columns", "[progress]") 
   CHECK(shown(times(40, "\u00e9")).starts_with(times(40, "\u00e9") + " 1  "));
 }
 
-TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[progress]") {
+TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[progress][host]") {
   for (const double sign : {1., -1.}) {
     std::ostringstream out;
     {
@@ -158,7 +161,7 @@ TEST_CASE("progress of a loss that is no number says nan, whatever its sign", "[
   }
 }
 
-TEST_CASE("progress that cannot be shown stops nothing") {
+TEST_CASE("progress that cannot be shown stops nothing", "[host]") {
   struct Closed final : std::streambuf {};  // takes nothing
   Closed closed;
   std::ostream out(&closed);
@@ -167,7 +170,8 @@ TEST_CASE("progress that cannot be shown stops nothing") {
   out.exceptions(std::ios::badbit);
 }
 
-TEST_CASE("progress has lines in a stream of one's own, though messages go to a terminal") {
+TEST_CASE("progress has lines in a stream of one's own, though messages go to a terminal",
+          "[host]") {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0) return;  // there are none here
   const int messages = dup(STDERR_FILENO);
@@ -181,7 +185,7 @@ TEST_CASE("progress has lines in a stream of one's own, though messages go to a 
   CHECK(out.str().starts_with("1/1  100 %"));
 }
 
-TEST_CASE("progress of fewer than no steps is refused", "[progress]") {
+TEST_CASE("progress of fewer than no steps is refused", "[progress][host]") {
   CHECK_ERROR(Progress(-1), Error, "[progress] steps = -1 is below 0");
   CHECK_ERROR(Progress(1, {.seconds = -1}), Error, "[progress] seconds = -1");
   CHECK_ERROR(Progress(1, {.seconds = std::nan("")}), Error, "is not at least 0");

@@ -164,13 +164,6 @@ TEST_CASE("gradients that a failed attempt has made are free, those it added to 
   CHECK_NOTHROW(adam.step(model.parameters));
 }
 
-TEST_CASE("gradients of an attempt that did not fail stay", "[row11]") {
-  const Model model;
-  attempt([&] { model.loss().backward(); });
-  CHECK(model.w.grad().defined());
-  CHECK_NOTHROW(optim::Adam().step(model.parameters));
-}
-
 TEST_CASE("a leaf that goes within an attempt takes its gradient along", "[row11]") {
   const Bytes bytes;
   attempt([&] {

@@ -19,10 +19,12 @@
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/eager/bytes.h"
 
 using namespace ebb;
 using ebb::tests::Bytes;
+using ebb::tests::Poisoned;
 
 namespace {
 
@@ -30,20 +32,6 @@ constexpr std::size_t kBlock = 512;
 constexpr std::int64_t kRow = kBlock / sizeof(float);
 
 using Values = std::vector<float>;
-
-// Fills memory with NaN before and after its life, so that a read of what is gone shows.
-class Poisoned {
- public:
-  Poisoned() : was_(Device::cpu().runtime().poisons()) {
-    Device::cpu().runtime().set_poisons(true);
-  }
-  ~Poisoned() { Device::cpu().runtime().set_poisons(was_); }
-  Poisoned(const Poisoned&) = delete;
-  Poisoned& operator=(const Poisoned&) = delete;
-
- private:
-  const bool was_;
-};
 
 struct Net {
   Parameters parameters{Device::cpu(), Seed{3}};

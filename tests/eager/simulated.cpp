@@ -27,7 +27,7 @@ TEST_CASE("each simulated device is one of its own, and goes with its last tenso
   CHECK((a + a).device().is_simulated());
 }
 
-TEST_CASE("a simulated device goes past its capacity and remembers") {
+TEST_CASE("a simulated device goes past its capacity and remembers", "[host]") {
   const Device small = Device::simulated("cpu", 4_MiB);
   { const Tensor a = Tensor::zeros({256, 1024}, DType::f32, small); }
   CHECK(small.runtime().fits());

@@ -126,7 +126,7 @@ std::vector<std::size_t> reserved_after(const Step& step, const Device& device, 
 }
 
 TEST_CASE("inputs of many lengths reserve as much in the third pass as in the second, at any limit",
-          "[row24]") {
+          "[row24][host]") {
   using Make = Step (*)(const std::string&, const Device&);
   const auto captures = [] {
     return make_second_device({.captures_programs = true, .capacity_bytes = 1 << 30});

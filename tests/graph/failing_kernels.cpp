@@ -12,6 +12,7 @@
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"
+#include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
 
 using namespace ebb;
@@ -176,12 +177,9 @@ TEST_CASE("what a failed run was updating is no value for a variable until it is
 
 TEST_CASE("a poisoned run that fails names the step that failed") {
   const AtRisk p;
-  Runtime& runtime = Device::cpu().runtime();
-  const bool before = runtime.poisons();
-  runtime.set_poisons(true);
+  const tests::Poisoned poisoned;
   Session session(p.graph);
   session.initialize(p.parameters);
   CHECK_THROWS_WITH(session.run(p.step, {{p.how, fail()}}), Catch::Contains("[at_risk]"));
-  runtime.set_poisons(before);
   CHECK_THROWS_AS(session.value(p.w), Error);
 }

@@ -1,7 +1,6 @@
 // Limits and growth of sessions, and idle arenas that give way: MEMORY.md, rows 9 to 11.
 #include <algorithm>
 #include <atomic>
-#include <string_view>
 #include <thread>
 
 #include "ebb/core/base/error.h"
@@ -47,7 +46,7 @@ Session trained(const ClassifierGraph& model, const ClassifierData& data, Sessio
 }  // namespace
 
 TEST_CASE("a session preallocates its limit, or nearly all that is left, and keeps it until closed",
-          "[row9]") {
+          "[row9][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices())
     for (const std::size_t limit : {16_MiB, 16_MiB + 5, 0_MiB}) {
@@ -75,7 +74,7 @@ TEST_CASE("a session preallocates its limit, or nearly all that is left, and kee
 }
 
 TEST_CASE("without a limit 5 % of a GPU stay free, at least 512 MiB but never more than half",
-          "[row9]") {
+          "[row9][host]") {
   struct Row {
     const char* profile;
     std::size_t capacity, left_by_session, left_by_device;
@@ -83,7 +82,6 @@ TEST_CASE("without a limit 5 % of a GPU stay free, at least 512 MiB but never mo
   const ClassifierGraph model;
   for (const Row& row : {Row{"h100", 80_GiB, 4_GiB, 4_GiB}, Row{"t4", 4_GiB, 512_MiB, 512_MiB},
                          Row{"a100", 600_MiB, 300_MiB, 300_MiB}, Row{"cpu", 8_GiB, 256_MiB, 0}}) {
-    if (std::string_view(row.profile) == "cpu" && tests::on_cuda()) continue;  // its twin then
     const Device device = Device::simulated(row.profile, row.capacity);
     CAPTURE(device.name());
     SessionOptions options{.device = device, .growth = memory::Growth::preallocate};
@@ -103,7 +101,7 @@ TEST_CASE("without a limit 5 % of a GPU stay free, at least 512 MiB but never mo
 }
 
 TEST_CASE("a session has available what it holds and what the rest leaves, within its own limit",
-          "[row9][row10]") {
+          "[row9][row10][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices())
     for (const memory::Growth growth : {memory::Growth::on_demand, memory::Growth::preallocate}) {
@@ -134,7 +132,7 @@ TEST_CASE("a session has available what it holds and what the rest leaves, withi
     }
 }
 
-TEST_CASE("an arena that cannot grow where it is goes before a larger one comes", "[row14]") {
+TEST_CASE("an arena that cannot grow where it is goes before a larger one comes", "[row14][host]") {
   const ClassifierGraph model;
   for (const bool captures : {true, false}) {
     const Device device = second({.captures_programs = captures, .grows = false});
@@ -145,21 +143,8 @@ TEST_CASE("an arena that cannot grow where it is goes before a larger one comes"
   }
 }
 
-TEST_CASE("a session that cannot preallocate its limit is not made, and takes nothing", "[row9]") {
-  const ClassifierGraph model;
-  const Device device = second();
-  memory::set_limit(device, 8_MiB);
-  for (int i = 0; i < 2; ++i)
-    CHECK_ERROR(
-        Session(model.graph,
-                {.device = device, .memory_limit = 16_MiB, .growth = memory::Growth::preallocate}),
-        OutOfMemory, "what a session preallocates");
-  CHECK(memory::stats(device).reserved.current == 0);
-}
-
 TEST_CASE("what a session has preallocated is its own: at any limit, and no other's arena",
-          "[row9][row11]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+          "[row9][row11][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
@@ -187,7 +172,7 @@ TEST_CASE("what a session has preallocated is its own: at any limit, and no othe
 }
 
 TEST_CASE("what a device has preallocated is there for its sessions before anything gives way",
-          "[row9][row11]") {
+          "[row9][row11][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
@@ -208,7 +193,7 @@ TEST_CASE("what a device has preallocated is there for its sessions before anyth
 }
 
 TEST_CASE("the limits of a session and of its device both hold, as bytes and as fractions",
-          "[row10]") {
+          "[row10][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
@@ -246,7 +231,7 @@ TEST_CASE("the limits of a session and of its device both hold, as bytes and as 
 }
 
 TEST_CASE("a limit lowered takes the arenas of sessions that do not run, and the next run has them",
-          "[row10][row11]") {
+          "[row10][row11][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
@@ -311,7 +296,7 @@ TEST_CASE("a session at the limit takes the arena of one that does not run, in t
 }
 
 TEST_CASE("eager work takes an idle arena at the limit: watches first, then arenas, then the cache",
-          "[row11]") {
+          "[row11][host]") {
   const ClassifierGraph model;
   for (const Device& device : limited_devices()) {
     CAPTURE(device.name());
@@ -346,7 +331,7 @@ TEST_CASE("eager work takes an idle arena at the limit: watches first, then aren
 
 TEST_CASE(
     "a refused larger batch leaves the smaller one able to run, also where the fetch is large",
-    "[row11]") {
+    "[row11][host]") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 64});
   const Tensor y = square(x) + exp(x) * x;
@@ -372,7 +357,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a refused larger batch leaves the arena that was there, however much larger it is",
-          "[row11]") {
+          "[row11][host]") {
   const ClassifierGraph model;
   const Tensor average = mean(model.scores);
   std::vector<Device> all = limited_devices();

@@ -49,6 +49,13 @@ TEST_CASE("a run that cannot be names the placeholder, its line, and that of the
   CHECK_ERROR(step(x), Error, line(prepared));
   CHECK_ERROR(session.run(Tensor::zeros({2})), Error, "not a tensor of this graph");
   CHECK_ERROR(session.run({x * 2, v}, {{x, right}}), Error, "'v' ");
+  Graph other;
+  CHECK_ERROR(x + other.placeholder("x", DType::f32, {8}), Error, "two graphs");
+  CHECK_ERROR(graph.placeholder("v", DType::f32, {1}), Error, "'v' is taken");
+  CHECK_ERROR(v.item<float>(), Error, "symbolic");
+  CHECK_ERROR(v.backward(), Error, "symbolic");
+  CHECK_ERROR(session.run(Tensors{}, {}), Error, "nothing to fetch");
+  CHECK_ERROR(session.prepare(v, {v * 1}), Error, "placeholder");
 }
 
 TEST_CASE("an operator that takes no such shapes is named with its line and the run's") {
@@ -66,6 +73,7 @@ TEST_CASE("an operator that takes no such shapes is named with its line and the 
   const int prepared = __LINE__ - 1;
   CHECK_ERROR(step(x, x), ShapeError, ", in a run " + line(prepared));
   CHECK_ERROR(step(x), Error, "takes 2 values and was given 1 " + line(prepared));
+  CHECK_ERROR(step(x, x, x), Error, "takes 2 values and was given 3");
 }
 
 TEST_CASE("what a tensor is asked for and has not names the call") {

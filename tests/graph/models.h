@@ -3,6 +3,7 @@
 #include <random>
 
 #include "ebb/core/ops/loss.h"
+#include "ebb/core/ops/random.h"
 #include "ebb/core/parameters/parameters.h"
 #include "ebb/graph/session.h"
 #include "ebb/models/dense.h"
@@ -11,13 +12,13 @@
 namespace ebb::tests {
 
 struct ClassifierGraph {
-  explicit ClassifierGraph(std::uint64_t seed = 7)
+  explicit ClassifierGraph(double dropped = 0)
       : x(graph.placeholder("x", DType::f32, {-1, 16})),
         y(graph.placeholder("y", DType::i32, {-1})),
-        parameters(graph, Seed{seed}),
+        parameters(graph, Seed{7}),
         hidden(parameters.scope("hidden"), 16, 32, Activation::relu),
         out(parameters.scope("out"), 32, 4),
-        scores(out(hidden(x))),
+        scores(out(dropout(hidden(x), dropped, Phase::training))),
         loss(softmax_cross_entropy(scores, y)),
         train(optim::Adam({.learning_rate = 1e-2}).minimize(loss, parameters)) {}
 

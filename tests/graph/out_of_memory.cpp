@@ -11,7 +11,6 @@
 #include "ebb/core/ops/reduce.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/core/second_device.h"
-#include "ebb/tests/device/test_device.h"
 #include "ebb/tests/graph/models.h"
 
 using namespace ebb;
@@ -71,7 +70,7 @@ std::int64_t hinted_rows(const std::string& text) {
 }  // namespace
 
 TEST_CASE("an operator at the device's limit names itself, its line, the holders and a limit",
-          "[row12]") {
+          "[row12][host]") {
   for (const Device& device : small_devices()) {
     memory::set_limit(device, 48_MiB);
     const Tensor a = Tensor::zeros({4 << 20}, DType::f32, device), b = a + 1;
@@ -87,8 +86,7 @@ TEST_CASE("an operator at the device's limit names itself, its line, the holders
 }
 
 TEST_CASE("a run beyond its session's limit says which line, what it holds and what would fit",
-          "[row12]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+          "[row12][host]") {
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
     const ClassifierData small(8, device), large(40'000, device);
@@ -104,8 +102,7 @@ TEST_CASE("a run beyond its session's limit says which line, what it holds and w
 }
 
 TEST_CASE("with so many rows as the message says the run fits, and with more it does not",
-          "[row12][row16]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+          "[row12][row16][host]") {
   const ClassifierGraph model;
   for (const Device& device : small_devices())
     for (const bool of_session : {true, false})
@@ -143,7 +140,7 @@ TEST_CASE("with so many rows as the message says the run fits, and with more it 
 }
 
 TEST_CASE("rows are counted in the feeds of open length, and what is fetched takes room too",
-          "[row12][row16]") {
+          "[row12][row16][host]") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 256});
   const Tensor scale = graph.placeholder("scale", DType::f32, {3, 256});
@@ -176,7 +173,7 @@ TEST_CASE("rows are counted in the feeds of open length, and what is fetched tak
     }
 }
 
-TEST_CASE("where no number of rows is a way out, none is named", "[row12]") {
+TEST_CASE("where no number of rows is a way out, none is named", "[row12][host]") {
   Graph graph;
   const Tensor a = graph.placeholder("a", DType::f32, {-1, 256});
   const Tensor b = graph.placeholder("b", DType::f32, {-1, 256});
@@ -199,8 +196,7 @@ TEST_CASE("where no number of rows is a way out, none is named", "[row12]") {
   }
 }
 
-TEST_CASE("where one row fits and no second, the message says with 1 row", "[row12]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+TEST_CASE("where one row fits and no second, the message says with 1 row", "[row12][host]") {
   Graph graph;
   const Tensor x = graph.placeholder("x", DType::f32, {-1, 1 << 18});
   const Tensor total = sum(square(x));
@@ -300,8 +296,7 @@ TEST_CASE("nothing that a session has reserved ahead is promised to what it fetc
   }
 }
 
-TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[row12]") {
-  EBB_SKIP_WITH_LARGE_PAGES();
+TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[row12][host]") {
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
     const ClassifierData data(8, device);
@@ -318,7 +313,7 @@ TEST_CASE("a run of which no batch fits says so, and advises what is of use", "[
   }
 }
 
-TEST_CASE("an arena of which no batch fits is not cured by a smaller one", "[row12]") {
+TEST_CASE("an arena of which no batch fits is not cured by a smaller one", "[row12][host]") {
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
     const ClassifierData data(8, device);
@@ -335,7 +330,7 @@ TEST_CASE("an arena of which no batch fits is not cured by a smaller one", "[row
 }
 
 TEST_CASE("whoever is short of what sessions have preallocated is told to suspend them",
-          "[row12][row9]") {
+          "[row12][row9][host]") {
   const ClassifierGraph model;
   for (const Device& device : small_devices()) {
     Session session(
@@ -355,7 +350,7 @@ TEST_CASE("whoever is short of what sessions have preallocated is told to suspen
   }
 }
 
-TEST_CASE("what is more than the device has is not cured by a limit", "[row12]") {
+TEST_CASE("what is more than the device has is not cured by a limit", "[row12][host]") {
   const Device device = tests::make_second_device({.capacity_bytes = 1_GiB});
   const auto zeros = [&] { Tensor::zeros({1 << 29}, DType::f32, device); };
   const std::string without = message(zeros);
@@ -368,7 +363,7 @@ TEST_CASE("what is more than the device has is not cured by a limit", "[row12]")
   CHECK(with.find("raise") == std::string::npos);
 }
 
-TEST_CASE("a preallocation that is refused says what it was for", "[row12][row9]") {
+TEST_CASE("a preallocation that is refused says what it was for", "[row12][row9][host]") {
   const ClassifierGraph model;
   const Device device = tests::make_second_device();
   memory::set_limit(device, 8_MiB);
@@ -379,4 +374,5 @@ TEST_CASE("a preallocation that is refused says what it was for", "[row12][row9]
   check_says(text, {"no room for 16 MiB", "what a session preallocates",
                     "the device's limit leaves no room for 16 MiB more",
                     "raise the limit (memory::set_limit) to 16 MiB"});
+  CHECK(memory::stats(device).reserved.current == 0);
 }

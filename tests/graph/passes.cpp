@@ -71,6 +71,21 @@ TEST_CASE("prune takes the updates of an intermediate with it, and those of a va
   CHECK(in_order(s.form({w_after})) == Names{"multiply"});
 }
 
+TEST_CASE("who reads but the size of an intermediate does not make its updates run") {
+  Small s;
+  const Tensor h = s.x * 2;
+  add_assign(h, 1);
+  CHECK(in_order(s.form({rows(h)})).size() == 1);
+}
+
+TEST_CASE("only updates of state are hurried, not those of intermediates") {
+  Small s;
+  const Tensor h = s.x * 2, by = tanh(s.x), heavy = exp(s.x);
+  add_assign(h, by);
+  CHECK(in_order(s.form({heavy, h * 3}), true) ==
+        Names{"multiply", "tanh", "exp", "add_assign", "multiply"});
+}
+
 TEST_CASE("simplify drops what changes nothing, unless something is written to either") {
   Small s;
   const Tensor same = sum_like(s.x * 2, s.x);

@@ -10,7 +10,7 @@ using ebb::detail::BufferLife;
 using ebb::detail::place;
 using ebb::detail::Placed;
 
-TEST_CASE("buffers alive together never overlap, and the arena is at least the bound") {
+TEST_CASE("buffers alive together never overlap, and the arena is at least the bound", "[host]") {
   std::mt19937 random(1);
   const auto draw = [&](int low, int high) {
     return static_cast<std::size_t>(std::uniform_int_distribution<int>(low, high)(random));
@@ -45,7 +45,7 @@ TEST_CASE("buffers alive together never overlap, and the arena is at least the b
   }
 }
 
-TEST_CASE("a training chain is placed at its bound") {
+TEST_CASE("a training chain is placed at its bound", "[host]") {
   // Activations that die in the reverse order of their birth, beside gradients passed along.
   std::vector<BufferLife> buffers;
   const std::size_t layers = 20;
@@ -55,7 +55,8 @@ TEST_CASE("a training chain is placed at its bound") {
   CHECK(placed.total_bytes == placed.lower_bound_bytes);
 }
 
-TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at its bound") {
+TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at its bound",
+          "[host]") {
   // Too many to look at in pairs: neighbours in the order of offsets are compared at each step.
   std::vector<BufferLife> buffers;
   const std::size_t layers = 50'000;
@@ -84,7 +85,7 @@ TEST_CASE("a hundred thousand buffers are placed, none on another, a chain at it
   }
 }
 
-TEST_CASE("neighbouring gaps become one, and the last one grows with the arena") {
+TEST_CASE("neighbouring gaps become one, and the last one grows with the arena", "[host]") {
   // More buffers than are looked at in pairs, most of them alone at a step of their own.
   std::vector<BufferLife> buffers;
   const std::size_t many = 4200;

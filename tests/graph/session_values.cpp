@@ -70,16 +70,6 @@ TEST_CASE("a session initialises a scope alone; slots are zero by themselves", "
   for (const std::string& name : kValues) CHECK(bit_equal(model[name], eager[name]));
 }
 
-TEST_CASE("an initialisation that is refused changes nothing", "[session]") {
-  NamedModel model(Seed{1}), other(Seed{2});
-  const Parameters second(model.graph, Seed{3}, {.name = "second"});
-  second.declare("w", {3}, kUniform);
-  model.set("a.w", 5);
-  CHECK_ERROR(model.session.initialize(other.parameters), Error, "of this session's graph");
-  CHECK(values_of(model["a.w"]) == std::vector<double>(3, 5));
-  CHECK_ERROR(model["b.w"], Error, "has no value");
-}
-
 TEST_CASE("a session copies from eager parameters, and within its graph", "[session]") {
   const Parameters eager(Device::cpu(), Seed{7});
   declare(eager);
@@ -221,20 +211,6 @@ TEST_CASE("a session saves and restores a part", "[session]") {
   CHECK_ERROR(fresh.session.save(folder.path("none"), fresh.parameters.scope("a")), Error,
               "has no value");
   CHECK(folder.count() == 2);
-}
-
-TEST_CASE("restore zeroes the slots that the file lacks", "[session]") {
-  const TemporaryFolder folder;
-  const Parameters eager(Device::cpu(), Seed{1});
-  eager.scope("a").declare("w", {3}, kUniform);
-  eager.scope("a").state("mean", {2});
-  eager.scope("b").declare("w", {3}, kUniform);
-  eager.save(folder.path("f"));
-  NamedModel model(Seed{2});
-  model.set("a.w/m.v", 3);
-  model.session.restore(folder.path("f"));
-  CHECK(values_of(model["a.w/m.v"]) == std::vector<double>(3, 0));
-  CHECK(bit_equal(model["b.w"], eager["b.w"]));
 }
 
 TEST_CASE("state in a graph is updated by a run, and an average follows the parameters",

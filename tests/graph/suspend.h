@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/random.h"
 #include "ebb/tests/core/second_device.h"
 #include "ebb/tests/graph/models.h"
 
@@ -12,26 +11,9 @@ namespace ebb::tests {
 inline constexpr std::int64_t kRows = 16;
 
 // With dropout and Adam: values, moments, counts and random state.
-struct SuspendedModel {
-  SuspendedModel()
-      : x(graph.placeholder("x", DType::f32, {-1, 16})),
-        y(graph.placeholder("y", DType::i32, {-1})),
-        parameters(graph, Seed{7}),
-        hidden(parameters.scope("hidden"), 16, 32, Activation::relu),
-        out(parameters.scope("out"), 32, 4),
-        loss(softmax_cross_entropy(out(dropout(hidden(x), 0.5, Phase::training)), y)),
-        train(optim::Adam({.learning_rate = 1e-2}).minimize(loss, parameters)) {}
-
-  memory::Plan plan(std::int64_t rows, const Device& device = Device::cpu()) const {
-    return graph.plan({train}, {{x, {rows, 16}}, {y, {rows}}}, device);
-  }
+struct SuspendedModel : ClassifierGraph {
+  SuspendedModel() : ClassifierGraph(0.5) {}
   Feeds feeds(const ClassifierData& data) const { return {{x, data.x}, {y, data.y}}; }
-
-  Graph graph;
-  Tensor x, y;
-  Parameters parameters;
-  models::Dense hidden, out;
-  Tensor loss, train;
 };
 
 // One without addresses to reserve: what was given back comes back elsewhere.

@@ -3,8 +3,6 @@
 #include <functional>
 #include <tuple>
 
-#include "ebb/core/base/error.h"
-#include "ebb/core/base/half.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/loss.h"
@@ -14,9 +12,7 @@
 #include "ebb/models/forecaster.h"
 #include "ebb/models/mlp.h"
 #include "ebb/optim/adam.h"
-#include "ebb/tests/bytes.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/core/temporary_folder.h"
 
 namespace ebb::tests {
 namespace {
@@ -136,35 +132,6 @@ TEST_CASE("What a model of 16 bits keeps for its gradient is half as large", "[m
   const memory::Plan of_float = plan_of(DType::f32), of_half = plan_of(DType::bf16);
   CHECK(of_half.parameter_bytes * 2 == of_float.parameter_bytes);
   CHECK(of_half.optimizer_state_bytes == of_float.optimizer_state_bytes);
-}
-
-TEST_CASE("Parameters of 16 bits are saved, loaded and restored", "[models][half]") {
-  const TemporaryFolder folder;
-  for (const DType dtype : {DType::bf16, DType::f16}) {
-    const HalfTask task = larger_of_two(dtype);
-    const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-    const Loss loss = task.model(parameters);
-    kAdam.minimize(loss(task.x, task.y), parameters);
-    const std::string file = folder.path(std::string(name(dtype)) + ".safetensors");
-    parameters.save(file);
-    const Parameters again(Device::cpu(), Seed{2}, dtype);
-    task.model(again);
-    again.load(file);
-    REQUIRE(again.entries().size() == parameters.entries().size());
-    for (const auto& [name, tensor] : parameters.entries())
-      CHECK(bytes_of(again[name]) == bytes_of(tensor));
-    CHECK(again.slots().size() == parameters.slots().size());
-    Graph graph;
-    const Parameters declared(graph, Seed{2}, dtype);
-    task.model(declared);
-    Session session(graph);
-    session.restore(file);
-    for (const auto& [name, tensor] : parameters.entries())
-      CHECK(bytes_of(session.value(declared[name])) == bytes_of(tensor));
-    const Parameters single(Device::cpu(), Seed{2});
-    task.model(single);
-    CHECK_THROWS_AS(single.load(file), Error);
-  }
 }
 
 }  // namespace ebb::tests

@@ -299,31 +299,6 @@ TEST_CASE("a transposed convolution passes all of its options on", "[models]") {
   CHECK(bit_equal(conv(x), softplus(conv_transpose2d(x, p["weight"], p["bias"], options))));
 }
 
-TEST_CASE("a model gives the same bits in both modes", "[models]") {
-  const auto classifier = [](const Parameters& parameters) {
-    return models::Classifier(parameters, 12, 5, {.hidden = 16, .layers = 2});
-  };
-  const auto forecaster = [](const Parameters& parameters) {
-    return models::Forecaster(parameters, 3, {.hidden = 8, .layers = 2});
-  };
-  const auto check = [](const auto& make, const Tensor& x, const Shape& output) {
-    const Parameters parameters(Device::cpu(), Seed{6});
-    const Tensor eager = make(parameters)(x);
-    CHECK(eager.shape() == output);
-    Graph graph;
-    Shape open = x.shape();
-    open.set(0, kOpen);
-    const Tensor input = graph.placeholder("x", DType::f32, open);
-    const Parameters symbolic(graph, Seed{6});
-    const Tensor recorded = make(symbolic)(input);
-    Session session(graph, {.passes = false});
-    session.initialize(symbolic);
-    CHECK(bit_equal(session.run(recorded, {{input, x}}), eager));
-  };
-  check(classifier, Golden("mlp_f32")["x"], {24, 5});
-  check(forecaster, Golden("lstm_f32")["x"], {6, 1});
-}
-
 TEST_CASE("a sequence in two parts, with the state between them, is the whole", "[models]") {
   const Parameters parameters(Device::cpu(), Seed{2}, DType::f64);
   const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2});
@@ -342,21 +317,6 @@ TEST_CASE("a sequence in two parts, with the state between them, is the whole", 
   CHECK(distance(second.hidden, whole.hidden) < 1e-14);
   CHECK(distance(second.cell, whole.cell) < 1e-14);
   CHECK(distance(last_step(second.sequence), last_step(whole.sequence)) < 1e-14);
-}
-
-TEST_CASE("dropout between layers acts in training only", "[models]") {
-  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
-  const models::Lstm dropping(with, 3, {.hidden = 5, .layers = 2, .dropout = 0.5});
-  const models::Lstm plain(without, 3, {.hidden = 5, .layers = 2});
-  const Tensor x = Golden("lstm_f32")["x"];
-  const Tensor expected = plain(x, Phase::training).sequence;
-  CHECK(bit_equal(dropping(x).sequence, expected));
-  set_seed(Seed{1});
-  const Tensor dropped = dropping(x, Phase::training).sequence;
-  CHECK_FALSE(bit_equal(dropped, expected));
-  CHECK_FALSE(bit_equal(dropping(x, Phase::training).sequence, dropped));
-  set_seed(Seed{1});
-  CHECK(bit_equal(dropping(x, Phase::training).sequence, dropped));
 }
 
 TEST_CASE("a forecaster drops out in training, and in training only", "[models]") {

@@ -4,7 +4,6 @@
 
 #include "ebb/core/autodiff/reverse.h"
 #include "ebb/core/base/error.h"
-#include "ebb/core/device/runtime.h"
 #include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/random.h"
@@ -16,37 +15,66 @@
 #include "ebb/models/gru.h"
 #include "ebb/models/lstm.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/line.h"
 
 namespace ebb::tests {
 namespace {
 
-// Forward, and the gradients of sum(sequence^2) + sum(hidden cell).
+// What differs between the models. run() gives the sequence and the final states.
+struct OfLstm {
+  using Model = models::Lstm;
+  static constexpr const char *kName = "lstm", *kBoth = "both";
+  static constexpr std::size_t kStates = 2;
+  static Tensors run(const Model& model, const Tensor& x, const Tensors& initial = Tensors(2),
+                     const Tensor& lengths = {}, Phase phase = Phase::inference,
+                     CallSite site = CallSite::here()) {
+    const models::LstmOutput out =
+        model(x, {.phase = phase, .initial = {initial[0], initial[1]}, .lengths = lengths}, site);
+    return {out.sequence, out.hidden, out.cell};
+  }
+};
+struct OfGru {
+  using Model = models::Gru;
+  static constexpr const char *kName = "gru", *kBoth = "gru_both";
+  static constexpr std::size_t kStates = 1;
+  static Tensors run(const Model& model, const Tensor& x, const Tensors& initial = Tensors(1),
+                     const Tensor& lengths = {}, Phase phase = Phase::inference,
+                     CallSite site = CallSite::here()) {
+    const models::GruOutput out =
+        model(x, {.phase = phase, .hidden = initial[0], .lengths = lengths}, site);
+    return {out.sequence, out.hidden};
+  }
+};
+
+constexpr const char* kOutputs[] = {"sequence", "hidden", "cell"};
+
+// Forward, and the gradients of sum(sequence^2) + sum(hidden cell), of a GRU + sum(hidden^2).
+template <class Of>
 struct Problem {
   Problem(const Parameters& parameters, const Golden& file, bool both)
       : golden(file),
-        prefix(both ? "both." : "lstm."),
-        lstm(parameters.scope(both ? "both" : "lstm"), 3,
-             {.hidden = 5, .layers = 2, .bidirectional = both}) {}
+        prefix(std::string(both ? Of::kBoth : Of::kName) + '.'),
+        model(parameters.scope(both ? Of::kBoth : Of::kName), 3,
+              {.hidden = 5, .layers = 2, .bidirectional = both}) {}
 
   Tensor of(const std::string& name) const { return golden[prefix + name]; }
-
-  // Sequence, hidden, cell, and the loss.
-  Tensors run(const Tensor& x, const Tensor& hidden, const Tensor& cell,
-              const Tensor& lengths) const {
-    const models::LstmOutput out =
-        lstm(x, {.phase = Phase::training, .initial = {hidden, cell}, .lengths = lengths});
-    return {out.sequence, out.hidden, out.cell,
-            sum(square(out.sequence)) + sum(out.hidden * out.cell)};
+  static std::string initial(std::size_t state) {
+    return std::string("initial_") + kOutputs[state + 1];
+  }
+  Tensors run(const Tensor& x, const Tensors& states, const Tensor& lengths) const {
+    return Of::run(model, x, states, lengths, Phase::training);
+  }
+  static Tensor loss(const Tensors& outputs) {
+    return sum(square(outputs[0])) + sum(outputs[1] * outputs[Of::kStates]);
   }
 
   void check(const Tensors& outputs, DType dtype) const {
-    const double near = dtype == DType::f32 ? 1e-5 : 1e-12;
-    const char* const names[] = {"sequence", "hidden", "cell"};
-    for (std::size_t i = 0; i < 3; ++i) {
-      CAPTURE(names[i]);
-      CHECK(distance(outputs[i], of(names[i])) < near);
+    for (std::size_t i = 0; i <= Of::kStates; ++i) {
+      CAPTURE(kOutputs[i]);
+      CHECK(distance(outputs[i], of(kOutputs[i])) < (dtype == DType::f32 ? 1e-5 : 1e-12));
     }
   }
   void check_gradient(const Tensor& gradient, const std::string& name, DType dtype) const {
@@ -56,67 +84,129 @@ struct Problem {
 
   const Golden& golden;
   const std::string prefix;
-  const models::Lstm lstm;
+  const typename Of::Model model;
 };
 
 }  // namespace
 
-TEST_CASE("sequences of their own lengths are gone through as PyTorch's packed ones, eagerly",
-          "[models]") {
+TEMPLATE_TEST_CASE(
+    "sequences of their own lengths are gone through as PyTorch's packed ones, eagerly", "[models]",
+    OfLstm, OfGru) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const bool both = GENERATE(false, true);
-  Runtime& runtime = Device::cpu().runtime();
-  const bool poisoned = runtime.poisons();
-  runtime.set_poisons(true);  // what is behind an end is not read before it is written
+  const Poisoned poisoned;  // what is behind an end is not read before it is written
   const Golden golden(std::string("recurrent_") + name(dtype));
   const Parameters parameters(Device::cpu(), Seed{1}, dtype);
-  const Problem problem(parameters, golden, both);
+  const Problem<TestType> problem(parameters, golden, both);
   parameters.load(golden.path());
-  const Tensor x = problem.of("x").with_grad(), hidden = problem.of("initial_hidden").with_grad(),
-               cell = problem.of("initial_cell").with_grad();
-  const Tensors outputs = problem.run(x, hidden, cell, problem.of("lengths"));
+  const Tensor x = problem.of("x").with_grad();
+  Tensors states;
+  for (std::size_t i = 0; i < TestType::kStates; ++i)
+    states.push_back(problem.of(problem.initial(i)).with_grad());
+  const Tensors outputs = problem.run(x, states, problem.of("lengths"));
   problem.check(outputs, dtype);
-  outputs[3].backward();
+  problem.loss(outputs).backward();
   problem.check_gradient(x.grad(), problem.prefix + "x", dtype);
-  problem.check_gradient(hidden.grad(), problem.prefix + "initial_hidden", dtype);
-  problem.check_gradient(cell.grad(), problem.prefix + "initial_cell", dtype);
+  for (std::size_t i = 0; i < TestType::kStates; ++i)
+    problem.check_gradient(states[i].grad(), problem.prefix + problem.initial(i), dtype);
   for (const auto& [name, tensor] : parameters.entries())
     problem.check_gradient(tensor.grad(), name, dtype);
-  runtime.set_poisons(poisoned);
 }
 
-TEST_CASE("sequences of their own lengths are gone through as PyTorch's packed ones, in a graph",
-          "[models]") {
+TEMPLATE_TEST_CASE(
+    "sequences of their own lengths are gone through as PyTorch's packed ones, in a graph",
+    "[models]", OfLstm, OfGru) {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const bool both = GENERATE(false, true);
   const Golden golden(std::string("recurrent_") + name(dtype));
   Graph graph;
   const Parameters parameters(graph, Seed{1}, dtype);
-  const Problem problem(parameters, golden, both);
-  const std::int64_t states = both ? 4 : 2;
-  const Tensor x = graph.placeholder("x", dtype, {-1, -1, 3});
-  const Tensor hidden = graph.placeholder("hidden", dtype, {states, -1, 5});
-  const Tensor cell = graph.placeholder("cell", dtype, {states, -1, 5});
+  const Problem<TestType> problem(parameters, golden, both);
   const Tensor lengths = graph.placeholder("lengths", DType::i32, {-1});
-  const Tensors outputs = problem.run(x, hidden, cell, lengths);
-  Tensors inputs = {x, hidden, cell};
-  std::vector<std::string> names = {"x", "initial_hidden", "initial_cell"};
-  for (std::string& name : names) name = problem.prefix + name;
+  Tensors inputs = {graph.placeholder("x", dtype, {-1, -1, 3})};
+  std::vector<std::string> names = {problem.prefix + "x"};
+  Feeds feeds = {{inputs[0], problem.of("x")}, {lengths, Tensor::from({6, 1, 4, 3})}};
+  Tensors states;
+  for (std::size_t i = 0; i < TestType::kStates; ++i) {
+    const std::string name = problem.initial(i);
+    states.push_back(graph.placeholder(name, dtype, {both ? 4 : 2, -1, 5}));
+    inputs.push_back(states.back());
+    names.push_back(problem.prefix + name);
+    feeds.push_back({states.back(), problem.of(name)});
+  }
   for (const auto& [name, tensor] : parameters.entries()) {
     inputs.push_back(tensor);
     names.push_back(name);
   }
-  const Tensors computed = gradients(outputs[3], inputs);
+  const Tensors outputs = problem.run(inputs[0], states, lengths);
+  const Tensors computed = gradients(problem.loss(outputs), inputs);
   Session session(graph);
   session.initialize();
   session.restore(golden.path(), parameters);
-  const Feeds feeds = {{x, problem.of("x")},
-                       {hidden, problem.of("initial_hidden")},
-                       {cell, problem.of("initial_cell")},
-                       {lengths, Tensor::from({6, 1, 4, 3})}};
   problem.check(session.run(outputs, feeds), dtype);
   const Tensors values = session.run(computed, feeds);
   for (std::size_t i = 0; i < names.size(); ++i) problem.check_gradient(values[i], names[i], dtype);
+}
+
+TEMPLATE_TEST_CASE("a row of a batch does not depend on the others or on what is behind its end",
+                   "[models]", OfLstm, OfGru) {
+  const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
+  const typename TestType::Model model(parameters, 3,
+                                       {.hidden = 5, .layers = 2, .bidirectional = true});
+  const Tensor x = normal({3, 6, 3}, {.dtype = DType::f64});
+  const Tensors none(TestType::kStates);
+  const Tensors all = TestType::run(model, x, none, Tensor::from({2, 0, 5}));
+  const Tensors alone = TestType::run(model, reshape(slice(x[0], 0, 2), {1, 2, 3}));
+  CHECK(distance(slice(all[0][0], 0, 2), alone[0][0]) < 1e-14);
+  for (std::size_t i = 1; i <= TestType::kStates; ++i)
+    for (const std::int64_t layer : {0, 3})
+      CHECK(distance(all[i][layer][0], alone[i][layer][0]) < 1e-14);
+  CHECK(sum(square(slice(all[0][0], 2))).template item<double>() == 0);
+  CHECK(sum(square(all[0][1])).template item<double>() == 0);
+  CHECK(sum(square(all[1][1][1])).template item<double>() == 0);
+}
+
+TEMPLATE_TEST_CASE("too few or too many initial states both ways are refused before any pass",
+                   "[models]", OfLstm, OfGru) {
+  const Parameters parameters(Device::cpu(), Seed{3});
+  const typename TestType::Model model(
+      parameters, 3, {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = true});
+  const Tensor x = normal({2, 4, 3});
+  for (const Shape& shape :
+       {Shape{3, 2, 5}, Shape{8, 2, 5}, Shape{4, 1, 5}, Shape{4, 2, 6}, Shape{4, 2}}) {
+    Tensors states;
+    for (std::size_t i = 0; i < TestType::kStates; ++i) states.push_back(Tensor::zeros(shape));
+    set_seed(Seed{7});
+    const Tensor next = normal({3});
+    set_seed(Seed{7});
+    const int at = __LINE__ + 1;
+    const auto wrong = [&] { return TestType::run(model, x, states, {}, Phase::training); };
+    CHECK_ERROR(wrong(), ShapeError,
+                std::string("[") + TestType::kName +
+                    "] the initial hidden must be [2 layers, batch, hidden], here [4, 2, 5]");
+    CHECK_ERROR(wrong(), ShapeError, shape.to_string());
+    CHECK_ERROR(wrong(), ShapeError, line(at));
+    CHECK(bit_equal(normal({3}), next));
+  }
+}
+
+TEMPLATE_TEST_CASE("layers drop out between them in training, and in training only", "[models]",
+                   OfLstm, OfGru) {
+  const bool both = GENERATE(false, true);
+  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
+  const typename TestType::Model dropping(
+      with, 3, {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = both});
+  const typename TestType::Model plain(without, 3,
+                                       {.hidden = 5, .layers = 2, .bidirectional = both});
+  const Tensor x = normal({2, 4, 3});
+  const auto sequence = [&](const auto& model, Phase phase) {
+    return TestType::run(model, x, Tensors(TestType::kStates), {}, phase)[0];
+  };
+  const Tensor expected = sequence(plain, Phase::training);
+  CHECK(bit_equal(sequence(dropping, Phase::inference), expected));
+  const Tensor dropped = sequence(dropping, Phase::training);
+  CHECK_FALSE(bit_equal(dropped, expected));
+  CHECK_FALSE(bit_equal(sequence(dropping, Phase::training), dropped));
 }
 
 TEST_CASE("lengths that are all of the sequence change nothing, bit for bit", "[models]") {
@@ -128,22 +218,6 @@ TEST_CASE("lengths that are all of the sequence change nothing, bit for bit", "[
   CHECK(bit_equal(with.sequence, without.sequence));
   CHECK(bit_equal(with.hidden, without.hidden));
   CHECK(bit_equal(with.cell, without.cell));
-}
-
-TEST_CASE("a row of a batch does not depend on the others or on what is behind its end",
-          "[models]") {
-  const Parameters parameters(Device::cpu(), Seed{3}, DType::f64);
-  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2, .bidirectional = true});
-  const Tensor x = normal({3, 6, 3}, {.dtype = DType::f64});
-  const Tensor lengths = Tensor::from({2, 0, 5});
-  const models::LstmOutput all = lstm(x, {.lengths = lengths});
-  const models::LstmOutput alone = lstm(reshape(slice(x[0], 0, 2), {1, 2, 3}));
-  CHECK(distance(slice(all.sequence[0], 0, 2), alone.sequence[0]) < 1e-14);
-  CHECK(distance(all.hidden[3][0], alone.hidden[3][0]) < 1e-14);
-  CHECK(distance(all.cell[0][0], alone.cell[0][0]) < 1e-14);
-  CHECK(sum(square(slice(all.sequence[0], 2))).item<double>() == 0);
-  CHECK(sum(square(all.sequence[1])).item<double>() == 0);
-  CHECK(sum(square(all.hidden[1][1])).item<double>() == 0);
 }
 
 TEST_CASE("a length that cannot be makes its row NaN and no other", "[models]") {
@@ -187,20 +261,6 @@ TEST_CASE("a sequence without steps hands its initial state on, and that one's g
   CHECK(row(sum(out.sequence), cell).to_vector<double>() == none);
 }
 
-TEST_CASE("two ways of several layers drop out between them in training, and in training only",
-          "[models]") {
-  const Parameters with(Device::cpu(), Seed{2}), without(Device::cpu(), Seed{2});
-  const models::Lstm dropping(with, 3,
-                              {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = true});
-  const models::Lstm plain(without, 3, {.hidden = 5, .layers = 2, .bidirectional = true});
-  const Tensor x = normal({2, 4, 3});
-  const Tensor expected = plain(x, {.phase = Phase::training}).sequence;
-  CHECK(bit_equal(dropping(x).sequence, expected));
-  const Tensor dropped = dropping(x, {.phase = Phase::training}).sequence;
-  CHECK_FALSE(bit_equal(dropped, expected));
-  CHECK_FALSE(bit_equal(dropping(x, {.phase = Phase::training}).sequence, dropped));
-}
-
 TEST_CASE("two ways without gradients free what each has read before they are put side by side",
           "[models][memory]") {
   if (on_cuda()) return;  // there the workspace of a pass is most of it
@@ -219,27 +279,10 @@ TEST_CASE("two ways without gradients free what each has read before they are pu
   CHECK(taken(lstm) < 5 * x.bytes() / 2);
 }
 
-TEST_CASE("too few or too many initial states of an LSTM both ways are refused before any pass",
-          "[models]") {
+TEST_CASE("an LSTM's initial cell is looked at as its hidden state is", "[models]") {
   const Parameters parameters(Device::cpu(), Seed{3});
-  const models::Lstm lstm(parameters, 3,
-                          {.hidden = 5, .layers = 2, .dropout = 0.5, .bidirectional = true});
+  const models::Lstm lstm(parameters, 3, {.hidden = 5, .layers = 2, .bidirectional = true});
   const Tensor x = normal({2, 4, 3});
-  for (const Shape& shape :
-       {Shape{3, 2, 5}, Shape{8, 2, 5}, Shape{4, 1, 5}, Shape{4, 2, 6}, Shape{4, 2}}) {
-    const Tensor states = Tensor::zeros(shape);
-    set_seed(Seed{7});
-    const Tensor next = normal({3});
-    set_seed(Seed{7});
-    const models::LstmState initial{states, states};
-    const int line = __LINE__ + 1;
-    const auto wrong = [&] { return lstm(x, {.phase = Phase::training, .initial = initial}); };
-    CHECK_ERROR(wrong(), ShapeError,
-                "[lstm] the initial hidden must be [2 layers, batch, hidden], here [4, 2, 5]");
-    CHECK_ERROR(wrong(), ShapeError, shape.to_string());
-    CHECK_ERROR(wrong(), ShapeError, "recurrent.cpp:" + std::to_string(line));
-    CHECK(bit_equal(normal({3}), next));
-  }
   const Tensor right = Tensor::zeros({4, 2, 5}), wrong = Tensor::zeros({8, 2, 5});
   CHECK_ERROR(lstm(x, {.initial = {right, wrong}}), ShapeError, "[lstm] the initial cell must be");
   CHECK_ERROR(lstm(Tensor(), {.initial = {right, right}}), Error, "[lstm] an input is a tensor");

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
+#include "ebb/core/device/runtime.h"
 #include "ebb/core/ops/linear.h"
 #include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
@@ -18,33 +18,23 @@
 namespace ebb::tests {
 namespace {
 
-// While one lives, the device has `blocks` free blocks of 512 bytes, none side by side, and can
-// reserve no more: of what follows, so many small allocations succeed.
-class Scarcity {
- public:
-  explicit Scarcity(std::size_t blocks) {
-    memory::release_cached(Device::cpu());
-    memory::set_limit(Device::cpu(), memory::stats(Device::cpu()).reserved.current + (1 << 20));
-    std::vector<Tensor> spare;
-    try {
-      for (;;) {
-        fill_.push_back(Tensor::zeros({128}));
-        if (spare.size() < blocks) spare.push_back(Tensor::zeros({128}));
-      }
-    } catch (const OutOfMemory&) {
-    }
-    enough_ = spare.size() == blocks;
+constexpr std::size_t kNever = ~std::size_t{0};
+
+memory::CachingAllocator& allocator() { return Device::cpu().runtime().allocator(); }
+
+// Whether it went through, though the allocation after the next n failed if it came to that.
+bool survives(std::size_t n, const std::function<void()>& step) {
+  allocator().fail_allocation_after(n);
+  bool survived = true;
+  try {
+    step();
+  } catch (const OutOfMemory&) {
+    survived = false;
   }
-  ~Scarcity() { memory::set_limit(Device::cpu(), std::nullopt); }
-  // Whether there was as much memory.
-  bool enough() const noexcept { return enough_; }
+  allocator().fail_allocation_after(kNever);
+  return survived;
+}
 
- private:
-  std::vector<Tensor> fill_;
-  bool enough_ = false;
-};
-
-// All tensors of which fit into blocks of 512 bytes.
 struct SmallTraining {
   SmallTraining() {
     w = parameters.scope("s").declare("w", {12, 3}, initializers::uniform(-1, 1));
@@ -109,9 +99,8 @@ TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]"
     for (const int steps_before : {0, 1}) {
       if (flushes && steps_before == 0) continue;
       CAPTURE(method.name, steps_before);
-      bool succeeded = false;
       int failures = 0;
-      for (std::size_t blocks = 0; !succeeded; ++blocks) {
+      for (std::size_t n = 0;; ++n) {
         const SmallTraining training;
         if (flushes) methods()[3].step(training.parameters, training.loss());
         for (int i = 0; i < steps_before && !flushes; ++i)
@@ -120,16 +109,9 @@ TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]"
         const std::size_t held = allocated_now();
         {
           const Tensor loss = training.loss();
-          const Scarcity scarcity(blocks);
-          REQUIRE(scarcity.enough());
-          try {
-            method.step(training.parameters, loss);
-            succeeded = true;
-          } catch (const OutOfMemory&) {
-            ++failures;
-          }
+          if (survives(n, [&] { method.step(training.parameters, loss); })) break;
         }
-        if (succeeded) break;
+        ++failures;
         REQUIRE(bits(training.parameters) == before);
         REQUIRE(allocated_now() == held);
         method.step(training.parameters, training.loss());
@@ -143,21 +125,13 @@ TEST_CASE("a step that runs out of memory has changed nothing", "[optim][row11]"
 TEST_CASE("step() that runs out of memory has changed nothing", "[optim][row11]") {
   const optim::Adam adam;
   int failures = 0;
-  for (std::size_t blocks = 0;; ++blocks) {
+  for (std::size_t n = 0;; ++n) {
     const SmallTraining training;
     training.loss().backward();
     const auto before = bits(training.parameters);
     const std::size_t held = allocated_now();
-    {
-      const Scarcity scarcity(blocks);
-      REQUIRE(scarcity.enough());
-      try {
-        adam.step(training.parameters);
-        break;
-      } catch (const OutOfMemory&) {
-        ++failures;
-      }
-    }
+    if (survives(n, [&] { adam.step(training.parameters); })) break;
+    ++failures;
     REQUIRE(bits(training.parameters) == before);
     REQUIRE(allocated_now() == held);
   }

@@ -3,11 +3,9 @@
 
 #include "ebb/core/base/error.h"
 #include "ebb/core/memory/memory.h"
-#include "ebb/core/ops/linear.h"
-#include "ebb/core/ops/loss.h"
 #include "ebb/core/ops/shape.h"
+#include "ebb/core/ops/update.h"
 #include "ebb/core/tensor/detect_nan.h"
-#include "ebb/models/mlp.h"
 #include "ebb/optim/accumulator.h"
 #include "ebb/optim/adam.h"
 #include "ebb/optim/sgd.h"
@@ -35,31 +33,6 @@ struct Scripted final : optim::Rule {
 
 optim::Optimizer scripted(Scripted::Update update) { return own<Scripted>(0.1, std::move(update)); }
 
-// A classifier of 24 samples, trained on some of them at a time.
-Training classifier(const std::function<Tensor(const Tensor& loss, const Parameters&,
-                                               const Tensor& samples)>& minimize,
-                    const std::vector<std::int64_t>& sizes) {
-  Training training{.declare =
-                        [](const Parameters& p) {
-                          models::Mlp(p, {12, 6, 5});
-                        },
-                    .dtype = DType::f64};
-  const Golden golden("mlp_f64");
-  std::int64_t at = 0;
-  for (const std::int64_t size : sizes) {
-    const Tensor x = slice(golden["x"], at, at + size).clone();
-    const Tensor y = slice(golden["y"], at, at + size).clone();
-    at += size;
-    training.steps.push_back([=](const Parameters& p) {
-      const Tensor hidden = tanh(matmul(x, p["0.weight"]) + p["0.bias"]);
-      const Tensor scores = matmul(hidden, p["1.weight"]) + p["1.bias"];
-      return minimize(softmax_cross_entropy(scores, y), p,
-                      Tensor::full({}, static_cast<double>(size), DType::i64));
-    });
-  }
-  return training;
-}
-
 Training two_parameters(std::vector<Step> steps) {
   return {[](const Parameters& p) {
             p.declare("x", {4}, initializers::uniform(-1, 1));
@@ -69,6 +42,30 @@ Training two_parameters(std::vector<Step> steps) {
 }
 
 Tensor ruled_loss(const Parameters& p) { return sum(square(p["x"]) * p["y"] + exp(p["y"])); }
+
+struct WritesItself final : optim::Rule {
+  const char* name() const noexcept override { return "writes"; }
+  std::span<const char* const> slots() const noexcept override { return kSlots; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    const Tensor v = assign(in.slots[0], 0.9 * in.slots[0] + in.gradient);
+    return {in.parameter - in.rate * v, {v}};
+  }
+  static constexpr const char* kSlots[] = {"v"};
+};
+
+struct Plain final : optim::Rule {
+  const char* name() const noexcept override { return "plain"; }
+  std::span<const char* const> slots() const noexcept override { return {}; }
+  optim::RuleResult update(const optim::RuleInput& in) const override {
+    return {in.parameter - in.rate * in.gradient, {}};
+  }
+};
+
+struct Nameless final : optim::Rule {
+  const char* name() const noexcept override { return nullptr; }
+  std::span<const char* const> slots() const noexcept override { return {}; }
+  optim::RuleResult update(const optim::RuleInput& in) const override { return {in.parameter, {}}; }
+};
 
 }  // namespace
 
@@ -106,48 +103,6 @@ TEST_CASE("a rule of one's own is the same in both modes, bit for bit", "[optim]
     const Values eager = train_eagerly(training, 5);
     check_bits(train_as_graph(training, 5, true), eager);
     check_bits(train_as_graph(training, 5, false), eager);
-  }
-}
-
-TEST_CASE("a rule of one's own accumulates micro-batches to the whole batch's update",
-          "[optim][rule]") {
-  const bool as_graph = GENERATE(false, true);
-  const std::vector<optim::Optimizer> optimizers = {own<Momentum>(0.1), own<RmsProp>(0.01),
-                                                    own<OwnAdam>(0.01)};
-  for (const optim::Optimizer& optimizer : optimizers) {
-    const std::string rule = optimizer.rule().name();
-    CAPTURE(rule);
-    const optim::Accumulator accumulator(optimizer, {.samples = 24});
-    const auto at_once = [&](const Tensor& loss, const Parameters& p, const Tensor&) {
-      return optimizer.minimize(loss, p);
-    };
-    const auto in_parts = [&](const Tensor& loss, const Parameters& p, const Tensor& samples) {
-      return accumulator.minimize(loss, p, samples);
-    };
-    const Values whole = train(as_graph, classifier(at_once, {24}), 3);
-    const Values micro = train(as_graph, classifier(in_parts, {7, 16, 1}), 3);
-    for (const auto& [name, value] : whole) {
-      if (value.dtype() != DType::f64) continue;
-      CAPTURE(name);
-      CHECK(distance(micro.at(name), value) < 1e-12);
-    }
-    CHECK(micro.at(rule + "/step").item<std::int64_t>() == 3);
-    CHECK(micro.at(rule + "/samples").item<std::int64_t>() == 0);
-
-    // Not due, nothing but sums and count has changed.
-    const Values start = train(as_graph, classifier(at_once, {24}), 0);
-    const Values waiting = train(as_graph, classifier(in_parts, {7, 16}), 1);
-    for (const auto& [name, value] : start) CHECK(bit_equal(waiting.at(name), value));
-    CHECK(waiting.at(rule + "/step").item<std::int64_t>() == 0);
-    CHECK(waiting.at(rule + "/samples").item<std::int64_t>() == 23);
-
-    // A group that stays incomplete is flushed as the batch it is.
-    Training flushed = classifier(in_parts, {7, 3});
-    flushed.steps.push_back([&](const Parameters& p) { return accumulator.flush(p); });
-    const Values partial = train(as_graph, flushed, 2);
-    const Values small = train(as_graph, classifier(at_once, {10}), 2);
-    CHECK(distance(partial.at("0.weight"), small.at("0.weight")) < 1e-12);
-    CHECK(partial.at(rule + "/samples").item<std::int64_t>() == 0);
   }
 }
 
@@ -355,6 +310,39 @@ TEST_CASE("a NaN is found in the operator of the rule that makes it, and nothing
     CHECK_ERROR(optimizer.minimize(sum(square(w)), p), NotANumber, "[sqrt] element [0]");
   }
   CHECK(w.detach().to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("a rule that writes in place is refused in both modes") {
+  for (const bool as_graph : {false, true}) {
+    Graph graph;
+    const Parameters p = as_graph ? Parameters(graph) : Parameters(Device::cpu());
+    const Tensor w = p.declare("w", {1}, initializers::constant(1));
+    const optim::Optimizer optimizer(std::make_shared<WritesItself>(), 0.1);
+    CHECK_ERROR(optimizer.minimize(sum(square(w)), p), Error, "has written to the parameter 'w'");
+  }
+  CHECK_ERROR(optim::Optimizer(std::make_shared<Nameless>(), 0.1), Error, "needs a name");
+}
+
+TEST_CASE("a learning rate that is one of the parameters is read before the step writes it") {
+  for (const bool own : {false, true})
+    for (const bool as_graph : {false, true}) {
+      Graph graph;
+      const Parameters p =
+          as_graph ? Parameters(graph, {}, DType::f64) : Parameters(Device::cpu(), {}, DType::f64);
+      const Tensor rate = p.declare("rate", {}, initializers::constant(0.25));
+      const Tensor w = p.declare("w", {}, initializers::constant(1));
+      const optim::Optimizer optimizer = own ? optim::Optimizer(std::make_shared<Plain>(), rate)
+                                             : optim::Sgd({.learning_rate = rate});
+      const Tensor train = optimizer.minimize(square(rate) + square(w), p);
+      if (!as_graph) {
+        CHECK(w.item<double>() == 0.5);
+        continue;
+      }
+      Session session(graph);
+      session.initialize(p);
+      session.run(train);
+      CHECK(session.value(w).item<double>() == 0.5);
+    }
 }
 
 }  // namespace ebb::tests

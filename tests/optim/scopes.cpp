@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include "ebb/core/base/error.h"
-#include "ebb/core/memory/memory.h"
 #include "ebb/core/ops/copy.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/optim/accumulator.h"
@@ -135,28 +134,6 @@ TEST_CASE("where scopes overlap, each optimizer has moments of its own", "[optim
   for (std::size_t i = 0; i < now.size(); ++i) CHECK(std::abs(then[i] - now[i] - 2e-3) < 1e-5);
 }
 
-TEST_CASE("two optimizers step on the gradients of one backward pass", "[optim][scope]") {
-  const Parameters together(Device::cpu(), Seed{1}), apart(Device::cpu(), Seed{1});
-  declare_parts(together);
-  declare_parts(apart);
-  const optim::Adam generator({.learning_rate = 0.01});
-  const optim::Sgd discriminator({.learning_rate = 0.1, .momentum = 0.9});
-  for (int i = 0; i < 3; ++i) {
-    loss_of(together).backward();
-    generator.step(together.scope("g"));
-    discriminator.step(together.scope("d"));
-    together.zero_grad();
-
-    Tensors leaves;
-    for (const auto& entry : apart.entries()) leaves.push_back(entry.tensor);
-    const Tensors all = gradients(loss_of(apart), leaves);
-    discriminator.apply({all[2], all[3]}, apart.scope("d"));
-    generator.apply({all[0], all[1]}, apart.scope("g"));
-  }
-  Values a = values_of(together), b = values_of(apart);
-  check_bits(a, b);
-}
-
 TEST_CASE("apply makes the step that minimize makes", "[optim][scope]") {
   const bool as_graph = GENERATE(false, true);
   const optim::AdamW adamw({.learning_rate = 0.1});
@@ -222,29 +199,6 @@ TEST_CASE("apply returns the count of steps and says what does not fit", "[optim
   const optim::Sgd symbolic({.learning_rate = graph.placeholder("rate", DType::f64, {})});
   CHECK_ERROR(symbolic.apply({w, b}, d), Error, "[learning rate]");
   check_bits(values_of(parameters), before);
-}
-
-TEST_CASE("accumulators on two scopes both update", "[optim][scope]") {
-  const bool as_graph = GENERATE(false, true);
-  const auto micro = [](const char* part) -> Step {
-    return [=](const Parameters& p) {
-      const optim::Accumulator accumulator(optim::Adam({.learning_rate = 0.1}), {.samples = 4});
-      return accumulator.minimize(loss_of(p), p.scope(part), Tensor::full({}, 2, DType::i64));
-    };
-  };
-  const Values start = train(as_graph, training_of({}), 0);
-  const Values half = train(as_graph, training_of({micro("g"), micro("d")}), 1);
-  CHECK(bit_equal(half.at("g.w"), start.at("g.w")));
-  CHECK(bit_equal(half.at("d.w"), start.at("d.w")));
-  CHECK(count_of(half, "g.adam/samples") == 2);
-  CHECK(count_of(half, "d.adam/samples") == 2);
-  const Values whole = train(as_graph, training_of({micro("g"), micro("d")}), 2);
-  for (const char* name : {"g.w", "g.b", "d.w", "d.b"})
-    CHECK_FALSE(bit_equal(whole.at(name), start.at(name)));
-  for (const char* part : {"g", "d"}) {
-    CHECK(count_of(whole, std::string(part) + ".adam/step") == 1);
-    CHECK(count_of(whole, std::string(part) + ".adam/samples") == 0);
-  }
 }
 
 TEST_CASE("an accumulator's count belongs to its scope, rule and name", "[optim][scope]") {
@@ -423,48 +377,6 @@ TEST_CASE("training in parts goes on where a file left it, in either mode", "[op
   check_bits(eager("g2", "e5", 3), whole);
   graph("e2", "g5", 3);
   check_bits(eager("g5", "same", 0), whole);
-}
-
-TEST_CASE("accumulated gradients that were loaded count as gradients", "[optim][scope]") {
-  const auto gradient_bytes = [] {
-    return memory::stats(Device::cpu())
-        .by_category[static_cast<std::size_t>(memory::Category::gradient)]
-        .current;
-  };
-  const TemporaryFolder folder;
-  const std::size_t before = gradient_bytes();
-  std::size_t made = 0;
-  {
-    const Parameters p(Device::cpu(), Seed{1});
-    declare_parts(p);
-    const optim::Accumulator accumulator(optim::Adam({.name = "x"}), {.samples = 9});
-    accumulator.minimize(loss_of(p), p.scope("g"), Tensor::full({}, 2, DType::i64));
-    made = gradient_bytes() - before;
-    CHECK(made == 3 * 512);
-    p.save(folder.path("f"));
-  }
-  REQUIRE(gradient_bytes() == before);
-  const Parameters p(Device::cpu(), Seed{1});
-  declare_parts(p);
-  p.load(folder.path("f"));
-  CHECK(gradient_bytes() - before == made);
-}
-
-TEST_CASE("slots start at zero by themselves in a session", "[optim][scope]") {
-  Graph graph;
-  const Parameters p(graph, Seed{1});
-  declare_parts(p);
-  Session session(graph);
-  session.initialize(p);
-  const Tensor before = session.value(p["g.w"]);
-  const Tensor train = optim::Adam().minimize(loss_of(p), p);
-  CHECK(session.value(p["adam/step"]).item<std::int64_t>() == 0);
-  session.run(train);
-  CHECK(session.value(p["adam/step"]).item<std::int64_t>() == 1);
-  const Values as_ever = train_eagerly(
-      training_of({[](const Parameters& q) { return optim::Adam().minimize(loss_of(q), q); }}), 1);
-  CHECK(bit_equal(session.value(p["g.w"]), as_ever.at("g.w")));
-  CHECK_FALSE(bit_equal(session.value(p["g.w"]), before));
 }
 
 TEST_CASE("the graph of an optimizer grows in step with the parameters", "[optim][scope]") {

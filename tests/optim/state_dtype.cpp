@@ -336,15 +336,6 @@ TEST_CASE("state in another dtype than is wanted is refused by name, and nothing
               "the slot \"x/adam.accumulated\" is f32[4], but f64[4] is wanted");
 }
 
-TEST_CASE("state is f32 or f64", "[optim][dtype]") {
-  CHECK_ERROR(optim::Adam({.state_dtype = DType::i64}), Error,
-              "[adam] state_dtype = i64 is not f32 or f64");
-  CHECK_ERROR(optim::AdamW({.state_dtype = DType::f16}), Error, "[adamw] state_dtype = f16 is not");
-  CHECK_ERROR(optim::Sgd({.state_dtype = DType::u8}), Error, "[sgd] state_dtype = u8 is not");
-  CHECK_ERROR(optim::Accumulator(optim::Sgd(), {.sum_dtype = DType::i32}), Error,
-              "[accumulator] sum_dtype = i32 is not f32 or f64");
-}
-
 TEST_CASE("wide state is planned as it is held", "[optim][dtype]") {
   const auto bytes = [](std::optional<DType> state) {
     Graph graph;

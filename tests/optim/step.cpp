@@ -19,10 +19,10 @@
 #include "ebb/optim/rmsprop.h"
 #include "ebb/optim/sgd.h"
 #include "ebb/tests/catch.h"
-#include "ebb/tests/core/temporary_folder.h"
 #include "ebb/tests/device/host_kernel.h"
 #include "ebb/tests/device/test_device.h"
 #include "ebb/tests/golden/golden.h"
+#include "ebb/tests/line.h"
 #include "ebb/tests/optim/allocated_now.h"
 
 namespace ebb::tests {
@@ -31,8 +31,6 @@ namespace {
 Tensor declare(const Parameters& parameters, std::string_view name) {
   return parameters.declare(name, {4}, initializers::uniform(-1, 1));
 }
-
-std::size_t allocated_total() { return memory::stats(Device::cpu()).allocated.total; }
 
 }  // namespace
 
@@ -65,18 +63,6 @@ TEST_CASE("step updates the parameters that have a gradient", "[optim]") {
   CHECK(parameters["sgd/step"].item<std::int64_t>() == 1);
 }
 
-TEST_CASE("a warm step allocates its learning rate and nothing else", "[optim]") {
-  const Parameters parameters(Device::cpu(), Seed{1});
-  const Tensor a = declare(parameters, "a"), b = declare(parameters, "b");
-  const optim::Adam adam;
-  sum(a * b).backward();
-  adam.step(parameters);
-  const std::size_t before = allocated_total(), held = allocated_now();
-  adam.step(parameters);
-  CHECK(allocated_total() - before == 512);
-  CHECK(allocated_now() == held);
-}
-
 TEST_CASE("the first step's peak is that of every other", "[optim]") {
   const std::size_t start = allocated_now();
   {
@@ -97,16 +83,6 @@ TEST_CASE("the first step's peak is that of every other", "[optim]") {
     CHECK(state.current == 2 * 4096 + 512);
   }
   CHECK(allocated_now() == start);
-}
-
-TEST_CASE("minimize frees the tape of the loss it returns", "[optim]") {
-  const Parameters parameters(Device::cpu(), Seed{1});
-  const Tensor a = declare(parameters, "a");
-  const optim::Adam adam;
-  adam.minimize(sum(exp(a)), parameters);
-  const std::size_t before = allocated_now();
-  const Tensor loss = adam.minimize(sum(exp(a)), parameters);
-  CHECK(allocated_now() == before + 512);
 }
 
 TEST_CASE("the learning rate can be a tensor that the user assigns", "[optim]") {
@@ -167,40 +143,6 @@ TEST_CASE("a graph's step happens where its result is fetched, and nowhere else"
   }
 }
 
-TEST_CASE("training goes on where a file left it, in either mode", "[optim]") {
-  const TemporaryFolder folder;
-  const optim::AdamW adamw({.learning_rate = optim::cosine(0.1, {.warm_up = 3, .steps = 8})});
-  const auto loss_of = [](const Tensor& a) { return sum(square(a)); };
-  const auto eager = [&](const std::string& from, const std::string& to, int steps) {
-    const Parameters parameters(Device::cpu(), Seed{1});
-    const Tensor a = declare(parameters, "a");
-    if (!from.empty()) parameters.load(folder.path(from));
-    for (int i = 0; i < steps; ++i) adamw.minimize(loss_of(a), parameters);
-    parameters.save(folder.path(to));
-    return values_of(a);
-  };
-  const auto graph = [&](const std::string& from, const std::string& to, int steps) {
-    Graph graph;
-    const Parameters parameters(graph, Seed{1});
-    const Tensor a = declare(parameters, "a");
-    const Tensor train = adamw.minimize(loss_of(a), parameters);
-    Session session(graph);
-    session.initialize(parameters);
-    if (!from.empty()) session.restore(folder.path(from));
-    for (int i = 0; i < steps; ++i) session.run(train);
-    session.save(folder.path(to));
-    return values_of(session.value(a));
-  };
-  const std::vector<double> whole = eager("", "whole", 6);
-  CHECK(graph("", "whole graph", 6) == whole);
-  eager("", "eager", 2);
-  graph("", "graph", 2);
-  CHECK(eager("eager", "d", 4) == whole);
-  CHECK(graph("graph", "a", 4) == whole);
-  CHECK(graph("eager", "b", 4) == whole);
-  CHECK(eager("graph", "c", 4) == whole);
-}
-
 TEST_CASE("an optimizer says what it cannot do", "[optim]") {
   Graph graph;
   const Parameters parameters(Device::cpu()), symbolic(graph);
@@ -230,45 +172,26 @@ TEST_CASE("an optimizer says what it cannot do", "[optim]") {
 }
 
 TEST_CASE("options that are refused are refused by the caller's line", "[optim]") {
-  const auto here = [](int line) { return "step.cpp:" + std::to_string(line) + ")"; };
-  int run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adam({.beta1 = 1}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::AdamW({.weight_decay = -1}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Sgd({.nesterov = true}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Rmsprop({.decay = 1}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adagrad({.epsilon = -1}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Lion({.beta2 = -1}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adam({.learning_rate = -1}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adam({.learning_rate = Tensor::zeros({2})}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adam({.clip = {.value = 1, .norm = 1}}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adam({.name = "a.b"}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Adam({.state_dtype = DType::i64}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::polynomial_decay(1, -1), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::linear_decay(1, {.warm_up = 5, .steps = 5}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::step_decay(1, {.every = 0}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::exponential_decay(1, {.factor = 0}), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::linear_warm_up(1, -1), Error, here(run));
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::Accumulator(optim::Adam(), {.samples = 0}), Error, here(run));
+  CHECK_ERROR(optim::Adam({.beta1 = 1}), Error, line(__LINE__));
+  CHECK_ERROR(optim::AdamW({.weight_decay = -1}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Sgd({.nesterov = true}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Rmsprop({.decay = 1}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Adagrad({.epsilon = -1}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Lion({.beta2 = -1}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Adam({.learning_rate = -1}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Adam({.learning_rate = Tensor::zeros({2})}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Adam({.clip = {.value = 1, .norm = 1}}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Adam({.name = "a.b"}), Error, line(__LINE__));
+  CHECK_ERROR(optim::Adam({.state_dtype = DType::i64}), Error, line(__LINE__));
+  CHECK_ERROR(optim::polynomial_decay(1, -1), Error, line(__LINE__));
+  CHECK_ERROR(optim::linear_decay(1, {.warm_up = 5, .steps = 5}), Error, line(__LINE__));
+  CHECK_ERROR(optim::step_decay(1, {.every = 0}), Error, line(__LINE__));
+  CHECK_ERROR(optim::exponential_decay(1, {.factor = 0}), Error, line(__LINE__));
+  CHECK_ERROR(optim::linear_warm_up(1, -1), Error, line(__LINE__));
+  CHECK_ERROR(optim::Accumulator(optim::Adam(), {.samples = 0}), Error, line(__LINE__));
   Parameters parameters(Device::cpu());
   parameters.declare("a", {2}, initializers::zeros());
-  run = __LINE__ + 1;
-  CHECK_ERROR(optim::MovingAverage(parameters, {.decay = 1}), Error, here(run));
+  CHECK_ERROR(optim::MovingAverage(parameters, {.decay = 1}), Error, line(__LINE__));
 }
 
 TEST_CASE("a step of very many parameters is one node beside its updates", "[optim]") {

@@ -6,7 +6,9 @@
 #include "ebb/core/device/runtime.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/properties/check_plan.h"
 #include "ebb/tests/properties/random_program.h"
 
 using namespace ebb;
@@ -115,75 +117,34 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() ? std::sqrt(difference / norm) : 1;
 }
 
-class Poisoned {
- public:
-  Poisoned() : was_(runtime().poisons()) { runtime().set_poisons(true); }
-  ~Poisoned() { runtime().set_poisons(was_); }
-
- private:
-  static Runtime& runtime() { return Device::cpu().runtime(); }
-  const bool was_;
-};
-
 }  // namespace
 
-TEST_CASE("random programs give the same bits eagerly and as a graph") {
+TEST_CASE("random programs give the same bits in both modes, and take what plan and twin say") {
+  const Device cpu = Device::cpu();
   for (std::uint64_t seed = 1; seed <= program_count(); ++seed) {
     const Recipe recipe = draw_recipe(seed);
     INFO(recipe.describe());
-    const Outcome eager = run_eagerly(recipe, Device::cpu());
-    const Outcome plain = run_as_graph(recipe, Device::cpu(), false);
-    const Outcome passes = run_as_graph(recipe, Device::cpu(), true);
-    REQUIRE(same_bits(eager.losses, plain.losses));
-    REQUIRE(same_bits(eager.values, plain.values));
-    REQUIRE(distance(eager.losses, passes.losses) <= 1e-6);
-    REQUIRE(distance(eager.values, passes.values) <= 1e-6);
-    REQUIRE(eager.left_bytes == 0);
-    REQUIRE(plain.left_bytes == 0);
-    REQUIRE(passes.left_bytes == 0);
-  }
-}
-
-TEST_CASE("the plan of a random program is what its session takes, byte for byte") {
-  for (std::uint64_t seed = 1001; seed <= 1000 + program_count(); ++seed) {
-    const Recipe recipe = draw_recipe(seed);
-    INFO(recipe.describe());
-    const Outcome graph = run_as_graph(recipe, Device::cpu(), true);
-    REQUIRE(graph.plan.peak_bytes == graph.session.allocated.peak);
-    REQUIRE(graph.plan.reserved_bytes == graph.session.reserved.peak);
-    REQUIRE(graph.plan.by_category == graph.session.at_peak);
-    REQUIRE(graph.plan.lower_bound_bytes <= graph.plan.peak_bytes);
-    REQUIRE(graph.plan.peak_bytes <= graph.plan.naive_bytes);
-  }
-}
-
-TEST_CASE("a random program takes on a simulated twin what it takes on the device") {
-  for (std::uint64_t seed = 2001; seed <= 2000 + program_count(); ++seed) {
-    const Recipe recipe = draw_recipe(seed);
-    INFO(recipe.describe());
-    const Device cpu = Device::cpu();
-    const Outcome eager = run_eagerly(recipe, cpu);
-    const Outcome eager_twin = run_eagerly(recipe, cpu.twin());
-    REQUIRE(eager_twin.peak_bytes == eager.peak_bytes);
-    REQUIRE(eager_twin.total_bytes == eager.total_bytes);
-    REQUIRE(eager_twin.left_bytes == 0);
+    const Outcome eager = run_eagerly(recipe, cpu), eager_twin = run_eagerly(recipe, cpu.twin());
+    const Outcome plain = run_as_graph(recipe, cpu, false);
     const Outcome graph = run_as_graph(recipe, cpu, true);
     const Outcome graph_twin = run_as_graph(recipe, cpu.twin(), true);
+    REQUIRE(same_bits(eager.losses, plain.losses));
+    REQUIRE(same_bits(eager.values, plain.values));
+    REQUIRE(distance(eager.losses, graph.losses) <= 1e-6);
+    REQUIRE(distance(eager.values, graph.values) <= 1e-6);
+    for (const Outcome* each : {&eager, &eager_twin, &plain, &graph, &graph_twin})
+      REQUIRE(each->left_bytes == 0);
+
+    check_plan(graph.plan, graph.session);
+    REQUIRE(eager_twin.peak_bytes == eager.peak_bytes);
+    REQUIRE(eager_twin.total_bytes == eager.total_bytes);
     REQUIRE(graph_twin.peak_bytes == graph.peak_bytes);
     REQUIRE(graph_twin.total_bytes == graph.total_bytes);
-    REQUIRE(graph_twin.left_bytes == 0);
-  }
-}
 
-TEST_CASE("poisoned buffers change nothing") {
-  for (std::uint64_t seed = 3001; seed <= 3000 + program_count() / 3; ++seed) {
-    const Recipe recipe = draw_recipe(seed);
-    INFO(recipe.describe());
-    const Outcome eager = run_eagerly(recipe, Device::cpu());
-    const Outcome graph = run_as_graph(recipe, Device::cpu(), true);
+    if (seed % 3 != 0) continue;
     const Poisoned poisoned;
-    const Outcome eager_again = run_eagerly(recipe, Device::cpu());
-    const Outcome graph_again = run_as_graph(recipe, Device::cpu(), true);
+    const Outcome eager_again = run_eagerly(recipe, cpu);
+    const Outcome graph_again = run_as_graph(recipe, cpu, true);
     REQUIRE(same_bits(eager.losses, eager_again.losses));
     REQUIRE(same_bits(eager.values, eager_again.values));
     REQUIRE(same_bits(graph.losses, graph_again.losses));

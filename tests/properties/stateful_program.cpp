@@ -15,112 +15,21 @@ std::string join(const std::vector<std::string>& parts) {
   return text;
 }
 
-std::string number_text(double number) {
-  std::string text = std::to_string(number);
-  text.erase(text.find('.') + 3);
-  return text;
-}
-
+// What a variant is stands in compute(), view_of() and loss_of().
 void print(const Line& line, const std::string& indent, std::string& text) {
-  const auto in = [&](std::size_t i) { return name_of(line.in[i]); };
-  const std::string c = number_text(line.constant);
-  const auto choose = [&](std::vector<std::string> texts) {
-    return texts[static_cast<std::size_t>(line.variant) % texts.size()];
+  static const char* const kinds[] = {"unary",    "number",     "binary",    "product", "reduce",
+                                      "like",     "expression", "view",      "update",  "gradient",
+                                      "minimize", "apply",      "recomputed"};
+  const auto list = [](const std::vector<int>& values) {
+    std::vector<std::string> names;
+    for (const int v : values) names.push_back(v < 0 ? "none" : name_of(v));
+    return join(names);
   };
-  std::string right;
-  switch (line.kind) {
-    case Line::unary:
-      right = choose({"tanh(A)", "sigmoid(A)", "relu(A)", "square(A)", "exp(tanh(A))",
-                      "log(square(A) + 1.5)", "-A", "sqrt(square(A) + 1)", "tanh(A)"});
-      break;
-    case Line::number:
-      right = choose({"A + C", "C - A", "A * C", "A / 3", "C / (square(A) + 1)"});
-      break;
-    case Line::binary:
-      right = choose({"A + B", "A - B", "A * B", "A / (square(B) + 1)"});
-      break;
-    case Line::product:
-      right = choose({"matmul(A, B)", "dense(A, B, V)", "matmul(A, B, {.transpose_b = true})",
-                      "matmul(A, B, {.transpose_a = true})"});
-      break;
-    case Line::reduce:
-      right = choose({"sum(A, {.axes = {X}, .keep = true})", "mean(A, {.axes = {X}, .keep = true})",
-                      "sum(A, {.axes = {X}})", "mean(A, {.axes = {X}})", "select(A, X, Y)"});
-      break;
-    case Line::like:
-      right = choose({"fill_like(A, C)", "sum_like(A, B)", "copy(A)"});
-      break;
-    case Line::expression:
-      right = choose({"slice(A * 2, 0, 1) + B", "tanh(A * 0.5 + B)", "(A + B) * (A - B)",
-                      "tanh(-(A + 1) * 0.5) * B", "reshape(reshape(A * 2, {-1}) + 1, shape) - B"});
-      break;
-    case Line::view:
-      right = choose({"slice(A, X, Y)", "reshape(A, S)", "A.detach()", "flatten(A)"});
-      break;
-    case Line::update:
-      right = choose({"assign(A, ", "add_assign(A, "}) +
-              (line.in.size() < 2 ? c : in(1) + (line.flag ? ".detach()" : "")) + ")";
-      break;
-    case Line::gradient:
-    case Line::minimize:
-    case Line::apply: {
-      std::string loss = choose({"sum(square(A))", "mean(tanh(A))", "sum(A)", "mean(square(A))"});
-      if (line.in[1] >= 0) loss += " + sum(square(" + in(1) + "))";
-      if (line.kind == Line::gradient) {
-        std::vector<std::string> targets;
-        for (std::size_t i = 2; i < line.in.size(); ++i) targets.push_back(in(i));
-        right = "gradients(" + loss + ", {" + join(targets) + "}, " +
-                (line.flag ? "{.create_graph = true})" : "{.retain_graph = true}) detached");
-      } else {
-        static const char* const scopes[] = {"p.scope(a)", "p.scope(b)", "p"};
-        static const char* const optimizers[] = {"sgd",   "momentum", "adam",
-                                                 "adamw", "sgd:slow", "adam:slow"};
-        right = std::string(optimizers[line.end]) +
-                (line.kind == Line::minimize ? ".minimize(" : ".apply(gradients of ") + loss +
-                ", " + scopes[line.begin] + ")";
-      }
-      break;
-    }
-    case Line::recomputed:
-      right = "recompute([](" + name_of(line.out[1]) + ") {";
-      break;
-    case Line::kinds:
-      break;
-  }
-  std::string filled;
-  for (const char letter : right) switch (letter) {
-      case 'A':
-        filled += in(0);
-        break;
-      case 'B':
-        filled += in(1);
-        break;
-      case 'C':
-        filled += c;
-        break;
-      case 'X':
-        filled += std::to_string(line.begin);
-        break;
-      case 'Y':
-        filled += std::to_string(line.end);
-        break;
-      case 'V':
-        filled += std::to_string(line.variant / 4 % 4);
-        break;
-      case 'S':
-        filled += line.shape.to_string();
-        break;
-      default:
-        filled += letter;
-    }
-  std::vector<std::string> out;
-  const std::size_t shown = line.kind == Line::recomputed ? 1 : line.out.size();
-  for (std::size_t i = 0; i < shown; ++i) out.push_back(name_of(line.out[i]));
-  text += indent + (out.size() > 1 ? "[" + join(out) + "]" : join(out)) + " = " + filled + "\n";
-  if (line.kind == Line::recomputed) {
-    for (const Line& inner : line.body) print(inner, indent + "  ", text);
-    text += indent + "}, " + in(0) + ")\n";
-  }
+  text += indent + list(line.out) + " = " + kinds[line.kind] + " " + std::to_string(line.variant) +
+          " of " + list(line.in) + ", constant " + std::to_string(line.constant) + ", " +
+          std::to_string(line.begin) + " to " + std::to_string(line.end) + ", shape " +
+          line.shape.to_string() + (line.flag ? ", flag\n" : "\n");
+  for (const Line& inner : line.body) print(inner, indent + "  ", text);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ struct StatefulProgram {
   // effects_of gives.
   std::vector<bool> needed_lines(std::size_t run) const;
   std::vector<int> fetches_of(std::size_t run) const;
-  // As lines of C++, nearly.
+  // Line by line, for the report of a failure.
   std::string to_string() const;
 };
 

@@ -10,7 +10,9 @@
 #include "ebb/core/ops/shape.h"
 #include "ebb/graph/session.h"
 #include "ebb/tests/catch.h"
+#include "ebb/tests/device/poisoned.h"
 #include "ebb/tests/device/test_device.h"
+#include "ebb/tests/properties/check_plan.h"
 #include "ebb/tests/properties/stateful_machine.h"
 
 using namespace ebb;
@@ -261,6 +263,7 @@ std::string disagreement(const StatefulProgram& program, Counts* counts = nullpt
   const Outcome passes = run_as_graph(program, true);
   const Outcome reference = run_functionally(program);
   if (eager.left_bytes || plain.left_bytes || passes.left_bytes) return "bytes are left";
+  if (passes.has_plan) check_plan(passes.plan, passes.session);
   for (std::size_t r = 0; r < program.runs.size(); ++r) {
     const auto in_run = [&](const Outcome& outcome) {
       return r < outcome.runs.size() ? &outcome.runs[r] : nullptr;
@@ -346,6 +349,7 @@ TEST_CASE("random programs with updates, views, several optimizers and recompute
   Counts counts;
   for (std::uint64_t seed = 1; seed <= stateful_count(); ++seed) {
     const StatefulProgram program = draw_stateful_program(seed);
+    CAPTURE(seed);
     const std::string why = disagreement(program, &counts);
     if (!why.empty()) FAIL(report(program));
   }
@@ -377,41 +381,17 @@ TEST_CASE("tens of thousands of random programs with state mean one thing", "[.l
                 << " refused");
 }
 
-TEST_CASE("the plan of a random program with state is what its session takes") {
-  for (std::uint64_t seed = 10'001; seed <= 10'000 + stateful_count(); ++seed) {
-    const StatefulProgram program = draw_stateful_program(seed);
-    INFO(program.to_string());
-    const Outcome graph = run_as_graph(program, true);
-    if (!graph.has_plan) continue;
-    REQUIRE(graph.plan.peak_bytes == graph.session.allocated.peak);
-    REQUIRE(graph.plan.reserved_bytes == graph.session.reserved.peak);
-    REQUIRE(graph.plan.by_category == graph.session.at_peak);
-    REQUIRE(graph.plan.lower_bound_bytes <= graph.plan.peak_bytes);
-    REQUIRE(graph.plan.peak_bytes <= graph.plan.naive_bytes);
-  }
-}
-
 TEST_CASE("poisoned memory changes nothing in a random program with state") {
-  class Poisoned {
-   public:
-    Poisoned() : was_(runtime().poisons()) { runtime().set_poisons(true); }
-    ~Poisoned() { runtime().set_poisons(was_); }
-
-   private:
-    static Runtime& runtime() { return Device::cpu().runtime(); }
-    const bool was_;
-  };
   for (std::uint64_t seed = 20'001; seed <= 20'000 + stateful_count() / 2; ++seed) {
     const StatefulProgram program = draw_stateful_program(seed);
     INFO(program.to_string());
     const Outcome eager = run_eagerly(program), graph = run_as_graph(program, true);
     const Poisoned poisoned;
-    const Outcome eager_again = run_eagerly(program), graph_again = run_as_graph(program, true);
-    REQUIRE(eager.runs.size() == eager_again.runs.size());
-    REQUIRE(graph.runs.size() == graph_again.runs.size());
-    for (std::size_t r = 0; r < eager.runs.size(); ++r)
-      REQUIRE(same_bits(eager.runs[r], eager_again.runs[r]));
-    for (std::size_t r = 0; r < graph.runs.size(); ++r)
-      REQUIRE(same_bits(graph.runs[r], graph_again.runs[r]));
+    for (const auto& [before, again] :
+         {std::pair(eager, run_eagerly(program)), std::pair(graph, run_as_graph(program, true))}) {
+      REQUIRE(before.runs.size() == again.runs.size());
+      for (std::size_t r = 0; r < before.runs.size(); ++r)
+        REQUIRE(same_bits(before.runs[r], again.runs[r]));
+    }
   }
 }
