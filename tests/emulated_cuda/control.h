@@ -29,15 +29,15 @@ inline constexpr std::size_t kFaults = 16;
 
 struct Statistics {
   std::uint64_t launches, graph_launches, library_calls;  // asked for
-  std::uint64_t default_stream_uses;      // each of them a mistake
-  std::uint64_t synchronisations;         // of streams, events and devices
-  std::uint64_t waits;                    // of streams for events, asked for
-  std::uint64_t maps;                     // of memory to reserved addresses
-  std::uint64_t pending;                  // pieces of work that wait
-  std::uint64_t streams, events, graphs;  // that exist
-  std::uint64_t page_locked;              // blocks of it
-  std::uint64_t library_objects;          // handles and descriptors of cuBLASLt and cuDNN
-  std::uint64_t bytes;                    // of device 0 that are allocated
+  std::uint64_t default_stream_uses;                      // each of them a mistake
+  std::uint64_t synchronisations;                         // of streams, events and devices
+  std::uint64_t waits;                                    // of streams for events, asked for
+  std::uint64_t maps;                                     // of memory to reserved addresses
+  std::uint64_t pending;                                  // pieces of work that wait
+  std::uint64_t streams, events, graphs;                  // that exist
+  std::uint64_t page_locked;                              // blocks of it
+  std::uint64_t library_objects;  // handles and descriptors of cuBLASLt and cuDNN
+  std::uint64_t bytes;            // of device 0 that are allocated
 };
 
 // Functions may be called from any thread.

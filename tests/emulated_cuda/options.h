@@ -10,9 +10,9 @@ struct Options {
   // EBB_EMULATED_PAGE, of virtual memory: 2 MiB is what NVIDIA's devices have; less, a multiple of
   // the host's pages, lets small tests see what is given back.
   std::size_t page_bytes = std::size_t{2} << 20;
-  int capability = 90;       // EBB_EMULATED_CAPABILITY
-  int devices = 1;           // EBB_EMULATED_DEVICES
-  int driver = 13000;        // EBB_EMULATED_DRIVER; 0: there is none
+  int capability = 90;  // EBB_EMULATED_CAPABILITY
+  int devices = 1;      // EBB_EMULATED_DEVICES
+  int driver = 13000;   // EBB_EMULATED_DRIVER; 0: there is none
 };
 
 const Options& options();

@@ -1,32 +1,33 @@
-// What is no operator of one's own, though it looks like one: the compiler says why.
+// What is no operator of one's own, though it looks like one: the compiler says why. check.sh reads
+// this file.
 #include "ebb/custom_operator.h"
 #include "ebb/ebb.h"
 
 using namespace ebb;
 
-#if defined(NARROWING)  // f64 would lose half of its digits
-struct Functor {
+struct Named {
   static constexpr const char* name = "functor";
+};
+struct Narrowing : Named {  // f64 would lose half of its digits
   EBB_HOST_DEVICE float operator()(float x) const { return x * x; }
 };
-#elif defined(SLOPE_NARROWING)
-struct Slope {
+
+struct NarrowSlope {
   static constexpr const char* name = "slope";
   template <class X>
   EBB_HOST_DEVICE float operator()(X x) const {
     return static_cast<float>(2 * x);
   }
 };
-struct Functor {
-  static constexpr const char* name = "functor";
-  using Derivatives = ebb::Derivatives<Slope>;
+struct WithNarrowSlope : Named {
+  using Derivatives = ebb::Derivatives<NarrowSlope>;
   template <class X>
   EBB_HOST_DEVICE X operator()(X x) const {
     return x * x;
   }
 };
-#elif defined(SLOPE_PARAMETERS)
-struct Slope {
+
+struct SlopeOfTwo {
   static constexpr const char* name = "slope";
   double factor = 1, offset = 0;
   template <class X>
@@ -34,16 +35,15 @@ struct Slope {
     return static_cast<X>(factor) * x + static_cast<X>(offset);
   }
 };
-struct Functor {
-  static constexpr const char* name = "functor";
-  using Derivatives = ebb::Derivatives<Slope>;
+struct WithSlopeOfTwo : Named {
+  using Derivatives = ebb::Derivatives<SlopeOfTwo>;
   double factor = 1;
   template <class X>
   EBB_HOST_DEVICE X operator()(X x) const {
     return static_cast<X>(factor) * x * x;
   }
 };
-#elif defined(SLOPES)  // one of two is missing
+
 struct Slope {
   static constexpr const char* name = "slope";
   template <class X>
@@ -51,8 +51,7 @@ struct Slope {
     return y;
   }
 };
-struct Functor {
-  static constexpr const char* name = "functor";
+struct WithOneSlopeOfTwo : Named {
   static constexpr int inputs = 2;
   using Derivatives = ebb::Derivatives<Slope>;
   template <class X>
@@ -60,33 +59,42 @@ struct Functor {
     return x * y;
   }
 };
-#else
-struct Functor {
-#if !defined(NAMELESS)
-  static constexpr const char* name = "functor";
-#endif
-#if defined(TOO_BIG)
-  double coefficients[13] = {};
-#elif defined(NO_NUMBER)
-  Tensor factor;
-#endif
+
+struct Square {
   template <class X>
-#if defined(CHANGING)
-  EBB_HOST_DEVICE X operator()(X x) {
-#elif defined(ARITY)
-  EBB_HOST_DEVICE X operator()(X x, X) const {
-#else
   EBB_HOST_DEVICE X operator()(X x) const {
-#endif
     return x * x;
   }
 };
-#endif
+struct TooBig : Square {
+  static constexpr const char* name = "functor";
+  double coefficients[13] = {};
+};
+struct NoNumber : Square {
+  static constexpr const char* name = "functor";
+  Tensor factor;
+};
+struct Changing : Named {
+  template <class X>
+  EBB_HOST_DEVICE X operator()(X x) {
+    return x * x;
+  }
+};
+struct OfTwo : Named {
+  template <class X>
+  EBB_HOST_DEVICE X operator()(X x, X) const {
+    return x * x;
+  }
+};
 
-Tensor refused(const Tensor& x) {
-#if defined(SLOPES)
-  return custom_operator(Functor(), x, x);
-#else
-  return custom_operator(Functor(), x);
-#endif
+void refused(const Tensor& x) {
+  custom_operator(Narrowing(), x);             // refused: a functor gives double for double
+  custom_operator(WithNarrowSlope(), x);       // refused: a functor gives double for double
+  custom_operator(WithSlopeOfTwo(), x);        // refused: the functor as its only member
+  custom_operator(WithOneSlopeOfTwo(), x, x);  // refused: one derivative for each of its inputs
+  custom_operator(Square(), x);                // refused: a functor has a name
+  custom_operator(TooBig(), x);                // refused: parameters take 96 bytes at most
+  custom_operator(NoNumber(), x);              // refused: parameters are numbers
+  custom_operator(Changing(), x);              // refused: const takes one, two or three numbers
+  custom_operator(OfTwo(), x);                 // refused: this functor has another number of inputs
 }

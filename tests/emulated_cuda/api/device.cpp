@@ -37,7 +37,7 @@ const char* cudaGetErrorName(cudaError_t error) {
 #define EMULATED_NAME(name, number) \
   case name:                        \
     return #name;
-    EMULATED_ERRORS(EMULATED_NAME)
+      EMULATED_ERRORS(EMULATED_NAME)
 #undef EMULATED_NAME
   }
   return "unrecognized error code";

@@ -41,10 +41,9 @@ Outcome copy_now(void* to, const void* from, std::size_t bytes) {
 }
 
 WorkPtr make_copy(void* to, const void* from, std::size_t bytes, std::string staged) {
-  return std::make_shared<FunctionWork>(
-      "copy", [to, from, bytes, staged = std::move(staged)] {
-        return copy_now(to, staged.empty() ? from : staged.data(), bytes);
-      });
+  return std::make_shared<FunctionWork>("copy", [to, from, bytes, staged = std::move(staged)] {
+    return copy_now(to, staged.empty() ? from : staged.data(), bytes);
+  });
 }
 
 // Both ends can be used as the call says.

@@ -73,10 +73,9 @@ cublasStatus_t destroy(Opaque* opaque) {
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
                                           uint64_t rows, uint64_t columns, int64_t ld) {
-  return create(layout, Layout{.type = static_cast<std::uint32_t>(type),
-                               .rows = rows,
-                               .columns = columns,
-                               .ld = ld});
+  return create(
+      layout,
+      Layout{.type = static_cast<std::uint32_t>(type), .rows = rows, .columns = columns, .ld = ld});
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   return destroy(layout);

@@ -40,8 +40,8 @@ Algorithm choose(const Problem& problem, const Preference& preference) {
   std::copy(preference.alignment, preference.alignment + 4, chosen.alignment);
   if (has_vector(problem.operation)) chosen.vector_alignment = alignment_of(problem.operation.bias);
   // Unfriendly: in the type of the result, unless that is forbidden.
-  chosen.rounds_parts = is_half(problem.d.type) &&
-                        preference.reductions != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  chosen.rounds_parts =
+      is_half(problem.d.type) && preference.reductions != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const std::uint64_t item = chosen.rounds_parts ? 2 : problem.d.type == CUDA_R_64F ? 8 : 4;
   const std::uint64_t parts = problem.m * problem.n * item * kParts;
   if (problem.k >= kLong && problem.m * problem.n <= kSmall &&
@@ -140,8 +140,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
   if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!alpha || !beta || !a || !b || !d || c != d || !algorithm)
-    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!alpha || !beta || !a || !b || !d || c != d || !algorithm) return CUBLAS_STATUS_INVALID_VALUE;
   Problem problem;
   if (const auto status = describe(desc, a_layout, b_layout, c_layout, d_layout, problem);
       status != CUBLAS_STATUS_SUCCESS)
@@ -150,8 +149,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const auto factor = [&](const void* at) {
     return is_double ? *static_cast<const double*>(at) : *static_cast<const float*>(at);
   };
-  const Operands operands = {a, b, d, workspace, workspace ? workspace_bytes : 0,
-                             factor(alpha), factor(beta)};
+  const Operands operands = {
+      a, b, d, workspace, workspace ? workspace_bytes : 0, factor(alpha), factor(beta)};
   const auto chosen = read<Algorithm>(algorithm);
   if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue ||
       chosen.m != problem.m || chosen.n != problem.n || chosen.k != problem.k)
@@ -171,9 +170,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return static_cast<cublasStatus_t>(wish);
   if (machine().is_stream(stream) && stream->device != handle->device)
     return CUBLAS_STATUS_ARCH_MISMATCH;
-  auto work = std::make_shared<FunctionWork>(
-      "cublasLtMatmul",
-      [problem, chosen, operands] { return run_product(problem, chosen, operands); });
+  auto work = std::make_shared<FunctionWork>("cublasLtMatmul", [problem, chosen, operands] {
+    return run_product(problem, chosen, operands);
+  });
   const cudaError_t put = machine().put(lock, stream, std::move(work));
   return put == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

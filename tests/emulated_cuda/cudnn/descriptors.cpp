@@ -110,8 +110,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
 cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t desc) { return destroy(desc); }
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnDataType_t type,
-                                        cudnnRNNDataLayout_t, int steps, int batch,
-                                        int vector_size, const int lengths[], void*) {
+                                        cudnnRNNDataLayout_t, int steps, int batch, int vector_size,
+                                        const int lengths[], void*) {
   if (!desc || !lengths) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!is_supported(type)) return CUDNN_STATUS_NOT_SUPPORTED;
   if (steps <= 0 || batch <= 0 || vector_size <= 0) return CUDNN_STATUS_BAD_PARAM;

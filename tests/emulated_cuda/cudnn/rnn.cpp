@@ -57,8 +57,7 @@ cudnnStatus_t describe(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNND
   for (const auto& [data, width] : {std::pair(x, rnn->in), std::pair(y, rnn->hidden)})
     if (const auto status = describe_data(*rnn, *data, width); status != CUDNN_STATUS_SUCCESS)
       return status;
-  if (x->steps != y->steps || x->batch != y->batch)
-    return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
+  if (x->steps != y->steps || x->batch != y->batch) return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
   call.shape = shape_of(*rnn, *x);
   call.item = item_bytes(rnn->type);
   const std::vector<int> dims = {1, static_cast<int>(x->batch), static_cast<int>(rnn->hidden)};
@@ -141,8 +140,8 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
     return static_cast<cudnnStatus_t>(wish);
   if (machine().is_stream(handle->stream) && handle->stream->device != handle->device)
     return CUDNN_STATUS_BAD_PARAM;
-  const cudaError_t put = machine().put(
-      lock, handle->stream, std::make_shared<FunctionWork>(name, run));
+  const cudaError_t put =
+      machine().put(lock, handle->stream, std::make_shared<FunctionWork>(name, run));
   return put == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 

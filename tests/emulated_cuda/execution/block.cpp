@@ -244,7 +244,9 @@ std::string Block::name_of(int thread) const {
 
 // Nobody can go on: a barrier or an operation of a warp that not all reach.
 void Block::fail_stuck() {
-  const auto state_of = [&](int thread) { return threads_[static_cast<std::size_t>(thread)].state; };
+  const auto state_of = [&](int thread) {
+    return threads_[static_cast<std::size_t>(thread)].state;
+  };
   for (int i = 0; i < threads_count_; ++i) {
     if (state_of(i) != State::at_warp) continue;
     const int first = i / kLanes * kLanes;
@@ -261,9 +263,9 @@ void Block::fail_stuck() {
       return thread.state == State::at_barrier;
     });
     fail_saying([&] {
-      return name_of(static_cast<int>(waits - threads_.begin())) + " waits at the barrier in line " +
-             std::to_string(waits->line) + " of " + waits->file + ", which " + name_of(i) +
-             " never reaches";
+      return name_of(static_cast<int>(waits - threads_.begin())) +
+             " waits at the barrier in line " + std::to_string(waits->line) + " of " + waits->file +
+             ", which " + name_of(i) + " never reaches";
     });
   }
   __builtin_unreachable();
