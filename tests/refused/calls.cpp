@@ -1,26 +1,17 @@
-// Calls that do not compile, and the way out that the compiler names. check.sh reads this file.
+// What could be meant in two ways, and the way out that the compiler names. check.sh reads this
+// file.
 #include "ebb/ebb.h"
 
 using namespace ebb;
 
-// A fraction where bytes are meant: 0.5 is no limit of 0 bytes.
-void limits(const Device& device, Session& session, const Graph& graph) {
-  const auto nothing = [](const memory::Pressure&) {};
-  memory::set_limit(device, 0.5);              // refused: say memory::Limit::fraction
-  session.set_memory_limit(0.5);               // refused: say memory::Limit::fraction
-  Session(graph, {.memory_limit = 0.5});       // refused: say memory::Limit::fraction
-  memory::on_threshold(device, 0.5, nothing);  // refused: say memory::Limit::fraction
-}
-
-// What could be meant in two ways.
-void options(const Tensor& x, Graph& graph) {
+void refused(const Tensor& x, Graph& graph) {
   layer_norm(x, {.axes = 2});
   layer_norm(x, {.epsilon = 1e-6});
   norm(x, {.p = 1});
   layer_norm(x, {2});        // refused: said by its name: {.axes = 1} is the last axis
   rms_norm(x, x, {1e-6});    // refused: said by its name: {.axes = 1} is the last axis
   norm(x, {1});              // refused: said by its name: {.p = 1} or {.axis
-  zeros(2, 3);               // refused: = delete;  // in braces: zeros({2, 3})
+  zeros(2, 3);               // refused: in braces: zeros({2, 3})
   zeros(graph, 2, 3);        // refused: in braces: zeros(graph, {2, 3})
   Parameters params;         // refused: Parameters params(device)
   for (const auto& row : x)  // refused: x[i] for i below

@@ -18,7 +18,7 @@ cudaError_t check_stream(Machine& own, cudaStream_t stream, const char* what) {
 }
 
 // Nobody may ask how far a stream is that is captured.
-cudaError_t refuse_captured(Machine& own, cudaStream_t stream) {
+cudaError_t refuse_captured(cudaStream_t stream) {
   if (!stream->capture) return cudaSuccess;
   stream->capture->invalid = true;
   return cudaErrorStreamCaptureUnsupported;
@@ -95,7 +95,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     if (const cudaError_t error = check_stream(own, stream, "cudaStreamSynchronize");
         error != cudaSuccess)
       return error;
-    if (const cudaError_t error = refuse_captured(own, stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = refuse_captured(stream); error != cudaSuccess) return error;
     ++own.statistics.synchronisations;
     const QueuePtr queue = stream->queue;
     own.run_until(lock, queue, queue->asked);
@@ -108,7 +108,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     if (const cudaError_t error = check_stream(own, stream, "cudaStreamQuery");
         error != cudaSuccess)
       return error;
-    if (const cudaError_t error = refuse_captured(own, stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = refuse_captured(stream); error != cudaSuccess) return error;
     const QueuePtr queue = stream->queue;
     const bool done = own.poll(lock, queue);
     const cudaError_t lost = own.lost_code(queue->device);

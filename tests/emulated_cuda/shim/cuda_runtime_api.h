@@ -7,6 +7,9 @@
 struct uint3 {
   unsigned x, y, z;
 };
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
 struct dim3 {
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
   unsigned x, y, z;
