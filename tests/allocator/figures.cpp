@@ -85,7 +85,7 @@ TEST_CASE("a device and its simulated twin hold the same figures after every cal
   const Profile profile = grows ? Profile{} : in_segments();
   RandomProgram host(std::make_unique<HostSource>(kCapacity), profile, 3);
   RandomProgram twin(simulated(), profile, 3);
-  for (int i = 0; i < 5'000; ++i) {
+  for (int i = 0; i < 2'000; ++i) {
     host.step();
     twin.step();
     Stats a = host.allocator().stats(), b = twin.allocator().stats();

@@ -142,7 +142,7 @@ TEST_CASE("numbers in a CSV are read to the last bit, and everything else is ref
   CHECK_ERROR(open("2147483648").integer_i32(1), FileError, "beyond the range of i32");
 }
 
-TEST_CASE("random bytes are read as a CSV or refused as one") {
+TEST_CASE("random bytes are read as a CSV or refused as one", "[host]") {
   const TemporaryFolder folder;
   std::mt19937 random(4);
   for (int round = 0; round < 1000; ++round) {

@@ -225,7 +225,8 @@ TEST_CASE("what is no file is a FileError with the system's cause") {
   CHECK_ERROR(st::write(folder.path("pipe"), {}), FileError, "not a regular file");
 }
 
-TEST_CASE("a safetensors file with flipped, missing or added bytes loads whole or not at all") {
+TEST_CASE("a safetensors file with flipped, missing or added bytes loads whole or not at all",
+          "[host]") {
   const TemporaryFolder folder;
   std::mt19937 random(2);
   std::string good;
