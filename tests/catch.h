@@ -14,7 +14,6 @@ using Catch::Detail::Approx;
 }
 #endif
 
-#include <cstdio>
 #include <string>
 
 namespace ebb::tests {
@@ -40,12 +39,3 @@ std::string why_not_thrown(Function&& function, const std::string& text) {
 #define CHECK_ERROR(expression, Type, text)                                                   \
   CHECK(::ebb::tests::why_not_thrown<Type>([&] { static_cast<void>(expression); }, (text)) == \
         std::string())
-
-// Leaves a test that needs a GPU where there is none, with one line to say so.
-#define EBB_SKIP_WITHOUT_GPU(device_count)                         \
-  do {                                                             \
-    if ((device_count) == 0) {                                     \
-      std::printf("skipped: no GPU: %s:%d\n", __FILE__, __LINE__); \
-      return;                                                      \
-    }                                                              \
-  } while (false)

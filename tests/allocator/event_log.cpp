@@ -12,7 +12,7 @@
 #include "ebb/allocator/caching_allocator.h"
 #include "ebb/allocator/error.h"
 #include "ebb/allocator/out_of_memory_observer.h"
-#include "ebb/tests/allocator/model.h"
+#include "ebb/tests/allocator/random_program.h"
 #include "ebb/tests/allocator/simulated_with.h"
 #include "ebb/tests/catch.h"
 #include "ebb/tests/heap.h"
@@ -24,9 +24,9 @@ using namespace memory;
 
 constexpr Tag kTag{"matmul", "model.cpp", 12};
 
-std::unique_ptr<CachingAllocator> logged(Profile profile = {}) {
+std::unique_ptr<CachingAllocator> logged() {
   return std::make_unique<CachingAllocator>(
-      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), std::move(profile));
+      std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), Profile{});
 }
 
 Held held_now(const CachingAllocator& allocator) {
@@ -43,56 +43,6 @@ Held after(const EventLog::Reading& reading) {
   for (const Event& event : reading.events) held.apply(event);
   return held;
 }
-
-// Comes and goes at random, in the cache and in pools.
-class LoggedProgram {
- public:
-  LoggedProgram(CachingAllocator& allocator, std::uint64_t seed)
-      : allocator_(allocator), random_(seed) {}
-  ~LoggedProgram() {
-    for (Block* block : live_) allocator_.free(block);
-  }
-
-  void run(int events) {
-    for (int i = 0; i < events; ++i) step();
-  }
-
- private:
-  void step() {
-    const std::size_t kind = random_.below(40);
-    if (kind == 0) {
-      pool_ = allocator_.make_pool("session");
-      arena_ = nullptr;
-    } else if (kind == 1 && pool_) {
-      ByCategory split{};
-      split[static_cast<std::size_t>(Category::activation)] = 8192;
-      split[static_cast<std::size_t>(Category::workspace)] = arena_ ? 4096 : 2560;
-      if (arena_) {
-        REQUIRE(pool_->grow(arena_, {.bytes = 12288}, {split, {}}));  // in the pages it has
-      } else {
-        arena_ = pool_->allocate({.bytes = 10752}, {split, {}});
-      }
-    } else if (kind == 2 && arena_) {
-      pool_->recategorise(arena_, Category::input);
-    } else if (kind == 3) {
-      allocator_.release_cached();
-    } else if (random_.below(50) < live_.size()) {
-      std::swap(live_[random_.below(live_.size())], live_.back());
-      allocator_.free(live_.back());
-      live_.pop_back();
-    } else {
-      live_.push_back(
-          allocator_.allocate({.bytes = random_.bytes(), .category = random_.category()}));
-      if (random_.one_in(4)) allocator_.recategorise(live_.back(), random_.category());
-    }
-  }
-
-  CachingAllocator& allocator_;
-  Random random_;
-  std::vector<Block*> live_;
-  std::unique_ptr<Pool> pool_;
-  Block* arena_ = nullptr;
-};
 
 TEST_CASE("a log says who asked for what, when, and when it went") {
   const auto allocator = logged();
@@ -133,68 +83,47 @@ TEST_CASE("a log says who asked for what, when, and when it went") {
   CHECK(events[6].bytes == events[0].bytes);
 }
 
+RandomProgram program(std::uint64_t seed, Profile profile = {}) {
+  return {std::make_unique<SimulatedSource>(std::size_t{1} << 30, 4096), std::move(profile), seed};
+}
+
 TEST_CASE("what is held after all events of a log is what the figures say, pools included") {
   const bool grows = GENERATE(true, false);
   CAPTURE(grows);
-  const auto allocator = logged(grows ? Profile{} : in_segments());
-  LoggedProgram before(*allocator, 1), then(*allocator, 2);
-  before.run(500);
-  const Held held = held_now(*allocator);
+  RandomProgram random = program(1, grows ? Profile{} : in_segments());
+  CachingAllocator& allocator = random.allocator();
+  for (int i = 0; i < 500; ++i) random.step();
+  const Held held = held_now(allocator);
   const auto log = std::make_shared<EventLog>(1'000'000);
-  REQUIRE(allocator->set_recorder(log));
-  for (int i = 0; i < 50; ++i) {
-    before.run(37);
-    then.run(40);
+  REQUIRE(allocator.set_recorder(log));
+  for (int i = 0; i < 4'000; ++i) {
+    random.step();
+    if (i % 10 > 0) continue;
     const EventLog::Reading reading = log->read();
     REQUIRE(reading.before == held);
     REQUIRE(reading.dropped == 0);
-    REQUIRE(after(reading) == held_now(*allocator));
+    REQUIRE(after(reading) == held_now(allocator));
   }
-  CHECK(log->read().events.size() > 4000);
-}
-
-TEST_CASE("whatever way memory of a pool comes and goes, the log adds up to what is held") {
-  const auto allocator = logged();
-  const auto log = std::make_shared<EventLog>(1000);
-  REQUIRE(allocator->set_recorder(log));
-  const auto adds_up = [&] { return after(log->read()) == held_now(*allocator); };
-  const auto pool = allocator->make_pool("session");
-  pool->preallocate(8 << 20);
-  CHECK(adds_up());
-  Block* const arena = pool->allocate({.bytes = 6 << 20});  // out of what was there ahead
-  CHECK(adds_up());
-  pool->rest(arena);
-  pool->set_limit(4 << 20);  // takes it
-  CHECK_FALSE(pool->has_memory(arena));
-  CHECK(adds_up());
-  pool->set_limit({});
-  Block* const block = pool->allocate({.bytes = 4 << 20});
-  pool->suspend();
-  CHECK(adds_up());
-  pool->resume();
-  CHECK(adds_up());
-  pool->free(block);
-  CHECK(adds_up());
-  pool->close();
-  CHECK(adds_up());
-  CHECK(held_now(*allocator).reserved == 0);
+  CHECK(log->read().events.size() > 2000);
+  random.finish();
+  CHECK(after(log->read()) == Held{});
 }
 
 TEST_CASE("a full log keeps its last events, counts those that went, and still adds up") {
   for (const std::size_t most : {1, 7, 1023, 1024, 1025, 3000}) {
-    const auto allocator = logged();
+    RandomProgram random = program(3);
     const auto log = std::make_shared<EventLog>(most);
-    LoggedProgram program(*allocator, 3);
-    REQUIRE(allocator->set_recorder(log));
-    for (int i = 0; i < 20; ++i) {
-      program.run(211);
-      REQUIRE(after(log->read()) == held_now(*allocator));
+    REQUIRE(random.allocator().set_recorder(log));
+    for (int i = 0; i < 40; ++i) {
+      for (int step = 0; step < 211; ++step) random.step();
+      REQUIRE(after(log->read()) == held_now(random.allocator()));
     }
     const EventLog::Reading reading = log->read();
     INFO(most);
     CHECK(reading.events.size() == most);
     CHECK(reading.dropped > 1000);
     CHECK(reading.dropped == log->dropped());
+    random.finish();
   }
   const EventLog::Reading none = EventLog(3).read();
   CHECK(none.events.empty());

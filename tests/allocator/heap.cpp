@@ -87,27 +87,6 @@ TEST_CASE("every block goes to the best fit, then the oldest segment, then the l
   for (const auto& [age, segment] : heap.segments()) CHECK(segment.is_idle());
 }
 
-TEST_CASE("where a block goes does not depend on the order in which others were freed") {
-  Random random(5);
-  std::vector<std::size_t> first_layout;
-  for (int round = 0; round < 50; ++round) {
-    Heap heap(kProfile);
-    heap.adopt(address(1 << 20), kSegment, kSmall);
-    std::vector<BlockNode*> nodes;
-    for (int i = 0; i < 64; ++i) nodes.push_back(heap.take(1024));
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < 64; i += 2) order.push_back(i);
-    for (std::size_t i = order.size(); i-- > 1;) std::swap(order[i], order[random.below(i + 1)]);
-    for (const std::size_t i : order) heap.give(nodes[i]);
-    std::vector<std::size_t> layout;
-    for (int i = 0; i < 40; ++i) {
-      if (BlockNode* node = heap.take(512)) layout.push_back(place_of(node).offset);
-    }
-    if (round == 0) first_layout = layout;
-    CHECK(layout == first_layout);
-  }
-}
-
 TEST_CASE("a block had whoever used its pieces last: one, nobody, or many") {
   constexpr char kUsers[2] = {};
   const memory::User one = &kUsers[0], two = &kUsers[1], many = memory::Block::many_users();

@@ -1,6 +1,5 @@
 #include <array>
 #include <new>
-#include <vector>
 
 #include "ebb/tests/allocator/faulty.h"
 #include "ebb/tests/allocator/model.h"
@@ -123,94 +122,6 @@ TEST_CASE("a device that refuses is asked again after free segments went back to
   CHECK(allocator.reserved_bytes() == 36 * kMiB);
   CHECK_THROWS_AS(allocator.allocate({.bytes = 8 * kMiB}), OutOfMemory);
   allocator.free(block);
-}
-
-// What a step does: some blocks, some of them in a pool, all gone at its end.
-void random_step(CachingAllocator& allocator, Pool& pool, std::uint64_t seed) {
-  struct Owned {
-    CachingAllocator& allocator;
-    Pool& pool;
-    std::vector<Block*> blocks, pooled;
-    ~Owned() {
-      for (Block* block : blocks) allocator.free(block);
-      for (Block* block : pooled) pool.free(block);
-    }
-  } owned{allocator, pool, {}, {}};
-  owned.blocks.reserve(100);
-  owned.pooled.reserve(100);
-  Random random(seed);
-  for (int i = 0; i < 60; ++i) {
-    if (random.one_in(4))
-      owned.pooled.push_back(pool.allocate({.bytes = random.bytes()}));
-    else
-      owned.blocks.push_back(allocator.allocate({.bytes = random.bytes()}));
-  }
-}
-
-// A step from nothing, which throws or does not; either way nothing of it is left.
-bool runs(Faulty& faulty, Pool& pool, std::uint64_t seed) {
-  bool ran = true;
-  try {
-    random_step(faulty.allocator, pool, seed);
-  } catch (const OutOfMemory& error) {
-    ran = false;
-    CHECK(error.reason() == OutOfMemory::Reason::device_refused);
-  }
-  CHECK(faulty.allocator.allocated_bytes() == 0);
-  CHECK(faulty.allocator.stats().allocations == 0);
-  CHECK(faulty.allocator.reserved_bytes() == faulty.source->committed_bytes());
-  faulty.allocator.release_cached();
-  CHECK(faulty.source->committed_bytes() == 0);
-  return ran;
-}
-
-TEST_CASE("every commit of a step fails once and is survived or reported, and nothing leaks") {
-  const bool grows = GENERATE(true, false);
-  CAPTURE(grows);
-  Faulty faulty(grows ? Profile{} : in_segments());
-  const auto pool = faulty.allocator.make_pool("session");
-  for (std::size_t fail = 0;; ++fail) {
-    const std::size_t commits = faulty.source->commits();
-    faulty.source->fail_commit_after(fail);
-    runs(faulty, *pool, 7);
-    if (faulty.source->commits() - commits <= fail) break;  // it makes no more commits than that
-  }
-}
-
-TEST_CASE(
-    "a step runs on a device with room for its peak, throws on smaller ones, and nothing leaks") {
-  const bool grows = GENERATE(true, false);
-  CAPTURE(grows);
-  Faulty faulty(grows ? Profile{} : in_segments());
-  const auto pool = faulty.allocator.make_pool("session");
-  runs(faulty, *pool, 7);
-  const std::size_t peak = faulty.allocator.stats().reserved.peak;
-  faulty.source->bound(peak);
-  CHECK(runs(faulty, *pool, 7));
-  std::size_t failed = 0;
-  for (std::size_t bytes = 0; bytes < peak; bytes += kMiB / 2) {
-    faulty.source->bound(bytes);
-    if (!runs(faulty, *pool, 7)) ++failed;
-  }
-  CHECK(failed > 0);
-}
-
-TEST_CASE("every allocation of a step fails once, throws, and leaves the figures as they were") {
-  Faulty faulty;
-  const auto pool = faulty.allocator.make_pool("session");
-  std::size_t failed_steps = 0;
-  for (;; ++failed_steps) {
-    faulty.allocator.fail_allocation_after(failed_steps);
-    try {
-      random_step(faulty.allocator, *pool, 8);
-      break;
-    } catch (const OutOfMemory& error) {
-      CHECK(error.reason() == OutOfMemory::Reason::injected);
-    }
-    CHECK(faulty.allocator.stats().allocations == 0);
-    CHECK(faulty.allocator.allocated_bytes() == 0);
-  }
-  CHECK(failed_steps == 60);
 }
 
 // What it hands out is followed by a heap that refuses once.

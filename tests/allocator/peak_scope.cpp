@@ -121,23 +121,6 @@ TEST_CASE("an arena's categories are those of its split, for scopes on its pool 
   CHECK(later.by_category() == ByCategory{});
 }
 
-TEST_CASE("a scope sees what sessions hold beside it, and each session its own alone") {
-  const auto allocator = simulated_allocator();
-  const auto one = allocator->make_pool("one"), other = allocator->make_pool("other");
-  const PeakScope of_one(*one), of_other(*other), of_both(*allocator);
-  Block* first = one->allocate({.bytes = 1024});
-  {
-    const PeakScope inner(*allocator);
-    other->free(other->allocate({.bytes = 2048}));
-    CHECK(inner.bytes() == 3072);
-  }
-  one->free(first);
-  other->free(other->allocate({.bytes = 512}));
-  CHECK(of_one.bytes() == 1024);
-  CHECK(of_other.bytes() == 2048);
-  CHECK(of_both.bytes() == 3072);
-}
-
 TEST_CASE("scopes open and close in many threads while others allocate", "[concurrent]") {
   constexpr std::size_t kThreads = 4, kHeld = 1 << 20;
   const auto allocator = simulated_allocator();

@@ -347,24 +347,6 @@ TEST_CASE("what a pool holds ahead is a segment while it has memory") {
   CHECK(segments() == 0);
 }
 
-TEST_CASE("what a device takes none of is in the report to the byte, beside what is to stay") {
-  for (const std::size_t kept : {std::size_t{0}, 100 * kMiB}) {
-    CAPTURE(kept);
-    Faulty device;
-    if (kept > 0) device.allocator.preallocate(kept);
-    device.allocator.free(device.allocator.allocate({.bytes = 640 * kMiB}));
-    device.source->keep_all(true);
-    const std::size_t reserved = device.allocator.reserved_bytes();
-    const ReleaseReport report = device.allocator.release_cached();
-    CHECK(report.returned_bytes == 0);
-    CHECK(report.refused_bytes == reserved - kept);
-    CHECK(report.preallocated_bytes == kept);
-    CHECK(report.pinned_bytes == 0);
-    device.source->keep_all(false);
-    CHECK(device.allocator.release_cached().returned_bytes == reserved - kept);
-  }
-}
-
 TEST_CASE("large requests use what small ones have left over, before more memory is asked for") {
   Faulty device;
   CachingAllocator& allocator = device.allocator;

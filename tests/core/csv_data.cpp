@@ -219,7 +219,7 @@ TEST_CASE("what is asked of a CSV that cannot be is refused by the caller's line
   CHECK_ERROR(TimeSeries::csv(file, {.value = "gamma"}), FileError, line(__LINE__));
 }
 
-TEST_CASE("random bytes are data of a CSV, with texts and numbers missing, or refused") {
+TEST_CASE("random bytes are data of a CSV, with texts and numbers missing, or refused", "[host]") {
   const TemporaryFolder folder;
   std::mt19937 random(7);
   int read = 0;

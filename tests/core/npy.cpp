@@ -244,7 +244,8 @@ TEST_CASE("an .npy header that is damaged is refused, and the message says where
   CHECK_ERROR(load_npy(folder.path("none.npy")), FileError, "none.npy: cannot be opened");
 }
 
-TEST_CASE("archives and arrays with flipped, missing or added bytes load whole or not at all") {
+TEST_CASE("archives and arrays with flipped, missing or added bytes load whole or not at all",
+          "[host]") {
   const TemporaryFolder folder;
   std::mt19937 random(6);
   for (const char* source : {"stored.npz", "compressed.npz", "fortran.npy"}) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ebb/allocator/caching_allocator.h"
 #include "ebb/core/device/device.h"
 #include "ebb/tests/emulated_cuda/control.h"
 
@@ -46,6 +47,21 @@ class Machine {
   }
 
   const emulated::Control& control_;
+};
+
+// Memory of a device, or of the host's page-locked memory.
+class Held {
+ public:
+  Held(memory::CachingAllocator& from, std::size_t bytes)
+      : from_(from), block_(from.allocate({bytes, memory::Category::input})) {}
+  ~Held() { from_.free(block_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
+
+ private:
+  memory::CachingAllocator& from_;
+  memory::Block* const block_;
 };
 
 // Set in the environment while it lives: what a device that is opened meanwhile is told.

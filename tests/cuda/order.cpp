@@ -67,21 +67,6 @@ Status note(std::span<const Launch> launches) {
   return {};
 }
 
-// Memory of a device, or of the host's page-locked memory.
-class Held {
- public:
-  Held(memory::CachingAllocator& from, std::size_t bytes)
-      : from_(from), block_(from.allocate({bytes, memory::Category::input})) {}
-  ~Held() { from_.free(block_); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
-
- private:
-  memory::CachingAllocator& from_;
-  memory::Block* const block_;
-};
-
 }  // namespace
 
 TEST_CASE("a capture is not disturbed by a thread that waits for its stream") {

@@ -42,20 +42,6 @@ struct Course {
   }
 };
 
-class Memory {
- public:
-  Memory(Runtime& runtime, std::size_t bytes)
-      : from_(runtime.allocator()), block_(from_.allocate({bytes, memory::Category::input})) {}
-  ~Memory() { from_.free(block_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::byte* data() const noexcept { return static_cast<std::byte*>(block_->data()); }
-
- private:
-  memory::CachingAllocator& from_;
-  memory::Block* const block_;
-};
-
 // The launch of a kernel that fills.
 struct FillLaunch {
   FillLaunch(Stream* stream, std::byte* at, unsigned char value)
@@ -83,8 +69,9 @@ TEST_CASE("whatever is put into a stream is waited for again, and before memory 
     const Device device = own_cuda();
     Runtime& runtime = device.runtime();
     const LentStream first(runtime), second(runtime), third(runtime), fourth(runtime);
-    const Memory from(runtime, sizeof(Course::Values)), to(runtime, sizeof(Course::Values)),
-        given(runtime, sizeof(Course::Values));
+    const Held from(runtime.allocator(), sizeof(Course::Values)),
+        to(runtime.allocator(), sizeof(Course::Values)),
+        given(runtime.allocator(), sizeof(Course::Values));
     Course::Values expected;
     for (std::size_t i = 0; i < expected.size(); ++i)
       expected[i] = static_cast<unsigned char>(i / Course::kBytes + 1);
@@ -134,7 +121,7 @@ TEST_CASE("whatever is put into a stream is waited for again, and before memory 
       CHECK(machine.statistics().waits == waits);
 
       for (int i = 0; i < 2; ++i) {
-        { const Memory cached(runtime, 8 << 20); }
+        { const Held cached(runtime.allocator(), 8 << 20); }
         puts[kind](from.data(), 1);
         CHECK(memory::release_cached(device).returned_bytes > 0);
         CHECK(machine.statistics().pending == 0);

@@ -1,13 +1,15 @@
 #include "ebb/tests/emulated_cuda/control.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <string>
 
 #include "ebb/tests/emulated_cuda/api/call.h"
-#include "ebb/tests/emulated_cuda/library_objects.h"
 #include "ebb/tests/emulated_cuda/memory/address_space.h"
 #include "ebb/tests/emulated_cuda/memory/host_memory.h"
 #include "ebb/tests/emulated_cuda/options.h"
+#include "ebb/tests/emulated_cuda/outside.h"
 #include "ebb/tests/emulated_cuda/queues/machine.h"
 
 namespace ebb::emulated {
@@ -30,7 +32,7 @@ constexpr Control kControl = {
             statistics->events = m.events.size();
             statistics->graphs = m.graphs.size() + m.execs.size();
             statistics->page_locked = host_memory().blocks();
-            statistics->library_objects = library_objects;
+            statistics->library_objects = m.library_objects;
             statistics->bytes = address_space().used(0);
           });
         },
@@ -56,7 +58,7 @@ constexpr Control kControl = {
         [](int capability) {
           machine().capability = capability ? capability : options().capability;
         },
-    .set_cudnn = [](int version) { machine().cudnn = version ? version : options().cudnn; },
+    .set_cudnn = [](int version) { machine().cudnn = version ? version : Machine::kCudnn; },
     .set_drops_waits = [](bool drops) { locked([=](Machine& m) { m.drops_waits = drops; }); },
     .set_at_once = [](bool at_once) { locked([=](Machine& m) { m.at_once = at_once; }); },
     .set_most_waiting =
@@ -73,7 +75,21 @@ constexpr Control kControl = {
     .clear_complaint = [] { locked([](Machine& m) { m.last_complaint.clear(); }); },
 };
 
+// Whoever loads the emulated device finds its libraries in the same file.
+[[gnu::constructor]] void name_libraries() {
+  Dl_info info = {};
+  if (!::dladdr(reinterpret_cast<const void*>(&name_libraries), &info) || !info.dli_fname) return;
+  ::setenv("EBB_CUBLASLT_LIBRARY", info.dli_fname, 0);
+  ::setenv("EBB_CUDNN_LIBRARY", info.dli_fname, 0);
+}
+
 }  // namespace
 }  // namespace ebb::emulated
 
 const ebb::emulated::Control* ebb_emulated_control() { return &ebb::emulated::kControl; }
+
+const ebb::emulated::Outside* ebb_emulated_outside() {
+  static constexpr ebb::emulated::Outside outside = {
+      &threadIdx, &blockIdx, &blockDim, &gridDim, ebb_emulated_launch, cudaGetLastError};
+  return &outside;
+}

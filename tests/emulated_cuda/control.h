@@ -28,17 +28,16 @@ enum class Fault : int {
 inline constexpr std::size_t kFaults = 16;
 
 struct Statistics {
-  std::uint64_t launches, graph_launches, copies, fills, library_calls;  // asked for
-  std::uint64_t executed;                 // pieces of work that were done, those of graphs included
-  std::uint64_t default_stream_uses;      // each of them a mistake
-  std::uint64_t synchronisations;         // of streams, events and devices
-  std::uint64_t waits;                    // of streams for events, asked for
-  std::uint64_t maps;                     // of memory to reserved addresses
-  std::uint64_t pending;                  // pieces of work that wait
-  std::uint64_t streams, events, graphs;  // that exist
-  std::uint64_t page_locked;              // blocks of it
-  std::uint64_t library_objects;          // handles and descriptors of cuBLASLt and cuDNN
-  std::uint64_t bytes;                    // of device 0 that are allocated
+  std::uint64_t launches, graph_launches, library_calls;  // asked for
+  std::uint64_t default_stream_uses;                      // each of them a mistake
+  std::uint64_t synchronisations;                         // of streams, events and devices
+  std::uint64_t waits;                                    // of streams for events, asked for
+  std::uint64_t maps;                                     // of memory to reserved addresses
+  std::uint64_t pending;                                  // pieces of work that wait
+  std::uint64_t streams, events, graphs;                  // that exist
+  std::uint64_t page_locked;                              // blocks of it
+  std::uint64_t library_objects;  // handles and descriptors of cuBLASLt and cuDNN
+  std::uint64_t bytes;            // of device 0 that are allocated
 };
 
 // Functions may be called from any thread.
@@ -53,7 +52,7 @@ struct Control {
   void (*lose_device)(int device, int code);
   // The newest CUDA that the driver serves; 0: there is no driver.
   void (*set_driver)(int version);
-  // The compute capability of all devices, and the version of cuDNN; 0: what the environment says.
+  // The compute capability of all devices and the version of cuDNN; 0: what they began with.
   void (*set_capability)(int capability);
   void (*set_cudnn)(int version);
   void (*set_drops_waits)(bool drops);  // cudaStreamWaitEvent does nothing

@@ -14,14 +14,10 @@ void read(const char* name, T& value) {
 Options from_environment() {
   Options options;
   read("EBB_EMULATED_SEED", options.seed);
-  read("EBB_EMULATED_MEMORY", options.memory_bytes);
   read("EBB_EMULATED_PAGE", options.page_bytes);
   read("EBB_EMULATED_CAPABILITY", options.capability);
   read("EBB_EMULATED_DEVICES", options.devices);
   read("EBB_EMULATED_DRIVER", options.driver);
-  read("EBB_EMULATED_CUDNN", options.cudnn);
-  read("EBB_EMULATED_AT_ONCE", options.at_once);
-  read("EBB_EMULATED_DROPS_WAITS", options.drops_waits);
   return options;
 }
 

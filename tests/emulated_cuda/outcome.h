@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <driver_types.h>
+#include <cuda_runtime_api.h>
 
 namespace ebb::emulated {
 

@@ -1,6 +1,7 @@
 #include "ebb/tests/layering/symbols.h"
 
 #include <array>
+#include <cstdio>
 #include <fstream>
 
 #include "ebb/tests/catch.h"

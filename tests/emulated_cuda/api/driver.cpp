@@ -1,6 +1,4 @@
 // The driver's functions for virtual memory.
-#include "ebb/tests/emulated_cuda/api/driver.h"
-
 #include <cuda.h>
 
 #include <cstring>
@@ -20,19 +18,16 @@ CUresult result(AddressSpace::Answer answer) {
       return CUDA_ERROR_OUT_OF_MEMORY;
     case AddressSpace::Answer::mapped:
       return CUDA_ERROR_ALREADY_MAPPED;
-    case AddressSpace::Answer::invalid:
-    case AddressSpace::Answer::not_mapped:
+    default:
       return CUDA_ERROR_INVALID_VALUE;
   }
-  return CUDA_ERROR_UNKNOWN;
 }
 
 // Memory is given back even where the device is lost, so that one that is as good as new is empty.
 CUresult state_of_devices() {
   auto lock = machine().lock();
   if (check_driver(machine()) != cudaSuccess) return CUDA_ERROR_NOT_INITIALIZED;
-  const auto& why = machine().lost[static_cast<std::size_t>(thread_state().device)];
-  return static_cast<CUresult>(why.code);
+  return static_cast<CUresult>(machine().lost_code(thread_state().device));
 }
 
 CUresult wished(Fault fault) {
@@ -46,7 +41,6 @@ bool is_device(const CUmemLocation& location) {
 }
 bool is_plain(const CUmemAllocationProp* properties) {
   return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-         properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
          is_device(properties->location);
 }
 
@@ -56,10 +50,6 @@ void* driver_function(const char* name) {
 #define EMULATED_DRIVER(function) \
   { #function, reinterpret_cast < void*>(&function) }
   static const std::pair<const char*, void*> functions[] = {
-      EMULATED_DRIVER(cuInit),
-      EMULATED_DRIVER(cuDriverGetVersion),
-      EMULATED_DRIVER(cuGetErrorName),
-      EMULATED_DRIVER(cuGetErrorString),
       EMULATED_DRIVER(cuDeviceGet),
       EMULATED_DRIVER(cuDeviceGetAttribute),
       EMULATED_DRIVER(cuMemGetAllocationGranularity),
@@ -81,37 +71,15 @@ void* driver_function(const char* name) {
 
 using namespace ebb::emulated;
 
-CUresult cuInit(unsigned flags) {
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  auto lock = machine().lock();
-  return check_driver(machine()) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
-}
-CUresult cuDriverGetVersion(int* version) {
-  auto lock = machine().lock();
-  *version = machine().driver;
-  return CUDA_SUCCESS;
-}
-// The driver's numbers are the runtime's.
-CUresult cuGetErrorName(CUresult error, const char** name) {
-  *name = cudaGetErrorName(static_cast<cudaError_t>(error));
-  return CUDA_SUCCESS;
-}
-CUresult cuGetErrorString(CUresult error, const char** text) {
-  *text = cudaGetErrorString(static_cast<cudaError_t>(error));
-  return CUDA_SUCCESS;
-}
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   if (ordinal < 0 || ordinal >= options().devices) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
-  if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) {
-    *value = 1;
-    return CUDA_SUCCESS;
-  }
-  return static_cast<CUresult>(
-      cudaDeviceGetAttribute(value, static_cast<cudaDeviceAttr>(attribute), device));
+// All devices have what the one attribute asks for.
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  *value = 1;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,

@@ -11,7 +11,6 @@ namespace {
 class GraphWork final : public Work {
  public:
   explicit GraphWork(std::shared_ptr<const GraphNodes> graph) : graph_(std::move(graph)) {}
-  Kind kind() const noexcept override { return Kind::graph; }
   std::string name() const override { return "graph"; }
   Outcome run(Random& random) const override {
     const auto& nodes = graph_->nodes;
@@ -53,35 +52,14 @@ bool is_joined(const Capture& capture) {
   return std::all_of(reached.begin(), reached.end(), [](bool is) { return is; });
 }
 
-cudaGraphNodeType type_of(Work::Kind kind) {
-  switch (kind) {
-    case Work::Kind::copy:
-      return cudaGraphNodeTypeMemcpy;
-    case Work::Kind::fill:
-      return cudaGraphNodeTypeMemset;
-    case Work::Kind::host_function:
-      return cudaGraphNodeTypeHost;
-    case Work::Kind::graph:
-      return cudaGraphNodeTypeGraph;
-    case Work::Kind::nothing:
-      return cudaGraphNodeTypeEmpty;
-    case Work::Kind::launch:
-    case Work::Kind::library:
-      break;
-  }
-  return cudaGraphNodeTypeKernel;
-}
-
 }  // namespace
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return call([&](Machine& own, Machine::Lock&) {
-    if (mode < cudaStreamCaptureModeGlobal || mode > cudaStreamCaptureModeRelaxed)
-      return cudaErrorInvalidValue;
+    if (mode != cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;  // ebb has no other
     if (!own.is_stream(stream)) return cudaErrorStreamCaptureUnsupported;
     if (stream->capture) return cudaErrorIllegalState;
-    stream->capture = std::make_shared<Capture>(
-        Capture{++own.captures, mode, std::this_thread::get_id(), stream, {stream}});
+    stream->capture = std::make_shared<Capture>(Capture{stream, {stream}});
     stream->after.clear();
     return cudaSuccess;
   });
@@ -94,12 +72,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     if (!own.is_stream(stream) || !stream->capture) return cudaErrorIllegalState;
     const CapturePtr capture = stream->capture;
     if (capture->origin != stream) {
-      own.invalidate(*capture);
+      capture->invalid = true;
       return cudaErrorStreamCaptureUnmatched;
     }
-    if (capture->mode != cudaStreamCaptureModeRelaxed &&
-        capture->thread != std::this_thread::get_id())
-      return cudaErrorStreamCaptureWrongThread;
     const bool joined = is_joined(*capture);
     for (CUstream_st* other : capture->streams) {
       other->capture.reset();
@@ -115,33 +90,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   });
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  return cudaStreamGetCaptureInfo(stream, status);
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                     unsigned long long* id, cudaGraph_t* graph,
-                                     const cudaGraphNode_t** dependencies,
-                                     const cudaGraphEdgeData** edges, size_t* dependency_count) {
-  return call([&](Machine& own, Machine::Lock&) {
-    if (!status || graph || dependencies || edges || dependency_count)
-      return cudaErrorNotSupported;  // ebb edits no graph
-    if (!own.is_stream(stream)) return cudaErrorInvalidResourceHandle;
-    const Capture* const capture = stream->capture.get();
-    *status = !capture           ? cudaStreamCaptureStatusNone
-              : capture->invalid ? cudaStreamCaptureStatusInvalidated
-                                 : cudaStreamCaptureStatusActive;
-    if (id) *id = capture ? capture->id : 0;
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  if (!mode) return answer(cudaErrorInvalidValue);
-  std::swap(*mode, thread_state().capture_mode);
-  return cudaSuccess;
-}
-
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   return call([&](Machine& own, Machine::Lock&) {
     if (!exec || own.graphs.count(graph) == 0) return cudaErrorInvalidValue;
@@ -150,17 +98,6 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
     *exec = new CUgraphExec_st{graph->device, graph->graph};
     own.execs.insert(*exec);
     return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
-                                          unsigned long long flags) {
-  return cudaGraphInstantiate(exec, graph, flags);
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
-  return call([&](Machine& own, Machine::Lock&) {
-    const bool known = own.execs.count(exec) && own.is_stream(stream);
-    return known ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
 
@@ -173,22 +110,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     ++own.statistics.graph_launches;
     return own.put(lock, stream, std::make_shared<GraphWork>(exec->graph));
   });
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  return call([&](Machine& own, Machine::Lock&) {
-    if (own.graphs.count(graph) == 0 || !count) return cudaErrorInvalidValue;
-    const auto& known = graph->graph->nodes;
-    for (std::size_t i = 0; nodes && i < std::min(*count, known.size()); ++i)
-      nodes[i] = reinterpret_cast<cudaGraphNode_t>(const_cast<Node*>(&known[i]));
-    *count = known.size();
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
-  if (!node || !type) return answer(cudaErrorInvalidValue);
-  *type = type_of(reinterpret_cast<const Node*>(node)->work->kind());
-  return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

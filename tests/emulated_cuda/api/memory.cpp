@@ -24,19 +24,8 @@ End end_of(const void* address, std::size_t bytes) {
 }
 
 bool fits(cudaMemcpyKind kind, const End& to, const End& from) {
-  switch (kind) {
-    case cudaMemcpyHostToHost:
-      return !to.on_device && !from.on_device;
-    case cudaMemcpyHostToDevice:
-      return to.on_device && !from.on_device;
-    case cudaMemcpyDeviceToHost:
-      return !to.on_device && from.on_device;
-    case cudaMemcpyDeviceToDevice:
-      return to.on_device && from.on_device;
-    case cudaMemcpyDefault:
-      return true;
-  }
-  return false;
+  return to.on_device == (kind != cudaMemcpyDeviceToHost) &&
+         from.on_device == (kind != cudaMemcpyHostToDevice);
 }
 
 bool is_usable(const void* address, std::size_t bytes) {
@@ -52,17 +41,15 @@ Outcome copy_now(void* to, const void* from, std::size_t bytes) {
 }
 
 WorkPtr make_copy(void* to, const void* from, std::size_t bytes, std::string staged) {
-  return std::make_shared<FunctionWork>(
-      Work::Kind::copy, "copy", [to, from, bytes, staged = std::move(staged)] {
-        return copy_now(to, staged.empty() ? from : staged.data(), bytes);
-      });
+  return std::make_shared<FunctionWork>("copy", [to, from, bytes, staged = std::move(staged)] {
+    return copy_now(to, staged.empty() ? from : staged.data(), bytes);
+  });
 }
 
 // Both ends can be used as the call says.
 cudaError_t check_copy(Machine& own, const void* to, const void* from, std::size_t bytes,
                        cudaMemcpyKind kind) {
   if (const cudaError_t wish = own.injected(Fault::copy); wish != cudaSuccess) return wish;
-  ++own.statistics.copies;
   if (!fits(kind, end_of(to, bytes), end_of(from, bytes))) return cudaErrorInvalidMemcpyDirection;
   return is_usable(to, bytes) && is_usable(from, bytes) ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -83,7 +70,6 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMalloc(void** address, size_t bytes) {
   return call([&](Machine& own, Machine::Lock&) {
     if (!address) return cudaErrorInvalidValue;
-    if (const cudaError_t error = refuse_while_capturing(own); error != cudaSuccess) return error;
     if (const cudaError_t wish = own.injected(Fault::allocate); wish != cudaSuccess) return wish;
     *address = nullptr;
     if (bytes == 0) return cudaSuccess;
@@ -99,8 +85,6 @@ cudaError_t cudaMalloc(void** address, size_t bytes) {
 cudaError_t cudaFree(void* address) {
   if (!address) return call([](Machine&, Machine::Lock&) { return cudaSuccess; });
   auto lock = machine().lock();
-  if (const cudaError_t error = refuse_while_capturing(machine()); error != cudaSuccess)
-    return answer(error);
   if (check_driver(machine()) != cudaSuccess) return answer(check_driver(machine()));
   const int device = address_space().device_of(address);
   if (device < 0) return answer(cudaErrorInvalidValue);
@@ -112,54 +96,22 @@ cudaError_t cudaFree(void* address) {
     machine().complain("a block of cudaMalloc was written to behind its end");
     machine().lose(device, {cudaErrorIllegalAddress, "written to behind the end of a block"});
   }
-  return answer(machine().lost[static_cast<std::size_t>(device)].code);
+  return answer(machine().lost_code(device));
 }
 
 cudaError_t cudaHostAlloc(void** address, size_t bytes, unsigned) {
   return call([&](Machine& own, Machine::Lock&) {
     if (!address) return cudaErrorInvalidValue;
-    if (const cudaError_t error = refuse_while_capturing(own); error != cudaSuccess) return error;
     if (const cudaError_t wish = own.injected(Fault::allocate_host); wish != cudaSuccess)
       return wish;
     *address = bytes ? host_memory().allocate(bytes) : nullptr;
     return *address || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
   });
 }
-cudaError_t cudaMallocHost(void** address, size_t bytes) {
-  return cudaHostAlloc(address, bytes, cudaHostAllocDefault);
-}
 cudaError_t cudaFreeHost(void* address) {
   if (!address) return call([](Machine&, Machine::Lock&) { return cudaSuccess; });
   auto lock = machine().lock();
-  if (const cudaError_t error = refuse_while_capturing(machine()); error != cudaSuccess)
-    return answer(error);
   return answer(host_memory().free(address) ? cudaSuccess : cudaErrorInvalidValue);
-}
-cudaError_t cudaHostRegister(void* address, size_t bytes, unsigned) {
-  return call([&](Machine&, Machine::Lock&) {
-    if (!address || bytes == 0 || address_space().holds(address)) return cudaErrorInvalidValue;
-    return host_memory().add(address, bytes) ? cudaSuccess : cudaErrorHostMemoryAlreadyRegistered;
-  });
-}
-cudaError_t cudaHostUnregister(void* address) {
-  auto lock = machine().lock();
-  for (int device = 0; device < options().devices; ++device) machine().run_all(lock, device);
-  return answer(host_memory().remove(address) ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
-}
-
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
-  return call([&](Machine&, Machine::Lock&) {
-    if (!attributes) return cudaErrorInvalidValue;
-    *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, nullptr};
-    void* const plain = const_cast<void*>(address);
-    if (address_space().holds(address)) {
-      if (!address_space().is_mapped(address, 1)) return cudaErrorInvalidValue;
-      *attributes = {cudaMemoryTypeDevice, address_space().device_of(address), plain, nullptr};
-    } else if (host_memory().is_pinned(address, 1)) {
-      *attributes = {cudaMemoryTypeHost, thread_state().device, plain, plain};
-    }
-    return cudaSuccess;
-  });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -171,7 +123,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     const End target = end_of(to, bytes), source = end_of(from, bytes);
     const bool late = target.late && source.late;
     if (!late && own.is_stream(stream) && stream->capture) {
-      own.invalidate(*stream->capture);
+      stream->capture->invalid = true;
       return cudaErrorStreamCaptureUnsupported;
     }
     const bool staged = target.on_device && !source.late && bytes <= kStagedBytes;
@@ -179,52 +131,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     const cudaError_t put = own.put(lock, stream, make_copy(to, from, bytes, std::move(aside)));
     if (put != cudaSuccess || late || staged) return put;
     own.run_until(lock, stream->queue, stream->queue->asked);
-    return own.lost[static_cast<std::size_t>(stream->device)].code;
+    return own.lost_code(stream->device);
   });
 }
 
-// In order with streams that wait for the default stream; ebb has none.
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return call([&](Machine& own, Machine::Lock& lock) {
-    if (const cudaError_t error = refuse_while_capturing(own); error != cudaSuccess) return error;
-    if (bytes == 0) return cudaSuccess;
-    if (const cudaError_t error = check_copy(own, to, from, bytes, kind); error != cudaSuccess)
-      return error;
-    ++own.statistics.synchronisations;
-    const int device = thread_state().device;
-    const QueuePtr queue = own.make_queue(device);
-    queue->closed = true;
-    own.push(lock, queue, {make_copy(to, from, bytes, "")});
-    own.run_until(lock, queue, queue->asked);
-    return own.lost[static_cast<std::size_t>(device)].code;
-  });
-}
-
-namespace {
-
-WorkPtr make_fill(void* to, int value, std::size_t bytes) {
-  return std::make_shared<FunctionWork>(Work::Kind::fill, "fill", [to, value, bytes]() -> Outcome {
-    if (Outcome bad = check_parts({{to, bytes, "what is filled"}}); !bad.ok()) return bad;
-    std::memset(address_space().alias(to), value, bytes);
-    return {};
-  });
-}
-
-cudaError_t check_fill(Machine& own, const void* to, std::size_t bytes) {
-  if (const cudaError_t wish = own.injected(Fault::fill); wish != cudaSuccess) return wish;
-  ++own.statistics.fills;
-  const bool usable = address_space().holds(to) && is_usable(to, bytes);
-  return usable ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-}  // namespace
-
+// A plain fill is one row.
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  return call([&](Machine& own, Machine::Lock& lock) {
-    if (bytes == 0 && own.is_stream(stream)) return cudaSuccess;
-    if (const cudaError_t error = check_fill(own, to, bytes); error != cudaSuccess) return error;
-    return own.put(lock, stream, make_fill(to, value, bytes));
-  });
+  return cudaMemset2DAsync(to, bytes, value, bytes, 1, stream);
 }
 
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
@@ -233,25 +146,14 @@ cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, s
     if (width > pitch) return cudaErrorInvalidValue;
     if (width * height == 0 && own.is_stream(stream)) return cudaSuccess;
     const std::size_t bytes = (height - 1) * pitch + width;
-    if (const cudaError_t error = check_fill(own, to, bytes); error != cudaSuccess) return error;
+    if (const cudaError_t wish = own.injected(Fault::fill); wish != cudaSuccess) return wish;
+    if (!address_space().holds(to) || !is_usable(to, bytes)) return cudaErrorInvalidValue;
     const auto fill = [=]() -> Outcome {
       if (Outcome bad = check_parts({{to, bytes, "what is filled"}}); !bad.ok()) return bad;
       auto* const begin = static_cast<std::byte*>(address_space().alias(to));
       for (std::size_t row = 0; row < height; ++row) std::memset(begin + row * pitch, value, width);
       return {};
     };
-    return own.put(lock, stream, std::make_shared<FunctionWork>(Work::Kind::fill, "fill", fill));
-  });
-}
-
-cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  return call([&](Machine& own, Machine::Lock& lock) {
-    if (const cudaError_t error = refuse_while_capturing(own); error != cudaSuccess) return error;
-    if (bytes == 0) return cudaSuccess;
-    if (const cudaError_t error = check_fill(own, to, bytes); error != cudaSuccess) return error;
-    const QueuePtr queue = own.make_queue(thread_state().device);
-    queue->closed = true;
-    own.push(lock, queue, {make_fill(to, value, bytes)});
-    return cudaSuccess;
+    return own.put(lock, stream, std::make_shared<FunctionWork>("fill", fill));
   });
 }

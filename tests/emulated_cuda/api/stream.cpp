@@ -9,7 +9,7 @@ namespace {
 
 // A stream that may be used, or why not.
 cudaError_t check_stream(Machine& own, cudaStream_t stream, const char* what) {
-  if (own.is_stream(stream)) return own.lost[static_cast<std::size_t>(stream->device)].code;
+  if (own.is_stream(stream)) return own.lost_code(stream->device);
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
     ++own.statistics.default_stream_uses;
     own.complain(std::string(what) + ": the default stream");
@@ -18,9 +18,9 @@ cudaError_t check_stream(Machine& own, cudaStream_t stream, const char* what) {
 }
 
 // Nobody may ask how far a stream is that is captured.
-cudaError_t refuse_captured(Machine& own, cudaStream_t stream) {
+cudaError_t refuse_captured(cudaStream_t stream) {
   if (!stream->capture) return cudaSuccess;
-  own.invalidate(*stream->capture);
+  stream->capture->invalid = true;
   return cudaErrorStreamCaptureUnsupported;
 }
 
@@ -60,22 +60,16 @@ cudaError_t ebb_emulated_launch(const cudaLaunchConfig_t* config, const KernelCa
   });
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return call([&](Machine& own, Machine::Lock&) {
-    if (!stream || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
+    if (!stream || flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::create_stream); wish != cudaSuccess)
       return wish;
     const int device = thread_state().device;
-    *stream = new CUstream_st{device, flags, own.make_queue(device)};
+    *stream = new CUstream_st{device, own.make_queue(device)};
     own.streams.insert(*stream);
     return cudaSuccess;
   });
-}
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return cudaStreamCreateWithPriority(stream, flags, 0);
-}
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
 // What it was asked for is still done.
@@ -85,7 +79,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (!own.is_stream(stream)) return answer(cudaErrorInvalidResourceHandle);
   stream->queue->closed = true;
   if (stream->capture) {
-    own.invalidate(*stream->capture);
+    stream->capture->invalid = true;
     std::erase(stream->capture->streams, stream);
     if (stream->capture->origin == stream)
       for (CUstream_st* other : stream->capture->streams) other->capture.reset();
@@ -93,7 +87,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const int device = stream->device;
   own.streams.erase(stream);
   delete stream;
-  return answer(own.lost[static_cast<std::size_t>(device)].code);
+  return answer(own.lost_code(device));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -101,11 +95,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     if (const cudaError_t error = check_stream(own, stream, "cudaStreamSynchronize");
         error != cudaSuccess)
       return error;
-    if (const cudaError_t error = refuse_captured(own, stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = refuse_captured(stream); error != cudaSuccess) return error;
     ++own.statistics.synchronisations;
     const QueuePtr queue = stream->queue;
     own.run_until(lock, queue, queue->asked);
-    return own.lost[static_cast<std::size_t>(queue->device)].code;
+    return own.lost_code(queue->device);
   });
 }
 
@@ -114,10 +108,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     if (const cudaError_t error = check_stream(own, stream, "cudaStreamQuery");
         error != cudaSuccess)
       return error;
-    if (const cudaError_t error = refuse_captured(own, stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = refuse_captured(stream); error != cudaSuccess) return error;
     const QueuePtr queue = stream->queue;
-    const bool done = own.poll(lock, queue, nullptr);
-    const cudaError_t lost = own.lost[static_cast<std::size_t>(queue->device)].code;
+    const bool done = own.poll(lock, queue);
+    const cudaError_t lost = own.lost_code(queue->device);
     return lost != cudaSuccess ? lost : done ? cudaSuccess : cudaErrorNotReady;
   });
 }
@@ -128,12 +122,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         error != cudaSuccess)
       return error;
     if (own.events.count(event) == 0) return cudaErrorInvalidResourceHandle;
-    if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    if (flags != 0) return cudaErrorInvalidValue;
     ++own.statistics.waits;
     if (event->capture) {
       if (stream->capture && stream->capture != event->capture) {
-        own.invalidate(*stream->capture);
-        own.invalidate(*event->capture);
+        stream->capture->invalid = true;
+        event->capture->invalid = true;
         return cudaErrorStreamCaptureMerge;
       }
       if (event->capture->invalid) return cudaErrorStreamCaptureInvalidated;
@@ -141,7 +135,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       return cudaSuccess;
     }
     if (stream->capture) {
-      own.invalidate(*stream->capture);
+      stream->capture->invalid = true;
       return cudaErrorStreamCaptureIsolation;
     }
     if (!event->marker || event->marker->done || own.drops_waits) return cudaSuccess;
@@ -153,38 +147,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   });
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  return call([&](Machine& own, Machine::Lock& lock) {
-    if (!function) return cudaErrorInvalidValue;
-    return own.put(lock, stream,
-                   std::make_shared<FunctionWork>(Work::Kind::host_function, "host function",
-                                                  [function, data]() -> Outcome {
-                                                    function(data);
-                                                    return {};
-                                                  }));
-  });
-}
-
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call([&](Machine& own, Machine::Lock&) {
-    if (!event || flags > (cudaEventBlockingSync | cudaEventDisableTiming))
-      return cudaErrorInvalidValue;
+    if (!event || flags != cudaEventDisableTiming) return cudaErrorInvalidValue;
     if (const cudaError_t wish = own.injected(Fault::create_event); wish != cudaSuccess)
       return wish;
-    *event = new CUevent_st{thread_state().device, flags};
+    *event = new CUevent_st{thread_state().device};
     own.events.insert(*event);
     return cudaSuccess;
   });
-}
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   auto lock = machine().lock();
   if (machine().events.erase(event) == 0) return answer(cudaErrorInvalidResourceHandle);
   const int device = event->device;
   delete event;
-  return answer(machine().lost[static_cast<std::size_t>(device)].code);
+  return answer(machine().lost_code(device));
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -214,7 +192,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call([&](Machine& own, Machine::Lock& lock) {
     if (own.events.count(event) == 0) return cudaErrorInvalidResourceHandle;
     if (event->capture) {
-      own.invalidate(*event->capture);
+      event->capture->invalid = true;
       return cudaErrorCapturedEvent;
     }
     if (!event->marker) return cudaSuccess;
@@ -222,35 +200,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     const QueuePtr queue = event->queue;
     const MarkerPtr marker = event->marker;
     own.run_marker(lock, queue, marker);
-    return own.lost[static_cast<std::size_t>(queue->device)].code;
-  });
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call([&](Machine& own, Machine::Lock& lock) {
-    if (own.events.count(event) == 0) return cudaErrorInvalidResourceHandle;
-    if (event->capture) {
-      own.invalidate(*event->capture);
-      return cudaErrorCapturedEvent;
-    }
-    if (!event->marker) return cudaSuccess;
-    const QueuePtr queue = event->queue;
-    const bool done = own.poll(lock, queue, event->marker);
-    const cudaError_t lost = own.lost[static_cast<std::size_t>(queue->device)].code;
-    return lost != cudaSuccess ? lost : done ? cudaSuccess : cudaErrorNotReady;
-  });
-}
-
-// No time passes here.
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  return call([&](Machine& own, Machine::Lock&) {
-    if (!milliseconds) return cudaErrorInvalidValue;
-    for (const cudaEvent_t event : {start, end}) {
-      if (own.events.count(event) == 0 || !event->marker || event->flags & cudaEventDisableTiming)
-        return cudaErrorInvalidResourceHandle;
-      if (!event->marker->done) return cudaErrorNotReady;
-    }
-    *milliseconds = 0.001f;
-    return cudaSuccess;
+    return own.lost_code(queue->device);
   });
 }

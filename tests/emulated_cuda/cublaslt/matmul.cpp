@@ -6,7 +6,6 @@
 
 #include "ebb/tests/emulated_cuda/api/call.h"
 #include "ebb/tests/emulated_cuda/cublaslt/problem.h"
-#include "ebb/tests/emulated_cuda/library_objects.h"
 
 struct cublasLtContext {
   int device;
@@ -42,8 +41,7 @@ Algorithm choose(const Problem& problem, const Preference& preference) {
   if (has_vector(problem.operation)) chosen.vector_alignment = alignment_of(problem.operation.bias);
   // Unfriendly: in the type of the result, unless that is forbidden.
   chosen.rounds_parts =
-      is_half(problem.d.type) && (preference.reductions & (CUBLASLT_REDUCTION_SCHEME_INPLACE |
-                                                           CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+      is_half(problem.d.type) && preference.reductions != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const std::uint64_t item = chosen.rounds_parts ? 2 : problem.d.type == CUDA_R_64F ? 8 : 4;
   const std::uint64_t parts = problem.m * problem.n * item * kParts;
   if (problem.k >= kLong && problem.m * problem.n <= kSmall &&
@@ -59,11 +57,8 @@ Algorithm choose(const Problem& problem, const Preference& preference) {
 
 using namespace ebb::emulated;
 
-size_t cublasLtGetVersion() {
-  return CUBLAS_VER_MAJOR * 10000 + CUBLAS_VER_MINOR * 100 + CUBLAS_VER_PATCH;
-}
-size_t cublasLtGetCudartVersion() { return CUDART_VERSION; }
-const char* cublasLtGetStatusName(cublasStatus_t status) {
+size_t cublasLtGetVersion() { return 130100; }
+const char* cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS:
       return "CUBLAS_STATUS_SUCCESS";
@@ -79,7 +74,6 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
       return "CUBLAS_STATUS_...";
   }
 }
-const char* cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
@@ -88,13 +82,13 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new cublasLtContext{device};
   const std::lock_guard lock(handles_mutex);
   handles().insert(*handle);
-  ++library_objects;
+  ++machine().library_objects;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   const std::lock_guard lock(handles_mutex);
   if (handles().erase(handle) == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-  --library_objects;
+  --machine().library_objects;
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -119,25 +113,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   write(&results[0].algo, chosen);
   results[0].workspaceSize = chosen.workspace_bytes;
   results[0].state = CUBLAS_STATUS_SUCCESS;
-  results[0].wavesCount = 1;
   *found = 1;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
-                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                       const cublasLtMatmulAlgo_t* algorithm,
-                                       cublasLtMatmulHeuristicResult_t* result) {
-  if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!algorithm || !result) return CUBLAS_STATUS_INVALID_VALUE;
-  Problem problem;
-  if (const auto status = describe(desc, a, b, c, d, problem); status != CUBLAS_STATUS_SUCCESS)
-    return status;
-  const auto chosen = read<Algorithm>(algorithm);
-  if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  *result = {*algorithm, chosen.workspace_bytes, CUBLAS_STATUS_SUCCESS, 1, {}};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -150,12 +126,9 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
   if (attribute == CUBLASLT_ALGO_CONFIG_ID) number = 1;
   if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM)
     number = static_cast<std::int32_t>(chosen.split);
-  const bool is_short = attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
-                        attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
-  const std::size_t own = is_short ? sizeof(std::uint16_t) : sizeof(number);
-  if (bytes != own) return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(value, &number, own);
-  if (written) *written = own;
+  if (bytes != sizeof(number)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &number, sizeof(number));
+  if (written) *written = sizeof(number);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -167,7 +140,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
   if (!is_handle(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (!alpha || !beta || !a || !b || !d) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!alpha || !beta || !a || !b || !d || c != d || !algorithm) return CUBLAS_STATUS_INVALID_VALUE;
   Problem problem;
   if (const auto status = describe(desc, a_layout, b_layout, c_layout, d_layout, problem);
       status != CUBLAS_STATUS_SUCCESS)
@@ -176,14 +149,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const auto factor = [&](const void* at) {
     return is_double ? *static_cast<const double*>(at) : *static_cast<const float*>(at);
   };
-  Operands operands = {a, b, c, d, workspace, 0, factor(alpha), factor(beta)};
-  if (operands.beta != 0 && !c) return CUBLAS_STATUS_INVALID_VALUE;
-  const auto chosen =
-      algorithm ? read<Algorithm>(algorithm) : choose(problem, {.alignment = {2, 2, 2, 2}});
+  const Operands operands = {
+      a, b, d, workspace, workspace ? workspace_bytes : 0, factor(alpha), factor(beta)};
+  const auto chosen = read<Algorithm>(algorithm);
   if (chosen.mark != kAlgorithmMark || chosen.epilogue != problem.operation.epilogue ||
       chosen.m != problem.m || chosen.n != problem.n || chosen.k != problem.k)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  const void* const matrices[4] = {a, b, operands.beta != 0 ? c : d, d};
+  const void* const matrices[4] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
     if (!is_aligned(matrices[i], chosen.alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
   if (has_vector(problem.operation) && !is_aligned(problem.operation.bias, chosen.vector_alignment))
@@ -191,7 +163,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (chosen.workspace_bytes > workspace_bytes ||
       (chosen.workspace_bytes > 0 && (!workspace || !is_aligned(workspace, kWorkspaceAlignment))))
     return CUBLAS_STATUS_INVALID_VALUE;
-  operands.workspace_bytes = workspace ? workspace_bytes : 0;
 
   auto lock = machine().lock();
   ++machine().statistics.library_calls;
@@ -199,9 +170,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return static_cast<cublasStatus_t>(wish);
   if (machine().is_stream(stream) && stream->device != handle->device)
     return CUBLAS_STATUS_ARCH_MISMATCH;
-  auto work = std::make_shared<FunctionWork>(
-      Work::Kind::library, "cublasLtMatmul",
-      [problem, chosen, operands] { return run_product(problem, chosen, operands); });
+  auto work = std::make_shared<FunctionWork>("cublasLtMatmul", [problem, chosen, operands] {
+    return run_product(problem, chosen, operands);
+  });
   const cudaError_t put = machine().put(lock, stream, std::move(work));
   return put == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -1,13 +1,63 @@
-// What a call of cublasLtMatmul is about, and the doing of it.
+// What cuBLASLt's opaque structures hold, what a call of cublasLtMatmul is about, and the doing of
+// it. Matrices are column-major, factors lie on the host, and what is added is d itself: ebb asks
+// for nothing else.
 #pragma once
-#include "ebb/tests/emulated_cuda/cublaslt/descriptors.h"
+#include <cublasLt.h>
+
+#include <cstring>
+
 #include "ebb/tests/emulated_cuda/outcome.h"
 
 namespace ebb::emulated {
 
+struct Layout {
+  std::uint32_t type = CUDA_R_32F;
+  std::int32_t batches = 1;
+  std::uint64_t rows = 0, columns = 0;
+  std::int64_t ld = 0, batch_stride = 0;
+};
+
+struct Operation {
+  std::int32_t compute = CUBLAS_COMPUTE_32F, scale = CUDA_R_32F;
+  std::int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void* bias = nullptr;
+};
+
+struct Preference {
+  std::uint64_t workspace_bytes = 0;
+  std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  std::uint32_t alignment[4] = {256, 256, 256, 256};  // of a, b, c and d
+};
+
+// What the heuristic chose, and for what.
+struct Algorithm {
+  std::uint32_t mark = 0;
+  std::uint32_t epilogue = 0;
+  std::uint64_t m = 0, n = 0, k = 0, workspace_bytes = 0;
+  std::uint32_t alignment[4] = {};
+  std::uint32_t vector_alignment = 1;
+  std::uint16_t split = 1;
+  bool rounds_parts = false;  // parts of a split sum have the type of the result
+};
+inline constexpr std::uint32_t kAlgorithmMark = 0xEBBA1601;
+
+template <class Held, class Opaque>
+Held read(const Opaque* opaque) {
+  static_assert(sizeof(Held) <= sizeof(Opaque));
+  Held held;
+  std::memcpy(static_cast<void*>(&held), opaque, sizeof(held));
+  return held;
+}
+template <class Held, class Opaque>
+void write(Opaque* opaque, const Held& held) {
+  static_assert(sizeof(Held) <= sizeof(Opaque));
+  std::memcpy(opaque, &held, sizeof(held));
+}
+
 struct Problem {
   Operation operation;
-  Layout a, b, c, d;
+  Layout a, b, d;
   std::uint64_t m = 0, n = 0, k = 0;
 };
 
@@ -24,14 +74,9 @@ inline std::uint32_t alignment_of(const void* address) {
 inline bool has(const Operation& operation, std::uint32_t epilogue) {
   return (operation.epilogue & epilogue) != 0;
 }
-inline bool has_aux(const Operation& operation) { return has(operation, 128); }
-inline bool is_gradient(const Operation& operation) { return has(operation, 8); }
-// Where bias gradients are summed: over columns of d, or over the inner dimension.
-inline bool sums_bias(const Operation& operation) {
-  return has(operation, 16 | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB);
-}
+// A bias that is added, or sums of a over the inner dimension that are written.
 inline bool has_vector(const Operation& operation) {
-  return has(operation, CUBLASLT_EPILOGUE_BIAS) || sums_bias(operation);
+  return has(operation, CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADA);
 }
 
 // Makes the checks that the library makes of its descriptors.
@@ -40,7 +85,7 @@ cublasStatus_t describe(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                         cublasLtMatrixLayout_t d, Problem& problem);
 
 struct Operands {
-  const void *a, *b, *c;
+  const void *a, *b;
   void *d, *workspace;
   std::size_t workspace_bytes;
   double alpha, beta;

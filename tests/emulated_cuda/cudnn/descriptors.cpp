@@ -1,13 +1,5 @@
 #include "ebb/tests/emulated_cuda/cudnn/descriptors.h"
-#include "ebb/tests/emulated_cuda/queues/machine.h"
 
-#include <cuda_runtime_api.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <new>
-
-#include "ebb/tests/emulated_cuda/library_objects.h"
 #include "ebb/tests/emulated_cuda/queues/machine.h"
 
 using namespace ebb::emulated;
@@ -17,13 +9,13 @@ namespace {
 template <class T>
 cudnnStatus_t create(T** made) {
   if (!made) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-  *made = new (std::nothrow) T;
-  library_objects += *made != nullptr;
-  return *made ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
+  *made = new T;
+  ++machine().library_objects;
+  return CUDNN_STATUS_SUCCESS;
 }
 template <class T>
 cudnnStatus_t destroy(T* made) {
-  library_objects -= made != nullptr;
+  machine().library_objects -= made != nullptr;
   delete made;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -35,7 +27,6 @@ bool is_supported(cudnnDataType_t type) {
 }  // namespace
 
 size_t cudnnGetVersion() { return static_cast<std::size_t>(machine().cudnn); }
-size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
   switch (status) {
     case CUDNN_STATUS_SUCCESS:
@@ -47,9 +38,6 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
     default:
       return "CUDNN_STATUS_BAD_PARAM...";
   }
-}
-void cudnnGetLastErrorString(char* message, size_t most) {
-  if (message && most > 0) std::snprintf(message, most, "the emulation keeps no messages");
 }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
@@ -72,18 +60,13 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
-  if (!handle || !stream) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-  *stream = handle->stream;
-  return CUDNN_STATUS_SUCCESS;
-}
 
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc) { return destroy(desc); }
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type,
                                          int rank, const int dims[], const int strides[]) {
   if (!desc || !dims || !strides) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-  if (rank < 3 || rank > CUDNN_DIM_MAX) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (rank < 3) return CUDNN_STATUS_NOT_SUPPORTED;
   for (int i = 0; i < rank; ++i)
     if (dims[i] <= 0 || strides[i] <= 0) return CUDNN_STATUS_BAD_PARAM;
   desc->is_set = true;
@@ -92,79 +75,49 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnData
   desc->strides.assign(strides, strides + rank);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int wanted,
-                                         cudnnDataType_t* type, int* rank, int dims[],
-                                         int strides[]) {
-  if (!desc || !type || !rank || !dims || !strides) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-  *type = desc->type;
-  *rank = static_cast<int>(desc->dims.size());
-  const auto count = static_cast<std::size_t>(std::min(wanted, *rank));
-  std::copy_n(desc->dims.begin(), count, dims);
-  std::copy_n(desc->strides.begin(), count, strides);
-  return CUDNN_STATUS_SUCCESS;
-}
 
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t desc) { return destroy(desc); }
-cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
-  if (!handle || !bytes) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-  *bytes = std::size_t{1} << 20;
-  return CUDNN_STATUS_SUCCESS;
-}
-// Without states it drops nothing.
+// The emulation drops nothing.
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t desc, cudnnHandle_t handle,
                                         float dropout, void* states, size_t, unsigned long long) {
   if (!desc || !handle) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
-  if (dropout < 0 || dropout >= 1) return CUDNN_STATUS_BAD_PARAM;
-  if (dropout > 0 && !states) return CUDNN_STATUS_BAD_PARAM;
+  if (dropout != 0 || states) return CUDNN_STATUS_NOT_SUPPORTED;
   desc->is_set = true;
-  desc->probability = dropout;
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t desc) { return destroy(desc); }
-cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t algorithm,
-                                       cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
-                                       cudnnDirectionMode_t direction, cudnnRNNInputMode_t input,
-                                       cudnnDataType_t type, cudnnDataType_t math_precision,
-                                       cudnnMathType_t, int32_t input_size, int32_t hidden_size,
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t, cudnnRNNMode_t,
+                                       cudnnRNNBiasMode_t, cudnnDirectionMode_t,
+                                       cudnnRNNInputMode_t, cudnnDataType_t type,
+                                       cudnnDataType_t math_precision, cudnnMathType_t,
+                                       int32_t input_size, int32_t hidden_size,
                                        int32_t projection_size, int32_t layers,
-                                       cudnnDropoutDescriptor_t dropout, uint32_t flags) {
+                                       cudnnDropoutDescriptor_t dropout, uint32_t) {
   if (!desc || !dropout) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!dropout->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-  if (input_size <= 0 || hidden_size <= 0 || layers <= 0 || projection_size > hidden_size)
-    return CUDNN_STATUS_BAD_PARAM;
+  if (input_size <= 0 || hidden_size <= 0) return CUDNN_STATUS_BAD_PARAM;
   // What the emulation does not compute, it refuses.
-  if (algorithm != CUDNN_RNN_ALGO_STANDARD || cell != CUDNN_LSTM ||
-      direction != CUDNN_UNIDIRECTIONAL || input != CUDNN_LINEAR_INPUT || !is_supported(type) ||
-      math_precision != (is_half(type) ? CUDNN_DATA_FLOAT : type) ||
-      projection_size != hidden_size || (dropout->probability > 0 && layers > 1))
+  if (!is_supported(type) || math_precision != (is_half(type) ? CUDNN_DATA_FLOAT : type) ||
+      projection_size != hidden_size || layers != 1)
     return CUDNN_STATUS_NOT_SUPPORTED;
-  *desc = {true,
-           bias,
-           type,
-           input_size,
-           hidden_size,
-           layers,
-           (flags & CUDNN_RNN_PADDED_IO_ENABLED) != 0};
+  *desc = {true, type, input_size, hidden_size};
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t* desc) { return create(desc); }
 cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t desc) { return destroy(desc); }
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnDataType_t type,
-                                        cudnnRNNDataLayout_t layout, int steps, int batch,
-                                        int vector_size, const int lengths[], void*) {
+                                        cudnnRNNDataLayout_t, int steps, int batch, int vector_size,
+                                        const int lengths[], void*) {
   if (!desc || !lengths) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!is_supported(type)) return CUDNN_STATUS_NOT_SUPPORTED;
   if (steps <= 0 || batch <= 0 || vector_size <= 0) return CUDNN_STATUS_BAD_PARAM;
-  bool even = true;
-  for (int i = 0; i < batch; ++i) {
-    if (lengths[i] < 0 || lengths[i] > steps) return CUDNN_STATUS_BAD_PARAM;
-    even = even && lengths[i] == steps;
-  }
-  *desc = {true, type, layout, steps, batch, vector_size, even};
+  for (int i = 0; i < batch; ++i)  // longer and shorter sequences are not emulated
+    if (lengths[i] != steps) return CUDNN_STATUS_NOT_SUPPORTED;
+  *desc = {true, type, steps, batch, vector_size};
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -172,7 +125,7 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescripto
                                          size_t* bytes) {
   if (!handle || !desc || !bytes) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
-  *bytes = static_cast<std::size_t>(WeightPlaces(*desc).elements()) * item_bytes(desc->type);
+  *bytes = static_cast<std::size_t>(WeightPlaces(*desc).elements) * item_bytes(desc->type);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -186,31 +139,25 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
   if (!desc->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
   const WeightPlaces places(*desc);
   const std::size_t item = item_bytes(desc->type);
-  if (layer < 0 || layer >= desc->layers || linear < 0 || linear > 7 ||
-      weight_bytes < static_cast<std::size_t>(places.elements()) * item)
+  if (layer != 0 || linear < 0 || linear > 7 ||
+      weight_bytes < static_cast<std::size_t>(places.elements) * item)
     return CUDNN_STATUS_BAD_PARAM;
   const bool of_input = linear < 4;
   const std::int64_t gate = linear % 4, hidden = desc->hidden;
-  const std::int64_t width = of_input ? places.width(layer) : hidden;
+  const std::int64_t width = of_input ? desc->in : hidden;
   const auto at = [&](std::int64_t element) {
     return static_cast<char*>(const_cast<void*>(weights)) +
            static_cast<std::size_t>(element) * item;
   };
-  *matrix = at((of_input ? places.input_matrix(layer) : places.hidden_matrix(layer)) +
-               gate * hidden * width);
-  const bool has_bias = of_input ? places.has_input_bias() : places.has_hidden_bias();
-  *bias =
-      has_bias
-          ? at((of_input ? places.input_bias(layer) : places.hidden_bias(layer)) + gate * hidden)
-          : nullptr;
-  const auto describe = [&](cudnnTensorDescriptor_t tensor, std::int64_t rows,
-                            std::int64_t columns) {
-    tensor->is_set = true;
-    tensor->type = desc->type;
-    tensor->dims = {1, static_cast<int>(rows), static_cast<int>(columns)};
-    tensor->strides = {static_cast<int>(rows * columns), static_cast<int>(columns), 1};
+  *matrix = at((of_input ? places.input_matrix : places.hidden_matrix) + gate * hidden * width);
+  *bias = at((of_input ? places.input_bias : places.hidden_bias) + gate * hidden);
+  const auto describe = [&](cudnnTensorDescriptor_t tensor, std::int64_t columns) {
+    *tensor = {true,
+               desc->type,
+               {1, static_cast<int>(hidden), static_cast<int>(columns)},
+               {static_cast<int>(hidden * columns), static_cast<int>(columns), 1}};
   };
-  describe(matrix_desc, hidden, width);
-  if (has_bias) describe(bias_desc, hidden, 1);
+  describe(matrix_desc, width);
+  describe(bias_desc, 1);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -5,24 +5,20 @@
 
 namespace ebb::emulated {
 
-// Shapes of one call. Steps of x and y lie a batch apart, or the sequences' rows a sequence apart.
+// Shapes of one call. Steps of x and y lie a batch apart.
 struct LstmShape {
   cudnnRNNStruct rnn;
   std::int64_t steps = 0, batch = 0;
-  bool batch_major = false;
 
   std::int64_t rows() const { return steps * batch; }
-  // Of each layer: four gates and a cell for each hidden unit of each step. Of all but the last,
-  // its hidden state.
-  std::int64_t reserve_elements() const { return rows() * rnn.hidden * (6 * rnn.layers - 1); }
-  // As cuDNN 9 counts for one layer, beside what it wants for every LSTM.
+  std::int64_t state() const { return batch * rnn.hidden; }
+  // Four gates and a cell for each hidden unit of each step.
+  std::int64_t reserve_elements() const { return 5 * rows() * rnn.hidden; }
+  // As cuDNN 9 counts, beside what it wants for every LSTM.
   std::int64_t workspace_elements() const {
-    return rnn.layers * rnn.hidden * (4 * (rnn.in + rnn.hidden) + 4 * rows() + 6 * batch);
+    return rnn.hidden * (4 * (rnn.in + rnn.hidden) + 4 * rows() + 6 * batch);
   }
   static constexpr std::size_t kFixedWorkspace = (std::size_t{8} << 20) + 256, kFixedReserve = 256;
-  std::int64_t row(std::int64_t step, std::int64_t sequence) const {
-    return batch_major ? sequence * steps + step : step * batch + sequence;
-  }
 };
 
 // Null where cuDNN takes null. `reserve` is what forward() left, with gates' gradients in place of

@@ -19,7 +19,6 @@ struct Call {
   std::size_t bytes(std::int64_t elements) const {
     return static_cast<std::size_t>(elements) * item;
   }
-  std::int64_t states() const { return shape.rnn.layers * shape.batch * shape.rnn.hidden; }
   // One that may be null.
   void take(const void* address, std::int64_t elements, const char* what) {
     if (address) parts.push_back({address, bytes(elements), what});
@@ -43,15 +42,11 @@ cudnnStatus_t describe_data(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct&
                             std::int64_t width) {
   if (!data.is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
   if (data.type != rnn.type || data.width != width) return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
-  // Longer and shorter sequences are not emulated; unpacked ones are padded.
-  if (!data.even) return CUDNN_STATUS_NOT_SUPPORTED;
-  if (data.layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED && !rnn.padded)
-    return CUDNN_STATUS_NOT_SUPPORTED;
   return CUDNN_STATUS_SUCCESS;
 }
 
 LstmShape shape_of(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x) {
-  return {rnn, x.steps, x.batch, x.layout == CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED};
+  return {rnn, x.steps, x.batch};
 }
 
 cudnnStatus_t describe(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t x,
@@ -62,12 +57,10 @@ cudnnStatus_t describe(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNND
   for (const auto& [data, width] : {std::pair(x, rnn->in), std::pair(y, rnn->hidden)})
     if (const auto status = describe_data(*rnn, *data, width); status != CUDNN_STATUS_SUCCESS)
       return status;
-  if (x->steps != y->steps || x->batch != y->batch || x->layout != y->layout)
-    return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
+  if (x->steps != y->steps || x->batch != y->batch) return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
   call.shape = shape_of(*rnn, *x);
   call.item = item_bytes(rnn->type);
-  const std::vector<int> dims = {static_cast<int>(rnn->layers), static_cast<int>(x->batch),
-                                 static_cast<int>(rnn->hidden)};
+  const std::vector<int> dims = {1, static_cast<int>(x->batch), static_cast<int>(rnn->hidden)};
   const std::vector<int> strides = {dims[1] * dims[2], dims[2], 1};
   for (const cudnnTensorDescriptor_t state : states) {
     if (!state || !state->is_set) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
@@ -80,7 +73,7 @@ cudnnStatus_t describe(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNND
 cudnnStatus_t take_spaces(Call& call, bool training, std::size_t weight_bytes, const void* weights,
                           std::size_t workspace_bytes, void* workspace, std::size_t reserve_bytes,
                           void* reserve) {
-  const std::int64_t elements = WeightPlaces(call.shape.rnn).elements();
+  const std::int64_t elements = WeightPlaces(call.shape.rnn).elements;
   if (!weights || (!workspace && workspace_needed(call.shape, training) > 0) ||
       (training && !reserve))
     return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
@@ -147,8 +140,8 @@ cudnnStatus_t put(cudnnHandle_t handle, const char* name, Call call, const Place
     return static_cast<cudnnStatus_t>(wish);
   if (machine().is_stream(handle->stream) && handle->stream->device != handle->device)
     return CUDNN_STATUS_BAD_PARAM;
-  const cudaError_t put = machine().put(
-      lock, handle->stream, std::make_shared<FunctionWork>(Work::Kind::library, name, run));
+  const cudaError_t put =
+      machine().put(lock, handle->stream, std::make_shared<FunctionWork>(name, run));
   return put == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
@@ -193,7 +186,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t desc,
   call.take(x, call.shape.rows() * desc->in, "cuDNN: x");
   call.take(y, call.shape.rows() * desc->hidden, "cuDNN: y");
   for (const void* state : {hx, cx, static_cast<const void*>(hy), static_cast<const void*>(cy)})
-    call.take(state, call.states(), "cuDNN: a state");
+    call.take(state, call.shape.state(), "cuDNN: a state");
   if (const auto status = take_spaces(call, training, weight_bytes, weights, workspace_bytes,
                                       workspace, reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
@@ -228,7 +221,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
   call.take(dx, call.shape.rows() * desc->in, "cuDNN: dx");
   for (const void* state :
        {hx, dhy, static_cast<const void*>(dhx), cx, dcy, static_cast<const void*>(dcx)})
-    call.take(state, call.states(), "cuDNN: a state");
+    call.take(state, call.shape.state(), "cuDNN: a state");
   if (const auto status = take_spaces(call, true, weight_bytes, weights, workspace_bytes, workspace,
                                       reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)
@@ -245,7 +238,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(
 }
 
 cudnnStatus_t cudnnRNNBackwardWeights_v8(
-    cudnnHandle_t handle, cudnnRNNDescriptor_t desc, cudnnWgradMode_t mode, const int32_t[],
+    cudnnHandle_t handle, cudnnRNNDescriptor_t desc, cudnnWgradMode_t, const int32_t[],
     cudnnRNNDataDescriptor_t x_desc, const void* x, cudnnTensorDescriptor_t h_desc, const void* hx,
     cudnnRNNDataDescriptor_t y_desc, const void* y, size_t weight_bytes, void* dweights,
     size_t workspace_bytes, void* workspace, size_t reserve_bytes, void* reserve) {
@@ -253,11 +246,10 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
   if (const auto status = describe(handle, desc, x_desc, y_desc, {h_desc}, call);
       status != CUDNN_STATUS_SUCCESS)
     return status;
-  if (mode != CUDNN_WGRAD_MODE_ADD) return CUDNN_STATUS_NOT_SUPPORTED;
   if (!x || !y) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   call.take(x, call.shape.rows() * desc->in, "cuDNN: x");
   call.take(y, call.shape.rows() * desc->hidden, "cuDNN: y");
-  call.take(hx, call.states(), "cuDNN: a state");
+  call.take(hx, call.shape.state(), "cuDNN: a state");
   if (const auto status = take_spaces(call, true, weight_bytes, dweights, workspace_bytes,
                                       workspace, reserve_bytes, reserve);
       status != CUDNN_STATUS_SUCCESS)

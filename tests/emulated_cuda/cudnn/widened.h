@@ -14,8 +14,7 @@ class Widened {
  public:
   Widened(const LstmShape& shape, const LstmPlaces<T>& of) {
     const std::int64_t in = shape.rows() * shape.rnn.in, out = shape.rows() * shape.rnn.hidden;
-    const std::int64_t state = shape.rnn.layers * shape.batch * shape.rnn.hidden;
-    const std::int64_t weights = WeightPlaces(shape.rnn).elements();
+    const std::int64_t state = shape.state(), weights = WeightPlaces(shape.rnn).elements;
     const std::pair<Read, std::int64_t> reads[] = {
         {{&Narrow::x, &Wide::x}, in},       {{&Narrow::hx, &Wide::hx}, state},
         {{&Narrow::cx, &Wide::cx}, state},  {{&Narrow::weights, &Wide::weights}, weights},

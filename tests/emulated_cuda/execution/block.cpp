@@ -1,7 +1,6 @@
 #include "ebb/tests/emulated_cuda/execution/block.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 // What kernels see of where they are.
@@ -24,7 +23,6 @@ Block::Block() {
 
 void Block::begin_launch(const KernelCall& call, dim3 threads, Random& random) {
   call_ = &call;
-  random_ = &random;
   places_.clear();
   for (unsigned z = 0; z < threads.z; ++z)
     for (unsigned y = 0; y < threads.y; ++y)
@@ -53,7 +51,7 @@ Outcome Block::run() {
   for (int i = 0; i < threads_count_; ++i)
     threads_[static_cast<std::size_t>(i)].state = State::fresh;
   std::fill(at_warp_.begin(), at_warp_.end(), 0);
-  started_ = done_ = at_barrier_ = predicates_ = 0;
+  started_ = done_ = at_barrier_ = 0;
   ready_.clear();
   first_ready_ = 0;
   outcome_ = {};
@@ -166,50 +164,41 @@ void Block::wait() {
   next();
 }
 
-int Block::wait_for_block(int predicate, const char* file, int line) {
+void Block::wait_for_block(const char* file, int line) {
   Thread& own = threads_[static_cast<std::size_t>(current_)];
   own.file = file;
   own.line = line;
-  predicates_ += predicate != 0;
-  if (++at_barrier_ == threads_count_) {
-    at_barrier_ = 0;
-    const int predicates = std::exchange(predicates_, 0);
-    for (const int thread : order_) {
-      Thread& other = threads_[static_cast<std::size_t>(thread)];
-      if (other.line != line || std::strcmp(other.file, file) != 0)
-        fail_saying([&] {
-          return name_of(thread) + " waits at line " + std::to_string(other.line) + " of " +
-                 other.file + ", but " + name_of(current_) + " at line " + std::to_string(line) +
-                 " of " + file;
-        });
-      if (&other == &own) continue;
-      other.value = static_cast<std::uint64_t>(predicates);
-      make_ready(thread);
-    }
-    return predicates;
+  if (++at_barrier_ < threads_count_) {
+    own.state = State::at_barrier;
+    wait();
+    return;
   }
-  own.state = State::at_barrier;
-  wait();
-  return static_cast<int>(own.value);
+  at_barrier_ = 0;
+  for (const int thread : order_) {
+    const Thread& other = threads_[static_cast<std::size_t>(thread)];
+    if (other.line != line || std::strcmp(other.file, file) != 0)
+      fail_saying([&] {
+        return name_of(thread) + " waits at line " + std::to_string(other.line) + " of " +
+               other.file + ", but " + name_of(current_) + " at line " + std::to_string(line) +
+               " of " + file;
+      });
+    if (thread != current_) make_ready(thread);
+  }
 }
 
 std::uint64_t Block::meet_warp(Operation operation, unsigned mask, std::uint64_t value,
                                int source) {
+  if (mask != ~0u)
+    fail_saying([&] { return name_of(current_) + " meets a part of its warp: not emulated"; });
   const int first = current_ / kLanes * kLanes;
-  const unsigned own_bit = 1u << lane();
   Thread& own = threads_[static_cast<std::size_t>(current_)];
-  if (!(mask & own_bit))
-    fail_saying(
-        [&] { return name_of(current_) + " is not in the mask of its own warp's operation"; });
   own.operation = operation;
-  own.mask = mask;
   own.value = value;
   own.source = source;
-  unsigned& waiting = at_warp_[static_cast<std::size_t>(first / kLanes)];
-  waiting |= own_bit;
-  if ((waiting & mask) == mask) {
-    finish_warp(first, mask);
-    waiting &= ~mask;
+  int& waiting = at_warp_[static_cast<std::size_t>(first / kLanes)];
+  if (++waiting == kLanes) {
+    waiting = 0;
+    finish_warp(first);
   } else {
     own.state = State::at_warp;
     wait();
@@ -217,15 +206,14 @@ std::uint64_t Block::meet_warp(Operation operation, unsigned mask, std::uint64_t
   return own.value;
 }
 
-// Every lane of the mask is there: each gets what it asked for, and goes on.
-void Block::finish_warp(int first, unsigned mask) {
+// Every lane is there: each gets what it asked for, and goes on.
+void Block::finish_warp(int first) {
   std::uint64_t given[kLanes];
   const Thread& own = threads_[static_cast<std::size_t>(current_)];
   unsigned set = 0;
-  for (unsigned left = mask; left; left &= left - 1) {
-    const int lane = std::countr_zero(left);
+  for (int lane = 0; lane < kLanes; ++lane) {
     const Thread& thread = threads_[static_cast<std::size_t>(first + lane)];
-    if (thread.mask != mask || thread.operation != own.operation)
+    if (thread.operation != own.operation)
       fail_saying([&] {
         return name_of(first + lane) + " and " + name_of(current_) +
                " meet in different operations of their warp";
@@ -233,19 +221,9 @@ void Block::finish_warp(int first, unsigned mask) {
     given[lane] = thread.value;
     set |= thread.value ? 1u << lane : 0;
   }
-  for (unsigned left = mask; left; left &= left - 1) {
-    const int lane = std::countr_zero(left);
+  for (int lane = 0; lane < kLanes; ++lane) {
     Thread& thread = threads_[static_cast<std::size_t>(first + lane)];
-    if (thread.operation == Operation::ballot) {
-      thread.value = set;
-    } else {
-      if (!(mask >> thread.source & 1))
-        fail_saying([&] {
-          return name_of(first + lane) + " reads from lane " + std::to_string(thread.source) +
-                 ", which takes no part";
-        });
-      thread.value = given[thread.source];
-    }
+    thread.value = thread.operation == Operation::ballot ? set : given[thread.source];
     if (first + lane != current_) make_ready(first + lane);
   }
 }
@@ -258,15 +236,6 @@ unsigned Block::ballot(unsigned mask, int predicate) {
   return static_cast<unsigned>(meet_warp(Operation::ballot, mask, predicate != 0, 0));
 }
 
-// Threads that exited are not active; whether others run together is chance.
-unsigned Block::active_mask() const {
-  unsigned mask = 0;
-  const int first = current_ / kLanes * kLanes;
-  for (int lane = 0; lane < kLanes && first + lane < threads_count_; ++lane)
-    if (threads_[static_cast<std::size_t>(first + lane)].state != State::done) mask |= 1u << lane;
-  return mask;
-}
-
 std::string Block::name_of(int thread) const {
   const uint3 at = places_[static_cast<std::size_t>(thread)];
   return "thread (" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " +
@@ -275,31 +244,31 @@ std::string Block::name_of(int thread) const {
 
 // Nobody can go on: a barrier or an operation of a warp that not all reach.
 void Block::fail_stuck() {
+  const auto state_of = [&](int thread) {
+    return threads_[static_cast<std::size_t>(thread)].state;
+  };
   for (int i = 0; i < threads_count_; ++i) {
-    const Thread& waits = threads_[static_cast<std::size_t>(i)];
-    if (waits.state == State::at_warp)
-      for (unsigned left = waits.mask; left; left &= left - 1) {
-        const int other = i / kLanes * kLanes + std::countr_zero(left);
-        const bool there = other < threads_count_ &&
-                           threads_[static_cast<std::size_t>(other)].state == State::at_warp;
-        if (!there)
-          fail_saying([&] {
-            return name_of(i) + " waits in an operation of its warp for lane " +
-                   std::to_string(other % kLanes) + ", which never comes";
-          });
-      }
+    if (state_of(i) != State::at_warp) continue;
+    const int first = i / kLanes * kLanes;
+    int other = first;
+    while (other < threads_count_ && state_of(other) == State::at_warp) ++other;
+    fail_saying([&] {
+      return name_of(i) + " waits in an operation of its warp for lane " +
+             std::to_string(other - first) + ", which never comes";
+    });
   }
   for (int i = 0; i < threads_count_; ++i) {
-    const Thread& waits = threads_[static_cast<std::size_t>(i)];
-    if (waits.state != State::at_barrier) continue;
-    for (int other = 0; other < threads_count_; ++other)
-      if (threads_[static_cast<std::size_t>(other)].state != State::at_barrier)
-        fail_saying([&] {
-          return name_of(i) + " waits at the barrier in line " + std::to_string(waits.line) +
-                 " of " + waits.file + ", which " + name_of(other) + " never reaches";
-        });
+    if (state_of(i) == State::at_barrier) continue;
+    const auto waits = std::find_if(threads_.begin(), threads_.end(), [](const Thread& thread) {
+      return thread.state == State::at_barrier;
+    });
+    fail_saying([&] {
+      return name_of(static_cast<int>(waits - threads_.begin())) +
+             " waits at the barrier in line " + std::to_string(waits->line) + " of " + waits->file +
+             ", which " + name_of(i) + " never reaches";
+    });
   }
-  fail_saying([&] { return "lanes of a warp wait for each other with different masks"; });
+  __builtin_unreachable();
 }
 
 }  // namespace ebb::emulated

@@ -24,10 +24,9 @@ class Block {
   Outcome run_alone(void (*function)(void*), void* data);
 
   // What a thread that runs asks for.
-  int wait_for_block(int predicate, const char* file, int line);
+  void wait_for_block(const char* file, int line);
   std::uint64_t exchange(unsigned mask, std::uint64_t value, int source_lane);
   unsigned ballot(unsigned mask, int predicate);
-  unsigned active_mask() const;
   int lane() const noexcept { return current_ % kLanes; }
   // Ends the block: nothing of it goes on.
   [[noreturn]] void fail(cudaError_t code, std::string text);
@@ -42,7 +41,6 @@ class Block {
     State state = State::fresh;
     Operation operation = Operation::exchange;
     int source = 0;
-    unsigned mask = 0;
     std::uint64_t value = 0;  // given, then received
     Fiber* fiber = nullptr;
     const char* file = nullptr;
@@ -63,22 +61,21 @@ class Block {
   void next();  // somebody goes on, or all are done
   void leave();
   void make_ready(int thread);
-  void finish_warp(int first, unsigned mask);
+  void finish_warp(int first);
   std::uint64_t meet_warp(Operation operation, unsigned mask, std::uint64_t value, int source);
   [[noreturn]] void fail_stuck();
   std::string name_of(int thread) const;
 
   const KernelCall* call_ = nullptr;
-  Random* random_ = nullptr;
   int threads_count_ = 0;
   bool ready_first_ = true, newest_first_ = false;
   std::vector<uint3> places_;
   std::vector<int> order_;
   std::vector<Thread> threads_;
-  std::vector<unsigned> at_warp_;  // of each warp, which lanes wait
+  std::vector<int> at_warp_;  // of each warp, how many lanes wait
 
   int current_ = 0;
-  int started_ = 0, done_ = 0, at_barrier_ = 0, predicates_ = 0;
+  int started_ = 0, done_ = 0, at_barrier_ = 0;
   std::vector<int> ready_;
   std::size_t first_ready_ = 0;
   Outcome outcome_;

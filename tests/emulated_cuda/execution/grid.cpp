@@ -98,8 +98,8 @@ Outcome run_guarded(void (*function)(void* data), void* data) {
 
 using ebb::emulated::processor;
 
-int ebb_emulated_barrier(int predicate, const char* file, int line) {
-  return processor->block.wait_for_block(predicate, file, line);
+void ebb_emulated_barrier(const char* file, int line) {
+  processor->block.wait_for_block(file, line);
 }
 std::uint64_t ebb_emulated_exchange(unsigned mask, std::uint64_t value, int source_lane) {
   return processor->block.exchange(mask, value, source_lane);
@@ -107,6 +107,4 @@ std::uint64_t ebb_emulated_exchange(unsigned mask, std::uint64_t value, int sour
 unsigned ebb_emulated_ballot(unsigned mask, int predicate) {
   return processor->block.ballot(mask, predicate);
 }
-unsigned ebb_emulated_active_mask() { return processor->block.active_mask(); }
 int ebb_emulated_lane() { return processor->block.lane(); }
-void ebb_emulated_trap() { processor->block.fail(cudaErrorLaunchFailure, "a thread trapped"); }

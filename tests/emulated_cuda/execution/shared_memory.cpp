@@ -2,7 +2,7 @@
 
 #include <link.h>
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -13,13 +13,8 @@ namespace {
 // The first launches look, then one in so many: which arrays a kernel uses may depend on its
 // arguments.
 constexpr std::size_t kLooksEach = 64;
-constexpr std::size_t kGrain = 64;
+constexpr std::size_t kGrain = 1024;
 constexpr int kGarbage = 0xFF;  // NaN, -1
-const auto kGarbageGrain = [] {
-  std::array<unsigned char, kGrain> grain;
-  grain.fill(kGarbage);
-  return grain;
-}();
 
 // Makes the loader give the thread its storage.
 thread_local volatile char anchor = 0;
@@ -54,17 +49,19 @@ void SharedMemory::find() {
       &found);
   base_ = static_cast<std::byte*>(found.base);
   bytes_ = base_ ? found.bytes : 0;
+  if (base_) std::memset(base_, kGarbage, bytes_);
 }
 
+// Between launches all of it is garbage, but for what a kernel changed when nobody looked.
 void SharedMemory::begin_launch(const void* kernel) {
   if (!base_) find();
+  if (use_) begin_block();  // of the launch before, whose parts others may use too
   use_ = &uses_[kernel];
   const std::size_t launch = use_->launches++;
   looks_ = std::has_single_bit(launch + 1) || launch % kLooksEach == 0;
 }
 
 void SharedMemory::begin_block() {
-  if (looks_) std::memset(base_, kGarbage, bytes_);
   for (const auto& [begin, end] : use_->parts) std::memset(base_ + begin, kGarbage, end - begin);
 }
 
@@ -73,8 +70,10 @@ void SharedMemory::end_block() {
   looks_ = false;
   use_->parts.clear();
   for (std::size_t begin = 0; begin < bytes_; begin += kGrain) {
-    const std::size_t end = begin + kGrain < bytes_ ? begin + kGrain : bytes_;
-    if (std::memcmp(base_ + begin, kGarbageGrain.data(), end - begin) == 0) continue;
+    const std::size_t end = std::min(begin + kGrain, bytes_);
+    const std::byte* const grain = base_ + begin;
+    if (grain[0] == std::byte{kGarbage} && std::memcmp(grain, grain + 1, end - begin - 1) == 0)
+      continue;
     if (!use_->parts.empty() && use_->parts.back().second == begin)
       use_->parts.back().second = end;
     else

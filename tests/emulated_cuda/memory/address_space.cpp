@@ -44,7 +44,7 @@ AddressSpace& address_space() {
 }
 
 AddressSpace::AddressSpace()
-    : capacity_(static_cast<std::size_t>(options().devices), options().memory_bytes),
+    : capacity_(static_cast<std::size_t>(options().devices), std::size_t{4} << 30),
       used_(static_cast<std::size_t>(options().devices), 0) {
   for (range_bytes_ = kMostRangeBytes; range_bytes_ >= kLeastRangeBytes; range_bytes_ /= 2) {
     base_ = map_nothing(0, 2 * range_bytes_);
@@ -105,11 +105,10 @@ AddressSpace::Answer AddressSpace::unreserve(std::uintptr_t address, std::size_t
   return Answer::ok;
 }
 
-AddressSpace::Answer AddressSpace::create_locked(int device, std::size_t bytes, std::size_t counted,
-                                                 Handle& handle) {
+AddressSpace::Answer AddressSpace::create_locked(int device, std::size_t bytes, Handle& handle) {
   const auto index = static_cast<std::size_t>(device);
-  if (counted > capacity_[index] || used_[index] > capacity_[index] - counted) return Answer::full;
-  used_[index] += counted;
+  if (bytes > capacity_[index] || used_[index] > capacity_[index] - bytes) return Answer::full;
+  used_[index] += bytes;
   handle = ++last_handle_;
   memory_.emplace(handle, Physical{file_end_, bytes, device});
   file_end_ += bytes % granularity() == 0 ? bytes : round_up(bytes, kPage);
@@ -119,7 +118,7 @@ AddressSpace::Answer AddressSpace::create_locked(int device, std::size_t bytes, 
 AddressSpace::Answer AddressSpace::create(int device, std::size_t bytes, Handle& handle) {
   if (bytes == 0 || bytes % granularity() != 0) return Answer::invalid;
   const std::lock_guard lock(mutex_);
-  return create_locked(device, bytes, bytes, handle);
+  return create_locked(device, bytes, handle);
 }
 
 // Pieces that lie side by side go back at once: a call of the system for each page takes long.
@@ -256,8 +255,7 @@ AddressSpace::Answer AddressSpace::allocate(int device, std::size_t bytes,
   {
     const std::lock_guard lock(mutex_);
     if (block.range_bytes < bytes) return Answer::full;
-    const Answer created =
-        create_locked(device, block.range_bytes, block.range_bytes, block.handle);
+    const Answer created = create_locked(device, block.range_bytes, block.handle);
     if (created != Answer::ok) return created;
     memory_.at(block.handle).mappings = 1;
     if (reserve_locked(block.range_bytes, granularity(), block.range) != Answer::ok) {

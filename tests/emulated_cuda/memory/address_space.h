@@ -79,7 +79,7 @@ class AddressSpace {
   bool find_gap(std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                 std::uintptr_t& address) const;
   Answer reserve_locked(std::size_t bytes, std::size_t alignment, std::uintptr_t& address);
-  Answer create_locked(int device, std::size_t bytes, std::size_t counted, Handle& handle);
+  Answer create_locked(int device, std::size_t bytes, Handle& handle);
   void drop_if_unused(Handle handle, Freed& freed);
   bool open_row(Mappings::iterator& mapping, std::uintptr_t end);
   Mappings::const_iterator mapping_of(std::uintptr_t address) const;

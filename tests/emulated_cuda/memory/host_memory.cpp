@@ -43,31 +43,15 @@ void* HostMemory::allocate(std::size_t bytes) {
 bool HostMemory::free(void* address) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(address));
-  if (found == blocks_.end() || !found->second.mapped) return false;
+  if (found == blocks_.end()) return false;
   ::munmap(found->second.mapped, found->second.mapped_bytes);
-  blocks_.erase(found);
-  return true;
-}
-
-bool HostMemory::add(void* address, std::size_t bytes) {
-  if (is_pinned(address, 1)) return false;
-  const std::lock_guard lock(mutex_);
-  return blocks_.emplace(reinterpret_cast<std::uintptr_t>(address), Block{bytes}).second;
-}
-
-bool HostMemory::remove(void* address) {
-  const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(address));
-  if (found == blocks_.end() || found->second.mapped) return false;
   blocks_.erase(found);
   return true;
 }
 
 std::size_t HostMemory::blocks() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(
-      std::count_if(blocks_.begin(), blocks_.end(),
-                    [](const auto& each) { return each.second.mapped != nullptr; }));
+  return blocks_.size();
 }
 
 bool HostMemory::is_pinned(const void* address, std::size_t bytes) const {

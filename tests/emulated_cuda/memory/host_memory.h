@@ -12,15 +12,13 @@ class HostMemory {
   // With pages around it that cannot be touched, full of garbage; null where there is none.
   void* allocate(std::size_t bytes);
   bool free(void* address);
-  bool add(void* address, std::size_t bytes);
-  bool remove(void* address);
   bool is_pinned(const void* address, std::size_t bytes) const;
-  std::size_t blocks() const;  // of its own
+  std::size_t blocks() const;
 
  private:
   struct Block {
     std::size_t bytes = 0;
-    void* mapped = nullptr;  // null: somebody else's
+    void* mapped = nullptr;
     std::size_t mapped_bytes = 0;
   };
   mutable std::mutex mutex_;

@@ -19,11 +19,8 @@ Machine& Machine::get() {
 Machine::Machine()
     : lost(static_cast<std::size_t>(options().devices)),
       random(options().seed),
-      at_once(options().at_once),
-      drops_waits(options().drops_waits),
       driver(options().driver),
-      capability(options().capability),
-      cudnn(options().cudnn) {
+      capability(options().capability) {
   ::pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
                    [] { get().begin_in_child(); });
 }
@@ -34,10 +31,7 @@ void Machine::begin_in_child() {
   new (&answered_) std::condition_variable;
   requests_.clear();
   started_ = false;
-  for (const QueuePtr& queue : queues_) {
-    if (!queue->running) continue;
-    queue->running = false;
-  }
+  for (const QueuePtr& queue : queues_) queue->running = false;
   forget_processor();
 }
 
@@ -123,7 +117,6 @@ void Machine::run_first(Lock& lock, const QueuePtr& queue) {
   const Entry entry = std::move(queue->entries.front());
   queue->entries.pop_front();
   queue->running = true;
-  ++statistics.executed;
   Random own(random());
   Outcome outcome{injected(Fault::execute), "failed, as the test asked for"};
   if (outcome.ok()) {
@@ -178,14 +171,6 @@ void Machine::run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done) {
   answered_.wait(lock, [&] { return request.over; });
 }
 
-void Machine::run_all(Lock& lock, int device) {
-  std::vector<std::pair<QueuePtr, std::uint64_t>> all;
-  for (const QueuePtr& queue : queues_)
-    if (queue->device == device) all.emplace_back(queue, queue->asked);
-  std::shuffle(all.begin(), all.end(), random);
-  for (const auto& [queue, asked] : all) run_until(lock, queue, asked);
-}
-
 void Machine::run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
   while (!marker->done && queue->done() < queue->asked) {
     std::uint64_t before = 0;  // how much comes up to it
@@ -197,10 +182,9 @@ void Machine::run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& mar
   }
 }
 
-bool Machine::poll(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker) {
+bool Machine::poll(Lock& lock, const QueuePtr& queue) {
   settle(*queue);
-  const auto is_done = [&] { return marker ? marker->done : queue->done() == queue->asked; };
-  if (is_done()) return true;
+  if (queue->done() == queue->asked) return true;
   if (random.below(2) == 0) run_until(lock, queue, queue->done() + 1);
   return false;
 }
@@ -220,8 +204,7 @@ cudaError_t Machine::put(Lock& lock, CUstream_st* stream, WorkPtr work) {
     }
     return cudaErrorInvalidResourceHandle;
   }
-  if (const Outcome& why = lost[static_cast<std::size_t>(stream->device)]; !why.ok())
-    return why.code;
+  if (const cudaError_t why = lost_code(stream->device); why != cudaSuccess) return why;
   if (Capture* const capture = stream->capture.get()) {
     if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
     auto& nodes = capture->graph->nodes;
@@ -230,7 +213,7 @@ cudaError_t Machine::put(Lock& lock, CUstream_st* stream, WorkPtr work) {
     return cudaSuccess;
   }
   push(lock, stream->queue, {std::move(work)});
-  return lost[static_cast<std::size_t>(stream->device)].code;
+  return lost_code(stream->device);
 }
 
 }  // namespace ebb::emulated

@@ -28,15 +28,15 @@ class Machine {
   cudaError_t put(Lock& lock, CUstream_st* stream, WorkPtr work);
   // Until the queue has done so much.
   void run_until(Lock& lock, const QueuePtr& queue, std::uint64_t done);
-  void run_all(Lock& lock, int device);
   void run_marker(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker);
   // Whether it is done. Where not, some of it may be, afterwards: who asks again and again gets on.
-  bool poll(Lock& lock, const QueuePtr& queue, const MarkerPtr& marker);
+  bool poll(Lock& lock, const QueuePtr& queue);
   bool is_stream(const CUstream_st* stream) const { return streams.count(stream) > 0; }
   void push(Lock& lock, const QueuePtr& queue, Entry entry);
   QueuePtr make_queue(int device);
   void lose(int device, Outcome why);
-  void invalidate(Capture& capture) { capture.invalid = true; }
+  // Why the device is lost; cudaSuccess where it is not.
+  cudaError_t lost_code(int device) const { return lost[static_cast<std::size_t>(device)].code; }
   // The failure that a test asked for at this call; success where it has not.
   cudaError_t injected(Fault fault);
   void complain(const std::string& text);
@@ -51,11 +51,12 @@ class Machine {
   std::vector<Outcome> lost;  // of each device, why it is
   Random random;
   Statistics statistics = {};
+  std::atomic<std::uint64_t> library_objects = 0;
   bool at_once = false, drops_waits = false;
   int driver = 0;
   std::atomic<int> capability;  // of all devices
-  std::atomic<int> cudnn;       // its version
-  unsigned long long captures = 0;
+  static constexpr int kCudnn = 91900;
+  std::atomic<int> cudnn = kCudnn;  // its version
   std::size_t most_waiting = 4096;
   std::string last_complaint;
   struct Injected {
@@ -81,7 +82,6 @@ class Machine {
   static void settle(Queue& queue);
   QueuePtr first_of(QueuePtr queue);
   QueuePtr any_ready();
-  Outcome run_work(Lock& lock, const WorkPtr& work);
   void start();
 
   std::mutex mutex_;

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "ebb/tests/emulated_cuda/queues/work.h"
@@ -42,9 +41,6 @@ struct GraphNodes {
 };
 
 struct Capture {
-  unsigned long long id = 0;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::thread::id thread = {};
   CUstream_st* origin = nullptr;
   std::vector<CUstream_st*> streams = {};
   bool invalid = false;
@@ -56,7 +52,6 @@ using CapturePtr = std::shared_ptr<Capture>;
 
 struct CUstream_st {
   int device = 0;
-  unsigned flags = 0;
   ebb::emulated::QueuePtr queue = {};
   ebb::emulated::CapturePtr capture = {};
   std::vector<std::size_t> after = {};  // the nodes that the next one depends on
@@ -64,7 +59,6 @@ struct CUstream_st {
 
 struct CUevent_st {
   int device = 0;
-  unsigned flags = 0;
   ebb::emulated::MarkerPtr marker = {};  // null: never recorded
   ebb::emulated::QueuePtr queue = {};    // that it was recorded in
   // Where it was recorded while that was captured.

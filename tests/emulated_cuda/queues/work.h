@@ -13,10 +13,7 @@ namespace ebb::emulated {
 // May be done more than once: a graph does it in each replay.
 class Work {
  public:
-  enum class Kind { launch, graph, copy, fill, library, host_function, nothing };
-
   virtual ~Work() = default;
-  virtual Kind kind() const noexcept = 0;
   virtual std::string name() const = 0;
   // On the executing thread.
   virtual Outcome run(Random& random) const = 0;
@@ -26,7 +23,6 @@ using WorkPtr = std::shared_ptr<const Work>;
 class KernelWork final : public Work {
  public:
   KernelWork(const KernelCall& call, dim3 grid, dim3 block);
-  Kind kind() const noexcept override { return Kind::launch; }
   std::string name() const override;
   Outcome run(Random& random) const override;
 
@@ -42,14 +38,12 @@ class KernelWork final : public Work {
 // Anything else, as a function that gets device addresses where kernels would find them.
 class FunctionWork final : public Work {
  public:
-  FunctionWork(Kind kind, std::string name, std::function<Outcome()> function)
-      : kind_(kind), name_(std::move(name)), function_(std::move(function)) {}
-  Kind kind() const noexcept override { return kind_; }
+  FunctionWork(std::string name, std::function<Outcome()> function)
+      : name_(std::move(name)), function_(std::move(function)) {}
   std::string name() const override { return name_; }
   Outcome run(Random&) const override;
 
  private:
-  const Kind kind_;
   const std::string name_;
   const std::function<Outcome()> function_;
 };

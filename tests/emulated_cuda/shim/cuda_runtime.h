@@ -7,10 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <atomics.h>
 #include <cuda_runtime_api.h>
 #include <device_functions.h>
-#include <device_math.h>
 
 namespace ebb::emulated {
 
@@ -50,21 +48,4 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       },
       bytes, sizeof(Tuple)};
   return ebb_emulated_launch(config, &call);
-}
-
-template <class... Parameters>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
-  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
-}
-template <class... Parameters>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute,
-                                 int value) {
-  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
-}
-template <class... Parameters>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
-                                                          void (*kernel)(Parameters...),
-                                                          int threads, std::size_t shared_bytes) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      blocks, reinterpret_cast<const void*>(kernel), threads, shared_bytes);
 }

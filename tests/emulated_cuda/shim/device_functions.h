@@ -1,66 +1,42 @@
 // What kernels are written with, as the host's compiler understands it: one operating system thread
 // runs the threads of a block as fibers (../execution/).
 #pragma once
+#include <bit>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 
-#include <vector_types.h>
+#include <cuda_runtime_api.h>
 
 #define __global__
 #define __device__
 #define __host__
-#define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __align__(bytes) __attribute__((aligned(bytes)))
 // Of the one thread that runs kernels, so that all of it lies together and can hold garbage before
 // each block.
 #define __shared__ static thread_local
-#define __constant__ static
 
 extern "C" {
 #define EMULATED_HIDDEN __attribute__((visibility("hidden")))
 // Of the thread that runs; the fibers' switch sets them.
 extern EMULATED_HIDDEN uint3 threadIdx, blockIdx;
 extern EMULATED_HIDDEN dim3 blockDim, gridDim;
-// Waits for the whole block, which counts, and says how many threads gave other than 0.
-EMULATED_HIDDEN int ebb_emulated_barrier(int predicate, const char* file, int line);
-// Waits for the lanes in the mask. Lane i gets what the lane it names gave.
+// Waits for the whole block.
+EMULATED_HIDDEN void ebb_emulated_barrier(const char* file, int line);
+// Waits for the warp, all of which the mask must name. Each lane gets what its source lane gave.
 EMULATED_HIDDEN std::uint64_t ebb_emulated_exchange(unsigned mask, std::uint64_t value,
                                                     int source_lane);
-// Waits for the lanes in the mask. Which of them gave other than 0.
+// Waits for the warp likewise. Returns the lanes that gave other than 0.
 EMULATED_HIDDEN unsigned ebb_emulated_ballot(unsigned mask, int predicate);
-EMULATED_HIDDEN unsigned ebb_emulated_active_mask();
 EMULATED_HIDDEN int ebb_emulated_lane();
-[[noreturn]] EMULATED_HIDDEN void ebb_emulated_trap();
 }
-
-inline constexpr int warpSize = 32;
 
 inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  ebb_emulated_barrier(0, file, line);
+  ebb_emulated_barrier(file, line);
 }
-inline int __syncthreads_count(int predicate, const char* file = __builtin_FILE(),
-                               int line = __builtin_LINE()) {
-  return ebb_emulated_barrier(predicate, file, line);
-}
-inline int __syncthreads_or(int predicate, const char* file = __builtin_FILE(),
-                            int line = __builtin_LINE()) {
-  return ebb_emulated_barrier(predicate, file, line) != 0;
-}
-inline int __syncthreads_and(int predicate, const char* file = __builtin_FILE(),
-                             int line = __builtin_LINE()) {
-  return ebb_emulated_barrier(!predicate, file, line) == 0;
-}
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) { ebb_emulated_ballot(mask, 0); }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   return ebb_emulated_ballot(mask, predicate);
 }
-inline int __any_sync(unsigned mask, int predicate) {
-  return ebb_emulated_ballot(mask, predicate) != 0;
-}
-inline int __all_sync(unsigned mask, int predicate) {
-  return ebb_emulated_ballot(mask, !predicate) == 0;
-}
-inline unsigned __activemask() { return ebb_emulated_active_mask(); }
 
 namespace ebb::emulated {
 
@@ -73,40 +49,47 @@ T exchange(unsigned mask, T value, int source_lane) {
   __builtin_memcpy(&value, &bits, sizeof(T));
   return value;
 }
-// The lane that is `by` away, where the lane itself stands in a segment of `width`.
-inline int lane_behind(int lane, int by, int width) {
-  return lane % width + by < width ? lane + by : lane;
-}
-inline int lane_ahead(int lane, int by, int width) { return lane % width >= by ? lane - by : lane; }
-inline int lane_across(int lane, int by, int width) {
-  const int other = lane ^ by;
-  return other / width <= lane / width ? other : lane;
-}
 
 }  // namespace ebb::emulated
 
 template <class T>
-T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize) {
-  const int own = ebb_emulated_lane();
-  return ebb::emulated::exchange(mask, value, own / width * width + (lane & (width - 1)));
+T __shfl_up_sync(unsigned mask, T value, unsigned by) {
+  const int lane = ebb_emulated_lane(), distance = static_cast<int>(by);
+  return ebb::emulated::exchange(mask, value, lane >= distance ? lane - distance : lane);
 }
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = warpSize) {
-  return ebb::emulated::exchange(
-      mask, value, ebb::emulated::lane_behind(ebb_emulated_lane(), static_cast<int>(by), width));
-}
-template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = warpSize) {
-  return ebb::emulated::exchange(
-      mask, value, ebb::emulated::lane_ahead(ebb_emulated_lane(), static_cast<int>(by), width));
-}
-template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int by, int width = warpSize) {
-  return ebb::emulated::exchange(mask, value,
-                                 ebb::emulated::lane_across(ebb_emulated_lane(), by, width));
+T __shfl_xor_sync(unsigned mask, T value, int by) {
+  return ebb::emulated::exchange(mask, value, ebb_emulated_lane() ^ by);
 }
 
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-inline void __threadfence_system() {}
-[[noreturn]] inline void __trap() { ebb_emulated_trap(); }
+// What kernels call without a namespace.
+using std::max;
+using std::min;
+
+// Reduced before pi comes in, so that half turns are exact.
+inline double sinpi(double x) {
+  const double turned = std::remainder(x, 2.0);  // [-1, 1], exact
+  const double magnitude = std::fabs(turned);
+  if (magnitude == 0 || magnitude == 1) return std::copysign(0.0, x);
+  const double sine = magnitude <= 0.25   ? std::sin(std::numbers::pi * magnitude)
+                      : magnitude <= 0.75 ? std::cos(std::numbers::pi * (0.5 - magnitude))
+                                          : std::sin(std::numbers::pi * (1 - magnitude));
+  return std::copysign(sine, turned);
+}
+inline double cospi(double x) {
+  const double magnitude = std::fabs(std::remainder(x, 2.0));
+  if (magnitude == 0.5) return 0;
+  return magnitude <= 0.25   ? std::cos(std::numbers::pi * magnitude)
+         : magnitude <= 0.75 ? std::sin(std::numbers::pi * (0.5 - magnitude))
+                             : -std::cos(std::numbers::pi * (1 - magnitude));
+}
+inline float sinpi(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
+inline float cospi(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
+
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
+inline int __popc(unsigned x) { return std::popcount(x); }
+__extension__ typedef unsigned __int128 ebb_emulated_uint128;
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<ebb_emulated_uint128>(a) * b) >> 64);
+}
