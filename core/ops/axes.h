@@ -1,6 +1,5 @@
 #pragma once
 #include <concepts>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <ranges>
@@ -30,17 +29,13 @@ concept AxisNumber = (std::integral<T> || std::is_enum_v<T>)&&std::convertible_t
 // options.
 class AxisList : public Axes {
  public:
-  struct Number {
-    Number(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
-    int value;
-  };
-  AxisList(detail::AxisNumber auto axis) : Axes{static_cast<int>(axis)} {}  // NOLINT: by design
-  AxisList(std::initializer_list<Number> axes) {
-    for (const Number axis : axes) push_back(axis.value);
-  }
+  // No constructor takes a std::initializer_list: g++ 12 would drop the name in {.dim = 1} and take
+  // 1 as an axis.
+  template <detail::AxisNumber... Axis>
+  AxisList(Axis... axes) : Axes{static_cast<int>(axes)...} {}  // NOLINT: implicit by design
   template <std::ranges::contiguous_range Range>
   requires detail::Dimension<std::ranges::range_value_t<Range>> AxisList(
-      const Range& axes) {                                 // NOLINT: likewise
+      const Range& axes) {                                 // NOLINT: implicit as well
     constexpr int most = std::numeric_limits<int>::max();  // no tensor has such an axis
     for (const auto axis : axes)
       push_back(std::in_range<int>(axis) ? static_cast<int>(axis) : most);
@@ -50,7 +45,7 @@ class AxisList : public Axes {
 // The `.axis` of options: one axis in place of a list in `.axes`, or none.
 struct OneAxis {
   OneAxis() noexcept = default;
-  OneAxis(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: likewise
+  OneAxis(detail::AxisNumber auto axis) : value(static_cast<int>(axis)) {}  // NOLINT: implicit
   std::optional<int> value;
 };
 

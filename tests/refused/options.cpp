@@ -1,4 +1,4 @@
-// What could be meant in two ways.
+// What could be meant in two ways, and names that no option has.
 #include "ebb/ebb.h"
 
 using namespace ebb;
@@ -13,6 +13,10 @@ void refused(const Tensor& x, [[maybe_unused]] Graph& graph) {
   rms_norm(x, x, {1e-6});
 #elif defined(NORM)
   norm(x, {1});
+#elif defined(NO_SUCH_OPTION)
+  variance(x, {.ddof = 1});
+#elif defined(NO_SUCH_OPTION_OF_AXES)
+  flip(x, {.dims = 1});
 #elif defined(DIMENSIONS)
   zeros(2, 3);
 #elif defined(DIMENSIONS_OF_A_GRAPH)
