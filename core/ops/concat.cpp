@@ -123,6 +123,7 @@ Tensor roll(const Operand& x, std::int64_t shift, int axis) {
 constinit const OpDef concat_op{.name = "concat",
                                 .infer = infer_concat,
                                 .gradient = concat_gradient,
+                                .selects = true,
                                 .is_identity = detail::keeps_shape,
                                 .cpu = {cpu::concat},
                                 .cuda = {cuda::concat}};

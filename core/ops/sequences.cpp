@@ -138,12 +138,14 @@ constinit const OpDef tril_op{.name = "tril",
                               .infer = infer_triangular,
                               .gradient = triangular_gradient,
                               .takes_over = bit(0),
+                              .selects = true,
                               .cpu = {cpu::triangular},
                               .cuda = {cuda::triangular}};
 constinit const OpDef triu_op{.name = "triu",
                               .infer = infer_triangular,
                               .gradient = triangular_gradient,
                               .takes_over = bit(0),
+                              .selects = true,
                               .cpu = {cpu::triangular},
                               .cuda = {cuda::triangular}};
 

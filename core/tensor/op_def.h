@@ -103,8 +103,8 @@ struct OpDef {
   IndexRange (*indices)(const KernelContext&) = nullptr;
   // Output 0 is a view of input 0, at this byte offset. No kernel runs.
   std::size_t (*view)(const MemoryQuery&) = nullptr;
-  // Output 0 is a copy of elements of input 0 that in other libraries would be a view. An update in
-  // place of a temporary one is refused, since it would not reach input 0.
+  // Output 0 is a copy of elements of the inputs that might be taken for a view of them. An update
+  // in place of a temporary one is refused, since it would not reach the inputs.
   bool selects = false;
   // Output 0 is input 0 on another device. No kernel runs.
   bool moves = false;

@@ -2,6 +2,7 @@
 #include "ebb/core/base/error.h"
 #include "ebb/core/ops/arithmetic.h"
 #include "ebb/core/ops/copy.h"
+#include "ebb/core/ops/create.h"
 #include "ebb/core/ops/fill.h"
 #include "ebb/core/ops/index.h"
 #include "ebb/core/ops/layout.h"
@@ -30,6 +31,17 @@ const Case kRefused[] = {
     {"an inner slice", [](const Tensor& x) { return assign(slice(x, 0, 2, {.axis = 1}), 1); }},
     {"steps", [](const Tensor& x) { return assign(slice(x, 0, kEnd, {.step = 2}), 1); }},
     {"flip", [](const Tensor& x) { return assign(flip(x, 0), 1); }},
+    {"roll", [](const Tensor& x) { return assign(roll(x, 1, 0), 1); }},
+    {"tril", [](const Tensor& x) { return assign(tril(x), 1); }},
+    {"triu", [](const Tensor& x) { return assign(triu(x), 1); }},
+    {"broadcast_to",
+     [](const Tensor& x) {
+       return assign(broadcast_to(x, {2, 4, 6}), 1);
+     }},
+    {"expand_as",
+     [](const Tensor& x) {
+       return assign(expand_as(x, zeros({2, 4, 6})), 1);
+     }},
     {"an inner chunk", [](const Tensor& x) { return add_assign(chunk(x, 2, 1)[0], 1); }},
     {"an inner split",
      [](const Tensor& x) {
